@@ -24,7 +24,7 @@ fn run(arguments: &[&str], input: &str) -> Output {
 }
 
 fn code(output: &Output) -> i32 {
-    output.status.code().expect("no signal ends it")
+    output.status.code().expect("no signal has ended the program")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -33,7 +33,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// spec 70 §1.1, scenarios 1, 2 and 26: the reason is on both streams, the exit code is 1.
 #[test]
-fn a_start_that_fails_says_why_on_both_streams() {
+fn start_failure_is_printed_on_both_streams() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let kubeconfig = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}],\
@@ -65,7 +65,7 @@ fn a_start_that_fails_says_why_on_both_streams() {
 }
 
 #[test]
-fn a_pipe_of_all_commands_that_need_no_cluster() {
+fn offline_commands_work_in_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bundle.yaml").display().to_string();
 
@@ -80,7 +80,7 @@ fn a_pipe_of_all_commands_that_need_no_cluster() {
 }
 
 #[test]
-fn mistakes_in_the_input_are_exit_code_1_and_everything_else_2() {
+fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
     let table: [(&[&str], &str, i32, &str); 12] = [
         (&["pack", "-", "--name", "web"], "kind: A", 1, "-: the object has no apiVersion or no kind"),
         (&["validate", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
@@ -107,7 +107,7 @@ fn mistakes_in_the_input_are_exit_code_1_and_everything_else_2() {
 
 /// A disk that is full.
 #[test]
-fn output_that_cannot_be_written_is_a_failure() {
+fn output_to_a_full_disk_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml").display().to_string();
     std::fs::write(&file, "kind: A").unwrap();
@@ -139,7 +139,7 @@ fn output_that_cannot_be_written_is_a_failure() {
 }
 
 #[test]
-fn a_packed_file_is_its_owners_and_replaces_no_input() {
+fn packed_file_is_private_and_overwrites_no_input() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();
@@ -173,11 +173,11 @@ fn a_packed_file_is_its_owners_and_replaces_no_input() {
         assert_eq!(std::fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(std::fs::read_to_string(&to).unwrap().contains("kind: ManagedResource\n"));
     }
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "nothing else is left behind");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 5, "no other file is left behind");
 }
 
 #[test]
-fn a_pipe_among_manifests_is_named_and_not_waited_for() {
+fn manifest_folder_with_a_named_pipe_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("a.yaml").display().to_string();
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -199,7 +199,7 @@ fn a_pipe_among_manifests_is_named_and_not_waited_for() {
 }
 
 #[test]
-fn names_in_a_secret_steer_no_terminal() {
+fn terminal_escapes_in_secret_keys_are_not_printed() {
     let secret = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {
         "k\u001b[2J\u009b.yaml": "a2luZDogQQphcGlWZXJzaW9uOiB2MQptZXRhZGF0YToge25hbWU6IGF9Cg==", "x\u001b[2J.yaml.br": "AAAA"}}"#;
 
@@ -214,7 +214,7 @@ fn names_in_a_secret_steer_no_terminal() {
 }
 
 #[test]
-fn each_command_has_help_with_an_example_and_its_exit_codes() {
+fn help_of_each_command_has_an_example_and_exit_codes() {
     for command in ["pack", "unpack", "validate", "diff", "get"] {
         let output = run(&[command, "--help"], "");
 
@@ -231,7 +231,7 @@ fn api_server(folder: &std::path::Path, answer: impl Fn(&str) -> (&'static str, 
     let address = listener.local_addr().expect("it is bound");
     std::thread::spawn(move || {
         for stream in listener.incoming() {
-            let mut stream = stream.expect("somebody connects");
+            let mut stream = stream.expect("a client connects");
             let mut request = Vec::new();
             let mut buffer = [0; 4096];
             while !request.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -257,7 +257,7 @@ fn api_server(folder: &std::path::Path, answer: impl Fn(&str) -> (&'static str, 
 }
 
 #[test]
-fn get_reads_the_namespace_of_the_context_and_names_what_does_not_exist() {
+fn get_uses_the_namespace_of_the_context_and_names_missing_objects() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = api_server(folder.path(), |path| {
         let collection = "/apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources";

@@ -29,7 +29,7 @@ const TITLES: [&str; 9] = [
 ];
 
 #[tokio::test]
-async fn the_demonstration_shows_each_step_and_ends_by_itself() {
+async fn demo_shows_each_step_and_ends_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let printed = folder.path().join("printed");
     let mut demo = Command::new(env!("CARGO_BIN_EXE_gardener-resource-manager"))

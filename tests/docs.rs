@@ -26,7 +26,7 @@ const FILES: [&str; 4] = [".yaml", ".md", ".rs", ".toml"];
 const MARKER: &str = "<!-- ci: test -->";
 
 #[test]
-fn every_file_that_a_document_names_exists() {
+fn documents_name_only_existing_files() {
     let missing: Vec<String> = documents()
         .iter()
         .flat_map(|document| {
@@ -37,11 +37,11 @@ fn every_file_that_a_document_names_exists() {
         })
         .collect();
 
-    assert!(missing.is_empty(), "named, but not there:\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "named, but missing:\n{}", missing.join("\n"));
 }
 
 #[test]
-fn every_document_that_a_comment_names_exists() {
+fn comments_name_only_existing_documents() {
     let sources = files().into_iter().filter(|path| name_of(path).ends_with(".rs"));
     let missing: Vec<String> = sources
         .flat_map(|source| {
@@ -54,11 +54,11 @@ fn every_document_that_a_comment_names_exists() {
         })
         .collect();
 
-    assert!(missing.is_empty(), "named in a comment, but not there:\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "named in a comment, but missing:\n{}", missing.join("\n"));
 }
 
 #[test]
-fn every_document_can_be_reached_from_the_readme() {
+fn documents_can_all_be_reached_from_the_readme() {
     let mut reached = BTreeSet::new();
     let mut next = vec![root().join("README.md")];
     while let Some(document) = next.pop() {
@@ -74,13 +74,13 @@ fn every_document_can_be_reached_from_the_readme() {
 }
 
 #[test]
-fn the_program_understands_the_commands_of_the_readme() {
+fn readme_commands_are_accepted_by_the_program() {
     let commands: Vec<String> =
         fenced(&read(&root().join("README.md"))).into_iter().filter(|line| line.starts_with("cargo run")).collect();
     let parsed: Vec<Command> = commands
         .iter()
         .map(|command| {
-            let (_, arguments) = command.split_once(" -- ").expect("arguments of the program stand behind --");
+            let (_, arguments) = command.split_once(" -- ").expect("arguments of the program follow --");
             let arguments: Vec<OsString> = arguments.split_whitespace().map(OsString::from).collect();
             Cli::parse_from(&arguments, &|_| None).unwrap_or_else(|error| panic!("{command}: {error}"))
         })
@@ -90,7 +90,7 @@ fn the_program_understands_the_commands_of_the_readme() {
 }
 
 #[test]
-fn the_features_of_the_readmes_commands_exist() {
+fn readme_commands_use_existing_features() {
     let manifest = read(&root().join("Cargo.toml"));
 
     for line in fenced(&read(&root().join("README.md"))) {
@@ -103,7 +103,7 @@ fn the_features_of_the_readmes_commands_exist() {
 
 /// `.ci/run` runs what stands behind the marker, so that README and CI cannot drift apart.
 #[test]
-fn the_readme_marks_one_test_command_for_ci() {
+fn readme_marks_one_test_command_for_ci() {
     let readme = read(&root().join("README.md"));
     let (_, behind) = readme.split_once(MARKER).expect("the README has the marker");
 
@@ -113,20 +113,23 @@ fn the_readme_marks_one_test_command_for_ci() {
 }
 
 #[test]
-fn the_layout_in_the_crate_documentation_is_complete() {
+fn layout_in_the_architecture_page_is_complete() {
     let layout = layout();
 
     for folder in ["src", "crates", "tests"] {
-        let named = layout.get(folder).cloned().unwrap_or_default();
-        let mut there: BTreeSet<String> = children(&root().join(folder)).iter().map(|path| name_of(path)).collect();
-        there.remove("lib.rs");
+        let direct = |path: &String| {
+            let name = path.strip_prefix(folder)?.strip_prefix('/')?;
+            (!name.trim_end_matches('/').contains('/')).then(|| name.to_owned())
+        };
+        let listed: BTreeSet<String> = layout.iter().filter_map(direct).collect();
+        let present: BTreeSet<String> = children(&root().join(folder)).iter().map(|path| name_of(path)).collect();
 
-        assert_eq!(named, there, "layout of {folder}/ in src/lib.rs (left), and what is there (right)");
+        assert_eq!(listed, present, "{folder}/ in docs/architecture.md (left), and in the repository (right)");
     }
 }
 
 #[test]
-fn the_examples_decode_but_for_the_broken_document() {
+fn examples_decode_except_for_the_broken_document() {
     let table = [("webapp", 8, None), ("monitoring", 3, None), ("broken", 2, Some(1))];
 
     for (example, documents, broken) in table {
@@ -247,20 +250,11 @@ fn spans(text: &str) -> Vec<String> {
 }
 
 /// Names by folder, out of the section "Layout" of the crate documentation; those of folders end with `/`.
-fn layout() -> BTreeMap<String, BTreeSet<String>> {
-    let text = read(&root().join("src/lib.rs"));
-    let section = text.lines().skip_while(|line| *line != "//! # Layout").skip(1);
-    let mut layout: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut folder = String::new();
-    for line in section.take_while(|line| !line.starts_with("//! # ")) {
-        if let Some(rest) = line.strip_prefix("//! In `") {
-            folder = rest.split('/').next().unwrap_or_default().to_owned();
-        } else if let Some(rest) = line.strip_prefix("//! * ") {
-            let names = rest.split(':').next().unwrap_or_default();
-            layout.entry(folder.clone()).or_default().extend(spans(names));
-        }
-    }
-    layout
+fn layout() -> Vec<String> {
+    let text = read(&root().join("docs/architecture.md"));
+    let section = text.lines().skip_while(|line| *line != "## 9. Folders");
+    let rows = section.filter(|line| line.starts_with("| `"));
+    rows.filter_map(|line| line.split('|').nth(1)).flat_map(spans).collect()
 }
 
 fn read(path: &Path) -> String {

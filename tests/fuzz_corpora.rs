@@ -10,14 +10,14 @@ use std::{
 use checks::{decode, merge, mutate, plan, review, validate};
 
 #[test]
-fn every_input_of_the_decoder_keeps_its_properties() {
+fn decode_corpus_keeps_its_properties() {
     for (path, input) in corpus("decode") {
         checked(&path, || decode::check(&input));
     }
 }
 
 #[test]
-fn every_merge_keeps_its_properties() {
+fn merge_corpus_keeps_its_properties() {
     for (path, input) in corpus("merge") {
         let case = merge::Case::try_from(&input[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         checked(&path, || merge::check(&case));
@@ -25,7 +25,7 @@ fn every_merge_keeps_its_properties() {
 }
 
 #[test]
-fn every_object_for_webhooks_keeps_its_properties() {
+fn mutate_corpus_keeps_its_properties() {
     for (path, input) in corpus("mutate") {
         let case = mutate::Case::try_from(&input[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         checked(&path, || mutate::check(&case));
@@ -33,7 +33,7 @@ fn every_object_for_webhooks_keeps_its_properties() {
 }
 
 #[test]
-fn every_plan_keeps_its_properties() {
+fn plan_corpus_keeps_its_properties() {
     for (path, input) in corpus("plan") {
         let case = plan::Case::try_from(&input[..]).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         checked(&path, || plan::check(&case));
@@ -41,14 +41,14 @@ fn every_plan_keeps_its_properties() {
 }
 
 #[test]
-fn every_review_keeps_its_properties() {
+fn review_corpus_keeps_its_properties() {
     for (path, input) in corpus("review") {
         checked(&path, || review::check(&input[..].into()));
     }
 }
 
 #[test]
-fn every_review_for_validation_keeps_its_properties() {
+fn validate_corpus_keeps_its_properties() {
     for (path, input) in corpus("validate") {
         checked(&path, || validate::check(&input));
     }

@@ -1,28 +1,30 @@
-//! The actors: one folder per controller, and the tree that starts them. What they stand on is the crate [`kit`].
+//! The actors: one folder per controller, and the tree that starts them. They are built on the crate [`kit`].
 //!
-//! * `module`: a controller as the process sees it (**start reading here**); `modules`: the list of all
-//! * `ground`: what modules stand on: the two clusters, their watches, Events, and the environment
+//! * `controller_registration`: a controller as the process sees it (**start reading here**); `controllers`: the list
+//!   of all
+//! * `controller_context`: what all controllers get: the two clusters, their watches, Events, and the environment
 //! * `texts`: lists of texts in messages
-//! * `root`: opens the watches of all modules, starts their actors in the leader, stops them
-//! * [`managed_resource`]: bundles and their health; `health`: how an object is judged, pure
-//! * [`csr_approver`]: CertificateSigningRequests. The smallest controller; `docs/adding-a-controller.md` walks through it
-//! * [`garbage_collector`]: immutable Secrets and ConfigMaps that nothing refers to any more
+//! * `root`: opens the watches of all controllers, starts their actors in the leader, stops them
+//! * [`managed_resource`]: ManagedResources and their health; `health`: how an object is judged, pure
+//! * [`csr_approver`]: CertificateSigningRequests. The smallest controller; `docs/adding-a-controller.md` walks through
+//!   it
+//! * [`garbage_collector`]: immutable Secrets and ConfigMaps that are not referred to any more
 //! * [`token_invalidator`]: static tokens of ServiceAccounts that want none
 //! * [`token_requestor`]: tokens of the target in Secrets of the source
-//! * [`network_policy`]: who may reach the pods of a Service
+//! * [`network_policy`]: which clients may reach the pods of a Service
 //! * [`istio_cluster_configuration`]: EnvoyFilters for gateways of Istio
 //! * [`node`]: taints, delays of node agents, workloads that depend on the number of nodes
-//! * [`leader`]: the election on a Lease; no module, because it decides when modules lead
+//! * [`leader`]: the election on a Lease. It is no controller, because it decides when controllers start
 
+pub mod controller_context;
+pub mod controller_registration;
+pub mod controllers;
 pub mod csr_approver;
 pub mod garbage_collector;
-pub mod ground;
 mod health;
 pub mod istio_cluster_configuration;
 pub mod leader;
 pub mod managed_resource;
-pub mod module;
-pub mod modules;
 pub mod network_policy;
 pub mod node;
 pub mod root;

@@ -6,14 +6,14 @@ use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use cluster::{ApiError, Cluster, Context, Resource, Synced, report_outages};
 use futures::future::join_all;
-use kit::{Activity, Deadline, Env, Lane, Role};
+use kit::{Activity, Deadline, Env, Priority, Role};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::{
-    ground::{Ground, Place},
-    module::{Lead, Running},
-    modules::MODULES,
+    controller_context::{ClusterHandle, ControllerContext},
+    controller_registration::{Running, StartControllers},
+    controllers::CONTROLLERS,
 };
 use crate::api::config::{ClusterIdSource, Config, cluster_id_source};
 
@@ -42,12 +42,12 @@ pub struct Parts {
 
 /// The running tree.
 pub struct Root {
-    ground: Ground,
+    ctx: ControllerContext,
     /// Whether both clusters are one.
     same: bool,
     cluster_id: ClusterIdSource,
     /// What begins when this process leads.
-    waiting: RefCell<Vec<Lead>>,
+    waiting: RefCell<Vec<StartControllers>>,
     running: RefCell<Vec<Running>>,
     /// Discovery and recorders of both clusters.
     tasks: Vec<JoinHandle<()>>,
@@ -72,7 +72,7 @@ pub enum BootstrapError {
 
 /// The controllers of this build, as in [`Config::enabled_controllers`].
 pub fn controllers() -> impl Iterator<Item = &'static str> {
-    MODULES.iter().flat_map(|module| module.names).copied()
+    CONTROLLERS.iter().flat_map(|registration| registration.names).copied()
 }
 
 impl Root {
@@ -87,11 +87,11 @@ impl Root {
     /// share streams.
     pub fn open(parts: Parts, env: &Env) -> Self {
         let Parts { source, target, same, target_ca, config } = parts;
-        let (mut ground, tasks) = ground(source, target, same, env);
-        ground.target_ca = target_ca;
-        let waiting = MODULES.iter().filter_map(|module| (module.install)(&config, &ground)).collect();
+        let (mut ctx, tasks) = ctx(source, target, same, env);
+        ctx.target_ca = target_ca;
+        let waiting = CONTROLLERS.iter().filter_map(|registration| (registration.setup)(&config, &ctx)).collect();
         let root = Self {
-            ground,
+            ctx,
             same,
             cluster_id: cluster_id_source(&config.cluster_id),
             waiting: RefCell::new(waiting),
@@ -105,9 +105,9 @@ impl Root {
 
     /// Starts the watches.
     pub fn watch(&self) {
-        self.ground.source.watches.start();
-        self.ground.target.watches.start();
-        let Ground { env, source, target, .. } = &self.ground;
+        self.ctx.source.watches.start();
+        self.ctx.target.watches.start();
+        let ControllerContext { env, source, target, .. } = &self.ctx;
         let report = |cluster: &Cluster, synced| {
             let name = format!("the reporter of outages of the {} cluster", cluster.options().side.as_str());
             env.fatal.spawn(name, report_outages(cluster.clone(), synced))
@@ -123,12 +123,12 @@ impl Root {
     ///
     /// # Errors
     /// If the cluster id cannot be found out.
-    pub async fn lead(&self) -> Result<(), BootstrapError> {
+    pub async fn start_controllers(&self) -> Result<(), BootstrapError> {
         let cluster_id = self.read_cluster_id().await?;
         tracing::info!(cluster_id = %cluster_id, "Using cluster id");
-        self.ground.cluster_id.set(cluster_id).ok(); // nobody leads twice
+        self.ctx.cluster_id.set(cluster_id).ok(); // nobody leads twice
         let waiting = self.waiting.take();
-        self.running.borrow_mut().extend(waiting.into_iter().map(|lead| lead(&self.ground)));
+        self.running.borrow_mut().extend(waiting.into_iter().map(|start_controllers| start_controllers(&self.ctx)));
         self.say("leads");
         Ok(())
     }
@@ -139,43 +139,43 @@ impl Root {
         self.reporters.take().iter().for_each(JoinHandle::abort);
         let running = self.running.take();
         let finished = join_all(running.into_iter().map(|running| running.stop(patience))).await;
-        for place in [&self.ground.source, &self.ground.target] {
-            place.watches.stop();
+        for cluster_handle in [&self.ctx.source, &self.ctx.target] {
+            cluster_handle.watches.stop();
         }
-        self.ground.env.census.leave(ROOT);
+        self.ctx.env.status_registry.leave(ROOT);
         finished.into_iter().all(|finished| finished)
     }
 
     /// Writes the Events that are still waiting, and ends the tree's last tasks.
     pub async fn flush_events(&self, deadline: Deadline) {
-        let Ground { source, target, .. } = &self.ground;
+        let ControllerContext { source, target, .. } = &self.ctx;
         futures::join!(source.events.flush(deadline), target.events.flush(deadline));
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 
     /// What the modules stand on.
-    pub fn ground(&self) -> &Ground {
-        &self.ground
+    pub fn controller_context(&self) -> &ControllerContext {
+        &self.ctx
     }
 
     /// How far the stores of the source cluster have come.
     pub fn source_synced(&self) -> Synced {
-        self.ground.source.watches.synced()
+        self.ctx.source.watches.synced()
     }
 
     /// How far the stores of the target cluster have come. Stores that come and go with bundles do not count.
     pub fn target_synced(&self) -> Synced {
-        self.ground.target.watches.synced()
+        self.ctx.target.watches.synced()
     }
 
     /// Waits until the stores of the source cluster have had their first list.
     pub async fn source_listed(&self) {
-        self.ground.source.watches.listed().await;
+        self.ctx.source.watches.listed().await;
     }
 
     fn say(&self, line: &str) {
-        let env = &self.ground.env;
-        env.census.enter(ROOT, Role::Root).update(env.clock.wall(), |cell| {
+        let env = &self.ctx.env;
+        env.status_registry.enter(ROOT, Role::Root).update(env.clock.wall(), |cell| {
             cell.activity = Activity::Idle;
             line.clone_into(&mut cell.line);
         });
@@ -189,8 +189,8 @@ impl Root {
         };
         tracing::info!("Trying to get cluster id from cluster");
         let config_maps = Resource::new("", "v1", "ConfigMap", "configmaps", true);
-        let context = Context::new(Lane::Live, Deadline::after(CLUSTER_ID), "cluster-identity");
-        let read = self.ground.source.cluster.get(&context, &config_maps.at("kube-system", "cluster-identity")).await;
+        let context = Context::new(Priority::High, Deadline::after(CLUSTER_ID), "cluster-identity");
+        let read = self.ctx.source.cluster.get(&context, &config_maps.at("kube-system", "cluster-identity")).await;
         match read {
             Ok(found) => match found.pointer("/data/cluster-identity").and_then(Value::as_str) {
                 Some(id) => Ok(id.to_owned()),
@@ -204,18 +204,18 @@ impl Root {
 }
 
 /// The ground, and what runs in it for ever.
-fn ground(source: Cluster, target: Cluster, same: bool, env: &Env) -> (Ground, Vec<JoinHandle<()>>) {
+fn ctx(source: Cluster, target: Cluster, same: bool, env: &Env) -> (ControllerContext, Vec<JoinHandle<()>>) {
     let mut tasks = Vec::new();
-    let mut place = |cluster: &Cluster| {
+    let mut cluster_handle = |cluster: &Cluster| {
         let side = cluster.options().side.as_str();
         let discovery = cluster.discovery().clone().run();
         tasks.push(env.fatal.spawn(format!("the discovery of the {side} cluster"), discovery));
-        let place = Place::new(cluster, env);
-        let recorder = place.events.clone().run();
+        let cluster_handle = ClusterHandle::new(cluster, env);
+        let recorder = cluster_handle.events.clone().run();
         tasks.push(env.fatal.spawn(format!("the recorder of Events of the {side} cluster"), recorder));
-        place
+        cluster_handle
     };
-    let source = place(&source);
-    let target = if same { source.as_target(&target) } else { place(&target) };
-    (Ground { env: env.clone(), source, target, target_ca: Rc::default(), cluster_id: Rc::default() }, tasks)
+    let source = cluster_handle(&source);
+    let target = if same { source.as_target(&target) } else { cluster_handle(&target) };
+    (ControllerContext { env: env.clone(), source, target, target_ca: Rc::default(), cluster_id: Rc::default() }, tasks)
 }

@@ -82,7 +82,7 @@ mod tests {
 
     /// spec 10 scenario 31
     #[test]
-    fn only_the_named_class_is_responsible_and_an_absent_one_is_the_default() {
+    fn class_must_match_and_an_absent_class_is_the_default() {
         for (own, class, responsible) in [
             ("resources", None, true),
             ("resources", Some(""), true),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_that_carries_our_finalizer_but_another_class_is_transferring() {
+    fn class_transfer_is_our_finalizer_with_another_class() {
         let seed = OwnClass::new("seed");
 
         assert!(seed.is_transferring(&managed_resource(Some("b"), &[seed.finalizer()])));
@@ -111,7 +111,7 @@ mod tests {
 
     /// spec 10 scenario 30
     #[test]
-    fn the_first_finalizer_of_any_class_decides_about_waiting() {
+    fn class_transfer_waits_by_the_first_finalizer_of_any_class() {
         let other = "resources.gardener.cloud/gardener-resource-manager-a";
         for (own, class, finalizers, waiting) in [
             ("b", Some("b"), vec![other], true),

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_keeps_the_order_and_appends_what_is_new() {
+    fn conditions_keep_their_order_and_new_types_are_appended() {
         let mut conditions =
             vec![Condition::new(RESOURCES_PROGRESSING, earlier()), Condition::new("Foreign", earlier())];
 
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_foreign_status_text_survives() {
+    fn condition_status_texts_of_others_survive() {
         let status: ConditionStatus = serde_json::from_str("\"Sometimes\"").unwrap();
 
         assert_eq!(status, ConditionStatus::Other("Sometimes".to_owned()));

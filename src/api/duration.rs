@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_refused_by_name() {
+    fn duration_errors_name_the_text() {
         let invalid = ["", "-", "s", ".s", "-.s", "+-5s", "9223372036854775808ns", "3000000h", "99999999999999999999s"];
         for text in invalid {
             assert_eq!(text.parse::<GoDuration>(), Err(DurationError::Invalid(text.to_owned())));
@@ -291,14 +291,14 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
         #[test]
-        fn what_is_written_reads_back_the_same(nanos in any::<i64>()) {
+        fn duration_written_reads_back_the_same(nanos in any::<i64>()) {
             let duration = GoDuration(nanos);
 
             prop_assert_eq!(duration.to_string().parse(), Ok(duration));
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "[-+0-9.nuµmsh ]{0,24}|.{0,24}") {
+        fn duration_of_any_text_is_read_or_refused(text in "[-+0-9.nuµmsh ]{0,24}|.{0,24}") {
             let _ = text.parse::<GoDuration>();
         }
     }

@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_null_counts_as_absent() {
+    fn fields_that_are_null_count_as_absent() {
         let object = json!({ "spec": null, "metadata": { "labels": null } });
 
         assert_eq!(text(&object, &["spec", "schedulerName"]), Ok(None));
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_absent_is_made_with_all_above_it() {
+    fn fields_that_are_absent_are_made_with_their_parents() {
         let mut object = json!({ "metadata": { "labels": null } });
 
         map_mut(&mut object, &["metadata", "labels"]).unwrap().insert("a".into(), json!("b"));
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn each_element_is_changed_and_named_when_it_cannot() {
+    fn list_items_are_changed_or_named_in_the_error() {
         let mut object = json!({ "spec": { "containers": [{}, { "env": 1 }] } });
 
         let env = |item: &mut Value| list_mut(item, &["env"]).map(|env| env.push(json!("a")));

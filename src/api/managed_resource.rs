@@ -24,10 +24,10 @@ pub struct ManagedResource {
     pub metadata: Metadata,
     /// What its author wants.
     #[serde(deserialize_with = "null_is_default")]
-    pub spec: Spec,
+    pub spec: ManagedResourceSpec,
     /// What the controllers report.
     #[serde(deserialize_with = "null_is_default")]
-    pub status: Status,
+    pub status: ManagedResourceStatus,
 }
 
 /// The part of an object's metadata that decisions need.
@@ -60,7 +60,7 @@ pub struct Metadata {
 /// `spec` (spec 10 §2.3).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Spec {
+pub struct ManagedResourceSpec {
     /// Responsibility class; see [`super::class`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
@@ -98,7 +98,7 @@ pub struct SecretRef {
 /// `status` (spec 10 §2.4).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct Status {
+pub struct ManagedResourceStatus {
     /// In their order; others own some of them.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -248,7 +248,7 @@ pub fn effective_namespace<'a>(kind: &str, namespace: &'a str) -> &'a str {
 ///
 /// Fields of the raw status that this program does not know stay, and so does the text of each condition and ref that
 /// did not change.
-pub fn with_status(raw: Value, status: &Status) -> Value {
+pub fn with_status(raw: Value, status: &ManagedResourceStatus) -> Value {
     let mut object = raw;
     let Some(fields) = object.as_object_mut() else { return object };
     let mut target = match fields.remove("status") {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_is_read_and_unknown_ones_are_passed_over() {
+    fn managed_resource_fields_are_read_and_unknown_fields_ignored() {
         let mr = ManagedResource::from_value(&raw()).unwrap();
 
         assert_eq!(mr.key(), NamespacedName::new("ns", "mr"));
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_object_is_all_defaults() {
+    fn managed_resource_without_fields_is_all_defaults() {
         assert_eq!(ManagedResource::from_value(&json!({})).unwrap(), ManagedResource::default());
         assert_eq!(
             ManagedResource::from_value(&json!({"spec": null, "status": null, "metadata": null})).unwrap(),
@@ -372,19 +372,19 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_another_type_is_an_error() {
+    fn managed_resource_field_of_another_type_is_an_error() {
         assert!(ManagedResource::from_value(&json!({"spec": {"secretRefs": "x"}})).is_err());
     }
 
     #[test]
-    fn writing_back_an_unchanged_status_changes_nothing() {
+    fn status_written_back_unchanged_changes_nothing() {
         let mr = ManagedResource::from_value(&raw()).unwrap();
 
         assert_eq!(with_status(raw(), &mr.status), raw());
     }
 
     #[test]
-    fn a_changed_status_keeps_what_this_program_does_not_know() {
+    fn status_keeps_unknown_fields_when_changed() {
         let mut status = ManagedResource::from_value(&raw()).unwrap().status;
         status.resources.remove(0);
         status.resources.push(ResourceRef { kind: "Secret".to_owned(), ..ResourceRef::default() });
@@ -405,8 +405,8 @@ mod tests {
     }
 
     #[test]
-    fn a_first_status_is_added() {
-        let status = Status { observed_generation: 1, ..Status::default() };
+    fn status_is_added_if_there_was_none() {
+        let status = ManagedResourceStatus { observed_generation: 1, ..ManagedResourceStatus::default() };
 
         assert_eq!(
             with_status(json!({"metadata": {}}), &status),

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_with_more_or_fewer_parts_is_refused_by_name() {
+    fn origin_errors_name_the_value() {
         for value in ["", "name", "a:b:c/d", "a:b", "a/b/c", "id:a/b/c", "a:b/c:d"] {
             let error = value.parse::<Origin>().expect_err(value);
 

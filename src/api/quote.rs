@@ -79,13 +79,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_keeps_its_beginning() {
+    fn cut_text_keeps_its_beginning() {
         assert_eq!((&*cut_after(2, "äöü"), &*cut_after(3, "äöü"), &*cut("")), ("äö…", "äöü", ""));
         assert_eq!(shown(&"\n".repeat(600)), format!("\"{}…\"", "\\n".repeat(512)));
     }
 
     #[test]
-    fn what_cannot_be_seen_is_escaped() {
+    fn quoted_text_escapes_invisible_characters() {
         for (text, expected) in [
             ("", r#""""#),
             ("web-1", r#""web-1""#),

@@ -252,7 +252,7 @@ mod tests {
 
     /// spec 40 §11 P9
     #[test]
-    fn not_in_and_does_not_exist_match_what_lacks_the_key() {
+    fn selector_operators_not_in_and_does_not_exist_match_without_the_key() {
         let cases = [
             ("In", json!(["a", "b"]), [false, true, false]),
             ("NotIn", json!(["a", "b"]), [true, false, true]),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_api_server_takes_is_refused() {
+    fn selector_that_no_api_server_accepts_is_refused() {
         let cases = [
             (json!({ "matchExpressions": [{ "key": "a", "operator": "Has" }] }), "\"Has\" is not a valid label"),
             (json!({ "matchExpressions": [{ "key": "a", "operator": "In" }] }), "operator \"In\" needs values"),
@@ -309,7 +309,7 @@ mod tests {
 
     /// spec 40 §11 P9, decision 39: what is not understood never widens
     #[test]
-    fn selector_of_an_annotation_with_what_no_selector_has_is_refused() {
+    fn selector_of_an_annotation_with_unknown_parts_is_refused() {
         let cases = [
             (r#"{"match_labels":{"a":"b"}}"#, "unknown field \"match_labels\""),
             (r#"{"matchLabels":{"a":"b"},"x":null}"#, "unknown field \"x\""),

@@ -73,7 +73,7 @@ mod tests {
 
     /// spec 10 §12.5
     #[test]
-    fn only_replicas_of_deployments_and_stateful_sets_are_protected() {
+    fn autoscaler_protects_replicas_of_deployments_and_stateful_sets_only() {
         for (group, kind, protected) in [
             ("apps", "Deployment", true),
             ("extensions", "Deployment", true),

@@ -61,11 +61,11 @@ pub struct Equivalences {
 /// The references of the status, by key, with marks for those that are still wanted (spec 10 §10.3).
 #[derive(Debug)]
 pub struct OldIndex<'a> {
-    entries: BTreeMap<ObjectKey, Entry<'a>>,
+    entries: BTreeMap<ObjectKey, EquivalenceEntry<'a>>,
 }
 
 #[derive(Debug)]
-struct Entry<'a> {
+struct EquivalenceEntry<'a> {
     reference: &'a ResourceRef,
     found: bool,
 }
@@ -181,7 +181,7 @@ impl Equivalences {
 impl<'a> OldIndex<'a> {
     /// Indexes the references; of two with the same key the last one counts.
     pub fn new(references: impl IntoIterator<Item = (ObjectKey, &'a ResourceRef)>) -> Self {
-        let entry = |reference| Entry { reference, found: false };
+        let entry = |reference| EquivalenceEntry { reference, found: false };
         Self { entries: references.into_iter().map(|(key, reference)| (key, entry(reference))).collect() }
     }
 
@@ -324,7 +324,7 @@ mod tests {
 
     /// spec 10 §10.3: what a bundle declares to be equivalent are two objects if both are listed.
     #[test]
-    fn of_two_declared_equivalents_only_the_wanted_one_is_found() {
+    fn declared_equivalents_are_two_objects_and_only_the_wanted_is_found() {
         for (other, wanted, kind) in [
             ("a", "b", "X"),
             // Groups and kinds of the predefined sets, but no such set.
@@ -347,7 +347,7 @@ mod tests {
 
     /// spec 10 §10.3
     #[test]
-    fn of_two_references_with_one_key_the_last_counts() {
+    fn references_with_equal_keys_count_as_the_last() {
         let mut old =
             [ResourceRef::new("v1", "ConfigMap", "", "a"), ResourceRef::new("v1", "ConfigMap", "default", "a")];
         old[1].labels.insert("which".into(), "last".into());

@@ -195,7 +195,7 @@ mod tests {
 
     /// spec 10 scenario 13
     #[test]
-    fn the_job_template_of_a_cron_job_gets_none() {
+    fn labels_are_not_injected_into_the_job_template_of_a_cron_job() {
         let template = json!({"spec": {"template": {"metadata": {"labels": {"app": "a"}}}}});
         let mut cron_job = json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a"},
             "spec": {"jobTemplate": template}});
@@ -208,7 +208,7 @@ mod tests {
 
     /// spec 10 §11.4
     #[test]
-    fn wrong_types_are_errors_that_name_the_place() {
+    fn label_injection_errors_name_the_path() {
         let table = [
             (json!({"spec": "x"}), "failed to inject labels into .spec, is of type string, expected a map"),
             (
@@ -248,7 +248,7 @@ mod tests {
 
     /// spec 10 §11.4, deviation
     #[test]
-    fn null_counts_as_absent() {
+    fn label_injection_takes_null_for_absent() {
         let table = [
             (json!({"spec": null}), json!(null)),
             (json!({"spec": {"template": null}}), json!({"template": null})),
@@ -283,7 +283,7 @@ mod tests {
 
     /// spec 10 §11.5
     #[test]
-    fn one_value_that_is_no_string_makes_the_whole_map_absent() {
+    fn labels_with_a_value_that_is_no_string_count_as_absent() {
         let manifest = json!({"metadata": {
             "labels": {"a": "1", "b": null},
             "annotations": {"x": "1", "resources.gardener.cloud/ignore": true},

@@ -21,4 +21,4 @@ pub mod merge;
 pub mod normalise;
 pub mod order;
 pub mod plan;
-pub mod settled;
+pub mod up_to_date;

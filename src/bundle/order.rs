@@ -132,7 +132,7 @@ mod tests {
 
     /// spec 10 §11.1
     #[test]
-    fn the_group_does_not_count_for_the_rank() {
+    fn kind_rank_ignores_the_group() {
         assert_eq!(rank("Service"), 23);
         assert!(rank("Service") < rank("Deployment"));
         assert!(rank("ValidatingWebhookConfiguration") < rank("Whatever"));
@@ -153,7 +153,7 @@ mod tests {
 
     /// spec 10, "better than upstream" 4
     #[test]
-    fn deletion_goes_the_other_way() {
+    fn deletion_order_is_the_reverse() {
         let objects =
             keys(&[("", "Namespace", "n"), ("g.io", "Ape", "a"), ("apps", "Deployment", "d"), ("", "Secret", "s")]);
 

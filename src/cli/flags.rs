@@ -139,7 +139,7 @@ pub(super) fn command() -> clap::Command {
                 .help("Another namespace to watch in the target cluster; may be repeated"),
         )
         .arg(bare("print-config").value_name("true|false").help("Print the effective configuration").long_help(
-            "Print the configuration that file, flags, environment and defaults make together, and exit. It can be given to \
+            "Print the configuration that results from file, flags, environment and defaults, and exit. It can be given to \
              --config, and holds paths of kubeconfigs, not their content",
         ))
         .arg(bare("version").value_name("raw|vX.Y.Z").help("Print the version").long_help(

@@ -60,7 +60,7 @@ pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "target-namespace" ""
         Text(|d, v| only_namespace(&mut d.file.target, v)), "The only namespace to watch in the target cluster";
     "target-disable-cache" "false"
-        Bool(|d, v| d.file.target.disable_cached_client = v), "Do not watch managed objects of the target; read them at each look";
+        Bool(|d, v| d.file.target.disable_cached_client = v), "Do not watch managed objects of the target; read them whenever they are needed";
     "target-cache-resync-period" "24h"
         Duration(|d, v| d.file.target.cache_resync_period = v), "Resync period for the target cluster";
     "leader-election" "true"

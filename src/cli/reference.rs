@@ -46,10 +46,11 @@ pub(super) fn reference() -> String {
 /// `docs/flags.md` is generated; on failure the test prints what it must be.
 #[cfg(feature = "sim")]
 #[test]
-fn the_documentation_lists_every_flag() {
+fn flags_reference_lists_every_flag() {
     let expected = reference();
 
-    let actual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/flags.md")).unwrap_or_default();
+    let actual =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/flags.md")).unwrap_or_default();
 
-    assert!(actual == expected, "docs/flags.md must be:\n{expected}");
+    assert!(actual == expected, "docs/reference/flags.md must be:\n{expected}");
 }

@@ -50,7 +50,7 @@ fn flag_mode(flags: &[&str]) -> Config {
 
 /// spec 70 scenario 1
 #[test]
-fn without_flags_the_configuration_file_is_missing() {
+fn config_file_is_required_without_flags() {
     assert_eq!(load_in(&[], &[], &[]), Err("missing config file".to_owned()));
     assert_eq!(load_in(&["--config="], &[], &[]), Err("missing config file".to_owned()));
     assert_eq!(load_in(&["--extra-target-namespace=a"], &[], &[]), Err("missing config file".to_owned()));
@@ -64,7 +64,7 @@ fn without_flags_the_configuration_file_is_missing() {
 
 /// spec 70 §1.1
 #[test]
-fn failures_name_their_cause() {
+fn start_failures_name_their_cause() {
     let load = |content| load_in(&["--config", "/c"], &[], &[("/c", content)]).expect_err("it fails");
 
     let error = load_in(&["--config", "/d"], &[], &[]).expect_err("it fails");
@@ -74,7 +74,7 @@ fn failures_name_their_cause() {
 }
 
 #[test]
-fn files_are_read_up_to_a_size_no_configuration_has() {
+fn config_file_size_is_limited() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let write = |name: &str, bytes: usize| {
         let path = directory.path().join(name);
@@ -109,7 +109,7 @@ fn flags_take_values_in_both_forms_and_the_last_one_counts() {
 
 /// spec 70 §1
 #[test]
-fn what_is_no_flag_is_refused() {
+fn flags_unknown_incomplete_or_invalid_are_refused() {
     let table: [(&[&str], &str); 12] = [
         (&["run"], "unknown command \"run\" for \"gardener-resource-manager\""),
         (&["--profiling", "false"], "unknown command \"false\" for \"gardener-resource-manager\""),
@@ -138,7 +138,7 @@ fn what_is_no_flag_is_refused() {
 
 /// spec 70 §1
 #[test]
-fn the_version_is_printed_or_overridden() {
+fn version_flag_prints_or_overrides_the_version() {
     let version = BuildInfo::of_this_binary().version;
     let line = Ok(Command::Version(format!("gardener-resource-manager {version}")));
 
@@ -166,7 +166,7 @@ fn help_lists_each_flag_and_keeps_the_legacy_ones_apart() {
 }
 
 #[test]
-fn short_help_has_the_common_options_and_names_the_way_to_all() {
+fn help_short_has_the_common_options_and_names_the_long_one() {
     let Ok(Command::Help(help)) = parse(&["-h"]) else { panic!("help is printed") };
 
     assert!(help.contains("--config <FILE>") && help.contains("see more with '--help'"), "{help}");
@@ -177,7 +177,7 @@ fn short_help_has_the_common_options_and_names_the_way_to_all() {
 
 #[cfg(feature = "sim")]
 #[test]
-fn the_demonstration_is_a_command_of_its_own() {
+fn demo_is_a_command() {
     assert_eq!(parse(&["demo"]), Ok(Command::Demo(DemoOptions { keep: false })));
     assert_eq!(parse(&["demo", "--keep"]), Ok(Command::Demo(DemoOptions { keep: true })));
     assert_eq!(parse(&["demo", "--keep=false"]), Ok(Command::Demo(DemoOptions { keep: false })));
@@ -186,7 +186,7 @@ fn the_demonstration_is_a_command_of_its_own() {
 }
 
 #[test]
-fn the_log_gets_each_flag_once_and_sorted() {
+fn flag_lines_of_the_log_have_each_flag_once_and_sorted() {
     let lines = options(&["--config=/c", "--port=1", "--extra-target-namespace=b", "--extra-target-namespace=a"], &[])
         .flag_lines();
 
@@ -217,7 +217,7 @@ fn extra_target_namespaces_are_appended_as_they_are() {
 
 /// spec 70 scenario 21 and §1.2
 #[test]
-fn a_flag_for_a_kubeconfig_beats_the_environment_and_that_the_file() {
+fn kubeconfig_flag_beats_the_environment_and_that_beats_the_file() {
     let file = "leaderElection: {leaderElect: false}
 sourceClientConnection: {kubeconfig: /y}
 targetClientConnection: {kubeconfig: /ty}";
@@ -240,7 +240,7 @@ targetClientConnection: {kubeconfig: /ty}";
 
 /// spec 70 §5, end
 #[test]
-fn in_flag_mode_both_connections_use_the_kubeconfig_of_the_environment() {
+fn kubeconfig_of_the_environment_serves_both_clusters_in_flag_mode() {
     let kubeconfigs = |flags: &[&str], env: Pairs<'_>| {
         let args: Vec<_> = ["--leader-election=false"].iter().chain(flags).copied().collect();
         let config = load_in(&args, env, &[]).expect("the configuration is valid").config;
@@ -257,7 +257,7 @@ fn in_flag_mode_both_connections_use_the_kubeconfig_of_the_environment() {
 }
 
 #[test]
-fn the_environment_tells_whether_there_is_a_cluster_around() {
+fn environment_shows_whether_the_process_runs_in_a_cluster() {
     let in_cluster = |env: Pairs<'_>| options(&["--config=/c"], env).environment.in_cluster;
 
     let host = ("KUBERNETES_SERVICE_HOST", "::1");
@@ -289,7 +289,7 @@ fn flag_mode_has_the_defaults_of_the_first_generation() {
 
 /// decision 8; spec 30 §2.1
 #[test]
-fn the_token_requestor_deletes_service_accounts_in_flag_mode_only() {
+fn token_requestor_deletes_service_accounts_in_flag_mode_only() {
     let flag = "--token-requestor-max-concurrent-workers=3";
 
     let flags = flag_mode(&[flag]).controllers.token_requestor.expect("the controller is on");
@@ -301,7 +301,7 @@ fn the_token_requestor_deletes_service_accounts_in_flag_mode_only() {
 
 /// spec 70 §5, `--leader-election-namespace`
 #[test]
-fn in_flag_mode_the_lease_is_where_the_pod_is() {
+fn lease_namespace_in_flag_mode_is_that_of_the_pod() {
     let text =
         "unable to find leader election namespace: not running in-cluster, please specify LeaderElectionNamespace";
 
@@ -316,7 +316,7 @@ fn in_flag_mode_the_lease_is_where_the_pod_is() {
 
 /// spec 70 scenario 16
 #[test]
-fn a_namespace_flag_replaces_the_namespaces_of_the_file() {
+fn namespace_flag_replaces_the_namespaces_of_the_file() {
     let namespaces = |flags: &[&str]| {
         let file = "sourceClientConnection: {namespaces: [a], namespace: c}\ntargetClientConnection: {namespaces: [t]}";
         let config = with_file(flags, file);
@@ -330,7 +330,7 @@ fn a_namespace_flag_replaces_the_namespaces_of_the_file() {
 
 /// spec 70 scenario 17
 #[test]
-fn with_a_file_the_defaults_of_flags_have_no_effect() {
+fn flag_defaults_have_no_effect_with_a_file() {
     let config = with_file(&[], "");
 
     assert_eq!(config, Config::default());
@@ -340,7 +340,7 @@ fn with_a_file_the_defaults_of_flags_have_no_effect() {
 
 /// spec 70 scenario 18
 #[test]
-fn no_workers_switch_a_controller_off() {
+fn worker_flags_of_zero_disable_controllers() {
     let file = "
 controllers:
   tokenInvalidator: {enabled: true}
@@ -361,7 +361,7 @@ webhooks: {tokenInvalidator: {enabled: true}}";
 }
 
 #[test]
-fn workers_switch_a_controller_on_with_what_belongs_to_it() {
+fn worker_flags_enable_controllers_and_their_webhooks() {
     let flags = ["--token-invalidator-max-concurrent-workers=4", "--kubelet-csr-approver-max-concurrent-workers=2"];
 
     let config = with_file(&flags, "sourceClientConnection: {namespaces: [a]}");
@@ -377,7 +377,7 @@ fn workers_switch_a_controller_on_with_what_belongs_to_it() {
 
 /// spec 70 §5: each flag that sets one field, and where it shows.
 #[test]
-fn each_flag_overrides_its_field() {
+fn flags_override_their_fields() {
     let table = [
         ("--cache-resync-period=1h", "/source/cache_resync_period/secs", "3600"),
         ("--target-cache-resync-period=1h", "/target/cache_resync_period/secs", "3600"),
@@ -424,7 +424,7 @@ fn each_flag_overrides_its_field() {
 }
 
 #[test]
-fn a_review_names_a_webhook_and_files() {
+fn webhook_review_takes_a_path_and_files() {
     let args =
         ["webhook", "review", "--path=/webhooks/a", "-f", "-", "--config=c", "--objects", "x", "y", "--objects=z"];
 
@@ -443,7 +443,17 @@ fn a_review_names_a_webhook_and_files() {
 }
 
 #[test]
-fn flags_of_leader_election_override_their_fields() {
+fn garbage_needs_no_dry_run_flag_but_accepts_it() {
+    let garbage = Ok(Command::Tool(Tool::Garbage(GarbageOptions::default())));
+
+    assert_eq!(parse_in(&["garbage"], &[]), garbage);
+    assert_eq!(parse_in(&["garbage", "--dry-run"], &[]), garbage);
+    let Ok(Command::Help(help)) = parse_in(&["garbage", "--help"], &[]) else { panic!("no help") };
+    assert!(!help.contains("dry-run"), "{help}");
+}
+
+#[test]
+fn leader_election_flags_override_their_fields() {
     let flags = [
         "--config=/c",
         "--leader-election",
@@ -482,14 +492,14 @@ fn flags_without_effect_are_accepted_with_a_warning() {
 
 /// spec 70 §5: after merging, validation applies as usual.
 #[test]
-fn values_of_flags_are_validated_like_those_of_the_file() {
+fn flag_values_are_validated_like_those_of_the_file() {
     let error = load_in(&["--leader-election=false", "--max-concurrent-workers=0"], &[], &[]).expect_err("it fails");
 
     assert_eq!(error, "controllers.managedResources.concurrentSyncs: Invalid value: 0: must be at least 1");
 }
 
 #[test]
-fn the_effective_configuration_can_be_asked_for() {
+fn print_config_is_a_flag() {
     let asked = |args: &[&str]| matches!(parse(args), Ok(Command::PrintConfig(_)));
 
     assert!(asked(&["--config=/c", "--print-config"]));

@@ -324,7 +324,7 @@ fn get() -> Command {
             "List ManagedResources with their conditions and the first problem of each. Nothing is written.\n\n\
              All is well if APPLIED and HEALTHY are True and PROGRESSING is False. Otherwise PROBLEM shows the first \
              condition that differs, truncated to the width of the terminal. An asterisk (True*) marks a condition that \
-             was reported for an older generation of the ManagedResource; a dash, one that has not been reported yet.",
+             was reported for an older generation of the ManagedResource; a dash marks a missing condition.",
         )
         .after_long_help(epilogue(
             &["get -A --unhealthy --watch", "get -n garden web -o wide"],
@@ -354,7 +354,7 @@ fn get() -> Command {
         .arg(
             switch("watch", "Keep running, and print changes").short('w').long_help(
                 "Keep running, and print a row again when it changes. A ManagedResource that is deleted has the PROBLEM \
-                 \"deleted\". With --unhealthy, one that recovers is printed once more",
+                 \"deleted\". With --unhealthy, a ManagedResource that recovers is printed once more",
             ),
         )
         .arg(
@@ -377,14 +377,14 @@ fn garbage() -> Command {
         .about("Show what the garbage collector would delete")
         .long_about(
             "Show the collectable Secrets and ConfigMaps that nothing refers to: what the garbage collector would delete if \
-             it ran now. Nothing is written. All namespaces are looked at, whatever \
+             it ran now. Nothing is written. The command reads all namespaces, whatever \
              targetClientConnection.namespaces of the configuration says.\n\n\
              Collectable are objects with the label resources.gardener.cloud/garbage-collectable-reference=true that are \
              at least 10 minutes old. Annotations reference.resources.gardener.cloud/secret-<hash> and configmap-<hash> of \
              workloads, ManagedResources and Prometheuses keep them.",
         )
-        .after_long_help(epilogue(&["garbage --dry-run"], ""))
-        .arg(switch("dry-run", "Only show it; required, because this command never deletes").required(true))
+        .after_long_help(epilogue(&["garbage"], ""))
+        .arg(switch("dry-run", "Accepted, no effect: this command never deletes").hide(true))
         .arg(kubeconfig("kubeconfig", "Kubeconfig of the target cluster"))
 }
 
@@ -393,7 +393,7 @@ fn policies() -> Command {
         .about("Show which NetworkPolicies a Service should have, and why")
         .long_about(
             "Show which NetworkPolicies the controller writes for a Service, and why. Nothing is written.\n\n\
-             In a cluster, STATE compares them with what is there: right, missing, differs, taken (another Service has the \
+             In a cluster, STATE compares them with the existing policies: right, missing, differs, taken (another Service has the \
              name), obsolete (the controller deletes it), or kept (it may come from an annotation or a Gateway that cannot be read at present). With -f, the \
              policies follow from files alone; without SERVICE, those of all Services in the files are shown.",
         )

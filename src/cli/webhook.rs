@@ -6,7 +6,7 @@ use clap::{
 };
 
 use super::args::{epilogue, option};
-use crate::webhooks::registration::Place;
+use crate::webhooks::registration::RegisteredCluster;
 
 /// What to review.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -74,7 +74,7 @@ fn review() -> Command {
              The output is the resulting object, then the JSON patch, as two YAML documents. The verdict goes to standard \
              error.\n\n\
              --objects stands for the cluster. Webhooks look for ServiceAccounts, Namespaces, HorizontalPodAutoscalers, \
-             Nodes, and the ConfigMaps and Services of the load balancing; what is not there does not exist. Namespaced \
+             Nodes, and the ConfigMaps and Services of the load balancing; other objects do not exist. Namespaced \
              objects need a metadata.namespace. targetClientConnection.namespaces has no effect.",
         )
         .after_long_help(epilogue(
@@ -100,7 +100,7 @@ fn review() -> Command {
 }
 
 fn registration() -> Command {
-    let places = Place::NAMED.map(|(name, _, help)| PossibleValue::new(name).help(help));
+    let places = RegisteredCluster::NAMED.map(|(name, _, help)| PossibleValue::new(name).help(help));
     Command::new("registration")
         .about("Print the webhook configurations to apply to the target cluster")
         .long_about(
@@ -125,6 +125,6 @@ fn registration() -> Command {
         .arg(
             option("prefix", "TEXT")
                 .hide_short_help(true)
-                .help("What names of the program's objects begin with, e.g. virtual-garden-"),
+                .help("Prefix of the names of the program's objects, e.g. virtual-garden-"),
         )
 }

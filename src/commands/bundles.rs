@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::input::{Document, Place, Source};
+use super::input::{InputDocument, InputLocation, Source};
 use crate::{
     api::{
         keys::{BROTLI_SUFFIX, GROUP, KIND},
@@ -19,7 +19,7 @@ use crate::{
 
 /// An object and where it is.
 pub(super) struct Located {
-    pub(super) place: Place,
+    pub(super) location: InputLocation,
     pub(super) object: Value,
     pub(super) warnings: Vec<LabelWarning>,
 }
@@ -33,7 +33,7 @@ pub(super) struct Bundles {
     /// Everything else.
     pub(super) manifests: Vec<Located>,
     /// What is no object.
-    pub(super) broken: Vec<(Place, String)>,
+    pub(super) broken: Vec<(InputLocation, String)>,
 }
 
 impl Bundles {
@@ -42,10 +42,10 @@ impl Bundles {
     pub(super) fn of(sources: &[Source]) -> Self {
         let mut all = Vec::new();
         let mut bundles = Self::default();
-        for Document { place, content, warnings } in sources.iter().flat_map(Source::documents) {
+        for InputDocument { location, content, warnings } in sources.iter().flat_map(Source::documents) {
             match content {
-                Ok(object) => all.extend(taken_apart(Located { place, object, warnings })),
-                Err(text) => bundles.broken.push((place, text)),
+                Ok(object) => all.extend(taken_apart(Located { location, object, warnings })),
+                Err(text) => bundles.broken.push((location, text)),
             }
         }
         let named: BTreeSet<String> = all.iter().filter(|it| is_managed_resource(&it.object)).flat_map(refs).collect();
@@ -110,8 +110,8 @@ fn taken_apart(located: Located) -> Vec<Located> {
     if is_refused || !items.iter().all(|item| is_secret(item) || is_managed_resource(item)) {
         return vec![located];
     }
-    let place = &located.place;
-    items.into_iter().map(|object| Located { place: place.clone(), object, warnings: Vec::new() }).collect()
+    let location = &located.location;
+    items.into_iter().map(|object| Located { location: location.clone(), object, warnings: Vec::new() }).collect()
 }
 
 /// Whether a Secret looks like one of a bundle: compressed data, or data that are objects.

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kubeconfig_is_found_as_kubectl_finds_it() {
+    fn kubeconfig_is_found_as_kubectl_finds_it() {
         let folder = tempfile::tempdir().unwrap();
         let (a, b) = (file(&folder, "a", "a"), file(&folder, "b", "b"));
         std::fs::create_dir(folder.path().join(".kube")).unwrap();
@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_read_is_named() {
+    fn kubeconfig_that_cannot_be_read_is_named() {
         let error = kubeconfig(Some("/nowhere/k"), &|_| None).unwrap_err();
 
         assert!(error.to_string().starts_with("cannot use the kubeconfig /nowhere/k: "), "{error}");
     }
 
     #[test]
-    fn a_file_that_cannot_be_parsed_is_named_without_what_stands_there() {
+    fn kubeconfig_that_cannot_be_parsed_is_named_without_its_content() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("k");
         std::fs::write(&path, "users:\n- {name: u, user: {token: sesame, token: [}}\n").unwrap();
@@ -160,7 +160,7 @@ mod tests {
         let error = kubeconfig(Some(&path), &|_| None).unwrap_err();
 
         let text = error.to_string();
-        assert!(text.starts_with(&format!("cannot use the kubeconfig {path}: it is no valid YAML")), "{text}");
+        assert!(text.starts_with(&format!("cannot use the kubeconfig {path}: it is not valid YAML")), "{text}");
         assert!(!format!("{text} {error:?}").contains("sesame"), "{text} {error:?}");
         let raw = Kubeconfig::from_yaml("users: [{token: sesame, token: [}]").unwrap_err();
         let error = ConnectError::from(raw);
@@ -169,7 +169,7 @@ mod tests {
 
     /// spec 70 §8.1
     #[test]
-    fn a_variable_that_is_no_proxy_is_warned_of_without_its_value() {
+    fn proxy_variable_that_is_invalid_is_warned_of_without_its_value() {
         let of = |value: &str| {
             let proxies = ProxySettings::of(&|name| (name == "HTTPS_PROXY").then(|| value.to_owned()));
             warnings(&proxies).collect::<Vec<_>>()

@@ -2,7 +2,7 @@
 
 use cluster::{Cluster, Context};
 use jiff::Timestamp;
-use kit::{Deadline, Lane};
+use kit::{Deadline, Priority};
 
 use super::{CommandError, Said};
 use crate::{
@@ -15,7 +15,7 @@ const TIME: std::time::Duration = std::time::Duration::from_secs(600);
 
 /// Asks the cluster, and shows what nothing refers to.
 pub(super) async fn garbage(cluster: &Cluster, now: Timestamp) -> Result<Said, CommandError> {
-    let context = Context::new(Lane::Live, Deadline::after(TIME), "garbage");
+    let context = Context::new(Priority::High, Deadline::after(TIME), "garbage");
     let survey = Survey::new(cluster, &context);
     let mut candidates = survey.candidates(now).await?;
     let all = candidates.known.len();

@@ -33,9 +33,7 @@ pub(super) struct Source {
 pub(super) enum InputError {
     #[error("cannot read {path}: {error}")]
     Read { path: String, error: io::Error },
-    #[error(
-        "{path} is no regular file, and nobody may ever write to it — give the content as the standard input, with -"
-    )]
+    #[error("{path} is not a regular file, and reading it may never end — give the content on standard input, with -")]
     NoFile { path: String },
     #[error("{path} is larger than {limit} bytes — give smaller files")]
     TooLarge { path: String, limit: usize },
@@ -47,15 +45,15 @@ pub(super) enum InputError {
 
 /// Where a document is: `file`, or `file:document` if the file has several, counted from one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct InputLocation {
     pub(super) file: Arc<str>,
     /// From one; `None` if there is only one.
     pub(super) document: Option<usize>,
 }
 
 /// A document of a file.
-pub(super) struct Document {
-    pub(super) place: Place,
+pub(super) struct InputDocument {
+    pub(super) location: InputLocation,
     /// The object, or what is wrong.
     pub(super) content: Result<Value, String>,
     /// Labels and annotations that count as absent.
@@ -143,30 +141,30 @@ fn bounded(name: &str, reader: &mut dyn Read) -> Result<Vec<u8>, InputError> {
 
 impl Source {
     /// Its documents, as the controller would decode them.
-    pub(super) fn documents(&self) -> Vec<Document> {
+    pub(super) fn documents(&self) -> Vec<InputDocument> {
         let data = BTreeMap::from([("file".to_owned(), self.bytes.clone())]);
         let secret = SecretData { namespace: "", name: &self.name, data: &data };
         let decoder = Decoder::new([secret], Limits::default());
-        let mut documents: Vec<Document> = decoder
+        let mut documents: Vec<InputDocument> = decoder
             .map(|read| {
                 let (index, content, warnings) = match read {
                     Ok(document) => (document.index, Ok(document.manifest), document.warnings),
                     Err(error) => (error.index, Err(error.text), Vec::new()),
                 };
-                let place = Place { file: self.name.clone(), document: Some(index + 1) };
-                Document { place, content, warnings }
+                let location = InputLocation { file: self.name.clone(), document: Some(index + 1) };
+                InputDocument { location, content, warnings }
             })
             .collect();
         if let [one] = documents.as_mut_slice()
-            && one.place.document == Some(1)
+            && one.location.document == Some(1)
         {
-            one.place.document = None;
+            one.location.document = None;
         }
         documents
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for InputLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         self.document.map_or(Ok(()), |document| write!(f, ":{document}"))

@@ -64,13 +64,13 @@ fn is_layout(character: char) -> bool {
 
 /// Refuses a file that these inputs name, or that the next run would read with them. Before they are read.
 pub(super) fn check(path: &str, inputs: &[String]) -> Result<(), OutputError> {
-    let place = place(Path::new(path));
+    let location = location(Path::new(path));
     for input in inputs.iter().filter(|input| *input != STDIN) {
-        let Ok(input_place) = std::fs::canonicalize(input) else { continue };
-        if input_place == place {
+        let Ok(input_location) = std::fs::canonicalize(input) else { continue };
+        if input_location == location {
             return Err(OutputError::Input { path: path.to_owned() });
         }
-        if input_place.is_dir() && place.starts_with(&input_place) && is_read_from_folders(&place) {
+        if input_location.is_dir() && location.starts_with(&input_location) && is_read_from_folders(&location) {
             return Err(OutputError::InFolder { path: path.to_owned(), folder: input.clone() });
         }
     }
@@ -80,30 +80,30 @@ pub(super) fn check(path: &str, inputs: &[String]) -> Result<(), OutputError> {
 /// Writes a file that only its owner may read: all of it, or nothing. Pipes and devices are written to as they are.
 pub(super) fn write(path: &str, text: &str) -> Result<(), OutputError> {
     let failed = |error| OutputError::Write { path: path.to_owned(), error };
-    let place = place(Path::new(path));
-    if std::fs::metadata(&place).is_ok_and(|metadata| !metadata.is_file()) {
-        let mut stream = OpenOptions::new().write(true).open(&place).map_err(failed)?;
+    let location = location(Path::new(path));
+    if std::fs::metadata(&location).is_ok_and(|metadata| !metadata.is_file()) {
+        let mut stream = OpenOptions::new().write(true).open(&location).map_err(failed)?;
         return stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).map_err(failed);
     }
-    whole(&place, text).map_err(failed)
+    whole(&location, text).map_err(failed)
 }
 
-fn whole(place: &Path, text: &str) -> io::Result<()> {
-    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+fn whole(location: &Path, text: &str) -> io::Result<()> {
+    let folder = location.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Made for its owner alone.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
-    file.persist(place).map_err(|error| error.error)?;
+    file.persist(location).map_err(|error| error.error)?;
     // The name is lasting when the folder is; not all file systems can do that.
     File::open(folder).and_then(|folder| folder.sync_all()).ok();
     Ok(())
 }
 
 /// Where a path leads, through links; the file itself need not be there yet.
-fn place(path: &Path) -> PathBuf {
-    if let Ok(place) = std::fs::canonicalize(path) {
-        return place;
+fn location(path: &Path) -> PathBuf {
+    if let Ok(location) = std::fs::canonicalize(path) {
+        return location;
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match (std::fs::canonicalize(folder), path.file_name()) {
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_result_steers_no_terminal() {
+    fn terminal_output_has_no_control_sequences() {
         let table = [
             ("a\tb\nc é", false, "a\tb\nc é"),
             ("a\x1b[2Jb\rc\u{9b}d\u{7f}", false, "a [2Jb c d "),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     DIFFERENT, OK, Said,
     bundles::{LIST_REMEDY, is_list},
-    input::{Document, Place, Source, is_dns_subdomain},
+    input::{InputDocument, InputLocation, Source, is_dns_subdomain},
 };
 use crate::{
     api::object::{self, GroupVersionKind, ObjectKey},
@@ -30,7 +30,7 @@ pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
     for document in sources.iter().flat_map(Source::documents) {
         count += 1;
         if let Err(text) = add(&mut registry, &mut seen, &document) {
-            refused.push(format!("{}: {text}", document.place));
+            refused.push(format!("{}: {text}", document.location));
         }
     }
     if count == 0 {
@@ -69,7 +69,11 @@ fn names(options: &PackOptions) -> Vec<String> {
     refused
 }
 
-fn add(registry: &mut Registry, seen: &mut BTreeMap<ObjectKey, Place>, document: &Document) -> Result<(), String> {
+fn add(
+    registry: &mut Registry,
+    seen: &mut BTreeMap<ObjectKey, InputLocation>,
+    document: &InputDocument,
+) -> Result<(), String> {
     let manifest = document.content.as_ref().map_err(|text| format!("{text} — correct the document"))?;
     if GroupVersionKind::of(manifest).is_none() {
         return Err("the object has no apiVersion or no kind — add it".to_owned());
@@ -87,7 +91,7 @@ fn add(registry: &mut Registry, seen: &mut BTreeMap<ObjectKey, Place>, document:
     if let Some(warning) = document.warnings.first() {
         let (field, key) = (warning.field, &warning.key);
         return Err(format!(
-            "{display}: a value in metadata.{field} is no string (key {key:?}), so the controller would pass over all of \
+            "{display}: a value in metadata.{field} is no string (key {key:?}), so the controller would ignore all of \
              them — quote it"
         ));
     }
@@ -95,7 +99,7 @@ fn add(registry: &mut Registry, seen: &mut BTreeMap<ObjectKey, Place>, document:
     if let Some(first) = seen.get(&key) {
         return Err(format!("{display} is in {first} already — remove one of them"));
     }
-    seen.insert(key, document.place.clone());
+    seen.insert(key, document.location.clone());
     registry.add(manifest).map_err(|error| error.to_string())
 }
 

@@ -9,7 +9,7 @@ use crate::{
     cli::RegistrationOptions,
     producer::yaml,
     webhooks::{
-        registration::{self, Circumstances, Deployment, Entry, Place},
+        registration::{self, Circumstances, Deployment, RegisteredCluster, RegistrationEntry},
         registry,
     },
 };
@@ -30,7 +30,7 @@ pub(super) fn registration(
     config: Option<&Source>,
     ca: &Source,
 ) -> Result<Said, CommandError> {
-    let place = Place::NAMED.iter().find(|(name, ..)| *name == options.place).map(|(_, place, _)| *place);
+    let place = RegisteredCluster::NAMED.iter().find(|(name, ..)| *name == options.place).map(|(_, place, _)| *place);
     let place = place.ok_or_else(|| CommandError::Usage(format!("there is no place {:?}", options.place)))?;
     if !ca.bytes.starts_with(b"-----BEGIN CERTIFICATE-----") {
         return Err(CommandError::Usage(format!("{} does not begin with a PEM certificate", ca.name)));
@@ -45,8 +45,8 @@ pub(super) fn registration(
         let known: BTreeSet<&str> = enabled.iter().map(|entry| entry.path()).collect();
         let without = served.iter().filter(|entry| !known.contains(entry.path));
         said.remarks =
-            without.map(|entry| format!("warning: webhooks.{} is not used in this place", entry.key)).collect();
-        enabled.retain(|entry: &Entry| paths.contains(entry.path()));
+            without.map(|entry| format!("warning: webhooks.{} is not used with this --place", entry.key)).collect();
+        enabled.retain(|entry: &RegistrationEntry| paths.contains(entry.path()));
     }
     let deployment = Deployment {
         mode: place.mode(),

@@ -15,8 +15,8 @@ use crate::{
         exchange::Received,
         knowledge::Manifests,
         mutating::Request,
-        registry::{self, Entry},
-        review::{self, Body, Judged, Review, Verdict},
+        registry::{self, WebhookEntry},
+        review::{self, Body, Judged, Review, ReviewVerdict},
         view::{Cause, Lookup},
     },
 };
@@ -46,18 +46,19 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
     let review = decode(input.review)?;
     let mut said = Said::default();
     for document in input.objects.iter().flat_map(Source::documents) {
-        let object = document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.place)))?;
+        let object =
+            document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.location)))?;
         let objects = object["items"].as_array().map_or(std::slice::from_ref(&object), Vec::as_slice);
         if objects.iter().filter(|object| !manifests.add(object)).count() > 0 {
-            said.remarks.push(format!("warning: {}: no webhook reads such an object", document.place));
+            said.remarks.push(format!("warning: {}: no webhook reads such an object", document.location));
         }
     }
 
     let verdict = review::attempt(&*entry.endpoint.mutator, &review, &manifests);
     let verdict = verdict.map_err(asked)?;
     let allowed = if review.operation == "DELETE" { "allowed: a deletion" } else { "allowed, nothing to change" };
-    tell(&verdict, allowed, &mut said);
-    if let Verdict::Patched(patch) = &verdict {
+    report(&verdict, allowed, &mut said);
+    if let ReviewVerdict::Patched(patch) = &verdict {
         said.out = patched(&entry, &review, &manifests, patch);
     } else if let (Some(object), OK) = (&review.object, said.code) {
         said.out = yaml::stream(std::slice::from_ref(object));
@@ -67,7 +68,7 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
 
 /// What a validating webhook says; of an object that breaks rules each error is a line.
 pub(super) fn validate(
-    entry: &Entry<Validating>,
+    entry: &WebhookEntry<Validating>,
     input: &Input<'_>,
     manifests: &Manifests,
 ) -> Result<Said, CommandError> {
@@ -77,13 +78,13 @@ pub(super) fn validate(
         Account::Admission(Judged::Reviewed { verdict, .. }, _) => verdict,
         Account::Admission(Judged::Refused(refusal), _) => return usage(refusal.message),
         // No validating webhook tells of such.
-        Account::Authorization(_) => return usage("it is about no object".to_owned()),
+        Account::Authorization(_) => return usage("it is not about an object".to_owned()),
     };
     let mut said = Said::default();
     if !input.objects.is_empty() {
         said.remarks.push("warning: --objects: a validating webhook reads no objects".to_owned());
     }
-    if let Verdict::Invalid { status, errors } = &verdict {
+    if let ReviewVerdict::Invalid { status, errors } = &verdict {
         let causes = status.details.causes.iter().map(|Cause { field, message, .. }| match &**field {
             "" => format!("{message}\n"),
             field => format!("{field}: {message}\n"),
@@ -92,7 +93,7 @@ pub(super) fn validate(
         said.remarks.push(format!("denied with code {}: errors: {errors}", status.code));
         said.code = DIFFERENT;
     } else {
-        tell(&verdict, "allowed", &mut said);
+        report(&verdict, "allowed", &mut said);
     }
     Ok(said)
 }
@@ -102,26 +103,26 @@ fn asked(lookup: Lookup) -> CommandError {
 }
 
 /// The verdict in one line; its exit code. `allowed`: the line if there is nothing else to say.
-fn tell(verdict: &Verdict, allowed: &str, said: &mut Said) {
-    let (code, message) = verdict.told();
+fn report(verdict: &ReviewVerdict, allowed: &str, said: &mut Said) {
+    let (code, message) = verdict.reported();
     let (line, exit_code) = match verdict {
-        Verdict::Allowed => (allowed.to_owned(), OK),
-        Verdict::Patched(_) => ("allowed, changed".to_owned(), OK),
-        Verdict::Unexpected(message) => (format!("allowed, not its business: {message}"), OK),
-        Verdict::Denied(_) | Verdict::Status(_) | Verdict::Invalid { .. } => {
+        ReviewVerdict::Allowed => (allowed.to_owned(), OK),
+        ReviewVerdict::Patched(_) => ("allowed, changed".to_owned(), OK),
+        ReviewVerdict::Unexpected(message) => (format!("allowed, not its business: {message}"), OK),
+        ReviewVerdict::Denied(_) | ReviewVerdict::Status(_) | ReviewVerdict::Invalid { .. } => {
             (format!("denied with code {code}: {message}"), DIFFERENT)
         }
-        Verdict::ReadFailed { .. } | Verdict::Errored { .. } => {
+        ReviewVerdict::ReadFailed { .. } | ReviewVerdict::Errored { .. } => {
             (format!("not decided, code {code}: {message}"), DIFFERENT)
         }
-        Verdict::Panicked(_) => (format!("not decided, a defect: {message}"), FAILED),
+        ReviewVerdict::Panicked(_) => (format!("not decided, a defect: {message}"), FAILED),
     };
     said.remarks.push(line);
     said.code = exit_code;
 }
 
 /// The webhook is a function: asked again it makes of the object what the patch says.
-fn patched(entry: &Entry<Mutating>, review: &Review, manifests: &Manifests, patch: &[u8]) -> String {
+fn patched(entry: &WebhookEntry<Mutating>, review: &Review, manifests: &Manifests, patch: &[u8]) -> String {
     let mut object = review.object.clone().unwrap_or_default();
     let request = Request {
         kind: review.kind.clone(),
@@ -174,9 +175,9 @@ fn everything() -> Draft {
 
 fn entry(
     path: &str,
-    mut entries: Vec<Entry<Mutating>>,
-    others: &[Entry<Validating>],
-) -> Result<Entry<Mutating>, CommandError> {
+    mut entries: Vec<WebhookEntry<Mutating>>,
+    others: &[WebhookEntry<Validating>],
+) -> Result<WebhookEntry<Mutating>, CommandError> {
     match entries.iter().position(|entry| entry.path == path) {
         Some(index) => Ok(entries.swap_remove(index)),
         None => {

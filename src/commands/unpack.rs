@@ -24,14 +24,14 @@ const HEADINGS: [&str; 5] = ["KIND", "NAMESPACE", "NAME", "KEY", "BYTES"];
 pub(super) fn from_files(sources: &[Source], list: bool) -> Said {
     let Bundles { secrets, manifests, broken, .. } = Bundles::of(sources);
     let mut remarks: Vec<String> =
-        broken.into_iter().map(|(place, text)| format!("{place}: {text} — correct the document")).collect();
+        broken.into_iter().map(|(location, text)| format!("{location}: {text} — correct the document")).collect();
     let (plain, others): (Vec<_>, Vec<_>) = manifests.into_iter().partition(|it| is_secret(&it.object));
     remarks.extend(others.iter().map(|other| {
         let display = identity::display_of_object(&other.object);
-        format!("{}: {display} is no Secret — give the Secret of a bundle", other.place)
+        format!("{}: {display} is no Secret — give the Secret of a bundle", other.location)
     }));
     let mut all: Vec<_> = secrets.into_iter().chain(plain).collect();
-    all.sort_by(|a, b| a.place.cmp(&b.place));
+    all.sort_by(|a, b| a.location.cmp(&b.location));
     if all.is_empty() && remarks.is_empty() {
         remarks.push("there is no Secret in the input — give the Secret of a bundle".to_owned());
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{
     DIFFERENT, OK, Said,
     bundles::{Bundles, Located},
-    input::{Place, Source},
+    input::{InputLocation, Source},
     output::one_line,
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
 /// A mistake, or what may be one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
-    place: Place,
+    location: InputLocation,
     /// Where in a Secret: `data.yaml.br:2`; empty outside of Secrets.
     inside: String,
     /// Display string, or empty if it is not known.
@@ -55,7 +55,7 @@ enum Severity {
 
 /// A manifest on its way through the checks.
 struct Manifest<'a> {
-    place: &'a Place,
+    location: &'a InputLocation,
     inside: String,
     object: &'a Value,
     warnings: &'a [LabelWarning],
@@ -65,9 +65,9 @@ struct Manifest<'a> {
 pub(super) fn validate(sources: &[Source]) -> Said {
     let mut findings = Vec::new();
     let Bundles { managed_resources, secrets, manifests, broken } = Bundles::of(sources);
-    for (place, text) in broken {
+    for (location, text) in broken {
         let issue = Issue::error(text, "correct the document");
-        findings.push(Finding { place, inside: String::new(), object: String::new(), issue });
+        findings.push(Finding { location, inside: String::new(), object: String::new(), issue });
     }
     let (configurations, manifests): (Vec<_>, Vec<_>) = manifests.into_iter().partition(is_configuration);
     for located in &configurations {
@@ -75,7 +75,7 @@ pub(super) fn validate(sources: &[Source]) -> Said {
     }
     bundle::check(&managed_resources, &secrets, &mut findings);
     let all = manifests.iter().map(|located| Manifest {
-        place: &located.place,
+        location: &located.location,
         inside: String::new(),
         object: &located.object,
         warnings: &located.warnings,
@@ -150,26 +150,26 @@ impl Issue {
 impl Located {
     fn finding(&self, issue: Issue) -> Finding {
         let object = identity::display_of_object(&self.object);
-        Finding { place: self.place.clone(), inside: String::new(), object, issue }
+        Finding { location: self.location.clone(), inside: String::new(), object, issue }
     }
 }
 
 impl Manifest<'_> {
     fn at(&self) -> String {
-        if self.inside.is_empty() { self.place.to_string() } else { format!("{}[{}]", self.place, self.inside) }
+        if self.inside.is_empty() { self.location.to_string() } else { format!("{}[{}]", self.location, self.inside) }
     }
 
     fn finding(&self, issue: Issue) -> Finding {
         let object = identity::display_of_object(self.object);
-        Finding { place: self.place.clone(), inside: self.inside.clone(), object, issue }
+        Finding { location: self.location.clone(), inside: self.inside.clone(), object, issue }
     }
 }
 
 impl fmt::Display for Finding {
     /// `file[:document] object: what — remedy`, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, inside, object, issue: Issue { severity, what, remedy } } = self;
-        write!(f, "{}", one_line(&place.to_string()))?;
+        let Self { location, inside, object, issue: Issue { severity, what, remedy } } = self;
+        write!(f, "{}", one_line(&location.to_string()))?;
         if !inside.is_empty() {
             write!(f, "[{}]", one_line(inside))?;
         }

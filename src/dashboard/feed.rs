@@ -10,11 +10,11 @@ use std::{
 use bytes::Bytes;
 use futures::Stream;
 use jiff::Timestamp;
-use kit::{ActorState, Census};
+use kit::{ActorState, StatusRegistry};
 use serde::Serialize;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use super::streams::Place;
+use super::streams::StreamPermit;
 
 /// Shortest time between two events of a stream, so at most 4 a second.
 pub(super) const EVENT_INTERVAL: Duration = Duration::from_millis(250);
@@ -59,7 +59,7 @@ pub type NowFn = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Snapshots of the census, rendered once for all readers.
 pub(super) struct Snapshots {
-    pub(super) census: Census,
+    pub(super) status_registry: StatusRegistry,
     pub(super) process: ProcessInfo,
     pub(super) leadership: LeadershipFn,
     pub(super) now: NowFn,
@@ -68,20 +68,20 @@ pub(super) struct Snapshots {
 
 /// What must change for a new event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
+struct PageState {
     version: u64,
     leadership: Leadership,
 }
 
 struct Rendered {
-    state: State,
+    state: PageState,
     at: Instant,
     json: Bytes,
 }
 
 /// The JSON document (`/dashboard/census`, and `data` of each event).
 #[derive(Serialize)]
-struct Document<'a> {
+struct StatusDocument<'a> {
     version: u64,
     now: Timestamp,
     process: Process<'a>,
@@ -98,16 +98,21 @@ struct Process<'a> {
 /// One reader's stream.
 struct Reader {
     snapshots: Arc<Snapshots>,
-    sent: Option<State>,
+    sent: Option<PageState>,
     last_write: Instant,
     ticks: Interval,
     /// Given back when the stream ends or its connection does.
-    place: Place,
+    permit: StreamPermit,
 }
 
 impl Snapshots {
-    pub(super) fn new(census: Census, process: ProcessInfo, leadership: LeadershipFn, now: NowFn) -> Self {
-        Self { census, process, leadership, now, latest: Mutex::new(None) }
+    pub(super) fn new(
+        status_registry: StatusRegistry,
+        process: ProcessInfo,
+        leadership: LeadershipFn,
+        now: NowFn,
+    ) -> Self {
+        Self { status_registry, process, leadership, now, latest: Mutex::new(None) }
     }
 
     /// The census of now as one line of JSON.
@@ -115,12 +120,12 @@ impl Snapshots {
         self.json_of(self.state())
     }
 
-    fn state(&self) -> State {
-        State { version: self.census.version(), leadership: (self.leadership)() }
+    fn state(&self) -> PageState {
+        PageState { version: self.status_registry.version(), leadership: (self.leadership)() }
     }
 
     /// `state` was read before the snapshot is taken, so a change in between leads to one more event, never to none.
-    fn json_of(&self, state: State) -> Bytes {
+    fn json_of(&self, state: PageState) -> Bytes {
         let now = Instant::now();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(latest) = latest.as_ref()
@@ -134,17 +139,17 @@ impl Snapshots {
         json
     }
 
-    fn render(&self, state: State) -> Bytes {
-        let document = Document {
+    fn render(&self, state: PageState) -> Bytes {
+        let document = StatusDocument {
             version: state.version,
             now: (self.now)(),
             process: Process { info: &self.process, leadership: state.leadership },
-            actors: self.census.snapshot(),
+            actors: self.status_registry.snapshot(),
         };
         match serde_json::to_vec(&document) {
             Ok(json) => json.into(),
             Err(error) => {
-                tracing::error!(%error, "Could not render the census");
+                tracing::error!(%error, "Could not render the status registry");
                 Bytes::from_static(b"{}")
             }
         }
@@ -161,10 +166,10 @@ impl fmt::Debug for Snapshots {
 /// after each [`KEEP_ALIVE`] without events. Ends when it loses its place.
 ///
 /// The next event is made when the connection takes it, so a slow reader misses states but costs no memory.
-pub(super) fn events(snapshots: Arc<Snapshots>, place: Place) -> impl Stream<Item = Result<Bytes, Infallible>> {
+pub(super) fn events(snapshots: Arc<Snapshots>, permit: StreamPermit) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let mut ticks = interval(EVENT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let reader = Reader { snapshots, sent: None, last_write: Instant::now(), ticks, place };
+    let reader = Reader { snapshots, sent: None, last_write: Instant::now(), ticks, permit };
     futures::stream::unfold(reader, |mut reader| async {
         let event = reader.next().await?;
         Some((Ok(event), reader))
@@ -176,7 +181,7 @@ impl Reader {
         loop {
             tokio::select! {
                 biased;
-                () = self.place.end.cancelled() => return None,
+                () = self.permit.end.cancelled() => return None,
                 now = self.ticks.tick() => if let Some(bytes) = self.due(now) {
                     self.last_write = now;
                     return Some(bytes);
@@ -201,7 +206,7 @@ fn event(json: &Bytes, first: bool) -> Bytes {
     if first {
         event.extend_from_slice(RECONNECT.as_bytes());
     }
-    event.extend_from_slice(b"event: census\ndata: ");
+    event.extend_from_slice(b"event: actors\ndata: ");
     event.extend_from_slice(json);
     event.extend_from_slice(b"\n\n");
     event.into()
@@ -219,7 +224,7 @@ mod tests {
     use super::*;
     use crate::dashboard::streams::Streams;
 
-    fn snapshots(census: &Census) -> Arc<Snapshots> {
+    fn snapshots(status_registry: &StatusRegistry) -> Arc<Snapshots> {
         let process = ProcessInfo {
             name: "grm".to_owned(),
             version: "v1".to_owned(),
@@ -227,27 +232,27 @@ mod tests {
             started: Timestamp::UNIX_EPOCH,
         };
         Arc::new(Snapshots::new(
-            census.clone(),
+            status_registry.clone(),
             process,
             Arc::new(|| Leadership::Standby),
             Arc::new(|| Timestamp::UNIX_EPOCH),
         ))
     }
 
-    fn place() -> Place {
+    fn permit() -> StreamPermit {
         Streams::within(1, CancellationToken::new()).begin(|| {})
     }
 
     #[test]
-    fn a_snapshot_is_one_document() {
-        let census = Census::default();
-        let cell = census.enter("a/b", Role::Object);
+    fn snapshot_is_one_document() {
+        let status_registry = StatusRegistry::default();
+        let cell = status_registry.enter("a/b", Role::Object);
         cell.update(Timestamp::UNIX_EPOCH, |state| {
             state.activity = Activity::Failing;
             state.last_error = Some((Timestamp::UNIX_EPOCH, "line\nbreak".to_owned()));
         });
 
-        let document: serde_json::Value = serde_json::from_slice(&snapshots(&census).json()).unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&snapshots(&status_registry).json()).unwrap();
 
         assert_eq!(document["version"], 2);
         assert_eq!(document["now"], "1970-01-01T00:00:00Z");
@@ -263,28 +268,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_sends_a_snapshot_at_once_and_after_each_change() {
-        let census = Census::default();
-        let mut stream = pin!(events(snapshots(&census), place()));
+    async fn event_stream_sends_a_snapshot_at_once_and_after_each_change() {
+        let status_registry = StatusRegistry::default();
+        let mut stream = pin!(events(snapshots(&status_registry), permit()));
 
         let first = stream.next().await.unwrap().unwrap();
         let at_rest = stream.next().now_or_never();
-        census.enter("a", Role::Root);
+        status_registry.enter("a", Role::Root);
         let start = Instant::now();
         let second = stream.next().await.unwrap().unwrap();
 
-        assert!(first.starts_with(b"retry: 2000\nevent: census\ndata: {\"version\":0,"));
+        assert!(first.starts_with(b"retry: 2000\nevent: actors\ndata: {\"version\":0,"));
         assert!(at_rest.is_none());
-        assert!(second.starts_with(b"event: census\ndata: {\"version\":1,"));
+        assert!(second.starts_with(b"event: actors\ndata: {\"version\":1,"));
         assert!(second.ends_with(b"}\n\n"));
         assert!(start.elapsed() <= EVENT_INTERVAL);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_changes_lead_to_four_events_a_second() {
-        let census = Census::default();
-        let cell = census.enter("a", Role::Root);
-        let mut stream = pin!(events(snapshots(&census), place()));
+    async fn event_stream_sends_at_most_four_events_a_second() {
+        let status_registry = StatusRegistry::default();
+        let cell = status_registry.enter("a", Role::Root);
+        let mut stream = pin!(events(snapshots(&status_registry), permit()));
 
         let mut events = 0;
         for _ in 0..100 {
@@ -297,8 +302,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_at_rest_sends_a_comment_each_fifteen_seconds() {
-        let mut stream = pin!(events(snapshots(&Census::default()), place()));
+    async fn event_stream_without_changes_sends_a_comment_each_fifteen_seconds() {
+        let mut stream = pin!(events(snapshots(&StatusRegistry::default()), permit()));
         stream.next().await;
         let start = Instant::now();
 
@@ -309,10 +314,10 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stream_ends_when_the_server_stops() {
+    async fn event_stream_ends_when_the_server_stops() {
         let stop = CancellationToken::new();
-        let place = Streams::within(1, stop.clone()).begin(|| {});
-        let mut stream = pin!(events(snapshots(&Census::default()), place));
+        let permit = Streams::within(1, stop.clone()).begin(|| {});
+        let mut stream = pin!(events(snapshots(&StatusRegistry::default()), permit));
         stream.next().await;
 
         stop.cancel();
@@ -321,8 +326,8 @@ mod tests {
     }
 
     #[test]
-    fn readers_of_the_same_moment_share_one_rendering() {
-        let snapshots = snapshots(&Census::default());
+    fn event_streams_of_the_same_moment_share_one_rendering() {
+        let snapshots = snapshots(&StatusRegistry::default());
 
         let first = snapshots.json();
         let second = snapshots.json();

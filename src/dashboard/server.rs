@@ -12,7 +12,7 @@ use actix_web::{
     web,
 };
 use futures::future::join_all;
-use kit::Census;
+use kit::StatusRegistry;
 use tokio::{task::yield_now, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +62,7 @@ pub struct Sources {
     /// Answers `/metrics`.
     pub metrics: Metrics,
     /// Answers `/dashboard`.
-    pub census: Census,
+    pub status_registry: StatusRegistry,
     /// Whether this process leads.
     pub leadership: LeadershipFn,
     /// The wall clock.
@@ -121,7 +121,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
 const PAGE: [(&str, &str, &str); 6] = [
     ("", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/app.js", "text/javascript; charset=utf-8", include_str!("page/app.js")),
-    ("/census.js", "text/javascript; charset=utf-8", include_str!("page/census.js")),
+    ("/actors.js", "text/javascript; charset=utf-8", include_str!("page/actors.js")),
     ("/connection.js", "text/javascript; charset=utf-8", include_str!("page/connection.js")),
     ("/style.css", "text/css; charset=utf-8", include_str!("page/style.css")),
     ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
@@ -145,7 +145,7 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let stop_streams = CancellationToken::new();
     let dashboard = web::Data::new(Dashboard {
         snapshots: Arc::new(Snapshots::new(
-            sources.census.clone(),
+            sources.status_registry.clone(),
             options.process,
             sources.leadership.clone(),
             sources.now.clone(),
@@ -155,11 +155,11 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let sources = web::Data::from(sources);
 
     let for_metrics = sources.clone();
-    let (profiled, end) = (options.profiling.then(|| sources.census.clone()), stop_streams.clone());
+    let (profiled, end) = (options.profiling.then(|| sources.status_registry.clone()), stop_streams.clone());
     let metrics_routes = move |config: &mut web::ServiceConfig| {
         config.app_data(for_metrics.clone()).app_data(dashboard.clone()).configure(metrics_routes);
-        if let Some(census) = &profiled {
-            profiling::routes(config, census.clone(), end.clone());
+        if let Some(status_registry) = &profiled {
+            profiling::routes(config, status_registry.clone(), end.clone());
         }
     };
     let probe_routes = move |config: &mut web::ServiceConfig| {
@@ -333,8 +333,8 @@ fn metrics_routes(config: &mut web::ServiceConfig) {
     }
     // The page's links are relative to `/dashboard`, so that it also works behind a proxy that adds a path.
     config.service(web::redirect("/dashboard/", "../dashboard"));
-    let census_resource = web::resource("/dashboard/census").wrap(headers()).wrap(Compress::default());
-    config.service(census_resource.wrap(from_fn(host::check)).route(web::get().to(census)));
+    let status_registry_resource = web::resource("/dashboard/actors").wrap(headers()).wrap(Compress::default());
+    config.service(status_registry_resource.wrap(from_fn(host::check)).route(web::get().to(status_registry)));
     // Not compressed: the compressor would hold events back.
     let events = web::resource("/dashboard/events").wrap(headers()).wrap(from_fn(host::check));
     config.service(events.route(web::get().to(event_stream)));
@@ -344,7 +344,7 @@ async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
     HttpResponse::Ok().content_type(METRICS_TYPE).body(sources.metrics.render())
 }
 
-async fn census(dashboard: web::Data<Dashboard>) -> HttpResponse {
+async fn status_registry(dashboard: web::Data<Dashboard>) -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(dashboard.snapshots.json())
 }
 

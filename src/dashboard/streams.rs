@@ -28,7 +28,7 @@ struct Open {
 }
 
 /// A stream, as long as it is open.
-pub(super) struct Place {
+pub(super) struct StreamPermit {
     streams: Streams,
     number: u64,
     /// Cancelled when it is to end.
@@ -41,7 +41,7 @@ impl Streams {
     }
 
     /// A stream begins. `close` ends its connection: a client that reads nothing does not notice that its stream ends.
-    pub(super) fn begin(&self, close: impl Fn() + Send + 'static) -> Place {
+    pub(super) fn begin(&self, close: impl Fn() + Send + 'static) -> StreamPermit {
         let end = self.stop.child_token();
         let (mut open, ended) = (self.open(), end.clone());
         open.last += 1;
@@ -56,7 +56,7 @@ impl Streams {
             close();
         }
         drop(open);
-        Place { streams: self.clone(), number, end }
+        StreamPermit { streams: self.clone(), number, end }
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -64,7 +64,7 @@ impl Streams {
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         self.streams.open().streams.remove(&self.number);
     }

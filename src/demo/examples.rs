@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_managed_resources_are_those_of_the_examples() {
+    fn examples_are_the_managed_resources_of_the_files() {
         let text = include_str!("../../config/examples/managedresources.yaml");
         let documents: Vec<Value> =
             text.split("---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_of_the_colours_differ_as_the_story_needs_it() {
+    fn colours_differ_as_the_story_needs_it() {
         let decodes =
             |text: &str| text.split("---\n").map(|one| serde_saphyr::from_str::<Value>(one).is_ok()).collect();
         let all: [(String, Vec<bool>); 4] =

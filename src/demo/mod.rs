@@ -1,21 +1,20 @@
-//! The demonstration: the program at work on an in-memory cluster, told step by step (`demo` on the command line).
+//! The demonstration (command `demo`): the program at work on an in-memory cluster, explained step by step.
 //!
 //! ```text
 //! mod.rs ── log into a file, System ─► scene.rs (Sim, process::Process, kubectl) ◄── story.rs ──► screen.rs
 //! ```
 //!
-//! * `story.rs`: the steps, in the order in which they are told; start reading there.
-//! * `scene.rs`: simulator, program, somebody with `kubectl`, and waiting for what must happen; `journal.rs`: what the
-//!   program asked of the API.
-//! * `examples.rs`: the bundles of `config/examples`, and what is done to them.
-//! * `screen.rs`: printing.
+//! * `story.rs`: the steps in their order; start reading there.
+//! * `scene.rs`: simulator, program, a user with `kubectl`, and waits; `journal.rs`: the program's requests to the API.
+//! * `examples.rs`: the bundles of `config/examples`, and the changes of the story to them.
+//! * `screen.rs`: prints.
 //!
-//! The program knows nothing of all this. Where a step needs a defect, it comes from outside: the panic of one step is
-//! thrown by the scene's own observer of requests, which the program calls inside of a pass.
+//! The program does not know the demonstration. The panic of one step comes from the scene's observer of requests,
+//! which the program calls during a reconcile.
 
+mod demo_object;
 mod examples;
 mod journal;
-mod place;
 mod scene;
 mod screen;
 mod story;
@@ -43,26 +42,20 @@ use self::{
 };
 use crate::{cli::DemoOptions, logging};
 
-/// How long the end waits for the disk of the log.
 const LAST_RECORDS: Duration = Duration::from_millis(500);
-/// How long it waits for passes.
-const LAST_PASSES: Duration = Duration::from_secs(1);
+const LAST_RECONCILES: Duration = Duration::from_secs(1);
 
-/// A step of a story. `S` is what it is played on.
 struct Step<S: 'static> {
     title: &'static str,
     play: for<'a> fn(&'a S) -> LocalBoxFuture<'a, Result<Seen, Missed>>,
 }
 
-/// What was seen of a step, for the summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     what: String,
-    /// From the cause to the effect.
     took: Duration,
 }
 
-/// A step that did not happen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected: {expected}; instead: {found}")]
 struct Missed {
@@ -70,14 +63,12 @@ struct Missed {
     found: String,
 }
 
-/// How a step went, for the summary.
-struct Told {
+struct PlayedStep {
     title: &'static str,
-    /// `None`: it did not happen.
+    /// `None`: the step did not happen.
     seen: Option<Seen>,
 }
 
-/// Why there is no story.
 #[derive(Debug, thiserror::Error)]
 enum DemoError {
     #[error("cannot write the log {}: {cause}", path.display())]
@@ -90,11 +81,11 @@ enum DemoError {
     Scene(#[from] SceneError),
 }
 
-/// Tells the story in the terminal. The exit code: 0, or 1 if a step did not happen.
+/// Runs the demonstration in the terminal. Returns the exit code: 0, or 1 if a step did not happen.
 pub fn run(options: DemoOptions) -> i32 {
     let screen = Screen::of_process();
-    match tell(options, screen) {
-        Ok(told) => exit_code(&told),
+    match play_story(options, screen) {
+        Ok(played) => exit_code(&played),
         Err(error) => {
             eprintln!("Error: {error}");
             1
@@ -102,32 +93,31 @@ pub fn run(options: DemoOptions) -> i32 {
     }
 }
 
-fn tell(options: DemoOptions, screen: Screen) -> Result<Vec<Told>, DemoError> {
+fn play_story(options: DemoOptions, screen: Screen) -> Result<Vec<PlayedStep>, DemoError> {
     let path = log_path(&std::env::temp_dir());
     let log = log_into(&path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
-    let told = System::with_tokio_rt(|| runtime).block_on(perform(options, screen, &path))?;
+    let played = System::with_tokio_rt(|| runtime).block_on(perform(options, screen, &path))?;
     log.finish(LAST_RECORDS);
-    Ok(told)
+    Ok(played)
 }
 
-async fn perform(options: DemoOptions, screen: Screen, log: &Path) -> Result<Vec<Told>, DemoError> {
+async fn perform(options: DemoOptions, screen: Screen, log: &Path) -> Result<Vec<PlayedStep>, DemoError> {
     let stage = Stage { scene: Scene::new()?, screen };
     story::prologue(&stage, log);
-    let told = play(&STORY, &stage, &stage.screen).await;
-    stage.screen.summary(&told);
-    if options.keep && exit_code(&told) == 0 {
+    let played = play(&STORY, &stage, &stage.screen).await;
+    stage.screen.summary(&played);
+    if options.keep && exit_code(&played) == 0 {
         story::keep(&stage).await?;
     } else if !options.keep {
         story::epilogue(&stage);
     }
-    stage.scene.stop(LAST_PASSES).await;
-    Ok(told)
+    stage.scene.stop(LAST_RECONCILES).await;
+    Ok(played)
 }
 
-/// Plays steps up to the first that does not happen.
-async fn play<S>(steps: &[Step<S>], stage: &S, screen: &Screen) -> Vec<Told> {
-    let mut told = Vec::new();
+async fn play<S>(steps: &[Step<S>], stage: &S, screen: &Screen) -> Vec<PlayedStep> {
+    let mut played = Vec::new();
     for (index, step) in steps.iter().enumerate() {
         screen.heading(index + 1, step.title);
         let result = (step.play)(stage).await;
@@ -137,20 +127,19 @@ async fn play<S>(steps: &[Step<S>], stage: &S, screen: &Screen) -> Vec<Told> {
         }
         let seen = result.ok();
         let over = seen.is_none();
-        told.push(Told { title: step.title, seen });
+        played.push(PlayedStep { title: step.title, seen });
         if over {
             break;
         }
         screen.pause().await;
     }
-    told
+    played
 }
 
-fn exit_code(told: &[Told]) -> i32 {
-    i32::from(told.iter().any(|step| step.seen.is_none()))
+fn exit_code(played: &[PlayedStep]) -> i32 {
+    i32::from(played.iter().any(|step| step.seen.is_none()))
 }
 
-/// A name that nobody else uses, so that nobody else's file is written.
 fn log_path(folder: &Path) -> PathBuf {
     folder.join(format!("gardener-resource-manager-demo-{}-{:08x}.log", std::process::id(), fastrand::u32(..)))
 }
@@ -186,22 +175,22 @@ mod tests {
     };
 
     #[tokio::test(start_paused = true)]
-    async fn a_story_whose_steps_all_happen_ends_with_0() {
+    async fn story_whose_steps_all_happen_ends_with_0() {
         let (screen, _) = Screen::captured();
 
-        let told = play(&[GOOD, GOOD], &(), &screen).await;
+        let played = play(&[GOOD, GOOD], &(), &screen).await;
 
-        assert_eq!((told.len(), exit_code(&told)), (2, 0));
+        assert_eq!((played.len(), exit_code(&played)), (2, 0));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_step_that_does_not_happen_ends_the_story_with_1_and_says_what_is_there() {
+    async fn story_ends_with_1_at_a_step_that_does_not_happen() {
         let (screen, printed) = Screen::captured();
 
-        let told = play(&[GOOD, BAD, GOOD], &(), &screen).await;
-        screen.summary(&told);
+        let played = play(&[GOOD, BAD, GOOD], &(), &screen).await;
+        screen.summary(&played);
 
-        assert_eq!((told.len(), exit_code(&told)), (2, 1));
+        assert_eq!((played.len(), exit_code(&played)), (2, 1));
         let text = printed.text();
         for expected in ["expected: a Service webapp", "instead:  no Service at all", "did not happen"] {
             assert!(text.contains(expected), "{expected:?} is missing in\n{text}");

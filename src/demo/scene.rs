@@ -9,16 +9,16 @@ use std::{
 
 use cluster::{RequestObserver, Side, user_agent};
 use http::{Method, Request, header};
-use kit::{Activity, ActorState, Census, Clock, Cpu, Env, Fatal, Random};
+use kit::{Activity, ActorState, Clock, Cpu, Env, Fatal, Random, StatusRegistry};
 use serde_json::Value;
 use sim::{ClientOptions, PutError, Sim, SimOptions};
 use tokio::time::{Instant, sleep};
 
 use super::{
     Missed,
+    demo_object::DemoObject,
     examples::{Example, NAMESPACE},
     journal::Journal,
-    place::Place,
 };
 use crate::{
     actors::leader::ElectionError,
@@ -70,7 +70,7 @@ pub(super) struct Scene {
 struct Program {
     process: Process,
     servers: ServerHandles,
-    census: Census,
+    status_registry: StatusRegistry,
     metrics: Metrics,
     vitals: Vitals,
 }
@@ -132,14 +132,14 @@ impl Scene {
 
     /// Starts the program; returns at once.
     pub(super) fn start(&self) -> Result<(), SceneError> {
-        let (version, census, vitals) = (&self.version, Census::default(), Vitals::default());
-        let metrics = Metrics::new(&version.version, census.clone());
-        let servers = self.serve(&vitals, &metrics, &census)?;
+        let (version, status_registry, vitals) = (&self.version, StatusRegistry::default(), Vitals::default());
+        let metrics = Metrics::new(&version.version, status_registry.clone());
+        let servers = self.serve(&vitals, &metrics, &status_registry)?;
         let observing = Rc::new(Observing::new(&metrics));
         let env = Env {
             clock: Clock::system(),
             random: Random::from_entropy(),
-            census: census.clone(),
+            status_registry: status_registry.clone(),
             cpu: Cpu::pool(CPU_JOBS),
             observers: observing.clone(),
             fatal: Fatal::default(),
@@ -161,12 +161,17 @@ impl Scene {
             requests: Rc::new(Saboteur { production: observing, armed: self.sabotage.clone() }),
             vitals: vitals.clone(),
         })?;
-        self.program.replace(Some(Program { process, servers, census, metrics, vitals }));
+        self.program.replace(Some(Program { process, servers, status_registry, metrics, vitals }));
         Ok(())
     }
 
     /// Serves where the last life did, so that a browser finds the dashboard again; elsewhere if somebody took the port.
-    fn serve(&self, vitals: &Vitals, metrics: &Metrics, census: &Census) -> Result<ServerHandles, SceneError> {
+    fn serve(
+        &self,
+        vitals: &Vitals,
+        metrics: &Metrics,
+        status_registry: &StatusRegistry,
+    ) -> Result<ServerHandles, SceneError> {
         let mut config = self.config.borrow_mut();
         let serve = |config: &Config| {
             process::serve_http(
@@ -176,7 +181,7 @@ impl Scene {
                 vitals,
                 vitals.readiness(),
                 metrics,
-                census,
+                status_registry,
             )
         };
         let servers = serve(&config).or_else(|_| {
@@ -218,7 +223,7 @@ impl Scene {
     /// Waits until all actors of bundles have looked at their objects and nothing is asked any more.
     pub(super) async fn at_rest(&self) -> Result<(), Missed> {
         let (mut asked, mut since) = (self.asked(), Instant::now());
-        self.wait("the actors of all bundles are at rest", || {
+        self.wait("the actors of all ManagedResources are idle", || {
             let (now, bundles) = (self.asked(), self.sim.objects(MANAGED_RESOURCES).len());
             if now != asked {
                 (asked, since) = (now, Instant::now());
@@ -249,7 +254,7 @@ impl Scene {
     // --- what it shows
 
     fn actors(&self) -> Vec<ActorState> {
-        self.program.borrow().as_ref().map(|program| program.census.snapshot()).unwrap_or_default()
+        self.program.borrow().as_ref().map(|program| program.status_registry.snapshot()).unwrap_or_default()
     }
 
     /// The actor of a bundle.
@@ -281,22 +286,22 @@ fn set_ports(config: &mut Config, metrics: u16, probes: u16) {
 impl Scene {
     /// Creates Secret and ManagedResource of a bundle.
     pub(super) async fn apply(&self, example: &Example) -> Result<(), Missed> {
-        self.create(Place::secret(example.secret), &example.secret()).await?;
-        self.create(Place::bundle(example.name), &example.managed_resource()).await
+        self.create(DemoObject::secret(example.secret), &example.secret()).await?;
+        self.create(DemoObject::bundle(example.name), &example.managed_resource()).await
     }
 
     /// Creates an object.
-    pub(super) async fn create(&self, place: Place, object: &Value) -> Result<(), Missed> {
+    pub(super) async fn create(&self, place: DemoObject, object: &Value) -> Result<(), Missed> {
         self.send(Method::POST, &place.collection(), "application/json", Some(object)).await.map(drop)
     }
 
     /// Merges a patch into an object, and gives what it is then.
-    pub(super) async fn patch(&self, place: Place, patch: &Value) -> Result<Value, Missed> {
+    pub(super) async fn patch(&self, place: DemoObject, patch: &Value) -> Result<Value, Missed> {
         self.send(Method::PATCH, &place.path(), "application/merge-patch+json", Some(patch)).await
     }
 
     /// Deletes an object.
-    pub(super) async fn delete(&self, place: Place) -> Result<(), Missed> {
+    pub(super) async fn delete(&self, place: DemoObject) -> Result<(), Missed> {
         self.send(Method::DELETE, &place.path(), "application/json", None).await.map(drop)
     }
 
@@ -312,12 +317,12 @@ impl Scene {
 
 impl Scene {
     /// An object as it is stored.
-    pub(super) fn object(&self, place: Place) -> Option<Value> {
+    pub(super) fn object(&self, place: DemoObject) -> Option<Value> {
         self.sim.object(&place.for_kubectl(), place.namespace, place.name)
     }
 
     /// A field of an object as text; empty if there is none.
-    pub(super) fn text(&self, place: Place, field: &str) -> String {
+    pub(super) fn text(&self, place: DemoObject, field: &str) -> String {
         let object = self.object(place).unwrap_or_default();
         object.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned()
     }
@@ -413,8 +418,8 @@ impl RequestObserver for Saboteur {
         }
     }
 
-    fn gate(&self, side: Side, live: usize, background: usize, writes_in_flight: usize) {
-        self.production.gate(side, live, background, writes_in_flight);
+    fn request_scheduler(&self, side: Side, high: usize, low: usize, writes_in_flight: usize) {
+        self.production.request_scheduler(side, high, low, writes_in_flight);
     }
 
     fn event_dropped(&self) {
@@ -433,7 +438,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_happen_in_time_is_told_with_what_is_there_instead() {
+    async fn wait_fails_with_the_actual_state() {
         let mut looks = 0;
         let begin = Instant::now();
 

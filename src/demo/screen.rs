@@ -8,7 +8,7 @@ use std::{
 
 use anstyle::{AnsiColor, Style};
 
-use super::{Missed, Seen, Told};
+use super::{Missed, PlayedStep, Seen};
 use crate::commands::colours;
 
 /// No line is longer.
@@ -87,11 +87,11 @@ impl Screen {
     }
 
     /// The steps in a table.
-    pub(super) fn summary(&self, told: &[Told]) {
+    pub(super) fn summary(&self, reported: &[PlayedStep]) {
         self.line("", PLAIN);
         self.line("Summary", STRONG);
         let seen_width = WIDTH - TITLE - TIME - 7;
-        for (index, step) in told.iter().enumerate() {
+        for (index, step) in reported.iter().enumerate() {
             let (what, took, style) = match &step.seen {
                 Some(seen) => (seen.what.as_str(), time(seen.took), PLAIN),
                 None => ("did not happen", String::new(), BAD),
@@ -194,21 +194,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_line_is_wider_than_the_screen() {
+    fn screen_lines_have_a_maximal_width() {
         let (screen, printed) = Screen::captured();
         let text = format!("{} {}", "word ".repeat(60), "x".repeat(250));
 
         screen.detail(&text);
         let seen = Seen { what: text, took: Duration::from_millis(1) };
         screen.happened(&seen);
-        screen.summary(&[Told { title: "A step", seen: Some(seen) }]);
+        screen.summary(&[PlayedStep { title: "A step", seen: Some(seen) }]);
 
         assert!(printed.text().lines().all(|line| line.chars().count() <= WIDTH), "{}", printed.text());
         assert_eq!(printed.text().matches('x').count(), 750);
     }
 
     #[test]
-    fn times_are_short() {
+    fn screen_times_are_short() {
         let cases = [(0, "0.0 ms"), (1_234, "1.2 ms"), (45_600, "46 ms"), (1_900_000, "1.9 s")];
 
         for (microseconds, expected) in cases {

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::{
     Missed, Seen, Step,
+    demo_object::DemoObject,
     examples::{self, BROKEN, MONITORING, NAMESPACE, WEBAPP},
-    place::Place,
     scene::{Scene, SceneError},
     screen::{Screen, time},
 };
@@ -45,15 +45,15 @@ const UNDECODABLE: &str = "DecodingFailed";
 /// Reason of a bundle whose objects are being deleted.
 const PENDING: &str = "DeletionPending";
 
-const SETTINGS: Place = Place::core("configmaps", "webshop", "webapp-settings");
-const SERVICE: Place = Place::core("services", "webshop", "webapp");
-const RECEIVERS: Place = Place::core("configmaps", NAMESPACE, "alert-receivers");
-const MORNING: Place = Place::core("configmaps", NAMESPACE, "colour-of-morning");
-const NOON: Place = Place::core("configmaps", NAMESPACE, "colour-of-noon");
-const EVENING: Place = Place::core("configmaps", NAMESPACE, "colour-of-evening");
-const ROLE: Place =
-    Place { api_version: "rbac.authorization.k8s.io/v1", resource: "roles", namespace: "webshop", name: "webapp" };
-const ALERT: Place = Place {
+const SETTINGS: DemoObject = DemoObject::core("configmaps", "webshop", "webapp-settings");
+const SERVICE: DemoObject = DemoObject::core("services", "webshop", "webapp");
+const RECEIVERS: DemoObject = DemoObject::core("configmaps", NAMESPACE, "alert-receivers");
+const MORNING: DemoObject = DemoObject::core("configmaps", NAMESPACE, "colour-of-morning");
+const NOON: DemoObject = DemoObject::core("configmaps", NAMESPACE, "colour-of-noon");
+const EVENING: DemoObject = DemoObject::core("configmaps", NAMESPACE, "colour-of-evening");
+const ROLE: DemoObject =
+    DemoObject { api_version: "rbac.authorization.k8s.io/v1", resource: "roles", namespace: "webshop", name: "webapp" };
+const ALERT: DemoObject = DemoObject {
     api_version: "monitoring.example.com/v1",
     resource: "alertrules",
     namespace: NAMESPACE,
@@ -66,7 +66,7 @@ pub(super) fn prologue(stage: &Stage, log: &Path) {
     screen.title("gardener-resource-manager: a demonstration");
     screen.say(
         "This runs the program as it runs in production, but against a Kubernetes API in the memory of this process. \
-         Each request takes 1 ms. Nothing outside of this process is touched.",
+         Each request takes 1 ms. Nothing outside of this process changes.",
     );
     screen.say(&format!("The program's log is in {}", log.display()));
 }
@@ -77,7 +77,7 @@ pub(super) fn epilogue(stage: &Stage) {
 }
 
 async fn start(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
-    screen.say("The cluster knows the kind ManagedResource and has no object of it. The program opens its watches.");
+    screen.say("The cluster serves ManagedResources, but has none yet. The program opens its watches.");
     let (begin, mark) = (Instant::now(), scene.mark());
     scene.start()?;
     scene.ready().await?;
@@ -91,8 +91,8 @@ async fn start(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 }
 
 async fn apply(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
-    screen.say("A bundle is a ManagedResource and the Secrets it names. The Secrets hold manifests.");
-    screen.say("These two bundles are those of config/examples. Each gets an actor of its own.");
+    screen.say("A ManagedResource names Secrets. The Secrets hold its bundle: the manifests of its objects.");
+    screen.say("These two are those of config/examples. Each ManagedResource gets an actor of its own.");
     screen.command("kubectl create secret generic example-webapp --from-file=config/examples/webapp");
     screen.command("kubectl create secret generic example-monitoring --from-file=config/examples/monitoring");
     screen.command("kubectl apply -f config/examples/managedresources.yaml   # broken comes later");
@@ -114,8 +114,8 @@ async fn apply(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         screen.detail(&created.join(" → "));
     }
     screen.say(
-        "The kinds give the order, not the files: the alert rule stands before its definition there, and waits until the \
-         API server serves its kind. What is served is asked for at most once a second.",
+        "The order follows the kinds, not the files: the alert rule precedes its definition in the files, and waits until \
+         the API server serves its kind. The program asks for the served kinds at most once a second.",
     );
     screen.detail(&journal.counts());
     let what = format!("{objects} objects applied, {} requests", journal.len());
@@ -133,7 +133,7 @@ async fn edit(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 }
 
 /// Edits a field of an object by hand, waits until it is as before and gives the time.
-async fn repaired(scene: &Scene, place: Place, field: &str, value: &str) -> Result<Duration, Missed> {
+async fn repaired(scene: &Scene, place: DemoObject, field: &str, value: &str) -> Result<Duration, Missed> {
     let before = scene.text(place, field);
     let patch = field
         .split('/')
@@ -165,7 +165,7 @@ async fn delete(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 }
 
 /// Deletes an object by hand, waits until there is a new one and gives the time.
-async fn replaced(scene: &Scene, place: Place) -> Result<Duration, Missed> {
+async fn replaced(scene: &Scene, place: DemoObject) -> Result<Duration, Missed> {
     let old = scene.text(place, "/metadata/uid");
     scene.delete(place).await?;
     let begin = Instant::now();
@@ -183,8 +183,8 @@ async fn replaced(scene: &Scene, place: Place) -> Result<Duration, Missed> {
 async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("A third bundle has three ConfigMaps: the colours of morning, noon and evening. All is well.");
     let bundle = BROKEN.name;
-    scene.create(Place::secret(BROKEN.secret), &examples::colours(examples::before_the_mistake())).await?;
-    scene.create(Place::bundle(bundle), &BROKEN.managed_resource()).await?;
+    scene.create(DemoObject::secret(BROKEN.secret), &examples::colours(examples::before_the_mistake())).await?;
+    scene.create(DemoObject::bundle(bundle), &BROKEN.managed_resource()).await?;
     scene.reports(bundle, APPLIED).await?;
     scene.at_rest().await?;
 
@@ -193,7 +193,7 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         "kubectl create secret generic example-broken --from-file=config/examples/broken --dry-run=client -o yaml | \
          kubectl apply -f -",
     );
-    let (mark, secret) = (scene.mark(), Place::secret(BROKEN.secret));
+    let (mark, secret) = (scene.mark(), DemoObject::secret(BROKEN.secret));
     scene.patch(secret, &BROKEN.secret()).await?;
     let begin = Instant::now();
     let condition = scene.reports(bundle, UNDECODABLE).await?;
@@ -223,9 +223,9 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 }
 
 async fn prune(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
-    screen.say("The evening is taken out of the file. Now all documents decode, so the object goes as well.");
+    screen.say("The evening is removed from the file. All documents decode now, so the object is pruned.");
     let mark = scene.mark();
-    scene.patch(Place::secret(BROKEN.secret), &examples::colours(examples::without_the_evening())).await?;
+    scene.patch(DemoObject::secret(BROKEN.secret), &examples::colours(examples::without_the_evening())).await?;
     let begin = Instant::now();
     scene
         .wait("configmaps/colour-of-evening is gone", || match scene.object(EVENING) {
@@ -247,37 +247,37 @@ async fn prune(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 
 async fn panic(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say(
-        "The demonstration itself now throws a panic: its observer of requests, which the program calls inside of a \
-         pass, panics once, when the actor of monitoring has written a repair.",
+        "The demonstration itself now throws a panic: its observer of requests, which the program calls during a \
+         reconcile, panics once, when the actor of monitoring has repaired an object.",
     );
-    screen.command("kubectl patch configmap alert-receivers -p '{\"data\":{\"receivers.yaml\":\"nobody\"}}'");
+    screen.command("kubectl patch configmap alert-receivers -p '{\"data\":{\"receivers.yaml\":\"none\"}}'");
     screen.command("kubectl -n webshop delete role webapp");
     let before = scene.actor(MONITORING.name).map_or(0, |actor| actor.finished);
     let begin = Instant::now();
     scene.sabotage();
-    scene.patch(RECEIVERS, &json!({"data": {"receivers.yaml": "nobody"}})).await?;
+    scene.patch(RECEIVERS, &json!({"data": {"receivers.yaml": "none"}})).await?;
     let others = replaced(scene, ROLE).await?;
     let panicked = scene
-        .wait("the census shows that the pass of monitoring panicked", || match scene.actor(MONITORING.name) {
+        .wait("the status registry shows the panic of monitoring", || match scene.actor(MONITORING.name) {
             Some(actor) if last_error(&actor).contains("panicked") => Ok(actor),
             other => Err(format!("{other:?}")),
         })
         .await?;
-    screen.say("The supervisor caught it. The census (dashboard) shows the actor:");
+    screen.say("The supervisor caught it. The status registry (dashboard) shows the actor:");
     screen.detail(&format!("{}   last error: {}", panicked.path, last_error(&panicked)));
     scene.series("controller_runtime_reconcile_panics_total").iter().for_each(|series| screen.detail(series));
-    screen.say(&format!("The other bundles go on: the Role of webapp was there again after {}.", time(others)));
+    screen.say(&format!("The other ManagedResources go on: the Role of webapp was restored after {}.", time(others)));
 
     let recovered = scene
-        .wait("the actor of monitoring has made another pass", || match scene.actor(MONITORING.name) {
+        .wait("the actor of monitoring has reconciled again", || match scene.actor(MONITORING.name) {
             Some(actor) if actor.finished >= before + 2 && actor.activity == Activity::Idle => Ok(actor),
             other => Err(format!("{other:?}")),
         })
         .await?;
     let took = begin.elapsed();
     screen.say(&format!(
-        "It was given another pass after a short back-off, reads everything anew and goes on: {}. To be sure, the alert \
-         rule is edited, too.",
+        "It reconciles again after a short back-off, reads everything anew and goes on: {}. To be sure, the alert rule is \
+         edited, too.",
         recovered.line
     ));
     let again = repaired(scene, ALERT, "/spec/severity", "warning").await?;
@@ -291,7 +291,7 @@ fn last_error(actor: &ActorState) -> &str {
 }
 
 async fn restart(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
-    screen.say("The program stops and starts again. Nobody has changed anything, and it remembers nothing.");
+    screen.say("The program stops and starts again. Nothing has changed meanwhile, and it remembers nothing.");
     scene.stop(PATIENCE).await;
     let (begin, mark) = (Instant::now(), scene.mark());
     scene.start()?;
@@ -299,7 +299,7 @@ async fn restart(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     scene.at_rest().await?;
     let took = begin.elapsed();
     let journal = scene.journal(mark);
-    screen.say("It lists each kind once and compares. All is as it should be, so it writes nothing.");
+    screen.say("It lists each kind once and compares. Nothing differs, so it writes nothing.");
     screen.detail(&journal.counts());
     screen.detail(&format!("dashboard: {}", scene.url("/dashboard")));
     let writes = journal.writes();
@@ -311,9 +311,9 @@ async fn restart(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 }
 
 async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
-    screen.say("The bundle webapp is deleted. Its finalizer holds it back until its objects are gone.");
+    screen.say("The ManagedResource webapp is deleted. Its finalizer keeps it until its objects are gone.");
     screen.command("kubectl delete managedresource webapp");
-    let (mark, bundle) = (scene.mark(), Place::bundle(WEBAPP.name));
+    let (mark, bundle) = (scene.mark(), DemoObject::bundle(WEBAPP.name));
     scene.delete(bundle).await?;
     let begin = Instant::now();
     let pending = scene
@@ -322,9 +322,9 @@ async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
             other => Err(format!("{other:?}")),
         })
         .await?;
-    screen.say(&format!("After {} it says what is still there:", time(begin.elapsed())));
+    screen.say(&format!("After {} its condition names the remaining objects:", time(begin.elapsed())));
     screen.detail(&pending);
-    screen.say("A Namespace takes its time: the control plane comes back for it after 5 s, here as in a real cluster.");
+    screen.say("A Namespace takes time: the control plane finishes its deletion after 5 s, here as in a real cluster.");
     scene
         .wait("ManagedResource webapp is gone", || match scene.object(bundle) {
             None => Ok(()),
@@ -337,12 +337,12 @@ async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let journal = scene.journal(mark);
     let deleted = journal.deleted();
     let names: Vec<_> = deleted.iter().map(|(_, name)| name.as_str()).collect();
-    screen.say("The objects went first, in the reverse order; then the ManagedResource was let go:");
+    screen.say("The objects were deleted first, in reverse order; then the finalizer was removed:");
     screen.detail(&names.join(" → "));
     let released = journal.last_change_of(WEBAPP.name);
     let in_order = deleted.last().map(|(number, _)| *number) < released;
     if left.is_empty() && in_order && !deleted.is_empty() {
-        Ok(Seen { what: format!("{} objects deleted, then the bundle", deleted.len()), took })
+        Ok(Seen { what: format!("{} objects deleted, then the ManagedResource", deleted.len()), took })
     } else {
         let found = format!("deleted: {deleted:?}, released by request {released:?}, left: {left:?}");
         Err(Missed::new("the objects are deleted before the finalizer is removed", found))
@@ -358,7 +358,7 @@ pub(super) async fn keep(Stage { scene, screen }: &Stage) -> Result<(), SceneErr
     screen.say("Now and then somebody edits, deletes or breaks something. Ctrl-C ends it.");
     let life = async {
         // What somebody does may fail, e.g. because the object is not there again yet; life goes on.
-        scene.delete(Place::secret(WEBAPP.secret)).await.ok();
+        scene.delete(DemoObject::secret(WEBAPP.secret)).await.ok();
         scene.apply(&WEBAPP).await.ok();
         for act in 0_usize.. {
             tokio::time::sleep(NOW_AND_THEN).await;
@@ -375,7 +375,7 @@ pub(super) async fn keep(Stage { scene, screen }: &Stage) -> Result<(), SceneErr
 }
 
 async fn something(scene: &Scene, act: usize) -> Result<(), Missed> {
-    let colours = Place::secret(BROKEN.secret);
+    let colours = DemoObject::secret(BROKEN.secret);
     match act % 6 {
         0 => scene.patch(SETTINGS, &json!({"data": {"log-level": "debug"}})).await.map(drop),
         1 => scene.delete(SERVICE).await,

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_service_of_a_worker_is_there_while_somebody_is_connected() {
+    async fn worker_service_exists_while_clients_are_connected() {
         let count = Rc::new(Count::default());
         let service = lasting(count.clone()).new_service(()).await.unwrap();
         LocalSet::new()
@@ -232,7 +232,7 @@ mod tests {
                     (end, spawn_local(service.call(ended)))
                 };
                 let counted = || (count.made.get(), count.there.get());
-                assert_eq!(counted(), (0, 0), "nobody is connected");
+                assert_eq!(counted(), (0, 0), "no client is connected");
 
                 let (first, one) = connect();
                 yield_now().await;

@@ -88,11 +88,11 @@ struct Quiet {
 pub(crate) struct Connection {
     all: Connections,
     grip: Grip,
-    state: Mutex<State>,
+    state: Mutex<ConnectionsState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionsState {
     /// Requests that are being answered.
     requests: usize,
     group: Group,
@@ -241,13 +241,13 @@ impl Connection {
         self.all.unread.wait(&self.grip, bytes)
     }
 
-    fn leave(&self, state: &mut State) {
+    fn leave(&self, state: &mut ConnectionsState) {
         if let Some(place) = state.place.take() {
             self.all.lock().group(state.group).remove(&place);
         }
     }
 
-    fn fall_silent(&self, state: &mut State) {
+    fn fall_silent(&self, state: &mut ConnectionsState) {
         let mut silent = self.all.lock();
         silent.last += 1;
         let place = silent.last;
@@ -257,7 +257,7 @@ impl Connection {
         silent.make_room(self.all.most);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -336,7 +336,7 @@ mod tests {
 
             let open: Vec<_> = used.iter().map(|(_, client)| is_open(client)).collect();
             let expected: Vec<_> = (0..most).map(|place| place > 0).collect();
-            assert_eq!(open, expected, "the one that has been silent for longest makes room");
+            assert_eq!(open, expected, "the connection with the longest silence makes room");
         }
     }
 }

@@ -245,7 +245,7 @@ mod tests {
 
     /// spec 70 §6, the table of aggregate answers
     #[test]
-    fn aggregates_answer_as_the_table_says() {
+    fn probe_aggregates_answer_as_the_table_says() {
         let good = Checks::with_ping().with("b", passing()).with("a", passing());
         let bad = Checks::with_ping().with("b", failing("secret reason")).with("a", passing());
         let unknown = "warn: some health checks cannot be excluded: no matches for \"x\"\n";
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_local_prober_sees_the_reasons_in_the_aggregate() {
+    fn probe_reasons_are_shown_to_a_local_prober_only() {
         let checks = Checks::default().with("a", failing("no route"));
 
         let local = checks.aggregate(&ProbeQuery { verbose: true, local: true, exclude: Vec::new() });
@@ -301,7 +301,7 @@ mod tests {
 
     /// spec 70 scenario 23: the text of a single check tells the cause
     #[test]
-    fn a_single_check_answers_with_its_cause() {
+    fn probe_of_a_single_check_answers_with_its_cause() {
         let checks = Checks::with_ping().with(
             "apiserver-healthz",
             failing("failed talking to the source cluster's kube-apiserver (status code: 503)"),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_panics_has_failed() {
+    fn probe_fails_if_its_check_panics() {
         let checks = Checks::default().with("a", Arc::new(|| panic!("broken")));
 
         assert_eq!(checks.single("a"), answer(500, "internal server error: the check panicked"));
@@ -327,7 +327,7 @@ mod tests {
 
     /// spec 70 scenario 22
     #[test]
-    fn failures_are_forgiven_for_three_minutes_since_the_first() {
+    fn grace_forgives_failures_for_three_minutes_since_the_first() {
         let mut grace = Grace::new(CACHE_SYNC_GRACE);
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_with_grace_passes_until_the_period_is_over() {
+    fn grace_lets_a_check_pass_until_the_period_is_over() {
         let start = Instant::now();
         let now = Arc::new(Mutex::new(start));
         let clock = now.clone();

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_cannot_take_the_place_of_what_parsers_rely_on() {
+    fn fields_cannot_replace_members_on_which_parsers_rely() {
         let record =
             record("a", &[("message", "m".into()), ("level", "x".into()), ("ts", 1.into()), ("msg", 2.into())]);
 

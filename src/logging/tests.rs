@@ -6,7 +6,7 @@ use std::{
 };
 
 use kit::{
-    Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake,
+    Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake,
     testing::{settle, universe},
 };
 use serde_json::{Value, json};
@@ -155,7 +155,7 @@ fn levels_and_formats_are_read_from_the_configuration() {
 }
 
 #[test]
-fn only_constant_panic_messages_are_logged() {
+fn panic_messages_are_logged_only_if_constant() {
     let constant = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new("broken"))).unwrap_err();
     let made = std::panic::catch_unwind(|| std::panic::resume_unwind(Box::new("broken".to_owned()))).unwrap_err();
 
@@ -180,13 +180,18 @@ impl Controller for Failing {
         &["drift"]
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        vec![Duty::new("failing", 1).about(("example.org", "Thing"))]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        vec![Reconciler::new("failing", 1).about(("example.org", "Thing"))]
     }
 
     fn object(&self, _: &NamespacedName) {}
 
-    async fn pass(self: &Rc<Self>, _: &Rc<()>, (): &mut (), _: &Pass<NamespacedName>) -> Result<Outcome, Failure> {
+    async fn reconcile(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        (): &mut (),
+        _: &Reconcile<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
         tracing::info!("Looking");
         Err(Failure::terminal("there is nothing"))
     }
@@ -194,11 +199,11 @@ impl Controller for Failing {
 
 /// spec 70 §10
 #[test]
-fn records_of_a_pass_say_which_it_is_and_so_does_its_failure() {
+fn records_of_a_reconcile_name_it_and_so_does_its_failure() {
     let text = captured(Level::Info, Format::Json, || {
         universe(1, |universe| async move {
             let supervised = Supervised::start(Rc::new(Failing), &universe.env);
-            let wake = Wake::live(Causes::OBJECT.with(Causes::own(0)));
+            let wake = Wake::high(Causes::OBJECT.with(Causes::own(0)));
             supervised.wake(&NamespacedName::new("garden", "a"), wake.clone());
             settle().await;
             supervised.wake(&NamespacedName::new("", "b"), wake);
@@ -209,16 +214,17 @@ fn records_of_a_pass_say_which_it_is_and_so_does_its_failure() {
 
     let mut records = records(&text);
     let mut ids = Vec::new();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for record in &mut records {
         ids.push(record["reconcileID"].take());
-        let of_pass = ["controller", "controllerGroup", "controllerKind", "trigger"].map(|name| record[name].take());
-        assert_eq!(of_pass, ["failing", "example.org", "Thing", "object+drift"]);
-        told.push([&record["msg"], &record["namespace"], &record["name"]].map(|value| value.as_str().unwrap()));
+        let of_reconcile =
+            ["controller", "controllerGroup", "controllerKind", "trigger"].map(|name| record[name].take());
+        assert_eq!(of_reconcile, ["failing", "example.org", "Thing", "object+drift"]);
+        reported.push([&record["msg"], &record["namespace"], &record["name"]].map(|value| value.as_str().unwrap()));
     }
     let looking = |namespace, name| ["Looking", namespace, name];
     let failed = |namespace, name| ["Reconciler error", namespace, name];
-    assert_eq!(told, [looking("garden", "a"), failed("garden", "a"), looking("", "b"), failed("", "b")]);
+    assert_eq!(reported, [looking("garden", "a"), failed("garden", "a"), looking("", "b"), failed("", "b")]);
     assert_eq!(records[1]["error"], "there is nothing");
     assert!(ids[0] == ids[1] && ids[2] == ids[3] && ids[0] != ids[2], "{ids:?}");
     assert_eq!(ids[0].as_str().map(str::len), Some(36));

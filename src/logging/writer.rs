@@ -27,16 +27,16 @@ const LAST_FLUSH: Duration = Duration::from_millis(500);
 
 /// Puts lines into the queue.
 pub(super) struct Sender {
-    queue: mpsc::Sender<Entry>,
+    queue: mpsc::Sender<LogEntry>,
     /// Bytes that wait, with the record that is being written.
     waiting: Arc<AtomicUsize>,
     dropped: AtomicUsize,
     /// How many of the dropped ones were told of.
-    told: AtomicUsize,
+    reported: AtomicUsize,
 }
 
 /// What stands in the queue.
-enum Entry {
+enum LogEntry {
     Line(Box<str>),
     /// All before it is written.
     End(mpsc::Sender<()>),
@@ -46,7 +46,7 @@ enum Entry {
 /// call [`Handle::finish`] before.
 #[must_use = "dropping it ends the log"]
 pub struct Handle {
-    queue: Mutex<Option<mpsc::Sender<Entry>>>,
+    queue: Mutex<Option<mpsc::Sender<LogEntry>>>,
 }
 
 /// Starts the thread.
@@ -57,17 +57,17 @@ pub(super) fn start(stream: impl Write + Send + 'static) -> (Sender, Handle) {
     // Without a thread nobody reads the queue, and every record is dropped.
     thread::Builder::new().name("log".to_owned()).spawn(move || write(stream, &entries, &written)).ok();
     let handle = Handle { queue: Mutex::new(Some(queue.clone())) };
-    (Sender { queue, waiting, dropped: AtomicUsize::new(0), told: AtomicUsize::new(0) }, handle)
+    (Sender { queue, waiting, dropped: AtomicUsize::new(0), reported: AtomicUsize::new(0) }, handle)
 }
 
-fn write(mut stream: impl Write, entries: &mpsc::Receiver<Entry>, waiting: &AtomicUsize) {
+fn write(mut stream: impl Write, entries: &mpsc::Receiver<LogEntry>, waiting: &AtomicUsize) {
     while let Ok(entry) = entries.recv() {
         match entry {
-            Entry::Line(line) => {
+            LogEntry::Line(line) => {
                 stream.write_all(line.as_bytes()).and_then(|()| stream.flush()).ok();
                 waiting.fetch_sub(cost(&line), Ordering::Relaxed);
             }
-            Entry::End(done) => {
+            LogEntry::End(done) => {
                 done.send(()).ok();
                 return;
             }
@@ -81,14 +81,14 @@ fn cost(line: &str) -> usize {
 
 impl Sender {
     /// Sends a line, and, if it found room, what `tell` makes of the number of those before it that did not.
-    pub(super) fn send(&self, line: &str, tell: impl FnOnce(usize) -> String) {
+    pub(super) fn send(&self, line: &str, report: impl FnOnce(usize) -> String) {
         if !self.put(line) {
             return;
         }
         let dropped = self.dropped.load(Ordering::Relaxed);
-        let lost = dropped.saturating_sub(self.told.swap(dropped, Ordering::Relaxed));
-        if lost > 0 && !self.put(&tell(lost)) {
-            self.told.fetch_sub(lost, Ordering::Relaxed); // to be told again
+        let lost = dropped.saturating_sub(self.reported.swap(dropped, Ordering::Relaxed));
+        if lost > 0 && !self.put(&report(lost)) {
+            self.reported.fetch_sub(lost, Ordering::Relaxed); // to be told again
         }
     }
 
@@ -97,7 +97,7 @@ impl Sender {
         let cost = cost(line);
         let room = |waiting: usize| waiting.checked_add(cost).filter(|all| *all <= QUEUE);
         let found = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok();
-        if found && self.queue.send(Entry::Line(line.into())).is_ok() {
+        if found && self.queue.send(LogEntry::Line(line.into())).is_ok() {
             return true;
         }
         if found {
@@ -113,7 +113,7 @@ impl Handle {
     pub fn finish(&self, limit: Duration) -> bool {
         let Some(queue) = self.queue.lock().unwrap_or_else(PoisonError::into_inner).take() else { return true };
         let (done, finished) = mpsc::channel();
-        queue.send(Entry::End(done)).is_ok() && finished.recv_timeout(limit).is_ok()
+        queue.send(LogEntry::End(done)).is_ok() && finished.recv_timeout(limit).is_ok()
     }
 }
 
@@ -175,7 +175,7 @@ mod tests {
 
     /// spec 70 §10
     #[test]
-    fn a_reader_that_stalls_costs_records_and_not_time_or_memory_and_is_told() {
+    fn stalled_log_reader_costs_records_but_no_time_or_memory_and_is_reported() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (arrived, arrivals) = channel();
         let (open, gate) = channel();
@@ -205,7 +205,7 @@ mod tests {
 
     /// spec 70 §10
     #[test]
-    fn a_record_that_is_larger_than_the_queue_is_dropped_and_told() {
+    fn log_record_larger_than_the_queue_is_dropped_and_reported() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (arrived, _arrivals) = channel();
         let (open, gate) = channel();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_does_not_wait_for_a_reader_that_takes_nothing() {
+    fn log_end_does_not_wait_for_a_stalled_reader() {
         let (arrived, arrivals) = channel();
         let (_closed, gate) = channel();
         let (sender, handle) = start(Gated { lines: Arc::default(), arrived, gate });
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_stream_is_survived() {
+    fn log_survives_a_broken_stream() {
         let (sender, handle) = start(Broken);
 
         sender.send("a\n", |_| String::new());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_written_at_the_end() {
+    fn log_end_writes_everything_sent_before() {
         let lines = Arc::new(Mutex::new(Vec::new()));
         let (arrived, _) = channel();
         let (open, gate) = channel();

@@ -6,17 +6,17 @@ use std::{
     time::Duration,
 };
 
-use kit::Lane;
+use kit::Priority;
 use prometheus::{
     Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
 };
 use tokio::time::Instant;
 
-use super::{declared, gauge_value, lane_text};
+use super::{declared, gauge_value, priority_text};
 
 /// How a reconciliation ended: label `result` of `controller_runtime_reconcile_total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReconcileResult {
+pub enum ReconcileOutcome {
     /// Done until the next wake.
     Success,
     /// Ended with an error; tried again after the back-off.
@@ -57,7 +57,7 @@ pub(super) struct Families {
     work_seconds: HistogramVec,
     unfinished: GaugeVec,
     longest: GaugeVec,
-    rests: IntCounterVec,
+    idle_checks: IntCounterVec,
     controllers: Mutex<BTreeMap<String, ControllerMetrics>>,
 }
 
@@ -81,7 +81,7 @@ struct Series {
     work_seconds: Histogram,
     unfinished: Gauge,
     longest: Gauge,
-    rests: IntCounter,
+    idle_checks: IntCounter,
     running: Mutex<Running>,
 }
 
@@ -110,7 +110,7 @@ impl Families {
             work_seconds: declared::QUEUE_WORK_SECONDS.histograms(registry),
             unfinished: declared::QUEUE_UNFINISHED_SECONDS.float_gauges(registry),
             longest: declared::QUEUE_LONGEST_SECONDS.float_gauges(registry),
-            rests: declared::RESTS.counters(registry),
+            idle_checks: declared::IDLE_CHECKS.counters(registry),
             controllers: Mutex::new(BTreeMap::new()),
         }
     }
@@ -137,7 +137,7 @@ impl Families {
 
     fn series(&self, name: &str) -> Series {
         let result = |result| self.reconciles.with_label_values(&[name, result]);
-        let depth = |lane| self.depth.with_label_values(&[name, name, lane_text(lane)]);
+        let depth = |priority| self.depth.with_label_values(&[name, name, priority_text(priority)]);
         let queue = [name, name];
         Series {
             name: name.to_owned(),
@@ -151,15 +151,15 @@ impl Families {
             timeouts: self.timeouts.with_label_values(&[name]),
             seconds: self.seconds.with_label_values(&[name]),
             active: self.active.with_label_values(&[name]),
-            depth_live: depth(Lane::Live),
-            depth_background: depth(Lane::Background),
+            depth_live: depth(Priority::High),
+            depth_background: depth(Priority::Low),
             adds: self.adds.with_label_values(&queue),
             retries: self.retries.with_label_values(&queue),
             wait_seconds: self.wait_seconds.with_label_values(&queue),
             work_seconds: self.work_seconds.with_label_values(&queue),
             unfinished: self.unfinished.with_label_values(&queue),
             longest: self.longest.with_label_values(&queue),
-            rests: self.rests.with_label_values(&[name]),
+            idle_checks: self.idle_checks.with_label_values(&[name]),
             running: Mutex::new(Running::default()),
         }
     }
@@ -167,22 +167,22 @@ impl Families {
 
 impl ControllerMetrics {
     /// A period was over, and there was nothing to do: no reconciliation.
-    pub fn rested(&self) {
-        self.series.rests.inc();
+    pub fn idle_checked(&self) {
+        self.series.idle_checks.inc();
     }
 
     /// A reconciliation ended with `result` and took `duration`.
-    pub fn reconciled(&self, result: ReconcileResult, duration: Duration) {
+    pub fn reconciled(&self, result: ReconcileOutcome, duration: Duration) {
         let series = &*self.series;
         series.seconds.observe(duration.as_secs_f64());
         match result {
-            ReconcileResult::Success => series.success.inc(),
-            ReconcileResult::Error => {
+            ReconcileOutcome::Success => series.success.inc(),
+            ReconcileOutcome::Error => {
                 series.error.inc();
                 series.errors.inc();
             }
-            ReconcileResult::Requeue => series.requeue.inc(),
-            ReconcileResult::RequeueAfter => series.requeue_after.inc(),
+            ReconcileOutcome::Requeue => series.requeue.inc(),
+            ReconcileOutcome::RequeueAfter => series.requeue_after.inc(),
         }
     }
 
@@ -207,10 +207,10 @@ impl ControllerMetrics {
     }
 
     /// How many keys of a lane wait for a permit now.
-    pub fn queue_depth(&self, lane: Lane, keys: usize) {
-        match lane {
-            Lane::Live => self.series.depth_live.set(gauge_value(keys)),
-            Lane::Background => self.series.depth_background.set(gauge_value(keys)),
+    pub fn queue_depth(&self, priority: Priority, keys: usize) {
+        match priority {
+            Priority::High => self.series.depth_live.set(gauge_value(keys)),
+            Priority::Low => self.series.depth_background.set(gauge_value(keys)),
         }
     }
 

@@ -22,11 +22,11 @@ mod tests;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kit::{Activity, Census, Clock, Lane, Role};
+use kit::{Activity, Clock, Priority, Role, StatusRegistry};
 use prometheus::{CounterVec, GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
 use tokio::time::Instant;
 
-pub use controller::{ControllerMetrics, ReconcileResult, RunningWork};
+pub use controller::{ControllerMetrics, ReconcileOutcome, RunningWork};
 pub use process::ProcessFigures;
 pub use reference::reference;
 pub use store::StoreMetrics;
@@ -40,7 +40,7 @@ pub struct Metrics {
 
 struct Shared {
     registry: Registry,
-    census: Census,
+    status_registry: StatusRegistry,
     controllers: controller::Families,
     webhooks: webhook::Families,
     stores: store::Families,
@@ -58,8 +58,8 @@ struct Shared {
     actors: IntGaugeVec,
     mailbox_overflows: IntCounterVec,
     arbiter_stalls: IntCounterVec,
-    gate_in_flight: IntGaugeVec,
-    gate_waiting: IntGaugeVec,
+    scheduler_in_flight: IntGaugeVec,
+    scheduler_waiting: IntGaugeVec,
     /// One scrape at a time: values computed at the scrape are set in steps.
     scrape: Mutex<()>,
 }
@@ -75,7 +75,7 @@ struct ProcessFamilies {
 
 /// The gate of one cluster, seen from outside.
 #[derive(Clone)]
-pub struct GateMetrics {
+pub struct RequestSchedulerMetrics {
     metrics: Metrics,
     cluster: Arc<str>,
 }
@@ -101,7 +101,7 @@ const ACTIVITIES: [Activity; 9] = [
 
 impl Metrics {
     /// A registry of its own for the version that runs. Actors are counted from `census` at each scrape.
-    pub fn new(version: &str, census: Census) -> Self {
+    pub fn new(version: &str, status_registry: StatusRegistry) -> Self {
         let registry = Registry::new();
         let shared = Shared {
             controllers: controller::Families::new(&registry),
@@ -121,10 +121,10 @@ impl Metrics {
             actors: declared::ACTORS.gauges(&registry),
             mailbox_overflows: declared::MAILBOX_OVERFLOWS.counters(&registry),
             arbiter_stalls: declared::ARBITER_STALLS.counters(&registry),
-            gate_in_flight: declared::GATE_IN_FLIGHT.gauges(&registry),
-            gate_waiting: declared::GATE_WAITING.gauges(&registry),
+            scheduler_in_flight: declared::SCHEDULER_IN_FLIGHT.gauges(&registry),
+            scheduler_waiting: declared::SCHEDULER_WAITING.gauges(&registry),
             scrape: Mutex::new(()),
-            census,
+            status_registry,
             registry,
         };
 
@@ -153,12 +153,12 @@ impl Metrics {
     }
 
     /// The handle of a cluster's gate.
-    pub fn gate(&self, cluster: &str) -> GateMetrics {
-        let gate = GateMetrics { metrics: self.clone(), cluster: cluster.into() };
-        gate.in_flight(0);
-        gate.waiting(Lane::Live, 0);
-        gate.waiting(Lane::Background, 0);
-        gate
+    pub fn request_scheduler(&self, cluster: &str) -> RequestSchedulerMetrics {
+        let request_scheduler = RequestSchedulerMetrics { metrics: self.clone(), cluster: cluster.into() };
+        request_scheduler.in_flight(0);
+        request_scheduler.waiting(Priority::High, 0);
+        request_scheduler.waiting(Priority::Low, 0);
+        request_scheduler
     }
 
     /// Counts a request to an API server. `code` is the HTTP status, none when no answer arrived; `host` is `host:port`.
@@ -257,7 +257,7 @@ impl Metrics {
                 actors.with_label_values(&[role_text(role), activity_text(activity)]).set(0);
             }
         }
-        for state in self.shared.census.snapshot() {
+        for state in self.shared.status_registry.snapshot() {
             actors.with_label_values(&[role_text(state.role), activity_text(state.activity)]).inc();
         }
     }
@@ -293,10 +293,10 @@ fn activity_text(activity: Activity) -> &'static str {
     }
 }
 
-fn lane_text(lane: Lane) -> &'static str {
-    match lane {
-        Lane::Live => "live",
-        Lane::Background => "background",
+fn priority_text(priority: Priority) -> &'static str {
+    match priority {
+        Priority::High => "high",
+        Priority::Low => "low",
     }
 }
 
@@ -305,20 +305,20 @@ fn gauge_value(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-impl GateMetrics {
+impl RequestSchedulerMetrics {
     /// How many writes wait for their answer now.
     pub fn in_flight(&self, writes: usize) {
-        self.metrics.shared.gate_in_flight.with_label_values(&[&*self.cluster]).set(gauge_value(writes));
+        self.metrics.shared.scheduler_in_flight.with_label_values(&[&*self.cluster]).set(gauge_value(writes));
     }
 
     /// How many requests of a lane wait for their turn now.
-    pub fn waiting(&self, lane: Lane, requests: usize) {
-        let labels = [&*self.cluster, lane_text(lane)];
-        self.metrics.shared.gate_waiting.with_label_values(&labels).set(gauge_value(requests));
+    pub fn waiting(&self, priority: Priority, requests: usize) {
+        let labels = [&*self.cluster, priority_text(priority)];
+        self.metrics.shared.scheduler_waiting.with_label_values(&labels).set(gauge_value(requests));
     }
 }
 
-impl std::fmt::Debug for GateMetrics {
+impl std::fmt::Debug for RequestSchedulerMetrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("GateMetrics").field(&self.cluster).finish()
     }

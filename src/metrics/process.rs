@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_missing_or_strange_gives_no_figures() {
+    fn process_figures_are_absent_if_the_text_is_missing_or_strange() {
         assert_eq!(ProcessFigures::parse("", "", "", ""), ProcessFigures::default());
         assert_eq!(
             ProcessFigures::parse("1 (a) S x", "VmRSS: lots kB", "Max open files unlimited", "btime"),
@@ -103,7 +103,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn this_process_has_all_figures() {
+    fn process_figures_are_complete_for_this_process() {
         let figures = ProcessFigures::read();
 
         assert!(figures.resident_bytes > Some(0));

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{declared::ALL, *};
 
 fn metrics() -> Metrics {
-    Metrics::new("v1.2.3", Census::default())
+    Metrics::new("v1.2.3", StatusRegistry::default())
 }
 
 /// The value of the one series whose name and labels are `series`.
@@ -56,9 +56,10 @@ fn all_series_of_a_started_controller_exist_with_zero() {
         let series = format!(r#"{name}{{controller="garbage-collector",name="garbage-collector"}}"#);
         assert_series(&text, &series, 0.0);
     }
-    for lane in ["live", "background"] {
-        let series =
-            format!(r#"workqueue_depth{{controller="garbage-collector",name="garbage-collector",priority="{lane}"}}"#);
+    for priority in ["high", "low"] {
+        let series = format!(
+            r#"workqueue_depth{{controller="garbage-collector",name="garbage-collector",priority="{priority}"}}"#
+        );
         assert_series(&text, &series, 0.0);
     }
     assert_series(&text, r#"controller_runtime_max_concurrent_reconciles{controller="garbage-collector"}"#, 3.0);
@@ -69,14 +70,14 @@ fn reconciliations_are_counted_by_result() {
     let metrics = metrics();
     let controller = metrics.controller("health", 5);
 
-    controller.reconciled(ReconcileResult::Success, Duration::from_millis(20));
-    controller.reconciled(ReconcileResult::Error, Duration::from_secs(2));
-    controller.reconciled(ReconcileResult::RequeueAfter, Duration::from_secs(2));
+    controller.reconciled(ReconcileOutcome::Success, Duration::from_millis(20));
+    controller.reconciled(ReconcileOutcome::Error, Duration::from_secs(2));
+    controller.reconciled(ReconcileOutcome::RequeueAfter, Duration::from_secs(2));
     controller.terminal_error();
     controller.panicked();
     controller.timed_out();
     controller.active(1);
-    controller.queue_depth(Lane::Live, 7);
+    controller.queue_depth(Priority::High, 7);
     controller.queue_added();
     controller.retried();
     controller.waited(Duration::from_secs(1));
@@ -92,7 +93,7 @@ fn reconciliations_are_counted_by_result() {
     assert_series(&text, r#"controller_runtime_reconcile_panics_total{controller="health"}"#, 1.0);
     assert_series(&text, r#"controller_runtime_reconcile_timeouts_total{controller="health"}"#, 1.0);
     assert_series(&text, r#"controller_runtime_active_workers{controller="health"}"#, 1.0);
-    assert_series(&text, r#"workqueue_depth{controller="health",name="health",priority="live"}"#, 7.0);
+    assert_series(&text, r#"workqueue_depth{controller="health",name="health",priority="high"}"#, 7.0);
     assert_series(&text, r#"workqueue_adds_total{controller="health",name="health"}"#, 1.0);
     assert_series(&text, r#"workqueue_retries_total{controller="health",name="health"}"#, 1.0);
     assert_series(&text, r#"workqueue_queue_duration_seconds_sum{controller="health",name="health"}"#, 1.0);
@@ -104,7 +105,7 @@ fn reconciliations_are_counted_by_result() {
 #[test]
 fn a_controller_asked_for_again_keeps_its_counts() {
     let metrics = metrics();
-    metrics.controller("health", 5).reconciled(ReconcileResult::Requeue, Duration::ZERO);
+    metrics.controller("health", 5).reconciled(ReconcileOutcome::Requeue, Duration::ZERO);
 
     metrics.controller("health", 8);
 
@@ -231,14 +232,14 @@ fn stores_of_one_kind_are_shown_as_one_and_leave_with_their_handles() {
 }
 
 #[test]
-fn actors_are_counted_from_the_census() {
-    let census = Census::default();
-    let metrics = Metrics::new("v1", census.clone());
-    let cell = census.enter("health/a/b", Role::Object);
+fn actors_are_counted_from_the_status_registry() {
+    let status_registry = StatusRegistry::default();
+    let metrics = Metrics::new("v1", status_registry.clone());
+    let cell = status_registry.enter("health/a/b", Role::Object);
     cell.update(Timestamp::UNIX_EPOCH, |state| state.activity = Activity::BackingOff);
 
     let before = render(&metrics);
-    census.leave("health/a/b");
+    status_registry.leave("health/a/b");
     let after = render(&metrics);
 
     let series = r#"gardener_resource_manager_actors{activity="backing_off",role="object"}"#;
@@ -284,7 +285,7 @@ fn process_figures_are_read_at_each_scrape() {
 }
 
 #[test]
-fn the_rest_of_the_handles_show_what_they_are_told() {
+fn metric_handles_show_the_values_that_were_set() {
     let metrics = metrics();
 
     metrics.leader("gardener-resource-manager", true);
@@ -294,9 +295,9 @@ fn the_rest_of_the_handles_show_what_they_are_told() {
     for _ in 0..2 {
         metrics.webhook("/webhooks/a").decided("pods", "deny");
     }
-    let gate = metrics.gate("source");
-    gate.in_flight(16);
-    gate.waiting(Lane::Background, 40);
+    let request_scheduler = metrics.request_scheduler("source");
+    request_scheduler.in_flight(16);
+    request_scheduler.waiting(Priority::Low, 40);
 
     let text = render(&metrics);
     assert_series(&text, r#"leader_election_master_status{name="gardener-resource-manager"}"#, 1.0);
@@ -305,19 +306,27 @@ fn the_rest_of_the_handles_show_what_they_are_told() {
     assert_series(&text, r#"gardener_resource_manager_mailbox_overflows_total{mailbox="webhook"}"#, 1.0);
     let decisions = r#"gardener_resource_manager_authorizer_decisions_total{decision="deny",resource="pods",webhook="/webhooks/a"}"#;
     assert_series(&text, decisions, 2.0);
-    assert_series(&text, r#"gardener_resource_manager_gate_writes_in_flight{cluster="source"}"#, 16.0);
-    assert_series(&text, r#"gardener_resource_manager_gate_waiting{cluster="source",priority="background"}"#, 40.0);
-    assert_series(&text, r#"gardener_resource_manager_gate_waiting{cluster="source",priority="live"}"#, 0.0);
+    assert_series(&text, r#"gardener_resource_manager_request_scheduler_writes_in_flight{cluster="source"}"#, 16.0);
+    assert_series(
+        &text,
+        r#"gardener_resource_manager_request_scheduler_waiting{cluster="source",priority="low"}"#,
+        40.0,
+    );
+    assert_series(
+        &text,
+        r#"gardener_resource_manager_request_scheduler_waiting{cluster="source",priority="high"}"#,
+        0.0,
+    );
 }
 
 #[test]
-fn every_declared_metric_is_rendered_with_its_help_and_type() {
+fn metrics_are_all_rendered_with_help_and_type() {
     let metrics = metrics();
     metrics.controller("health", 1);
     metrics.webhook("/webhooks/a").decided("pods", "allow");
     metrics.webhook("/webhooks/a").denied("workers");
     let store = metrics.store("source", "Secret", Instant::now());
-    metrics.gate("source");
+    metrics.request_scheduler("source");
     metrics.request(Some(200), "GET", "a:443");
     metrics.leader("a", false);
     metrics.config_hash("a");
@@ -343,9 +352,9 @@ fn every_declared_metric_is_rendered_with_its_help_and_type() {
 
     for declaration in ALL {
         let kind = match declaration.kind {
-            declared::Kind::Counter => "counter",
-            declared::Kind::Gauge => "gauge",
-            declared::Kind::Histogram(_) => "histogram",
+            declared::MetricKind::Counter => "counter",
+            declared::MetricKind::Gauge => "gauge",
+            declared::MetricKind::Histogram(_) => "histogram",
         };
         assert!(text.contains(&format!("# HELP {} {}\n", declaration.name, declaration.help)), "{}", declaration.name);
         assert!(text.contains(&format!("# TYPE {} {kind}\n", declaration.name)), "{}", declaration.name);
@@ -360,7 +369,8 @@ fn every_declared_metric_is_rendered_with_its_help_and_type() {
 fn the_documentation_lists_every_metric() {
     let expected = reference();
 
-    let actual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/metrics.md")).unwrap_or_default();
+    let actual =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/metrics.md")).unwrap_or_default();
 
-    assert!(actual == expected, "docs/metrics.md must be:\n{expected}");
+    assert!(actual == expected, "docs/reference/metrics.md must be:\n{expected}");
 }

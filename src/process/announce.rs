@@ -37,7 +37,7 @@ pub(super) fn start(options: &RunOptions, loaded: &Loaded) {
             controllers = absent.controllers.join(", "),
             webhooks = absent.webhooks.join(", "),
             settings = absent.settings.join(", "),
-            "The configuration enables what this build does not have"
+            "The configuration enables features that this build does not have"
         );
     }
 }
@@ -80,7 +80,7 @@ mod tests {
     use crate::api::config::KubernetesServiceHost;
 
     #[test]
-    fn what_is_enabled_and_does_not_exist_is_named() {
+    fn start_log_names_enabled_features_that_do_not_exist() {
         let mut config = Config::default();
         config.webhooks.kubernetes_service_host = Some(KubernetesServiceHost { host: String::new() });
         config.webhooks.crd_deletion_protection = true;

@@ -98,7 +98,7 @@ mod tests {
 
     /// spec 70 §8.2
     #[test]
-    fn the_same_server_with_the_same_credentials_is_one_cluster() {
+    fn source_and_target_with_the_same_server_and_credentials_are_one_cluster() {
         let directory = tempfile::tempdir().unwrap();
         let (a, b) = (kubeconfig(&directory, "a", ""), kubeconfig(&directory, "b", ""));
         let copy = format!("{a}-copy");
@@ -113,7 +113,7 @@ mod tests {
 
     /// spec 70 §8.1, §8.2
     #[test]
-    fn a_cluster_behind_another_proxy_is_another_one() {
+    fn source_and_target_behind_different_proxies_are_two_clusters() {
         let directory = tempfile::tempdir().unwrap();
         let path = kubeconfig(&directory, "a", "");
         let copy = |name: &str, proxy_url: &str| {
@@ -136,7 +136,7 @@ mod tests {
 
     /// spec 70 §8.1
     #[test]
-    fn the_proxy_of_each_cluster_is_logged_without_user() {
+    fn proxy_of_each_cluster_is_logged_without_user() {
         let directory = tempfile::tempdir().unwrap();
         let (a, b) = (kubeconfig(&directory, "a", ""), kubeconfig(&directory, "10.0.0.1", ""));
         let value = |name: &str| match name {
@@ -164,7 +164,7 @@ mod tests {
 
     /// spec 70 scenario 19
     #[test]
-    fn a_forbidden_field_of_an_unused_user_is_refused() {
+    fn kubeconfig_with_a_forbidden_field_of_an_unused_user_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = kubeconfig(&directory, "a", r#""exec": {"command": "/bin/true"}"#);
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kubeconfig_that_is_not_there_is_named() {
+    fn kubeconfig_that_does_not_exist_is_named() {
         let error = connections(&config("/nowhere/k", "/nowhere/k"), &Environment::default(), false).unwrap_err();
 
         assert!(error.to_string().contains("/nowhere/k"), "{error}");

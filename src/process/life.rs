@@ -10,7 +10,7 @@ use tokio::{sync::watch, task::JoinHandle};
 use super::Vitals;
 use crate::{
     actors::{
-        ground::Ground,
+        controller_context::ControllerContext,
         leader::{Election, ElectionError, LeaderActor, LeaderSetup, Leadership, Timing, check_lock_type},
         root::{BootstrapError, Parts, Root},
     },
@@ -126,17 +126,17 @@ impl Process {
             config: config.clone(),
         };
         let root = Rc::new(Root::open(tree, &env));
-        let caches = caches_of_webhooks(root.ground(), &config);
+        let caches = caches_of_webhooks(root.controller_context(), &config);
         root.watch();
         vitals.show(root.source_synced(), root.target_synced());
         let prober = env.fatal.spawn("the prober of the source cluster", vitals.clone().probe(source));
 
-        let leadership = vitals.tell_leadership();
+        let leadership = vitals.report_leadership();
         let elected = config.leader_election.clone().zip(timing).map(|(settings, timing)| {
             let link = Link { client: election.unwrap_or_else(|| link.client.clone()), host: link.host, ca: link.ca };
             let now = env.clock.monotonic();
             let (namespace, name) = (settings.resource_namespace, settings.resource_name);
-            let recorder = root.ground().source.events.for_component(identity.as_str());
+            let recorder = root.controller_context().source.events.for_component(identity.as_str());
             let setup = LeaderSetup {
                 election: Election::new(identity, namespace.clone(), name.clone(), timing, now),
                 namespace,
@@ -144,7 +144,7 @@ impl Process {
                 cluster: cluster(&link, options),
                 fence: fence.clone(),
                 recorder,
-                cell: env.census.enter(LEADER, Role::Service),
+                cell: env.status_registry.enter(LEADER, Role::Service),
                 leadership: leadership.clone(),
                 lifeline: env.fatal.indispensable("the leader election"),
             };
@@ -185,7 +185,7 @@ async fn conduct(root: Rc<Root>, elected: bool, leadership: watch::Sender<Leader
         } else {
             root.source_listed().await
         }
-        match root.lead().await {
+        match root.start_controllers().await {
             Ok(()) => std::future::pending().await,
             Err(error) => ProcessError::Bootstrap(error),
         }
@@ -214,8 +214,8 @@ fn options_of(side: Side, connection: &Connection, link: &Link) -> ClusterOption
 }
 
 /// The stores that enabled webhooks read, in every replica from the beginning (spec 50, "better" 2).
-fn caches_of_webhooks(ground: &Ground, config: &Config) -> Caches {
-    let Ground { env, source, target, .. } = ground;
+fn caches_of_webhooks(ctx: &ControllerContext, config: &Config) -> Caches {
+    let ControllerContext { env, source, target, .. } = ctx;
     let reads = registry::reads(&registry::enabled(&config.webhooks));
     let selector = registry::node_selector(&config.webhooks);
     Caches::open(&source.watches, &target.watches, &reads, selector, &env.fatal)

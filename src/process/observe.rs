@@ -3,26 +3,26 @@
 use std::{rc::Rc, time::Duration};
 
 use cluster::{RequestObserver, Side};
-use kit::{DutyObserver, Lane, Observers, PassObserver, PassResult};
+use kit::{Observers, Priority, ReconcileObserver, ReconcileResult, ReconcilerObserver};
 use tokio::time::Instant;
 
-use crate::metrics::{ControllerMetrics, GateMetrics, Metrics, ReconcileResult, RunningWork};
+use crate::metrics::{ControllerMetrics, Metrics, ReconcileOutcome, RequestSchedulerMetrics, RunningWork};
 
 /// Shows in the metrics what is observed.
 #[derive(Debug, Clone)]
 pub struct Observing {
     metrics: Metrics,
-    source: GateMetrics,
-    target: GateMetrics,
+    source: RequestSchedulerMetrics,
+    target: RequestSchedulerMetrics,
 }
 
 /// The observer of one duty.
-struct ObservingDuty {
+struct ObservingReconciler {
     metrics: ControllerMetrics,
 }
 
 /// The observer of one pass. It counts as active and unfinished as long as this lives.
-struct ObservingPass {
+struct ObservingReconcile {
     metrics: ControllerMetrics,
     _running: RunningWork,
 }
@@ -30,14 +30,18 @@ struct ObservingPass {
 impl Observing {
     /// Counts into these metrics.
     pub fn new(metrics: &Metrics) -> Self {
-        let gate = |side: Side| metrics.gate(side.as_str());
-        Self { metrics: metrics.clone(), source: gate(Side::Source), target: gate(Side::Target) }
+        let request_scheduler = |side: Side| metrics.request_scheduler(side.as_str());
+        Self {
+            metrics: metrics.clone(),
+            source: request_scheduler(Side::Source),
+            target: request_scheduler(Side::Target),
+        }
     }
 }
 
 impl Observers for Observing {
-    fn duty(&self, name: &'static str, permits: usize) -> Rc<dyn DutyObserver> {
-        Rc::new(ObservingDuty { metrics: self.metrics.controller(name, permits) })
+    fn reconciler(&self, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver> {
+        Rc::new(ObservingReconciler { metrics: self.metrics.controller(name, permits) })
     }
 
     fn figure(&self, name: &'static str, label: &'static str, value: f64) {
@@ -58,14 +62,14 @@ impl RequestObserver for Observing {
         self.metrics.request(code, method, host);
     }
 
-    fn gate(&self, side: Side, live: usize, background: usize, writes_in_flight: usize) {
-        let gate = match side {
+    fn request_scheduler(&self, side: Side, high: usize, low: usize, writes_in_flight: usize) {
+        let request_scheduler = match side {
             Side::Source => &self.source,
             Side::Target => &self.target,
         };
-        gate.in_flight(writes_in_flight);
-        gate.waiting(Lane::Live, live);
-        gate.waiting(Lane::Background, background);
+        request_scheduler.in_flight(writes_in_flight);
+        request_scheduler.waiting(Priority::High, high);
+        request_scheduler.waiting(Priority::Low, low);
     }
 
     fn event_dropped(&self) {
@@ -73,9 +77,9 @@ impl RequestObserver for Observing {
     }
 }
 
-impl DutyObserver for ObservingDuty {
-    fn depth(&self, lane: Lane, waiting: usize) {
-        self.metrics.queue_depth(lane, waiting);
+impl ReconcilerObserver for ObservingReconciler {
+    fn depth(&self, priority: Priority, waiting: usize) {
+        self.metrics.queue_depth(priority, waiting);
     }
 
     fn added(&self) {
@@ -90,13 +94,13 @@ impl DutyObserver for ObservingDuty {
         self.metrics.waited(time);
     }
 
-    fn started(&self) -> Box<dyn PassObserver> {
+    fn started(&self) -> Box<dyn ReconcileObserver> {
         self.metrics.active(1);
-        Box::new(ObservingPass { metrics: self.metrics.clone(), _running: self.metrics.running(Instant::now()) })
+        Box::new(ObservingReconcile { metrics: self.metrics.clone(), _running: self.metrics.running(Instant::now()) })
     }
 
-    fn rested(&self) {
-        self.metrics.rested();
+    fn idle_checked(&self) {
+        self.metrics.idle_checked();
     }
 
     fn panicked(&self) {
@@ -108,24 +112,24 @@ impl DutyObserver for ObservingDuty {
     }
 }
 
-impl PassObserver for ObservingPass {
-    fn finished(self: Box<Self>, result: PassResult, took: Duration) {
+impl ReconcileObserver for ObservingReconcile {
+    fn finished(self: Box<Self>, result: ReconcileResult, took: Duration) {
         self.metrics.worked(took);
         let result = match result {
-            PassResult::Success => ReconcileResult::Success,
-            PassResult::Error => ReconcileResult::Error,
-            PassResult::TerminalError => {
+            ReconcileResult::Success => ReconcileOutcome::Success,
+            ReconcileResult::Error => ReconcileOutcome::Error,
+            ReconcileResult::TerminalError => {
                 self.metrics.terminal_error();
-                ReconcileResult::Error
+                ReconcileOutcome::Error
             }
-            PassResult::Requeue => ReconcileResult::Requeue,
-            PassResult::RequeueAfter => ReconcileResult::RequeueAfter,
+            ReconcileResult::Requeue => ReconcileOutcome::Requeue,
+            ReconcileResult::RequeueAfter => ReconcileOutcome::RequeueAfter,
         };
         self.metrics.reconciled(result, took);
     }
 }
 
-impl Drop for ObservingPass {
+impl Drop for ObservingReconcile {
     fn drop(&mut self) {
         self.metrics.active(-1);
     }
@@ -133,7 +137,7 @@ impl Drop for ObservingPass {
 
 #[cfg(test)]
 mod tests {
-    use kit::Census;
+    use kit::StatusRegistry;
 
     use super::*;
 
@@ -145,10 +149,10 @@ mod tests {
 
     /// spec 70 scenario 32
     #[tokio::test(start_paused = true)]
-    async fn a_duty_has_all_its_series_before_its_first_pass() {
-        let metrics = Metrics::new("v1", Census::default());
+    async fn reconciler_has_all_its_series_before_its_first_reconcile() {
+        let metrics = Metrics::new("v1", StatusRegistry::default());
 
-        let _duty = Observing::new(&metrics).duty("managedresource", 5);
+        let _reconciler = Observing::new(&metrics).reconciler("managedresource", 5);
 
         for result in ["success", "error", "requeue", "requeue_after"] {
             let labels = format!("{{controller=\"managedresource\",result=\"{result}\"}}");
@@ -157,23 +161,23 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_pass_that_ends_is_told_from_the_ones_that_go_on() {
-        let metrics = Metrics::new("v1", Census::default());
-        let duty = Observing::new(&metrics).duty("health", 5);
+    async fn reconcile_that_ends_is_distinguished_from_running_ones() {
+        let metrics = Metrics::new("v1", StatusRegistry::default());
+        let reconciler = Observing::new(&metrics).reconciler("health", 5);
         let longest = "workqueue_longest_running_processor_seconds{controller=\"health\",name=\"health\"}";
 
         let active = "controller_runtime_active_workers{controller=\"health\"}";
-        let first = duty.started();
+        let first = reconciler.started();
         tokio::time::advance(Duration::from_secs(10)).await;
-        let second = duty.started();
-        let third = duty.started();
+        let second = reconciler.started();
+        let third = reconciler.started();
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("12", "3"));
 
         // However long it is said to have taken.
-        first.finished(PassResult::Error, Duration::from_secs(2));
+        first.finished(ReconcileResult::Error, Duration::from_secs(2));
         assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("2", "2"));
-        second.finished(PassResult::Success, Duration::from_secs(12));
+        second.finished(ReconcileResult::Success, Duration::from_secs(12));
         drop(third);
         assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("0", "0"));
     }

@@ -5,7 +5,7 @@ use std::{io, io::Write as _, path::Path, rc::Rc, sync::Arc, time::Duration};
 use actix::System;
 use cluster::{Connection, ConnectionError, user_agent};
 use futures::future::join;
-use kit::{Census, Clock, Cpu, Deadline, Env, Fatal, Random, json};
+use kit::{Clock, Cpu, Deadline, Env, Fatal, Random, StatusRegistry, json};
 use rustls::sign::CertifiedKey;
 use tokio::time::timeout_at;
 
@@ -145,8 +145,8 @@ async fn serve(
     connections: Connections,
     mut signals: Signals,
 ) -> Result<(), RunError> {
-    let census = Census::default();
-    let metrics = Metrics::new(&options.version.version, census.clone());
+    let status_registry = StatusRegistry::default();
+    let metrics = Metrics::new(&options.version.version, status_registry.clone());
     metrics.config_hash(&config.hash());
     let certificate_directory = config.servers.cert_dir(&std::env::temp_dir());
     let certificate = check_certificate(&certificate_directory, &metrics)?;
@@ -156,7 +156,7 @@ async fn serve(
     tracing::info!("Setting up manager");
     let presence = Presence::default();
     let readiness = presence.add_to(vitals.readiness());
-    let servers = serve_http(&options.version.version, &config, &host, &vitals, readiness, &metrics, &census)?;
+    let servers = serve_http(&options.version.version, &config, &host, &vitals, readiness, &metrics, &status_registry)?;
     let webhook_server = Bound::to(&bind(&config.servers.webhooks))?;
     let webhooks = registry::enabled(&config.webhooks);
     let _watchdog = watchdog::start(metrics.clone())?;
@@ -164,7 +164,7 @@ async fn serve(
     let env = Env {
         clock: Clock::system(),
         random: Random::from_entropy(),
-        census: census.clone(),
+        status_registry: status_registry.clone(),
         cpu: Cpu::pool(CPU_JOBS),
         observers: observing.clone(),
         fatal: Fatal::default(),
@@ -193,7 +193,7 @@ async fn serve(
         certificate,
         certificate_directory,
         metrics,
-        census,
+        status_registry,
         presence,
         descriptors: limits::descriptors(),
     })?;
@@ -251,7 +251,7 @@ pub(crate) fn serve_http(
     vitals: &Vitals,
     readiness: Checks,
     metrics: &Metrics,
-    census: &Census,
+    status_registry: &StatusRegistry,
 ) -> Result<ServerHandles, ServeError> {
     let shown = {
         let (leadership, elected) = (vitals.leadership(), config.leader_election.is_some());
@@ -265,7 +265,7 @@ pub(crate) fn serve_http(
         liveness: vitals.liveness(),
         readiness,
         metrics: metrics.clone(),
-        census: census.clone(),
+        status_registry: status_registry.clone(),
         leadership: Arc::new(shown),
         now: Arc::new(Clock::system_wall),
     };

@@ -45,7 +45,7 @@ impl Process {
         self.fence.shut(SHUTTING_DOWN);
         self.prober.abort();
         if !finished {
-            tracing::error!("Passes were cut off at the end of their patience");
+            tracing::error!("Reconciles were cut off because they did not end in time");
         }
         finished
     }
@@ -61,7 +61,7 @@ impl Process {
                 tracing::warn!("the lease is left to expire because a write may still take effect");
             }
             post(election, Abandon);
-            self.env.census.leave(LEADER);
+            self.env.status_registry.leave(LEADER);
         }
         self.root.flush_events(deadline).await;
         tracing::info!(released, "Stopped");

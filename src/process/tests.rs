@@ -19,7 +19,7 @@ use std::{
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use cluster::NoObserver;
 use kit::{
-    Census, Env, Fatal,
+    Env, Fatal, StatusRegistry,
     testing::{self, Universe, universe},
 };
 use serde_json::{Value, json};
@@ -88,7 +88,11 @@ impl World {
 
     /// One of several processes: with a census of its own.
     fn start_beside(&self, user: &str, config: Config) -> Replica {
-        self.start_in(user, config, Env { census: Census::default(), fatal: Fatal::default(), ..self.env.clone() })
+        self.start_in(
+            user,
+            config,
+            Env { status_registry: StatusRegistry::default(), fatal: Fatal::default(), ..self.env.clone() },
+        )
     }
 
     fn start_in(&self, user: &str, config: Config, env: Env) -> Replica {

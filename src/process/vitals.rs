@@ -44,14 +44,14 @@ struct Shared {
     target: OnceLock<Synced>,
     leadership: watch::Sender<Leadership>,
     /// What the API server answered last.
-    verdict: watch::Sender<Option<Verdict>>,
+    verdict: watch::Sender<Option<WatchdogVerdict>>,
     /// Somebody wants to know.
     asked: Notify,
 }
 
 /// What the API server answered to a probe.
 #[derive(Debug, Clone)]
-struct Verdict {
+struct WatchdogVerdict {
     at: Instant,
     result: Result<(), Refusal>,
 }
@@ -92,7 +92,7 @@ impl Vitals {
         self.shared.leadership.subscribe()
     }
 
-    pub(super) fn tell_leadership(&self) -> watch::Sender<Leadership> {
+    pub(super) fn report_leadership(&self) -> watch::Sender<Leadership> {
         self.shared.leadership.clone()
     }
 
@@ -122,7 +122,7 @@ impl Vitals {
                 continue; // asked while the last probe was under way
             }
             let result = cluster.healthz(Deadline::after(PROBE)).await.map_err(|error| refusal(&error));
-            self.shared.verdict.send_replace(Some(Verdict { at: Instant::now(), result }));
+            self.shared.verdict.send_replace(Some(WatchdogVerdict { at: Instant::now(), result }));
         }
     }
 
@@ -154,7 +154,7 @@ impl Vitals {
         check(&self.shared.source).and_then(|()| check(&self.shared.target)).is_ok()
     }
 
-    fn young(&self) -> Option<Verdict> {
+    fn young(&self) -> Option<WatchdogVerdict> {
         self.shared.verdict.borrow().clone().filter(|verdict| verdict.at.elapsed() < YOUNG)
     }
 }

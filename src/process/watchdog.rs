@@ -57,10 +57,10 @@ pub(super) fn start(metrics: Metrics) -> std::io::Result<Watchdog> {
                 Seen::Nothing => {}
                 Seen::Still => {
                     metrics.arbiter_stalled();
-                    tracing::error!("The thread of the controllers stands still");
+                    tracing::error!("The thread of the controllers is blocked");
                 }
                 Seen::Again(time) => {
-                    tracing::info!(milliseconds = time.as_millis() as u64, "The thread of the controllers goes on");
+                    tracing::info!(milliseconds = time.as_millis() as u64, "The thread of the controllers runs again");
                 }
             }
         }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_heart_that_stops_is_reported_once_and_again_when_it_beats() {
+    fn watchdog_reports_a_blocked_arbiter_once_and_its_recovery() {
         let begin = Instant::now();
         let at = |milliseconds| begin + Duration::from_millis(milliseconds);
         let mut heart = Heart::new(begin);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{
     CLASS_SEED, GARDENER_ROLE, ManagedResourceBuilder, ORIGIN_LABEL, ProducerError, ROLE_SEED_SYSTEM_COMPONENT,
     SECRET_NAME_PREFIX, SHOOT_NAMESPACE_PREFIX, SHOOT_NO_CLEANUP, SecretBuilder, extract, managed_resource,
-    requests::{Kind, Requests, Selection},
+    requests::{ObjectKind, Requests, Selection},
 };
 use crate::api::object::{self, NamespacedName};
 
@@ -193,18 +193,18 @@ pub async fn delete(
     secret_name_with_prefix: bool,
 ) -> Result<(), ProducerError> {
     let (requests, key) = (Requests(client), NamespacedName::new(namespace, name));
-    let found = requests.find(Kind::ManagedResource, namespace, name).await;
+    let found = requests.find(ObjectKind::ManagedResource, namespace, name).await;
     let found = found.map_err(|source| ProducerError::Get { key: key.clone(), source })?;
 
     let own = secret_name(name, secret_name_with_prefix);
     let named = found.iter().flat_map(managed_resource::secret_refs);
     for secret in std::iter::once(own.as_str()).chain(named.filter(|secret| *secret != own)) {
-        let deleted = requests.delete(Kind::Secret, namespace, secret).await;
+        let deleted = requests.delete(ObjectKind::Secret, namespace, secret).await;
         let key = NamespacedName::new(namespace, secret);
         deleted.map_err(|source| ProducerError::DeleteSecret { key, source })?;
     }
     if found.is_some() {
-        let deleted = requests.delete(Kind::ManagedResource, namespace, name).await;
+        let deleted = requests.delete(ObjectKind::ManagedResource, namespace, name).await;
         deleted.map_err(|source| ProducerError::Delete { key, source })?;
     }
     Ok(())
@@ -232,7 +232,7 @@ pub async fn delete_for_shoot(client: &Client, namespace: &str, name: &str) -> R
 /// When the patch fails.
 pub async fn set_keep_objects(client: &Client, namespace: &str, name: &str, keep: bool) -> Result<(), ProducerError> {
     let patch = json!({"spec": {"keepObjects": keep}});
-    match Requests(client).merge_patch(Kind::ManagedResource, namespace, name, &patch).await {
+    match Requests(client).merge_patch(ObjectKind::ManagedResource, namespace, name, &patch).await {
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),
         Err(source) => Err(ProducerError::Update { key: NamespacedName::new(namespace, name), source }),
@@ -251,7 +251,7 @@ pub async fn exist(
     excluded_namespaces: &[&str],
 ) -> Result<bool, ProducerError> {
     let all = Selection { namespace: None, label_selector: "", field_selector: "" };
-    let listed = Requests(client).list(Kind::ManagedResource, all).await.map_err(ProducerError::List)?;
+    let listed = Requests(client).list(ObjectKind::ManagedResource, all).await.map_err(ProducerError::List)?;
     Ok(listed.items.iter().any(|item| {
         item.pointer("/spec/class").and_then(Value::as_str) == class
             && !excluded_names.contains(&object::name(item))
@@ -279,11 +279,11 @@ pub async fn objects(client: &Client, namespace: &str, name: &str) -> Result<Vec
 pub async fn secrets(client: &Client, namespace: &str, name: &str) -> Result<Vec<Value>, ProducerError> {
     let requests = Requests(client);
     let key = NamespacedName::new(namespace, name);
-    let found = requests.get(Kind::ManagedResource, namespace, name).await;
+    let found = requests.get(ObjectKind::ManagedResource, namespace, name).await;
     let found = found.map_err(|source| ProducerError::Read { key, source })?;
     let mut secrets = Vec::new();
     for secret in managed_resource::secret_refs(&found) {
-        let read = requests.get(Kind::Secret, namespace, secret).await;
+        let read = requests.get(ObjectKind::Secret, namespace, secret).await;
         let key = NamespacedName::new(namespace, secret);
         secrets.push(read.map_err(|source| ProducerError::ReadSecret { key, source })?);
     }

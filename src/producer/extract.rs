@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_separator_inside_of_a_text_does_not_split_the_object() {
+    fn extract_does_not_split_at_a_separator_inside_of_a_text() {
         let yaml = "# nothing\n---\nkind: A\ntext: |\n  a\n  ---\n  b\n---\n---\nkind: B\n";
 
         let objects = objects(&secret(json!({"b.yaml": "kind: C", "a.yaml": yaml}))).unwrap();
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest_is_named_by_key_and_position() {
+    fn extract_names_bad_documents_by_key_and_position() {
         let table = [
             (
                 json!({"x.br": "hidden"}),

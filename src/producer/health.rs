@@ -115,7 +115,7 @@ mod tests {
 
     /// spec 10 §19.8
     #[test]
-    fn each_check_follows_its_row_of_the_table() {
+    fn health_checks_follow_their_table() {
         type Check = fn(&ManagedResource) -> Result<(), Unhealthy>;
         type Row = (Check, i64, &'static [(&'static str, &'static str)], &'static str);
         let table: [Row; 11] = [

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 
 use super::{
     ReconcileError, references,
-    requests::{Kind, Requests},
+    requests::{ObjectKind, Requests},
     secret::set_texts,
 };
 use crate::api::{
     keys,
-    managed_resource::{SecretRef, Spec},
+    managed_resource::{ManagedResourceSpec, SecretRef},
     object::GroupKind,
 };
 
@@ -36,7 +36,7 @@ pub struct ManagedResourceBuilder {
     name: String,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
-    spec: Spec,
+    spec: ManagedResourceSpec,
     create_if_not_exists: bool,
 }
 
@@ -48,7 +48,7 @@ impl ManagedResourceBuilder {
             name: name.into(),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
-            spec: Spec::default(),
+            spec: ManagedResourceSpec::default(),
             create_if_not_exists: true,
         }
     }
@@ -149,10 +149,10 @@ impl ManagedResourceBuilder {
     /// Those of the requests; *not found* if it may not be created; a conflict if somebody changed it meanwhile.
     pub async fn reconcile(&self, client: &Client) -> Result<Value, ReconcileError> {
         let requests = Requests(client);
-        let live = match requests.get(Kind::ManagedResource, &self.namespace, &self.name).await {
+        let live = match requests.get(ObjectKind::ManagedResource, &self.namespace, &self.name).await {
             Ok(live) => live,
             Err(error) if error.is_not_found() && self.create_if_not_exists => {
-                return Ok(requests.create(Kind::ManagedResource, &self.namespace, &self.build()).await?);
+                return Ok(requests.create(ObjectKind::ManagedResource, &self.namespace, &self.build()).await?);
             }
             Err(error) => return Err(error.into()),
         };
@@ -165,7 +165,7 @@ impl ManagedResourceBuilder {
         if wanted == live {
             return Ok(live);
         }
-        Ok(requests.replace(Kind::ManagedResource, &self.namespace, &self.name, &wanted).await?)
+        Ok(requests.replace(ObjectKind::ManagedResource, &self.namespace, &self.name, &wanted).await?)
     }
 
     /// Deletes the ManagedResource, and nothing else. One that does not exist is deleted already.
@@ -173,7 +173,7 @@ impl ManagedResourceBuilder {
     /// # Errors
     /// That of the request.
     pub async fn delete(&self, client: &Client) -> Result<(), ApiError> {
-        Requests(client).delete(Kind::ManagedResource, &self.namespace, &self.name).await
+        Requests(client).delete(ObjectKind::ManagedResource, &self.namespace, &self.name).await
     }
 
     fn fill(&self, object: &mut Value) {

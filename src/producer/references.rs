@@ -162,7 +162,7 @@ mod tests {
 
     /// spec 10 §19.3, example
     #[test]
-    fn only_present_references_have_an_annotation() {
+    fn reference_annotations_name_present_references_only() {
         let stale = annotation_key(ReferenceKind::Secret, "old");
         let mut annotations = BTreeMap::from([(stale, "old".to_owned()), ("other".to_owned(), "kept".to_owned())]);
 
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_have_keys_of_their_own() {
+    fn reference_annotation_keys_differ_by_kind() {
         assert!(annotation_key(ReferenceKind::ConfigMap, "a").contains("/configmap-"));
     }
 
@@ -219,7 +219,7 @@ mod tests {
 
     /// spec 33 §2
     #[test]
-    fn hashes_are_those_of_the_test_vectors() {
+    fn reference_annotation_hashes_match_the_test_vectors() {
         for (name, hash) in [
             ("name", "82a3537f"),
             ("test-5678", "4ed34879"),
@@ -234,7 +234,7 @@ mod tests {
 
     /// spec 33 §6, scenarios 26, 28 and 32
     #[test]
-    fn all_that_a_pod_names_is_annotated_and_stale_references_go() {
+    fn reference_annotations_cover_a_pod_and_drop_stale_ones() {
         let stale = annotation_key(ReferenceKind::Secret, "stale");
         let metadata = json!({ "annotations": { stale: "stale", "foreign": "kept" } });
         let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec() });
@@ -246,7 +246,7 @@ mod tests {
 
     /// spec 33 §6, scenario 27
     #[test]
-    fn templates_are_annotated_like_what_they_belong_to() {
+    fn reference_annotations_are_set_in_templates_too() {
         let job = json!({ "spec": { "template": { "spec": pod_spec() } } });
         let cron_job = json!({ "apiVersion": "batch/v1", "kind": "CronJob", "spec": { "jobTemplate": job } });
         let cron_job = injected(cron_job, &[]);
@@ -270,7 +270,7 @@ mod tests {
 
     /// spec 33 §6, scenario 29
     #[test]
-    fn a_managed_resource_names_its_secrets() {
+    fn reference_annotations_of_a_managed_resource_name_its_secrets() {
         let spec = json!({ "secretRefs": [{ "name": "a" }, { "name": "b" }] });
         let object =
             json!({ "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource", "spec": spec });
@@ -283,7 +283,7 @@ mod tests {
 
     /// spec 33 §6, scenario 30
     #[test]
-    fn half_a_basic_auth_of_a_prometheus_names_nothing_for_the_other_half() {
+    fn reference_annotations_of_a_prometheus_with_half_a_basic_auth() {
         let writes = json!([{ "basicAuth": { "username": { "name": "user" } } }, { "url": "u" }]);
         let spec = json!({ "remoteWrite": writes, "imagePullSecrets": [{ "name": "not-covered" }] });
         let object = json!({ "apiVersion": "monitoring.coreos.com/v1", "kind": "Prometheus", "spec": spec });
@@ -296,7 +296,7 @@ mod tests {
 
     /// spec 33 §6, scenario 31
     #[test]
-    fn a_type_without_references_is_an_error() {
+    fn reference_annotations_of_an_unknown_type_fail() {
         for (version, kind) in [("v1", "Service"), ("apps/v1beta1", "DaemonSet"), ("batch/v2", "Job"), ("", "")] {
             let mut object = json!({ "apiVersion": version, "kind": kind });
             let before = object.clone();

@@ -173,7 +173,7 @@ mod tests {
 
     /// spec 10 §19.4
     #[test]
-    fn files_are_named_by_type_namespace_and_name() {
+    fn registry_names_files_by_type_namespace_and_name() {
         let registry = registry();
 
         let files: Vec<_> = registry.files.keys().collect();
@@ -190,7 +190,7 @@ mod tests {
     /// would get another name with the next release: find out what changed (the YAML, or the encoder of the `brotli`
     /// crate) and undo it.
     #[test]
-    fn the_bytes_are_pinned() {
+    fn registry_bytes_are_pinned() {
         let registry = registry();
         let mut other_order = Registry::default();
         for object in [config_map("a"), role(), config_map("b")] {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_is_read_back() {
+    fn registry_data_is_read_back() {
         let registry = registry();
 
         let objects = objects_of("ns", "secret", &registry.data()).unwrap();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_and_an_incomplete_object_are_refused_by_name() {
+    fn registry_refuses_duplicate_and_incomplete_objects_by_name() {
         let mut registry = registry();
 
         let duplicate = registry.add(&config_map("a")).unwrap_err();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn text_replaces_what_has_its_name_and_ends_with_a_newline() {
+    fn registry_text_replaces_the_same_file_and_ends_with_a_newline() {
         let mut registry = Registry::default();
         registry.add_serialized("b.yaml", "b: 1");
         registry.add_serialized("a.yaml", "a: 1\n");
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_for_debugging_leaves_secrets_out() {
+    fn registry_debug_text_leaves_secrets_out() {
         let mut registry = Registry::default();
         registry
             .add(&json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "aGlk"}}))

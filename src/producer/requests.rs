@@ -23,7 +23,7 @@ const WATCH_SECONDS: u32 = 60;
 
 /// The two kinds a producer has to do with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ObjectKind {
     ManagedResource,
     Secret,
 }
@@ -47,7 +47,7 @@ pub(super) struct Selection<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Requests<'a>(pub(super) &'a Client);
 
-impl Kind {
+impl ObjectKind {
     fn resource(self) -> Resource {
         match self {
             Self::ManagedResource => Resource::new(keys::GROUP, keys::VERSION, keys::KIND, keys::PLURAL, true),
@@ -68,16 +68,16 @@ impl Kind {
 }
 
 impl Requests<'_> {
-    pub(super) async fn get(self, kind: Kind, namespace: &str, name: &str) -> Result<Value, ApiError> {
+    pub(super) async fn get(self, kind: ObjectKind, namespace: &str, name: &str) -> Result<Value, ApiError> {
         self.send(kind, kind.one(namespace, name)?.get(name, &GetParams::default())).await
     }
 
     /// `None` if the object does not exist.
-    pub(super) async fn find(self, kind: Kind, namespace: &str, name: &str) -> Result<Option<Value>, ApiError> {
+    pub(super) async fn find(self, kind: ObjectKind, namespace: &str, name: &str) -> Result<Option<Value>, ApiError> {
         absent_is_none(self.get(kind, namespace, name).await)
     }
 
-    pub(super) async fn create(self, kind: Kind, namespace: &str, object: &Value) -> Result<Value, ApiError> {
+    pub(super) async fn create(self, kind: ObjectKind, namespace: &str, object: &Value) -> Result<Value, ApiError> {
         kind.resource().at(namespace, "").collection_path()?;
         let body = object.to_string().into_bytes();
         self.send(kind, kind.all(Some(namespace)).create(&PostParams::default(), body)).await
@@ -85,7 +85,7 @@ impl Requests<'_> {
 
     pub(super) async fn replace(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         namespace: &str,
         name: &str,
         object: &Value,
@@ -96,7 +96,7 @@ impl Requests<'_> {
 
     pub(super) async fn merge_patch(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         namespace: &str,
         name: &str,
         patch: &Value,
@@ -104,28 +104,34 @@ impl Requests<'_> {
         self.patch(kind, namespace, name, &Patch::Merge(patch)).await
     }
 
-    async fn patch(self, kind: Kind, namespace: &str, name: &str, patch: &Patch<&Value>) -> Result<Value, ApiError> {
+    async fn patch(
+        self,
+        kind: ObjectKind,
+        namespace: &str,
+        name: &str,
+        patch: &Patch<&Value>,
+    ) -> Result<Value, ApiError> {
         self.send(kind, kind.one(namespace, name)?.patch(name, &PatchParams::default(), patch)).await
     }
 
     /// Hands a Secret to the garbage collector. One that does not exist needs none (spec 10 §19.6).
     pub(super) async fn mark_garbage_collectable(self, namespace: &str, name: &str) -> Result<(), ApiError> {
-        let Some(secret) = self.find(Kind::Secret, namespace, name).await? else { return Ok(()) };
+        let Some(secret) = self.find(ObjectKind::Secret, namespace, name).await? else { return Ok(()) };
         if truthy(crate::api::object::label(&secret, keys::GARBAGE_COLLECTABLE)) {
             return Ok(());
         }
         let patch = json!({"metadata": {"labels": {keys::GARBAGE_COLLECTABLE: keys::GARBAGE_COLLECTABLE_VALUE}}});
-        absent_is_none(self.patch(Kind::Secret, namespace, name, &Patch::Strategic(&patch)).await).map(drop)
+        absent_is_none(self.patch(ObjectKind::Secret, namespace, name, &Patch::Strategic(&patch)).await).map(drop)
     }
 
     /// An object that does not exist is deleted already.
-    pub(super) async fn delete(self, kind: Kind, namespace: &str, name: &str) -> Result<(), ApiError> {
+    pub(super) async fn delete(self, kind: ObjectKind, namespace: &str, name: &str) -> Result<(), ApiError> {
         let request = kind.one(namespace, name)?.delete(name, &DeleteParams::default());
         absent_is_none(self.send(kind, request).await).map(drop)
     }
 
     /// All objects of a selection, page by page.
-    pub(super) async fn list(self, kind: Kind, selection: Selection<'_>) -> Result<Listed, ApiError> {
+    pub(super) async fn list(self, kind: ObjectKind, selection: Selection<'_>) -> Result<Listed, ApiError> {
         let mut listed = Listed { items: Vec::new(), resource_version: String::new() };
         let mut parameters =
             ListParams::default().labels(selection.label_selector).fields(selection.field_selector).limit(PAGE);
@@ -146,7 +152,7 @@ impl Requests<'_> {
     /// The changes of a selection from a version on; from the present state if it is empty, which then comes first.
     pub(super) async fn watch(
         self,
-        kind: Kind,
+        kind: ObjectKind,
         selection: Selection<'_>,
         from: &str,
     ) -> Result<impl Stream<Item = Result<WatchEvent<Value>, ApiError>>, ApiError> {
@@ -156,15 +162,15 @@ impl Requests<'_> {
             .timeout(WATCH_SECONDS)
             .disable_bookmarks();
         let request = kind.all(selection.namespace).watch(&parameters, from).map_err(|error| refused(&error))?;
-        let is_secret = kind == Kind::Secret;
+        let is_secret = kind == ObjectKind::Secret;
         let events = self.0.request_events::<Value>(request).await;
         let events = events.map_err(|error| ApiError::of_kube(&error, is_secret))?;
         Ok(events.map(move |event| event.map_err(|error| ApiError::of_kube(&error, is_secret))))
     }
 
-    async fn send(self, kind: Kind, request: Result<Request<Vec<u8>>, Error>) -> Result<Value, ApiError> {
+    async fn send(self, kind: ObjectKind, request: Result<Request<Vec<u8>>, Error>) -> Result<Value, ApiError> {
         let answer = self.0.request::<Value>(request.map_err(|error| refused(&error))?).await;
-        answer.map_err(|error| ApiError::of_kube(&error, kind == Kind::Secret))
+        answer.map_err(|error| ApiError::of_kube(&error, kind == ObjectKind::Secret))
     }
 }
 

@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::{Map, Value, json};
 
 use super::{
-    requests::{Kind, Requests},
+    requests::{ObjectKind, Requests},
     unique,
 };
 use crate::api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
@@ -109,10 +109,10 @@ impl SecretBuilder {
     /// Those of the requests; *not found* if it may not be created.
     pub async fn reconcile(&self, client: &Client) -> Result<Value, ApiError> {
         let (requests, name) = (Requests(client), self.name());
-        let live = match requests.get(Kind::Secret, &self.namespace, &name).await {
+        let live = match requests.get(ObjectKind::Secret, &self.namespace, &name).await {
             Ok(live) => live,
             Err(error) if error.is_not_found() && (self.unique || self.create_if_not_exists) => {
-                return requests.create(Kind::Secret, &self.namespace, &self.build()).await;
+                return requests.create(ObjectKind::Secret, &self.namespace, &self.build()).await;
             }
             Err(error) => return Err(error),
         };
@@ -121,7 +121,7 @@ impl SecretBuilder {
         if wanted == live {
             return Ok(live);
         }
-        requests.replace(Kind::Secret, &self.namespace, &name, &wanted).await
+        requests.replace(ObjectKind::Secret, &self.namespace, &name, &wanted).await
     }
 
     /// Sets everything this builder decides about; fields without content are absent.

@@ -152,7 +152,7 @@ mod tests {
 
     /// spec 10 §19.2, example
     #[test]
-    fn the_suffix_is_made_of_the_values() {
+    fn unique_name_suffix_depends_on_the_values() {
         let mut config_map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"},
             "data": {"key": "data"}});
         let mut secret = secret(json!({"key": "ZGF0YQ=="}));
@@ -168,12 +168,12 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_ends_with_a_dash_gets_no_second_one() {
+    fn unique_name_does_not_double_a_dash() {
         assert_eq!(name("a-", "0123456789"), "a-01234567");
     }
 
     #[test]
-    fn values_count_in_the_order_of_their_keys_and_without_them() {
+    fn checksum_of_values_is_in_the_order_of_their_keys() {
         let of = |data: Value| checksum(content(&secret(data)).unwrap().values());
 
         assert_eq!(of(json!({"a": "MQ==", "b": "Mg=="})), of(json!({"c": "MQ==", "d": "Mg=="})));
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn string_data_counts_as_the_data_it_becomes() {
+    fn checksum_of_string_data_is_that_of_the_data() {
         let mut object = secret(json!({"a": "MQ==", "b": "Mg=="}));
         object["stringData"] = json!({"b": "x"});
 
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_without_its_content() {
+    fn unique_name_error_has_no_content() {
         let table = [
             (secret(json!({"k": "%hidden%"})), "data.k is no Base64 text"),
             (secret(json!({"k": true})), "data.k is no string"),

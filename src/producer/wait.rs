@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
     POLL_INTERVAL, health,
-    requests::{Kind, Requests, Selection},
+    requests::{ObjectKind, Requests, Selection},
 };
 use crate::api::{
     conditions::{ConditionStatus, DELETION_FAILED, DELETION_PENDING, RESOURCES_APPLIED},
@@ -53,7 +53,7 @@ pub enum WaitError {
 }
 
 /// What a look at the cluster leads to.
-enum Verdict {
+enum WaitVerdict {
     Done,
     NotYet(String),
 }
@@ -92,8 +92,8 @@ fn last_error(last: Option<&str>) -> String {
 /// When that is not so in time, or it cannot be read.
 pub async fn until_healthy(client: &Client, namespace: &str, name: &str, limit: Duration) -> Result<(), WaitError> {
     until_check(client, namespace, name, limit, |mr| match health::check(mr) {
-        Ok(()) => Verdict::Done,
-        Err(_) => Verdict::NotYet(format!("managed resource {} is not healthy", mr.key())),
+        Ok(()) => WaitVerdict::Done,
+        Err(_) => WaitVerdict::NotYet(format!("managed resource {} is not healthy", mr.key())),
     })
     .await
 }
@@ -110,11 +110,11 @@ pub async fn until_healthy_and_not_progressing(
 ) -> Result<(), WaitError> {
     until_check(client, namespace, name, limit, |mr| {
         if health::check(mr).is_err() {
-            Verdict::NotYet(format!("managed resource {} is not healthy", mr.key()))
+            WaitVerdict::NotYet(format!("managed resource {} is not healthy", mr.key()))
         } else if health::check_not_progressing(mr).is_err() {
-            Verdict::NotYet(format!("managed resource {} is still progressing", mr.key()))
+            WaitVerdict::NotYet(format!("managed resource {} is still progressing", mr.key()))
         } else {
-            Verdict::Done
+            WaitVerdict::Done
         }
     })
     .await
@@ -125,13 +125,13 @@ async fn until_check(
     namespace: &str,
     name: &str,
     limit: Duration,
-    check: impl Fn(&ManagedResource) -> Verdict,
+    check: impl Fn(&ManagedResource) -> WaitVerdict,
 ) -> Result<(), WaitError> {
     let key = NamespacedName::new(namespace, name);
     until_object(client, &key, limit, |live| match live.map(ManagedResource::from_value) {
         Some(Ok(mr)) => check(&mr),
-        Some(Err(error)) => Verdict::NotYet(format!("managed resource {key}: {error}")),
-        None => Verdict::NotYet(format!("{}.{} \"{name}\" not found", keys::PLURAL, keys::GROUP)),
+        Some(Err(error)) => WaitVerdict::NotYet(format!("managed resource {key}: {error}")),
+        None => WaitVerdict::NotYet(format!("{}.{} \"{name}\" not found", keys::PLURAL, keys::GROUP)),
     })
     .await
 }
@@ -144,10 +144,10 @@ pub async fn until_deleted(client: &Client, namespace: &str, name: &str, limit: 
     let key = NamespacedName::new(namespace, name);
     let mut last = None;
     let waited = until_object(client, &key, limit, |live| match live {
-        None => Verdict::Done,
+        None => WaitVerdict::Done,
         Some(live) => {
             last = Some(live.clone());
-            Verdict::NotYet(format!("resource {key} still exists"))
+            WaitVerdict::NotYet(format!("resource {key} still exists"))
         }
     });
     let waited = waited.await;
@@ -216,12 +216,12 @@ async fn until_object(
     client: &Client,
     key: &NamespacedName,
     limit: Duration,
-    mut judge: impl FnMut(Option<&Value>) -> Verdict,
+    mut judge: impl FnMut(Option<&Value>) -> WaitVerdict,
 ) -> Result<(), WaitError> {
     let mut last = None;
     let look = |live: Option<&Value>| match judge(live) {
-        Verdict::Done => true,
-        Verdict::NotYet(error) => {
+        WaitVerdict::Done => true,
+        WaitVerdict::NotYet(error) => {
             last = Some(error);
             false
         }
@@ -241,13 +241,13 @@ async fn follow_object(
     let field_selector = format!("metadata.name={}", key.name);
     let selection = Selection { namespace: Some(&key.namespace), label_selector: "", field_selector: &field_selector };
     loop {
-        let live = requests.find(Kind::ManagedResource, &key.namespace, &key.name).await?;
+        let live = requests.find(ObjectKind::ManagedResource, &key.namespace, &key.name).await?;
         if look(live.as_ref()) {
             return Ok(());
         }
         // Without a version the watch begins with the object, should it exist by now.
         let from = live.as_ref().map(object::resource_version).unwrap_or_default();
-        if let Ok(events) = requests.watch(Kind::ManagedResource, selection, from).await {
+        if let Ok(events) = requests.watch(ObjectKind::ManagedResource, selection, from).await {
             let mut events = pin!(events);
             while let Ok(Some(Ok(event))) = timeout(SILENCE, events.next()).await {
                 let content = match &event {
@@ -272,12 +272,12 @@ async fn follow_list(
     left: &mut BTreeMap<NamespacedName, Value>,
 ) -> Result<(), ApiError> {
     loop {
-        let listed = requests.list(Kind::ManagedResource, selection).await?;
+        let listed = requests.list(ObjectKind::ManagedResource, selection).await?;
         *left = listed.items.into_iter().map(|item| (NamespacedName::of(&item), item)).collect();
         if left.is_empty() {
             return Ok(());
         }
-        if let Ok(events) = requests.watch(Kind::ManagedResource, selection, &listed.resource_version).await {
+        if let Ok(events) = requests.watch(ObjectKind::ManagedResource, selection, &listed.resource_version).await {
             let mut events = pin!(events);
             while let Ok(Some(Ok(event))) = timeout(SILENCE, events.next()).await {
                 match event {
@@ -304,7 +304,7 @@ mod unit {
     use super::*;
 
     #[test]
-    fn a_configuration_problem_is_seen_in_the_whole_text_whatever_its_case() {
+    fn configuration_problem_is_found_in_the_whole_text_ignoring_case() {
         assert!(is_configuration_problem("a:\nError during apply of object \"v1/Pod/a/b\": Pod \"b\" is invalid: x"));
         assert!(!is_configuration_problem("error during apply of object \"a\":\n is invalid: x"));
         assert!(!is_configuration_problem("\"b\" is invalid: error during apply of object \"a\""));

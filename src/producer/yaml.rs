@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_pinned() {
+    fn yaml_layout_is_pinned() {
         let value = json!({
             "kind": "Example", "apiVersion": "g.io/v1",
             "metadata": {"name": "a", "annotations": {"on": "off", "1": "0777", "empty": ""}},
@@ -112,7 +112,7 @@ spec:
     }
 
     #[test]
-    fn a_key_that_is_too_long_for_its_line_is_read_back() {
+    fn yaml_with_a_long_key_is_read_back() {
         let key = "k".repeat(3000);
         let value = json!({"a": {key.as_str(): [1, {"b": "c"}]}, "z": {key.as_str(): {"x": "y"}, "b": 1}});
 
@@ -120,7 +120,7 @@ spec:
     }
 
     #[test]
-    fn the_deepest_object_is_written_and_read_back() {
+    fn yaml_of_the_deepest_object_is_read_back() {
         kit::testing::on_a_large_stack(|| {
             let mut value = json!("deep");
             for level in 0..9_990 {
@@ -134,7 +134,7 @@ spec:
     }
 
     #[test]
-    fn documents_are_separated_but_not_ended_by_a_line_of_dashes() {
+    fn yaml_documents_are_separated_but_not_ended_by_dashes() {
         assert_eq!(stream([&json!({"a": 1}), &json!({"b": 2})]), "a: 1\n---\nb: 2\n");
         assert_eq!(join(["a: 1", "b: 2\n"]), "a: 1\n---\nb: 2\n");
     }
@@ -166,7 +166,7 @@ spec:
 
     proptest! {
         #[test]
-        fn the_controllers_decoder_reads_back_what_was_written(value in values()) {
+        fn yaml_is_read_back_by_the_controllers_decoder(value in values()) {
             let object = json!({"value": value});
 
             let text = document(&object);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_an_address_there_are_no_traces_and_nothing_is_said() {
+    fn traces_are_off_without_an_address() {
         for value in [None, Some(String::new())] {
             let started = start::<Registry>(&|_| value.clone());
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[cfg(not(feature = "otel"))]
     #[test]
-    fn a_build_that_cannot_export_says_so() {
+    fn traces_error_names_the_missing_feature() {
         let error = start::<Registry>(&|_| Some("http://collector:4318".to_owned())).map(drop).unwrap_err();
 
         assert!(error.to_string().contains("feature otel"), "{error}");

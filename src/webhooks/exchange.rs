@@ -48,7 +48,7 @@ impl Reply {
     pub(super) fn json(document: &impl Serialize) -> Self {
         match serde_json::to_vec(document) {
             Ok(body) => Self { status: 200, body },
-            Err(error) => Self { status: 500, body: format!("cannot write the answer: {error}\n").into_bytes() },
+            Err(error) => Self { status: 500, body: format!("cannot encode the answer: {error}\n").into_bytes() },
         }
     }
 }

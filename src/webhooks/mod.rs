@@ -24,12 +24,12 @@
 //! * `testing.rs`: for tests, a view that answers what the test says.
 
 pub mod authorizing;
+pub mod cached_kind;
 pub mod endpoint;
 pub mod exchange;
 pub mod knowledge;
 pub mod mutating;
 mod panics;
-pub mod projection;
 pub mod registration;
 pub mod registry;
 pub mod review;

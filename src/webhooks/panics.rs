@@ -13,5 +13,5 @@ pub(super) fn caught<T>(attempt: impl FnOnce() -> T) -> Result<T, String> {
 
 fn text_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("of unknown cause").to_owned()
+    text.unwrap_or("unknown cause").to_owned()
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     authorizing::node_agent::{self, NodeAgents},
+    cached_kind::Reads,
     endpoint::{Authorizing, Endpoint, Mutating, Validating},
     mutating::{
         Mutator,
@@ -19,7 +20,6 @@ use super::{
         topology_spread::{self, TopologySpread},
         vpa_in_place::{self, VpaInPlace},
     },
-    projection::Reads,
     review::FailurePolicy,
     validating::{
         deletion::{self, DeletionProtection},
@@ -48,7 +48,7 @@ pub const KEYS: [&str; 14] = [
 
 /// A webhook that is served.
 #[derive(Clone)]
-pub struct Entry<E = Arc<dyn Endpoint>> {
+pub struct WebhookEntry<E = Arc<dyn Endpoint>> {
     /// Configuration key.
     pub key: &'static str,
     /// Path.
@@ -60,13 +60,13 @@ pub struct Entry<E = Arc<dyn Endpoint>> {
 }
 
 /// The webhooks that a configuration enables.
-pub fn enabled(config: &Webhooks) -> Vec<Entry> {
-    let validating = validating(config).into_iter().map(Entry::erased);
-    mutating(config).into_iter().map(Entry::erased).chain(node_agents(config)).chain(validating).collect()
+pub fn enabled(config: &Webhooks) -> Vec<WebhookEntry> {
+    let validating = validating(config).into_iter().map(WebhookEntry::erased);
+    mutating(config).into_iter().map(WebhookEntry::erased).chain(node_agents(config)).chain(validating).collect()
 }
 
 /// The mutating webhooks that a configuration enables, in the order of spec 50 §1; then that of spec 31.
-pub fn mutating(config: &Webhooks) -> Vec<Entry<Mutating>> {
+pub fn mutating(config: &Webhooks) -> Vec<WebhookEntry<Mutating>> {
     use FailurePolicy::{Fail, Ignore};
     use Reads::{Autoscalers, NodeCount, NodeTaints, Objects};
     let token_mount = config.projected_token_mount.map(TokenMount::new);
@@ -109,15 +109,15 @@ pub fn mutating(config: &Webhooks) -> Vec<Entry<Mutating>> {
 }
 
 /// The validating webhooks that a configuration enables (spec 60).
-pub fn validating(config: &Webhooks) -> Vec<Entry<Validating>> {
-    let deletion = config.crd_deletion_protection.then(|| Entry {
+pub fn validating(config: &Webhooks) -> Vec<WebhookEntry<Validating>> {
+    let deletion = config.crd_deletion_protection.then(|| WebhookEntry {
         key: "crdDeletionProtection",
         path: deletion::PATH,
         reads: Vec::new(),
         endpoint: Validating { validator: Arc::new(DeletionProtection) },
     });
     let extensions = config.extension_validation.then(extensions::all).into_iter().flatten();
-    let extensions = extensions.map(|extension| Entry {
+    let extensions = extensions.map(|extension| WebhookEntry {
         key: "extensionValidation",
         path: extension.path,
         reads: Vec::new(),
@@ -126,15 +126,15 @@ pub fn validating(config: &Webhooks) -> Vec<Entry<Validating>> {
     deletion.into_iter().chain(extensions).collect()
 }
 
-fn node_agents(config: &Webhooks) -> Option<Entry> {
+fn node_agents(config: &Webhooks) -> Option<WebhookEntry> {
     let authorizer = NodeAgents::new(config.node_agent_authorizer.as_ref()?);
     let reads = authorizer.reads();
     let endpoint = Arc::new(Authorizing { authorizer: Arc::new(authorizer) });
-    Some(Entry { key: "nodeAgentAuthorizer", path: node_agent::PATH, reads, endpoint })
+    Some(WebhookEntry { key: "nodeAgentAuthorizer", path: node_agent::PATH, reads, endpoint })
 }
 
 /// All that these webhooks read.
-pub fn reads<E>(entries: &[Entry<E>]) -> Vec<Reads> {
+pub fn reads<E>(entries: &[WebhookEntry<E>]) -> Vec<Reads> {
     entries.iter().flat_map(|entry| &entry.reads).cloned().collect()
 }
 
@@ -149,19 +149,19 @@ fn entry(
     failure_policy: FailurePolicy,
     reads: &[Reads],
     mutator: Option<impl Mutator + 'static>,
-) -> Option<Entry<Mutating>> {
+) -> Option<WebhookEntry<Mutating>> {
     let endpoint = Mutating { failure_policy, mutator: Arc::new(mutator?) };
-    Some(Entry { key, path, reads: reads.to_vec(), endpoint })
+    Some(WebhookEntry { key, path, reads: reads.to_vec(), endpoint })
 }
 
-impl<E: Endpoint + 'static> Entry<E> {
-    fn erased(self) -> Entry {
+impl<E: Endpoint + 'static> WebhookEntry<E> {
+    fn erased(self) -> WebhookEntry {
         let Self { key, path, reads, endpoint } = self;
-        Entry { key, path, reads, endpoint: Arc::new(endpoint) }
+        WebhookEntry { key, path, reads, endpoint: Arc::new(endpoint) }
     }
 }
 
-impl<E> std::fmt::Debug for Entry<E> {
+impl<E> std::fmt::Debug for WebhookEntry<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Entry").field("path", &self.path).field("reads", &self.reads).finish_non_exhaustive()
     }
@@ -204,7 +204,7 @@ mod tests {
 
     /// spec 50 §1: order, keys, paths, failure policies; spec 31 §2, scenario 27
     #[test]
-    fn all_webhooks_of_the_table_are_served() {
+    fn mutating_webhooks_of_the_table_are_served() {
         let table = [
             ("projectedTokenMount", "/webhooks/mount-projected-service-account-token", FailurePolicy::Fail),
             ("highAvailabilityConfig", "/webhooks/high-availability-config", FailurePolicy::Fail),
@@ -230,7 +230,7 @@ mod tests {
     }
     /// spec 61 §9, §7: in machine mode the Machines of one namespace are read, too
     #[test]
-    fn the_authorizer_is_served_with_what_it_reads() {
+    fn authorizer_is_served_and_its_reads_are_declared() {
         for (machine_namespace, machines) in [(None, 0), (Some("shoot--a--b".to_owned()), 1)] {
             let node_agent_authorizer =
                 Some(NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: false });
@@ -270,14 +270,14 @@ mod tests {
 
     /// Stores and metrics are told apart by it.
     #[test]
-    fn no_two_watches_have_the_same_name() {
+    fn watch_names_are_unique() {
         let node_agent_authorizer =
             Some(NodeAgentAuthorizer { machine_namespace: Some("ns".into()), authorize_with_selectors: false });
         let all = reads(&enabled(&Webhooks { node_agent_authorizer, ..everything() }));
         let mut names: Vec<_> = all
             .iter()
             .filter_map(|read| match read {
-                Reads::Objects(projection) | Reads::ObjectsOf(projection, _) => Some(projection.objects().name()),
+                Reads::Objects(cached_kind) | Reads::ObjectsOf(cached_kind, _) => Some(cached_kind.objects().name()),
                 Reads::Autoscalers | Reads::NodeCount | Reads::NodeTaints => None,
             })
             .collect();
@@ -287,6 +287,6 @@ mod tests {
         names.dedup();
 
         assert_eq!(names.len(), count, "{names:?}");
-        assert!(!names.contains(&"nodes".to_owned()), "that is the name of the index of taints");
+        assert!(!names.contains(&"nodes".to_owned()), "the index of taints has this name");
     }
 }

@@ -15,13 +15,13 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    cached_kind::{AnyCachedKind, CachedKind, Fields},
     mutating::{
         Mutation, Mutator, Request,
         high_availability::{NAMESPACES, Space},
         load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
         token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
     },
-    projection::{AnyProjection, Fields, Projection},
     view::{Annotations, Collection, Failure, Recency, Scaled, View},
 };
 use crate::api::object::{GroupVersionKind, NamespacedName};
@@ -32,8 +32,8 @@ pub const NAMESPACE: &str = "kube-system";
 /// A cluster that holds what the test put into it. What was not put in does not exist, for sure.
 #[derive(Debug, Default)]
 pub struct TestView {
-    objects: BTreeMap<&'static dyn AnyProjection, BTreeMap<NamespacedName, Fields>>,
-    live: BTreeMap<&'static dyn AnyProjection, BTreeMap<NamespacedName, Fields>>,
+    objects: BTreeMap<&'static dyn AnyCachedKind, BTreeMap<NamespacedName, Fields>>,
+    live: BTreeMap<&'static dyn AnyCachedKind, BTreeMap<NamespacedName, Fields>>,
     autoscalers: BTreeMap<String, i64>,
     nodes: usize,
     tolerations: Arc<Vec<Value>>,
@@ -52,12 +52,12 @@ impl TestView {
     #[must_use]
     pub fn object<T: Send + Sync + 'static>(
         mut self,
-        projection: &'static Projection<T>,
+        cached_kind: &'static CachedKind<T>,
         name: &str,
         fields: T,
     ) -> Self {
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-        let known = self.objects.entry(projection).or_default();
+        let known = self.objects.entry(cached_kind).or_default();
         known.insert(NamespacedName::new(namespace, name), Arc::new(fields));
         self
     }
@@ -66,12 +66,12 @@ impl TestView {
     #[must_use]
     pub fn by_now<T: Send + Sync + 'static>(
         mut self,
-        projection: &'static Projection<T>,
+        cached_kind: &'static CachedKind<T>,
         name: &str,
         fields: T,
     ) -> Self {
         let (namespace, name) = name.split_once('/').unwrap_or(("", name));
-        let known = self.live.entry(projection).or_default();
+        let known = self.live.entry(cached_kind).or_default();
         known.insert(NamespacedName::new(namespace, name), Arc::new(fields));
         self
     }
@@ -105,7 +105,7 @@ impl TestView {
     /// With Nodes whose taints lead to these tolerations, a list in YAML.
     #[must_use]
     pub fn tolerations_of_nodes(mut self, tolerations: &str) -> Self {
-        let Value::Array(tolerations) = object(tolerations) else { panic!("no list: {tolerations}") };
+        let Value::Array(tolerations) = object(tolerations) else { panic!("not a list: {tolerations}") };
         self.tolerations = Arc::new(tolerations);
         self
     }
@@ -156,13 +156,13 @@ impl TestView {
 impl View for TestView {
     fn find(
         &self,
-        projection: &'static dyn AnyProjection,
+        cached_kind: &'static dyn AnyCachedKind,
         name: &NamespacedName,
         recency: Recency,
     ) -> Result<Option<Fields>, Failure> {
-        let objects = projection.objects();
+        let objects = cached_kind.objects();
         let of = |objects: &BTreeMap<_, BTreeMap<_, Fields>>| {
-            objects.get(projection).and_then(|known| known.get(name)).cloned()
+            objects.get(cached_kind).and_then(|known| known.get(name)).cloned()
         };
         let (found, live) = match recency {
             Recency::Known => (of(&self.objects), ""),
@@ -173,10 +173,10 @@ impl View for TestView {
         self.read(format!("{} {name}{live}", objects.kind), found)
     }
 
-    fn find_all(&self, projection: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
-        let known = self.objects.get(projection).into_iter().flatten();
+    fn find_all(&self, cached_kind: &'static dyn AnyCachedKind) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
+        let known = self.objects.get(cached_kind).into_iter().flatten();
         let all = known.map(|(name, fields)| (name.clone(), fields.clone())).collect();
-        self.read(format!("all {}s", projection.objects().kind), all)
+        self.read(format!("all {}s", cached_kind.objects().kind), all)
     }
 
     fn autoscaler(&self, scaled: &Scaled<'_>, sure: bool) -> Result<Option<i64>, Failure> {
@@ -204,7 +204,7 @@ impl View for TestView {
 /// When it is no YAML.
 pub fn object(yaml: &str) -> Value {
     serde_saphyr::from_str_with_options(yaml, serde_saphyr::options! { strict_booleans: true })
-        .unwrap_or_else(|error| panic!("no YAML: {error}\n{yaml}"))
+        .unwrap_or_else(|error| panic!("invalid YAML: {error}\n{yaml}"))
 }
 
 /// A CREATE in [`NAMESPACE`] of an object that the webhook takes, or of the kind that the object says it is.
@@ -232,8 +232,8 @@ pub fn mutated(webhook: &dyn Mutator, view: &TestView, yaml: &str) -> Result<Val
     let mut again = object.clone();
     let outcome = webhook.mutate(&mut again, &request, view);
     view.set_reads(reads);
-    assert_eq!(outcome, Ok(Mutation::Done), "when sent again: {yaml}");
-    assert_eq!(again, object, "changed when sent again: {yaml}");
+    assert_eq!(outcome, Ok(Mutation::Done), "on its own result: {yaml}");
+    assert_eq!(again, object, "changed its own result: {yaml}");
     Ok(object)
 }
 
@@ -247,7 +247,7 @@ pub fn changes(webhook: &dyn Mutator, view: &TestView, before_and_after: &str) {
 
     let made = mutated(webhook, view, before).unwrap_or_else(|failure| panic!("{failure:?} for {before}"));
 
-    assert_eq!(pretty(&made), pretty(&object(after)), "of {before}");
+    assert_eq!(pretty(&made), pretty(&object(after)), "from {before}");
 }
 
 /// Asserts that a webhook leaves an object as it is.

@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    cached_kind::{AnyCachedKind, CachedKind, Fields},
     fields::WrongType,
-    projection::{AnyProjection, Fields, Projection},
 };
 use crate::api::{object::NamespacedName, quote::cut};
 
@@ -26,7 +26,7 @@ pub trait View {
     /// [`Failure::Look`], or why it cannot be read.
     fn find(
         &self,
-        projection: &'static dyn AnyProjection,
+        cached_kind: &'static dyn AnyCachedKind,
         name: &NamespacedName,
         recency: Recency,
     ) -> Result<Option<Fields>, Failure>;
@@ -35,7 +35,7 @@ pub trait View {
     ///
     /// # Errors
     /// [`Failure::Look`], or why they cannot be read.
-    fn find_all(&self, projection: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure>;
+    fn find_all(&self, cached_kind: &'static dyn AnyCachedKind) -> Result<Vec<(NamespacedName, Fields)>, Failure>;
 
     /// `spec.maxReplicas` of the HorizontalPodAutoscaler that scales a workload: the largest of several.
     /// `sure`: the workload is about to be scaled down, so that none must not be a matter of a store that lags
@@ -64,7 +64,7 @@ pub trait View {
     /// # Errors
     /// [`Failure::Look`], or why it cannot be read; [`Failure::Status`] with code 404 if there is no such kind.
     fn unconfirmed(&self, _: &Collection) -> Result<Option<NamespacedName>, Failure> {
-        let message = "the other objects of the collection are known to a cluster only".to_owned();
+        let message = "only a cluster knows the other objects of the collection".to_owned();
         Err(Failure::Errored { code: 500, message })
     }
 }
@@ -118,16 +118,16 @@ pub enum Lookup {
     /// GET of an object.
     Object {
         /// What is kept of it.
-        projection: &'static dyn AnyProjection,
+        cached_kind: &'static dyn AnyCachedKind,
         /// Which one.
         name: NamespacedName,
         /// Why it is read.
         recency: Recency,
     },
     /// LIST of objects whose watch is not heard of.
-    List(&'static dyn AnyProjection),
+    List(&'static dyn AnyCachedKind),
     /// The first list of objects, which is under way.
-    Objects(&'static dyn AnyProjection),
+    Objects(&'static dyn AnyCachedKind),
     /// LIST of the HorizontalPodAutoscalers of a namespace.
     Autoscalers(String),
     /// The first list of the Nodes, which is under way.
@@ -230,10 +230,10 @@ impl dyn View + '_ {
     /// [`Failure::Look`], or why it cannot be read.
     pub fn object<T: Send + Sync + 'static>(
         &self,
-        projection: &'static Projection<T>,
+        cached_kind: &'static CachedKind<T>,
         name: &NamespacedName,
     ) -> Result<Option<Arc<T>>, Failure> {
-        self.find(projection, name, Recency::Known)?.map(|fields| typed(projection, fields)).transpose()
+        self.find(cached_kind, name, Recency::Known)?.map(|fields| typed(cached_kind, fields)).transpose()
     }
 
     /// What a live read says of an object.
@@ -242,10 +242,10 @@ impl dyn View + '_ {
     /// [`Failure::Look`], or why it cannot be read.
     pub fn object_live<T: Send + Sync + 'static>(
         &self,
-        projection: &'static Projection<T>,
+        cached_kind: &'static CachedKind<T>,
         name: &NamespacedName,
     ) -> Result<Option<Arc<T>>, Failure> {
-        self.find(projection, name, Recency::Live)?.map(|fields| typed(projection, fields)).transpose()
+        self.find(cached_kind, name, Recency::Live)?.map(|fields| typed(cached_kind, fields)).transpose()
     }
 
     /// What is known of all objects that are watched, in the order of their names.
@@ -254,29 +254,29 @@ impl dyn View + '_ {
     /// [`Failure::Look`], or why they cannot be read.
     pub fn objects<T: Send + Sync + 'static>(
         &self,
-        projection: &'static Projection<T>,
+        cached_kind: &'static CachedKind<T>,
     ) -> Result<Vec<(NamespacedName, Arc<T>)>, Failure> {
-        let all = self.find_all(projection)?.into_iter();
-        all.map(|(name, fields)| Ok((name, typed(projection, fields)?))).collect()
+        let all = self.find_all(cached_kind)?.into_iter();
+        all.map(|(name, fields)| Ok((name, typed(cached_kind, fields)?))).collect()
     }
 }
 
-fn typed<T: Send + Sync + 'static>(projection: &Projection<T>, fields: Fields) -> Result<Arc<T>, Failure> {
+fn typed<T: Send + Sync + 'static>(cached_kind: &CachedKind<T>, fields: Fields) -> Result<Arc<T>, Failure> {
     fields.downcast().map_err(|_| {
-        let message = format!("what is known of a {} is of another type", projection.objects.kind);
+        let message = format!("the cached fields of a {} have an unexpected type", cached_kind.objects.kind);
         Failure::Errored { code: 500, message }
     })
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "that is how serde asks")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde expects this signature")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
 impl Lookup {
     /// GET of an object that the stores lack.
-    pub fn missing(projection: &'static dyn AnyProjection, name: NamespacedName) -> Self {
-        Self::Object { projection, name, recency: Recency::Known }
+    pub fn missing(cached_kind: &'static dyn AnyCachedKind, name: NamespacedName) -> Self {
+        Self::Object { cached_kind, name, recency: Recency::Known }
     }
 
     /// Of which object or namespace it is, for the log; empty: of all. Clients choose these names.
@@ -304,7 +304,7 @@ impl Failure {
     /// What it says to whoever asked.
     pub fn text(&self) -> &str {
         match self {
-            Self::Look(_) => "it must be read first",
+            Self::Look(_) => "it must be read live first",
             Self::Denied(message) | Self::ReadFailed { message, .. } | Self::Errored { message, .. } => message,
             Self::Status(status) => &status.message,
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gardener_resource_manager::bundle::decode::{Decoder, Document, Limits, SecretData};
+use gardener_resource_manager::bundle::decode::{Decoder, Limits, ManifestDocument, SecretData};
 use serde_json::Value;
 
 /// So small that an input of some kilobytes reaches each of them.
@@ -59,10 +59,10 @@ pub fn check_languages(object: &Value) {
     }
 }
 
-fn decode(key: &str, input: &[u8], limits: Limits) -> (Vec<Document>, Vec<String>) {
+fn decode(key: &str, input: &[u8], limits: Limits) -> (Vec<ManifestDocument>, Vec<String>) {
     let data = [(key.to_owned(), input.to_owned())].into();
     let secret = SecretData { namespace: "ns", name: "secret", data: &data };
-    let (mut documents, mut errors, mut next_index) = (Vec::<Document>::new(), Vec::new(), 0);
+    let (mut documents, mut errors, mut next_index) = (Vec::<ManifestDocument>::new(), Vec::new(), 0);
     for item in Decoder::new([secret], limits) {
         let index = match &item {
             Ok(document) => document.index,
@@ -89,7 +89,7 @@ fn only(input: &[u8]) -> Result<Value, String> {
     }
 }
 
-fn check_bounds(documents: &[Document], errors: &[String]) {
+fn check_bounds(documents: &[ManifestDocument], errors: &[String]) {
     let places: BTreeSet<usize> = documents.iter().map(|document| document.index).collect();
     assert!(places.len() + errors.len() <= LIMITS.documents + 1, "the number of documents is bounded");
     let nodes: usize = documents.iter().map(|document| nodes(&document.manifest)).sum();
@@ -134,7 +134,7 @@ fn check_independence(input: &[u8]) {
 
     let (twice, _) = decode("k", &[&input, &b"---\n"[..], &input].concat(), ROOMY);
 
-    let manifests = |documents: &[Document]| documents.iter().map(|it| it.manifest.clone()).collect::<Vec<_>>();
+    let manifests = |documents: &[ManifestDocument]| documents.iter().map(|it| it.manifest.clone()).collect::<Vec<_>>();
     assert_eq!(manifests(&twice), [manifests(&once), manifests(&once)].concat(), "a stream that comes twice");
 }
 

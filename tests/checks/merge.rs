@@ -11,7 +11,7 @@ use gardener_resource_manager::{
         inject,
         merge::{self, MergeContext},
         plan::Old,
-        settled::{differs, settled},
+        up_to_date::{differs, up_to_date},
     },
 };
 use serde::Deserialize;
@@ -85,10 +85,10 @@ pub fn check(case: &Case) {
         let again = merge::merge(&case.manifest, &merged, &context);
         assert_eq!(again.as_ref(), Ok(&merged), "a second merge changes nothing");
     }
-    assert!(!differs(&merged, &merged), "what was just sent equals itself");
-    assert!(settled(&merged, &merged, OWN_MANAGER), "what was just sent is settled");
+    assert!(!differs(&merged, &merged), "an object equals itself");
+    assert!(up_to_date(&merged, &merged, OWN_MANAGER), "the sent object is up to date");
     if !differs(&merged, case.live()) {
-        assert!(settled(&merged, case.live(), OWN_MANAGER), "the tolerant comparison finds no more differences");
+        assert!(up_to_date(&merged, case.live(), OWN_MANAGER), "the tolerant comparison finds no more differences");
     }
     if case.is_ignored() {
         check_ignored(case, &merged);
@@ -141,7 +141,7 @@ fn check_metadata(case: &Case, merged: &Value) {
         }
     }
     let owners = |object| at(object, &["metadata", "ownerReferences"]).filter(|owners| is_something(owners));
-    assert_eq!(owners(merged), owners(&case.manifest), "the manifest alone says who owns the object");
+    assert_eq!(owners(merged), owners(&case.manifest), "owner references come from the manifest alone");
 
     let mut wanted = inject::string_map(&case.manifest, "labels");
     wanted.extend(case.labels());

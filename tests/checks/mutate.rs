@@ -11,6 +11,7 @@ use gardener_resource_manager::{
         object::{GroupVersionKind, NamespacedName},
     },
     webhooks::{
+        cached_kind::{AnyCachedKind, Fields},
         endpoint::Mutating,
         mutating::{
             Mutation, Request,
@@ -18,8 +19,7 @@ use gardener_resource_manager::{
             system_components::node_taints::{Taint, TaintSet},
             token_mount::ServiceAccount,
         },
-        projection::{AnyProjection, Fields},
-        registry::{self, Entry},
+        registry::{self, WebhookEntry},
         review::{FEW, difference},
         view::{Annotations, Failure, Recency, Scaled, View},
     },
@@ -156,7 +156,7 @@ fn is_concerned(webhook: &str, object: &Value) -> bool {
 }
 
 impl Case {
-    fn check(&self, webhook: &Entry<Mutating>) {
+    fn check(&self, webhook: &WebhookEntry<Mutating>) {
         let name = webhook.key;
         let once = self.mutated(webhook, &self.object);
         assert_eq!(self.mutated(webhook, &self.object), once, "{name}: the same object, the same result");
@@ -171,13 +171,13 @@ impl Case {
             assert!(may_change(name, &path), "{name} changed {path:?}");
         }
         let steps = json!(difference(&self.object, &once));
-        assert_eq!(patch::applied(&self.object, &steps), once, "{name}: the patch makes what the webhook made");
+        assert_eq!(patch::applied(&self.object, &steps), once, "{name}: the patch has the result of the webhook");
         let most = length(&once) + FEW + 64;
         assert!(length(&steps) <= most, "{name}: the patch has {} bytes, more than {most}", length(&steps));
         assert!(length(&once) <= self.most_bytes(), "{name}: {} bytes became {}", length(&self.object), length(&once));
     }
 
-    fn mutated(&self, webhook: &Entry<Mutating>, before: &Value) -> Result<Value, Failure> {
+    fn mutated(&self, webhook: &WebhookEntry<Mutating>, before: &Value) -> Result<Value, Failure> {
         let Settings { operation, name, .. } = &self.settings;
         let request = Request { kind: kind_of(before), namespace: "ns", name, operation };
         let mut after = before.clone();
@@ -247,14 +247,14 @@ impl Settings {
 impl View for Settings {
     fn find(
         &self,
-        wanted: &'static dyn AnyProjection,
+        wanted: &'static dyn AnyCachedKind,
         _: &NamespacedName,
         _: Recency,
     ) -> Result<Option<Fields>, Failure> {
         Ok((!self.empty).then(|| self.of_kind(wanted.objects().kind)))
     }
 
-    fn find_all(&self, _: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
+    fn find_all(&self, _: &'static dyn AnyCachedKind) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
         panic!("no mutating webhook asks that")
     }
 

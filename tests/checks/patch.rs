@@ -16,13 +16,13 @@ pub(super) fn applied(value: &Value, patch: &Value) -> Value {
 }
 
 fn apply(value: &mut Value, operation: &str, path: &str, new: Option<&Value>) {
-    let place = |text: &str| text.parse::<usize>().unwrap_or_else(|_| panic!("{path}: no place in a list"));
+    let place = |text: &str| text.parse::<usize>().unwrap_or_else(|_| panic!("{path}: no position in a list"));
     let Some((above, last)) = path.rsplit_once('/') else {
         assert_eq!((path, operation), ("", "replace"));
         *value = new.expect("a value").clone();
         return;
     };
-    let above = value.pointer_mut(above).unwrap_or_else(|| panic!("{path}: nothing above it"));
+    let above = value.pointer_mut(above).unwrap_or_else(|| panic!("{path}: the parent is missing"));
     let field = last.replace("~1", "/").replace("~0", "~");
     match (above, operation, new) {
         (Value::Object(fields), "add", Some(new)) => assert_eq!(fields.insert(field, new.clone()), None, "{path}"),

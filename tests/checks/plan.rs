@@ -63,7 +63,7 @@ pub fn check(case: &Case) {
     check_lists(case, &plan);
     check_removals(case, &plan);
     check_releases(case, &plan);
-    check_second_pass(case, &plan);
+    check_second_plan(case, &plan);
     check_discovery(case);
 }
 
@@ -103,9 +103,9 @@ fn check_lists(case: &Case, plan: &Plan) {
     let old = &case.settings.old;
     assert!(
         plan.removed.iter().chain(&plan.released).all(|reference| old.contains(reference)),
-        "only what is old goes"
+        "only old references are removed"
     );
-    assert!(plan.added.iter().all(|reference| plan.references.contains(reference)), "what is added is listed");
+    assert!(plan.added.iter().all(|reference| plan.references.contains(reference)), "added references are listed");
     let valid = plan.objects.iter().filter(|object| object.error.is_none());
     for object in valid {
         assert!(plan.references.contains(&object.reference), "{} is applied, but not listed", object.reference);
@@ -134,7 +134,7 @@ fn check_removals(case: &Case, plan: &Plan) {
         assert_eq!(kept(&key), incomplete, "{reference} must not be forgotten");
     }
     if incomplete {
-        assert!(plan.removed.is_empty(), "nothing is removed while something is not known");
+        assert!(plan.removed.is_empty(), "nothing is removed while something is unknown");
     }
 }
 
@@ -150,13 +150,13 @@ fn check_releases(case: &Case, plan: &Plan) {
 }
 
 /// With the references of the first pass, a second one has nothing to add or remove.
-fn check_second_pass(case: &Case, plan: &Plan) {
+fn check_second_plan(case: &Case, plan: &Plan) {
     let again = case.plan(&plan.references, &|kind| case.scope(kind));
 
-    assert_eq!(again.references, plan.references, "the second pass lists the same");
-    assert!(again.added.is_empty(), "the second pass adds {:?}", again.added);
-    assert!(again.removed.is_empty(), "the second pass removes {:?}", again.removed);
-    assert!(again.released.is_empty(), "the second pass releases {:?}", again.released);
+    assert_eq!(again.references, plan.references, "the second plan lists the same");
+    assert!(again.added.is_empty(), "the second plan adds {:?}", again.added);
+    assert!(again.removed.is_empty(), "the second plan removes {:?}", again.removed);
+    assert!(again.released.is_empty(), "the second plan releases {:?}", again.released);
 }
 
 /// spec 10 §9.3: what is learned of the kinds, or forgotten again because discovery fails, does not make an object look

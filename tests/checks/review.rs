@@ -5,8 +5,8 @@ use gardener_resource_manager::{
     api::object::GroupVersionKind,
     webhooks::{
         endpoint::Mutating,
-        registry::{self, Entry},
-        review::{Body, Identity, Refusal, Review, Verdict, attempt, decode, reply},
+        registry::{self, WebhookEntry},
+        review::{Body, Identity, Refusal, Review, ReviewVerdict, attempt, decode, reply},
     },
 };
 use serde_json::{Map, Value, json};
@@ -68,19 +68,19 @@ impl Case {
         let Ok(document) = serde_json::from_slice::<Value>(&self.body) else { return };
         let expected = expected(&document);
         if let Ok(review) = decode(&self.whole(), JSON) {
-            assert_eq!(Some(review), expected, "what is read is what stands there");
+            assert_eq!(Some(review), expected, "the decoded fields are those of the body");
         }
         // Without fields that come twice.
         let bytes = document.to_string().into_bytes();
         let body = Body::Whole(bytes.clone().into());
-        assert_eq!(decode(&body, JSON).ok(), expected, "what stands there is read");
+        assert_eq!(decode(&body, JSON).ok(), expected, "the fields of the body are decoded");
         if expected.is_none() {
             return;
         }
 
         let echoed = |refused: Result<Review, Refusal>| refused.expect_err("refused").identity;
         let identity = identity(&document).expect("a review has one");
-        assert_eq!(echoed(decode(&body, "text/plain")), identity, "a refusal says whose it is");
+        assert_eq!(echoed(decode(&body, "text/plain")), identity, "a refusal names the request");
         let beginning = bytes[..bytes.len() / 2].to_vec();
         let found = echoed(decode(&Body::TooLarge(beginning.into()), JSON));
         for (found, whole) in parts(found).iter().zip(parts(identity)) {
@@ -112,7 +112,7 @@ impl Case {
             assert_eq!(again.as_ref(), Ok(&verdict), "the same review, the same verdict");
             self.check_answer(&webhook, review, &verdict);
             check_patch(&webhook, review, &verdict, &cluster);
-            if !matches!(verdict, Verdict::Allowed | Verdict::Patched(_)) {
+            if !matches!(verdict, ReviewVerdict::Allowed | ReviewVerdict::Patched(_)) {
                 let object = review.object.clone().map(|object| veiled(object, false));
                 let veiled = attempt(&*webhook.endpoint.mutator, &Review { object, ..review.clone() }, &cluster);
                 assert_eq!(veiled.as_ref(), Ok(&verdict), "no text depends on what may be secret");
@@ -120,14 +120,14 @@ impl Case {
         }
     }
 
-    fn check_answer(&self, webhook: &Entry<Mutating>, review: &Review, verdict: &Verdict) {
+    fn check_answer(&self, webhook: &WebhookEntry<Mutating>, review: &Review, verdict: &ReviewVerdict) {
         let answer = reply(&review.identity, verdict, webhook.endpoint.failure_policy);
         assert_eq!(answer.status, 200, "{}", webhook.key);
         assert!(answer.body.len() <= 8192 + 256 * self.body.len(), "{}: {} bytes", webhook.key, answer.body.len());
         let answer: Value = serde_json::from_slice(&answer.body).expect("an answer is JSON");
         check_identity(&answer, &review.identity);
         let response = &answer["response"];
-        let (code, message) = verdict.told();
+        let (code, message) = verdict.reported();
         assert_eq!(response["status"]["code"], code, "{}", webhook.key);
         assert_eq!(response["status"]["message"].as_str().unwrap_or_default(), message, "{}", webhook.key);
         assert_eq!(response["allowed"], code == 200, "{}", webhook.key);
@@ -136,7 +136,7 @@ impl Case {
             BASE64_STANDARD.decode(patch.as_str().expect("a patch is a text")).expect("a patch is Base64")
         });
         assert_eq!(response.get("patchType").is_some(), patch.is_some(), "both or none");
-        assert_eq!(patch.as_ref(), if let Verdict::Patched(patch) = verdict { Some(patch) } else { None });
+        assert_eq!(patch.as_ref(), if let ReviewVerdict::Patched(patch) = verdict { Some(patch) } else { None });
     }
 }
 
@@ -173,13 +173,13 @@ fn check_fault(message: &str) {
 }
 
 /// The patch makes of the object that was sent what the webhook makes of it; a second time there is nothing to patch.
-fn check_patch(webhook: &Entry<Mutating>, review: &Review, verdict: &Verdict, cluster: &Settings) {
-    let Verdict::Patched(patch) = verdict else { return };
+fn check_patch(webhook: &WebhookEntry<Mutating>, review: &Review, verdict: &ReviewVerdict, cluster: &Settings) {
+    let ReviewVerdict::Patched(patch) = verdict else { return };
     let steps: Value = serde_json::from_slice(patch).expect("a patch is JSON");
-    let before = review.object.as_ref().expect("nothing cannot be patched");
+    let before = review.object.as_ref().expect("a patched review has an object");
     let after = patch::applied(before, &steps);
     let review = Review { object: Some(after), ..review.clone() };
-    assert_eq!(attempt(&*webhook.endpoint.mutator, &review, cluster), Ok(Verdict::Allowed), "{}", webhook.key);
+    assert_eq!(attempt(&*webhook.endpoint.mutator, &review, cluster), Ok(ReviewVerdict::Allowed), "{}", webhook.key);
 }
 
 /// The object with another text wherever Secrets, and the environment of containers, hold their content.

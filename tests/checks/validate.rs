@@ -11,8 +11,8 @@ use gardener_resource_manager::{
         endpoint::{Account, Conclusion, Endpoint as _, Validating},
         exchange::{Body, JSON, LIMIT, Received},
         knowledge::Manifests,
-        registry::{self, Entry},
-        review::{Judged, Verdict},
+        registry::{self, WebhookEntry},
+        review::{Judged, ReviewVerdict},
         validating::extensions::{self, Extension},
     },
 };
@@ -84,13 +84,13 @@ impl Case<'_> {
     /// A verdict does not depend on fields that nobody knows. Of an Etcd all fields count while it is deleted; both get them.
     /// Only the text of what was to be changed names them.
     fn check_unknown_fields(&self) {
-        let told = judged(self.extension, self.operation, self.object, self.old);
+        let judgement = judged(self.extension, self.operation, self.object, self.old);
         let [object, old] = [self.object, self.old].map(|object| with_unknown_fields(object.clone()));
         let with_more = judged(self.extension, self.operation, &object, &old);
         if self.extension.kind.kind == "Etcd" {
-            assert_eq!(with_more.code, told.code);
+            assert_eq!(with_more.code, judgement.code);
         } else {
-            assert_eq!(with_more.without_changes(), told.without_changes(), "{}", self.extension.path);
+            assert_eq!(with_more.without_changes(), judgement.without_changes(), "{}", self.extension.path);
         }
     }
 
@@ -105,8 +105,12 @@ impl Case<'_> {
         for (new, old) in [(&new, &old), (&new, self.old), (self.object, &old)] {
             let conclusion = asked(self.extension, self.operation, new, old);
             let answer = String::from_utf8(conclusion.reply.body.clone()).expect("an answer is text");
-            for told in [answer, format!("{:?}", conclusion.account)] {
-                assert!(!told.contains(SECRET) && !told.contains(DECODED), "{}: {told}", self.extension.path);
+            for judgement in [answer, format!("{:?}", conclusion.account)] {
+                assert!(
+                    !judgement.contains(SECRET) && !judgement.contains(DECODED),
+                    "{}: {judgement}",
+                    self.extension.path
+                );
             }
         }
     }
@@ -121,8 +125,8 @@ fn check_as_manifest(extension: Extension, object: &Value) {
         Ok(checked) => checked.errors.iter().map(|error| (error.field.clone(), error.message.clone())).collect(),
         Err(message) => vec![(String::new(), message)],
     };
-    let told = judged(extension, "CREATE", object, &Value::Null);
-    assert_eq!(told.kept(), offline, "{}", extension.path);
+    let judgement = judged(extension, "CREATE", object, &Value::Null);
+    assert_eq!(judgement.kept(), offline, "{}", extension.path);
 }
 
 /// An update that changes nothing breaks the rules that the object breaks when it is created, and no other one.
@@ -138,7 +142,7 @@ fn check_without_change(extension: Extension, object: &Value) {
     let of_updates = |(field, message): &(String, String)| {
         field == "metadata.resourceVersion" && message.ends_with("must be specified for an update")
     };
-    let [created, updated] = [created, updated].map(|told| BTreeSet::from_iter(told.errors));
+    let [created, updated] = [created, updated].map(|judgement| BTreeSet::from_iter(judgement.errors));
     let updated: BTreeSet<_> = updated.into_iter().filter(|error| !of_updates(error)).collect();
     assert_eq!(updated, created, "{}", extension.path);
 }
@@ -152,8 +156,8 @@ fn check_end(extension: Extension, object: &Value) {
     old["metadata"]["deletionTimestamp"] = json!(DELETED);
     let mut new = old.clone();
     new["metadata"]["finalizers"] = json!([]);
-    let told = judged(extension, "UPDATE", &new, &old);
-    for (field, message) in told.errors.iter().filter(|_| told.code == 422) {
+    let judgement = judged(extension, "UPDATE", &new, &old);
+    for (field, message) in judgement.errors.iter().filter(|_| judgement.code == 422) {
         let is_rest = field.is_empty() && message.starts_with("and ");
         assert!(is_rest || field.starts_with("metadata."), "{}: {field}: {message}", extension.path);
     }
@@ -161,12 +165,12 @@ fn check_end(extension: Extension, object: &Value) {
 
 /// What an answer tells: fields and messages of its causes, or the only message without a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Told {
+struct Judgement {
     code: u16,
     errors: Vec<(String, String)>,
 }
 
-impl Told {
+impl Judgement {
     /// Without the text that stands for those that found no room.
     fn kept(&self) -> Vec<(String, String)> {
         let is_rest = |(field, message): &(String, String)| field.is_empty() && message.starts_with("and ");
@@ -183,7 +187,7 @@ impl Told {
     }
 }
 
-fn webhooks() -> Vec<Entry<Validating>> {
+fn webhooks() -> Vec<WebhookEntry<Validating>> {
     let config = Webhooks { crd_deletion_protection: true, extension_validation: true, ..Config::default().webhooks };
     registry::validating(&config)
 }
@@ -198,7 +202,7 @@ fn received(body: Vec<u8>) -> Received {
 }
 
 /// Nothing is known of any cluster: no rule of an extension asks.
-fn answered(webhook: &Entry<Validating>, received: &Received) -> Conclusion {
+fn answered(webhook: &WebhookEntry<Validating>, received: &Received) -> Conclusion {
     let nothing = Manifests::new(&[], BTreeMap::new());
     webhook.endpoint.answer(received, &nothing).expect("nothing can be read")
 }
@@ -207,26 +211,26 @@ fn answered(webhook: &Entry<Validating>, received: &Received) -> Conclusion {
 fn asked(extension: Extension, operation: &str, object: &Value, old: &Value) -> Conclusion {
     let review = json!({ "request": { "uid": "u", "operation": operation, "object": object, "oldObject": old } });
     let endpoint = Validating { validator: Arc::new(extension) };
-    let webhook = Entry { key: "extensionValidation", path: extension.path, reads: Vec::new(), endpoint };
+    let webhook = WebhookEntry { key: "extensionValidation", path: extension.path, reads: Vec::new(), endpoint };
     let conclusion = answered(&webhook, &received(review.to_string().into_bytes()));
     check_answer(&conclusion, extension.path);
     conclusion
 }
 
 /// What its answer tells.
-fn judged(extension: Extension, operation: &str, object: &Value, old: &Value) -> Told {
+fn judged(extension: Extension, operation: &str, object: &Value, old: &Value) -> Judgement {
     match asked(extension, operation, object, old).account {
         Account::Admission(Judged::Reviewed { verdict, .. }, _) => {
-            let (code, message) = verdict.told();
+            let (code, message) = verdict.reported();
             let errors = match &verdict {
-                Verdict::Invalid { status, .. } => {
+                ReviewVerdict::Invalid { status, .. } => {
                     let causes = status.details.causes.iter();
                     causes.map(|cause| (cause.field.clone(), cause.message.clone())).collect()
                 }
                 _ if message.is_empty() => Vec::new(),
                 _ => vec![(String::new(), message.to_owned())],
             };
-            Told { code, errors }
+            Judgement { code, errors }
         }
         other => panic!("{}: {other:?}", extension.path),
     }
@@ -245,13 +249,13 @@ fn check_answer(conclusion: &Conclusion, path: &str) {
         assert_eq!((&response["allowed"], &response["status"]["code"]), (&json!(false), &json!(400)), "{path}");
         return;
     };
-    assert!(!matches!(verdict, Verdict::Panicked(_)), "{path}: {verdict:?}");
-    let (code, message) = verdict.told();
+    assert!(!matches!(verdict, ReviewVerdict::Panicked(_)), "{path}: {verdict:?}");
+    let (code, message) = verdict.reported();
     assert_eq!(response["status"]["code"], code, "{path}");
     assert_eq!(response["status"]["message"].as_str().unwrap_or_default(), message, "{path}");
     assert_eq!(response["allowed"], code == 200, "{path}");
     assert!(response.get("patch").is_none(), "{path}: validation changes nothing");
-    let Verdict::Invalid { status, errors } = verdict else { return };
+    let ReviewVerdict::Invalid { status, errors } = verdict else { return };
     assert!(validated.as_ref().is_some_and(|validated| validated.is_denied), "{path}");
     assert_eq!((status.code, &*status.reason), (422, "Invalid"), "{path}");
     let causes = &status.details.causes;

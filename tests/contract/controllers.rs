@@ -19,7 +19,7 @@ async fn family(api: &Api, block: bool, finalizers: Value) -> Result<()> {
 
 pub(crate) fn rows() -> Vec<Row> {
     let rows = vec![
-        row("after a Background deletion the dependents go", "facts §6", |api| async move {
+        row("after a Background deletion the dependents are deleted", "facts §6", |api| async move {
             family(&api, false, json!([])).await?;
 
             api.delete_with(format!("{}/owner", api.maps()), &json!({"propagationPolicy": "Background"}))
@@ -49,7 +49,7 @@ pub(crate) fn rows() -> Vec<Row> {
             api.get(&dependent).await?.code(404)?;
             Ok(())
         }),
-        row("an Orphan deletion takes the owner reference away", "facts §6", |api| async move {
+        row("an Orphan deletion removes the owner reference", "facts §6", |api| async move {
             family(&api, false, json!([])).await?;
 
             api.delete_with(format!("{}/owner", api.maps()), &json!({"propagationPolicy": "Orphan"}))
@@ -60,14 +60,14 @@ pub(crate) fn rows() -> Vec<Row> {
             let dependent = api.get(format!("{}/dependent", api.maps())).await?.code(200)?.body;
             absent(&dependent, "/metadata/ownerReferences")
         }),
-        row("an object whose owner is absent goes", "facts §6", |api| async move {
+        row("an object whose owner is absent is deleted", "facts §6", |api| async move {
             let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "00000000-0000-0000-0000-000000000001"});
             api.create_map("dependent", json!({"ownerReferences": [owner]})).await?;
 
             api.becomes(&format!("{}/dependent", api.maps()), 404).await?;
             Ok(())
         }),
-        row("a deleted Namespace takes its contents along", "facts §6", |api| async move {
+        row("the contents of a deleted Namespace are deleted", "facts §6", |api| async move {
             api.create_map("a", json!({})).await?;
             let path = format!("/api/v1/namespaces/{}", api.namespace);
 
@@ -100,7 +100,7 @@ pub(crate) fn rows() -> Vec<Row> {
             api.becomes(&path, 404).await?;
             Ok(())
         }),
-        row("a deleted PersistentVolumeClaim that nobody uses goes", "facts §6", |api| async move {
+        row("the deletion of an unused PersistentVolumeClaim ends", "facts §6", |api| async move {
             let claims = api.at("v1", "persistentvolumeclaims");
             let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
             api.create(&claims, &json!({"metadata": {"name": "p"}, "spec": spec})).await?;

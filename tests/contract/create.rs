@@ -20,7 +20,7 @@ fn names() -> Vec<Row> {
             let answer = api.post(api.maps(), &config_map("a", json!({}))).await?.code(201)?;
             let stored = api.get(format!("{}/a", api.maps())).await?.code(200)?;
 
-            equal("the answer is what is stored", &answer.body, &stored.body)?;
+            equal("the answer is the stored object", &answer.body, &stored.body)?;
             let meta = &answer.body["metadata"];
             includes("identity", meta, &json!({"name": "a", "namespace": api.namespace}))?;
             for field in ["uid", "creationTimestamp", "resourceVersion"] {

@@ -125,42 +125,30 @@ fn lifecycle() -> Vec<Row> {
 
             answer.fails_with(422, "Invalid", "spec.scope: Invalid value: \"Cluster\": field is immutable")
         }),
-        row(
-            "a deleted definition takes its objects along and respects their finalizers",
-            "facts §7",
-            |api| async move {
-                let things = api.at(&format!("{}/v1", group(&api)), "things");
-                api.define(&definition(&group(&api), "things", "Thing")).await?;
-                api.create(&things, &thing(&api, "free", json!({}))).await?;
-                api.create(&things, &thing(&api, "held", json!({}))).await?;
-                api.patch(format!("{things}/held"), MERGE, &json!({"metadata": {"finalizers": ["a.b/c"]}}))
-                    .await?
-                    .code(200)?;
+        row("a deleted definition deletes its objects and respects their finalizers", "facts §7", |api| async move {
+            let things = api.at(&format!("{}/v1", group(&api)), "things");
+            api.define(&definition(&group(&api), "things", "Thing")).await?;
+            api.create(&things, &thing(&api, "free", json!({}))).await?;
+            api.create(&things, &thing(&api, "held", json!({}))).await?;
+            api.patch(format!("{things}/held"), MERGE, &json!({"metadata": {"finalizers": ["a.b/c"]}}))
+                .await?
+                .code(200)?;
 
-                let path = format!("{DEFINITIONS}/things.{}", group(&api));
-                let answer = api.delete(&path).await?.code(200)?;
-                let finalizers = json!(["customresourcecleanup.apiextensions.k8s.io"]);
-                equal("finalizers", &answer.body["metadata"]["finalizers"], &finalizers)?;
-                api.becomes(&format!("{things}/free"), 404).await?;
-                let held = api
-                    .eventually("held is deleting", async || deleting(&api, &format!("{things}/held")).await)
-                    .await?;
-                equal("finalizers", &held["metadata"]["finalizers"], &json!(["a.b/c"]))?;
-                let late = api.post(&things, &thing(&api, "late", json!({}))).await?;
-                late.fails_with(
-                    403,
-                    "Forbidden",
-                    "create not allowed while custom resource definition is terminating",
-                )?;
+            let path = format!("{DEFINITIONS}/things.{}", group(&api));
+            let answer = api.delete(&path).await?.code(200)?;
+            let finalizers = json!(["customresourcecleanup.apiextensions.k8s.io"]);
+            equal("finalizers", &answer.body["metadata"]["finalizers"], &finalizers)?;
+            api.becomes(&format!("{things}/free"), 404).await?;
+            let held =
+                api.eventually("held is deleting", async || deleting(&api, &format!("{things}/held")).await).await?;
+            equal("finalizers", &held["metadata"]["finalizers"], &json!(["a.b/c"]))?;
+            let late = api.post(&things, &thing(&api, "late", json!({}))).await?;
+            late.fails_with(403, "Forbidden", "create not allowed while custom resource definition is terminating")?;
 
-                api.patch(format!("{things}/held"), MERGE, &json!({"metadata": {"finalizers": null}}))
-                    .await?
-                    .code(200)?;
-                api.becomes(&path, 404).await?;
-                api.eventually("a plain 404", async || api.get(&things).await?.is_text(404, "404 page not found\n"))
-                    .await
-            },
-        ),
+            api.patch(format!("{things}/held"), MERGE, &json!({"metadata": {"finalizers": null}})).await?.code(200)?;
+            api.becomes(&path, 404).await?;
+            api.eventually("a plain 404", async || api.get(&things).await?.is_text(404, "404 page not found\n")).await
+        }),
     ]
 }
 

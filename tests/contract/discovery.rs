@@ -104,7 +104,7 @@ fn documents() -> Vec<Row> {
             let version = json!({"groupVersion": format!("{group}/v1"), "version": "v1"});
             includes("group", &document.body, &json!({"kind": "APIGroup", "name": group, "versions": [version]}))
         }),
-        row("a group nobody serves is a plain 404", "facts §7", |api| async move {
+        row("an unserved group is a plain 404", "facts §7", |api| async move {
             api.get("/apis/nope.example.org").await?.is_text(404, "404 page not found\n")?;
             api.get("/apis/nope.example.org/v1").await?.is_text(404, "404 page not found\n")
         }),

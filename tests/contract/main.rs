@@ -65,12 +65,12 @@ fn table() -> Vec<(&'static str, Vec<Row>)> {
 
 #[cfg(feature = "sim")]
 #[test]
-fn the_simulator_does_what_the_table_says() {
+fn contract_holds_on_the_simulator() {
     row::simulated::run(table());
 }
 
 #[cfg(feature = "e2e")]
 #[test]
-fn a_real_control_plane_does_what_the_table_says() {
+fn contract_holds_on_a_real_control_plane() {
     row::real::run(table());
 }

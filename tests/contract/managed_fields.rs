@@ -89,7 +89,7 @@ pub(crate) fn rows() -> Vec<Row> {
             let spec = json!({"f:template": {"f:spec": {"f:containers": container}}});
             includes("fields", &object["metadata"]["managedFields"][0]["fieldsV1"]["f:spec"], &spec)
         }),
-        row("allocated fields belong to nobody", "architecture §6", |api| async move {
+        row("allocated fields have no owner", "architecture §6", |api| async move {
             let body = json!({"metadata": {"name": "s"}, "spec": {"type": "NodePort", "ports": [{"port": 80}]}});
 
             let object = api.create(api.at("v1", "services"), &body).await?;

@@ -86,7 +86,7 @@ fn merge() -> Vec<Row> {
             },
         ),
         row(
-            "of a merge patch with another uid and a stale version the version is told",
+            "a merge patch with another uid and a stale version is a Conflict of versions",
             "facts §4",
             |api| async move {
                 let path = format!("{}/a", api.maps());
@@ -138,7 +138,7 @@ fn merge() -> Vec<Row> {
             absent(&answer.body, "/metadata/finalizers")?;
             api.get(&path).await?.is_status(&map_not_found("a"))
         }),
-        row("null in a merge patch of what is not there sets nothing, at any depth", "facts §5", |api| async move {
+        row("null for a missing field in a merge patch sets nothing, at any depth", "facts §5", |api| async move {
             let path = format!("{}/a", api.maps());
             let object = api.create_map("a", json!({})).await?;
 
@@ -153,7 +153,7 @@ fn merge() -> Vec<Row> {
             api.patch(format!("{}/a", api.maps()), MERGE, &json!([])).await?.fails_with(400, "BadRequest", "")
         }),
         row(
-            "a patch that takes the last finalizer of a deleting object away removes it",
+            "a patch that removes the last finalizer of a deleting object removes the object",
             "facts §3",
             |api| async move {
                 let path = format!("{}/a", api.maps());

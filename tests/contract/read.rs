@@ -434,7 +434,7 @@ fn forms() -> Vec<Row> {
 
             equal("kind", &answer.body["kind"], &json!("PartialObjectMetadata"))
         }),
-        row("an accepted form nobody knows is NotAcceptable", "facts §2", |api| async move {
+        row("an unknown accepted form is NotAcceptable", "facts §2", |api| async move {
             let answer = api.call(Method::GET, api.maps()).form("Unknown").send().await?;
 
             answer.fails_with(406, "NotAcceptable", "")

@@ -130,7 +130,7 @@ fn access() -> Vec<Row> {
             answer.fails_with(422, "Invalid", ".authorization.k8s.io \"\" is invalid: ")
         }),
         row(
-            "a user without rights is told what is forbidden, by cluster, namespace and name",
+            "a Forbidden error names what is forbidden, by cluster, namespace and name",
             "facts §10",
             |api| async move {
                 let (maps, user) = (api.maps(), "impersonate-user");

@@ -155,7 +155,7 @@ fn nothing() -> Vec<Row> {
 
             equal("object", &answer.body, &object)
         }),
-        row("a PUT that changes nothing keeps the version, whoever sends it", "facts §4", |api| async move {
+        row("a PUT that changes nothing keeps the version, for any sender", "facts §4", |api| async move {
             let object = api.create_map("a", json!({})).await?;
 
             let call = api.call(Method::PUT, format!("{}/a", api.maps())).header("user-agent", "another/1");
@@ -225,17 +225,20 @@ fn fields() -> Vec<Row> {
             }
             Ok(())
         }),
-        row("a PUT without finalizers takes the one of a PersistentVolumeClaim away", "facts §4", |api| async move {
-            let claims = api.at("v1", "persistentvolumeclaims");
-            let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
-            let body =
-                json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "p"}, "spec": spec});
-            api.create(&claims, &body).await?;
+        row(
+            "a PUT without finalizers removes the finalizer of a PersistentVolumeClaim",
+            "facts §4",
+            |api| async move {
+                let claims = api.at("v1", "persistentvolumeclaims");
+                let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+                let body = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "p"}, "spec": spec});
+                api.create(&claims, &body).await?;
 
-            let answer = api.put(format!("{claims}/p"), &body).await?.code(200)?;
+                let answer = api.put(format!("{claims}/p"), &body).await?.code(200)?;
 
-            absent(&answer.body, "/metadata/finalizers")
-        }),
+                absent(&answer.body, "/metadata/finalizers")
+            },
+        ),
         row("creationTimestamp and generation of a PUT are ignored", "facts §4", |api| async move {
             let deployments = api.at("apps/v1", "deployments");
             let object = api.create(&deployments, &deployment("d")).await?;
@@ -277,7 +280,7 @@ fn fields() -> Vec<Row> {
             api.patch(format!("{}/a", api.maps()), MERGE, &json!({"data": {"v": "2"}})).await?.code(200)?;
 
             let stored = api.get(format!("/api/v1/namespaces/{other}/configmaps/a")).await?.code(200)?;
-            equal("the other one", &stored.body, &twin)
+            equal("the twin", &stored.body, &twin)
         }),
     ]
 }

@@ -78,7 +78,7 @@ fn starts() -> Vec<Row> {
 
             answer.fails_with(422, "Invalid", "resourceVersionMatch")
         }),
-        row("a watch of a missing namespace is open and silent until it is there", "facts §3", |api| async move {
+        row("a watch of a missing namespace is silent until the namespace exists", "facts §3", |api| async move {
             let late = api.unique("late");
             let path = format!("/api/v1/namespaces/{late}/configmaps");
             let mut watch = api.watch(&path).await?;

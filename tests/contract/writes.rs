@@ -5,10 +5,10 @@ use std::{rc::Rc, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use cluster::{
-    AnswerRoom, ApiError, Cluster, ClusterEnv, ClusterOptions, Context, Deleted, Fence, Lock, NoObserver, Resource,
-    Side, Target, Wrote,
+    AnswerRoom, ApiError, Cluster, ClusterEnv, ClusterOptions, Context, Deleted, Fence, Lock, NoObserver, ObjectRef,
+    Resource, Side, Wrote,
 };
-use kit::{Clock, Deadline, Lane, Random};
+use kit::{Clock, Deadline, Priority, Random};
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,7 +26,7 @@ pub(crate) fn rows() -> Vec<Row> {
 struct Hand {
     cluster: Cluster,
     ctx: Context,
-    at: Target,
+    at: ObjectRef,
 }
 
 impl Hand {
@@ -37,7 +37,7 @@ impl Hand {
         let env = ClusterEnv { clock, random: Random::seeded(1), fence: Fence::open(), room: AnswerRoom::default() };
         Ok(Self {
             cluster: Cluster::new(api.client(), options, env, Rc::new(NoObserver)),
-            ctx: Context::new(Lane::Live, Deadline::after(Duration::from_secs(30)), "contract"),
+            ctx: Context::new(Priority::High, Deadline::after(Duration::from_secs(30)), "contract"),
             at: Resource::new("", "v1", "ConfigMap", "configmaps", true).at(api.namespace.as_str(), "a"),
         })
     }
@@ -86,7 +86,7 @@ fn by_difference() -> Vec<Row> {
 
                 equal("version", &json!(version(&same)), &json!(version(&created)))?;
                 equal("data", &updated["data"], &json!({"v": "1", "w": "2"}))?;
-                let live = hand.cluster.find(&hand.ctx, &hand.at).await?.context("it is there")?;
+                let live = hand.cluster.find(&hand.ctx, &hand.at).await?.context("it exists")?;
                 equal("stored", &json!(version(&live)), &json!(version(&updated)))
             },
         ),
@@ -95,9 +95,9 @@ fn by_difference() -> Vec<Row> {
             api.create_map("a", json!({"finalizers": ["a.b/c"]})).await?;
             let live = api.delete(format!("{}/a", api.maps())).await?.code(200)?.body;
 
-            let Wrote::Deleting(told) = hand.set("v", "2").await? else { bail!("it was written") };
+            let Wrote::Deleting(reported) = hand.set("v", "2").await? else { bail!("it was written") };
 
-            equal("object", &told, &live)
+            equal("object", &reported, &live)
         }),
         row("create_or_update of a kind that is not served is no absence", "facts §2", |api| async move {
             let hand = Hand::of(&api)?;
@@ -135,7 +135,7 @@ fn of_what_was_seen() -> Vec<Row> {
 
             equal("the later incarnation", &api.get(&path).await?.code(200)?.body, &now)
         }),
-        row("delete_seen deletes what was seen and nothing else", "facts §6", |api| async move {
+        row("delete_seen deletes exactly the object that was seen", "facts §6", |api| async move {
             let hand = Hand::of(&api)?;
             let former = api.create_map("a", json!({})).await?;
             hand.set("other", "1").await?;

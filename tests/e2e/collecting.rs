@@ -52,7 +52,7 @@ struct Collectable {
 /// spec 33 §4.1-§4.3, T8 and T9: nothing goes that anything refers to, also if the reference is made during the run; all
 /// else goes.
 #[tokio::test]
-async fn what_is_referred_to_stays_also_if_the_reference_is_made_while_the_collector_deletes() -> Result<()> {
+async fn garbage_collection_keeps_objects_that_are_referred_to_during_the_run() -> Result<()> {
     let objects = std::env::var("COLLECTABLE_OBJECTS").map_or(Ok(OBJECTS), |objects| objects.parse())?;
     let cluster = ControlPlane::start(Options::default()).await?;
     let admin = Admin::prepare(&cluster, &namespace(0)).await?;
@@ -68,7 +68,7 @@ async fn what_is_referred_to_stays_also_if_the_reference_is_made_while_the_colle
     let mark = cluster.audit_mark();
     let grm = Grm::start(&cluster, json!({ "controllers": { "garbageCollector": { "enabled": true } } })).await?;
     eventually("the collector deletes", LIMIT, async || {
-        ensure!(!deletions(&cluster, mark)?.is_empty(), "it has deleted nothing");
+        ensure!(!deletions(&cluster, mark)?.is_empty(), "the collector has deleted nothing");
         Ok(())
     })
     .await?;
@@ -90,7 +90,7 @@ async fn what_is_referred_to_stays_also_if_the_reference_is_made_while_the_colle
         longest = longest.max(before);
         ensure!(
             deletion.looked.is_some_and(|looked| looked < made),
-            "{key} was deleted although a look came after {made}"
+            "{key} was deleted although a list came after {made}"
         );
     }
     eprintln!(
@@ -100,8 +100,8 @@ async fn what_is_referred_to_stays_also_if_the_reference_is_made_while_the_colle
         late.len(),
         gone.len(),
     );
-    ensure!(lost == 0, "{lost} objects are gone although something referred to them from the beginning");
-    ensure!(forgotten == 0, "{forgotten} objects are there although nothing refers to them");
+    ensure!(lost == 0, "{lost} objects are gone although they were referred to from the beginning");
+    ensure!(forgotten == 0, "{forgotten} objects exist although nothing refers to them");
     ensure!(!late.is_empty(), "no reference was made during the run");
     Ok(())
 }

@@ -20,7 +20,7 @@ const OBJECTS: usize = 200;
 
 /// spec 70 §9.3, scenario 31: the allocator has to be told before the process does anything, so it starts itself anew once.
 #[tokio::test]
-async fn a_process_with_profiling_has_profiles_and_ends_in_time_while_one_is_taken() -> Result<()> {
+async fn profiling_serves_profiles_and_does_not_delay_the_end() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
     Admin::prepare(&cluster, NAMESPACE).await?;
     let mut grm = Grm::start(&cluster, json!({ "debugging": { "enableProfiling": true } })).await?;
@@ -30,7 +30,7 @@ async fn a_process_with_profiling_has_profiles_and_ends_in_time_while_one_is_tak
     ensure!(heap.code == 200 && heap.body.starts_with('\u{1f}'), "no compressed profile: {} {}", heap.code, heap.body);
     ensure!(grm.metrics("/debug/pprof/profile?seconds=1").await?.code == 200, "no CPU profile");
     ensure!(grm.probe("/debug/pprof/heap").await?.code == 404, "the port of the probes has profiles");
-    ensure!(grm.id()? == process, "it is another process");
+    ensure!(grm.id()? == process, "the process has changed");
 
     let profile = grm.metrics("/debug/pprof/profile?seconds=60");
     let end = async {
@@ -51,15 +51,15 @@ async fn a_process_with_profiling_has_profiles_and_ends_in_time_while_one_is_tak
 
 /// spec 70 §13, scenario 27: an API server that does not answer holds up neither a pass nor the end for long.
 #[tokio::test]
-async fn a_pass_that_hangs_is_cut_off_at_the_end_of_the_grace_period() -> Result<()> {
+async fn grace_period_ends_a_reconcile_that_hangs() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
     let admin = Admin::prepare(&cluster, NAMESPACE).await?;
     let many: Vec<Value> = (0..OBJECTS).flat_map(|index| objects(NAMESPACE, &format!("o{index}"), "v")).collect();
     let mut grm = Grm::start(&cluster, json!({})).await?;
     admin.create(&core(NAMESPACE, "secrets"), &secret(NAMESPACE, "bundle", &many)).await?;
     admin.create(&bundles(NAMESPACE), &managed_resource(NAMESPACE, "bundle")).await?;
-    eventually("the pass is under way", LIMIT, async || {
-        ensure!(admin.list(&core(NAMESPACE, "configmaps")).await?.len() > 1, "no object is there");
+    eventually("the reconcile is under way", LIMIT, async || {
+        ensure!(admin.list(&core(NAMESPACE, "configmaps")).await?.len() > 1, "no object exists");
         Ok(())
     })
     .await?;
@@ -78,7 +78,7 @@ async fn a_pass_that_hangs_is_cut_off_at_the_end_of_the_grace_period() -> Result
 
 /// spec 70 §14, scenario 29
 #[tokio::test]
-async fn without_the_cluster_identity_it_must_have_the_process_ends() -> Result<()> {
+async fn cluster_identity_that_is_required_but_missing_ends_the_process() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
     Admin::prepare(&cluster, NAMESPACE).await?;
     let start = |identity: &str| {
@@ -96,7 +96,7 @@ async fn without_the_cluster_identity_it_must_have_the_process_ends() -> Result<
 
 /// spec 70 §10: the level of the log changes while the process runs.
 #[tokio::test]
-async fn sigusr1_turns_the_level_debug_on_and_off() -> Result<()> {
+async fn sigusr1_turns_debug_logs_on_and_off() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
     Admin::prepare(&cluster, NAMESPACE).await?;
     let grm = Grm::start(&cluster, json!({})).await?;
@@ -104,8 +104,12 @@ async fn sigusr1_turns_the_level_debug_on_and_off() -> Result<()> {
     for level in ["debug", "info"] {
         grm.signal(Signal::User1)?;
         eventually("the level changes", LIMIT, async || {
-            let told = grm.log().lines().rfind(|line| line.contains("The level of the log changes")).map(str::to_owned);
-            ensure!(told.as_ref().is_some_and(|line| line.contains(&format!("\"now\":\"{level}\""))), "{told:?}");
+            let reported =
+                grm.log().lines().rfind(|line| line.contains("The level of the log changes")).map(str::to_owned);
+            ensure!(
+                reported.as_ref().is_some_and(|line| line.contains(&format!("\"now\":\"{level}\""))),
+                "{reported:?}"
+            );
             Ok(())
         })
         .await?;

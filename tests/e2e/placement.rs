@@ -26,7 +26,7 @@ type Places = BTreeMap<String, BTreeSet<String>>;
 
 /// spec 41 §A.4.1: random nodes and DaemonSets
 #[tokio::test]
-async fn a_daemon_set_belongs_where_its_controller_places_its_pods() -> Result<()> {
+async fn daemon_set_placement_equals_that_of_kubernetes() -> Result<()> {
     let controllers = Some("daemonset-controller".to_owned());
     let cluster = ControlPlane::start(Options { controllers, ..Options::default() }).await?;
     let admin = Admin::prepare(&cluster, NAMESPACE).await?;
@@ -41,12 +41,12 @@ async fn a_daemon_set_belongs_where_its_controller_places_its_pods() -> Result<(
     let (nodes, sets) = (admin.list("/api/v1/nodes").await?, admin.list(SETS).await?);
     let expected: Places = sets.iter().map(|set| (name(set), admitted(set, &nodes))).collect();
     let all: usize = expected.values().map(BTreeSet::len).sum();
-    ensure!(all > 100 && all < NODES * DAEMON_SETS / 2, "{all} places are not much of a test");
+    ensure!(all > 100 && all < NODES * DAEMON_SETS / 2, "{all} placements are a poor test");
 
     eventually("the controller has placed its pods where we expect them", LIMIT, async || {
         for set in admin.list(SETS).await? {
             let (name, status) = (name(&set), &set["status"]);
-            ensure!(status["observedGeneration"] == 1, "{name} has not been looked at");
+            ensure!(status["observedGeneration"] == 1, "{name} has not been reconciled");
             let (wanted, ours) = (&status["desiredNumberScheduled"], expected[&name].len());
             ensure!(
                 *wanted == ours,

@@ -21,7 +21,7 @@ type Content = BTreeMap<String, String>;
 
 /// faults rows 1 and 2: a crash between any two writes loses and leaks nothing.
 #[tokio::test]
-async fn ten_kills_during_a_roll_out_of_twenty_bundles_end_in_the_same_state() -> Result<()> {
+async fn crash_ten_times_during_a_roll_out_ends_in_the_same_state() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
     let admin = Admin::prepare(&cluster, NAMESPACE).await?;
     for index in 0..BUNDLES {
@@ -60,7 +60,7 @@ async fn ten_kills_during_a_roll_out_of_twenty_bundles_end_in_the_same_state() -
 
 /// spec 70 scenario 35: whoever looks at a write of the program finds its name.
 #[tokio::test]
-async fn what_the_program_writes_names_it_as_the_manager_of_its_fields() -> Result<()> {
+async fn managed_fields_name_the_program_as_manager() -> Result<()> {
     const OF_ONE: &str = "managers";
     let cluster = ControlPlane::start(Options::default()).await?;
     let admin = Admin::prepare(&cluster, OF_ONE).await?;
@@ -68,8 +68,11 @@ async fn what_the_program_writes_names_it_as_the_manager_of_its_fields() -> Resu
     admin.create(&bundles(OF_ONE), &managed_resource(OF_ONE, "bundle")).await?;
 
     let grm = Grm::start(&cluster, json!({})).await?;
-    eventually("the bundle is applied", LIMIT, async || {
-        ensure!(is_applied(&admin.get(&format!("{}/bundle", bundles(OF_ONE))).await?), "it is not applied");
+    eventually("the ManagedResource is applied", LIMIT, async || {
+        ensure!(
+            is_applied(&admin.get(&format!("{}/bundle", bundles(OF_ONE))).await?),
+            "the ManagedResource is not applied"
+        );
         Ok(())
     })
     .await?;

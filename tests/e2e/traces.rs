@@ -58,7 +58,7 @@ fn request(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn passes_and_their_requests_are_exported_without_the_content_of_secrets() -> Result<()> {
+async fn traces_of_reconciles_and_requests_hide_the_content_of_secrets() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
     let admin = Admin::prepare(&cluster, "ns").await?;
     let (address, received) = collector()?;
@@ -72,7 +72,7 @@ async fn passes_and_their_requests_are_exported_without_the_content_of_secrets()
     admin.create(&core("ns", "secrets"), &secret("ns", "web", &objects("ns", "of-web", "confidential"))).await?;
     admin.create(&bundles("ns"), &managed_resource("ns", "web")).await?;
 
-    eventually("the bundle is applied", Duration::from_secs(30), async || {
+    eventually("the ManagedResource is applied", Duration::from_secs(30), async || {
         let bundle = admin.get(&format!("{}/web", bundles("ns"))).await?;
         ensure!(is_applied(&bundle), "{bundle}");
         Ok(())
@@ -81,7 +81,7 @@ async fn passes_and_their_requests_are_exported_without_the_content_of_secrets()
     let expected = [
         "POST /v1/traces",
         "gardener-resource-manager",
-        "pass",
+        "reconcile",
         "managedresource",
         "reconcileID",
         "request",

@@ -7,7 +7,7 @@ use gardener_resource_manager::{
     webhooks::{
         exchange::{Body, Received},
         knowledge::Manifests,
-        registry::{self, Entry},
+        registry::{self, WebhookEntry},
     },
 };
 use proptest::{prelude::*, sample::select};
@@ -22,14 +22,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_bytes_are_answered(
+    fn review_of_any_bytes_gets_an_answer(
         content_type in select(vec![JSON, JSON, "text/plain", ""]), body in prop::collection::vec(any::<u8>(), 0..40),
     ) {
         status(&body, content_type);
     }
 
     #[test]
-    fn any_part_of_a_review_is_answered(review in review(), any in json_value(), at in select(vec![
+    fn review_with_any_part_gets_an_answer(review in review(), any in json_value(), at in select(vec![
         "", "/apiVersion", "/spec", "/spec/user", "/spec/groups", "/spec/group", "/spec/resourceAttributes",
         "/spec/resourceAttributes/verb", "/spec/resourceAttributes/fieldSelector",
         "/spec/resourceAttributes/fieldSelector/requirements", "/spec/resourceAttributes/fieldSelector/rawSelector",
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn what_nobody_knows_changes_nothing(review in review(), any in json_value()) {
+    fn unknown_fields_change_nothing(review in review(), any in json_value()) {
         let expected = status(review.to_string().as_bytes(), JSON);
         let mut other = review;
         for at in ["", "/spec", "/spec/resourceAttributes", "/spec/resourceAttributes/fieldSelector", "/metadata"] {
@@ -70,7 +70,7 @@ proptest! {
 
     /// spec 61 §5.3, §5.6, decision 33: the agent may write the labels of its own Node.
     #[test]
-    fn labels_of_its_own_node_give_an_agent_no_foreign_lease_or_secret(
+    fn node_labels_give_an_agent_no_foreign_lease_or_secret(
         pool in label(), host in select(vec![None, Some(""), Some("h1"), Some("h2"), Some("h3")]),
         machines in any::<bool>(), verb in select(vec!["get", "list", "watch", "update"]),
         resource in select(vec!["leases", "secrets"]), name in select(NAMES.to_vec()),
@@ -115,7 +115,7 @@ fn status(body: &[u8], content_type: &str) -> Value {
     status_of(&authorizer, &cluster, body, content_type)
 }
 
-fn status_of(authorizer: &Entry, cluster: &Manifests, body: &[u8], content_type: &str) -> Value {
+fn status_of(authorizer: &WebhookEntry, cluster: &Manifests, body: &[u8], content_type: &str) -> Value {
     let received = Received { body: Body::Whole(body.to_vec().into()), content_type: content_type.to_owned() };
     let answer = authorizer.endpoint.answer(&received, cluster).expect("all is known");
     assert_eq!(answer.reply.status, 200);
@@ -131,7 +131,7 @@ fn status_of(authorizer: &Entry, cluster: &Manifests, body: &[u8], content_type:
 }
 
 /// With or without Machines: machine `a` on node `b`, which has these labels. Those that are null are absent.
-fn authorizer_of(machines: bool, labels: &Value) -> (Entry, Manifests) {
+fn authorizer_of(machines: bool, labels: &Value) -> (WebhookEntry, Manifests) {
     let machine_namespace = machines.then(|| "ns".to_owned());
     let node_agent_authorizer = Some(NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: true });
     let webhooks = Webhooks { node_agent_authorizer, ..Config::default().webhooks };

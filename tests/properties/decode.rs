@@ -5,24 +5,24 @@ use crate::checks::decode::{check, check_languages};
 
 proptest! {
     #[test]
-    fn any_bytes_are_decoded_within_the_bounds(input in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn bounds_hold_for_any_bytes(input in prop::collection::vec(any::<u8>(), 0..300)) {
         check(&input);
     }
 
     #[test]
-    fn any_text_of_yaml_characters_is_decoded_within_the_bounds(
+    fn bounds_hold_for_any_text_of_yaml_characters(
         input in "[-{}\\[\\]:,?&*!|>'\"%@#.~<=0-9a-f\\\\ \t\n]{0,200}",
     ) {
         check(input.as_bytes());
     }
 
     #[test]
-    fn any_lines_of_yaml_are_decoded_within_the_bounds(lines in prop::collection::vec(line(), 0..12)) {
+    fn bounds_hold_for_any_lines_of_yaml(lines in prop::collection::vec(line(), 0..12)) {
         check(lines.join("\n").as_bytes());
     }
 
     #[test]
-    fn an_object_is_the_same_in_json_and_in_yaml(object in object()) {
+    fn object_is_the_same_in_json_and_in_yaml(object in object()) {
         check_languages(&object);
     }
 }

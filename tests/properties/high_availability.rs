@@ -8,13 +8,13 @@ use gardener_resource_manager::{
         object::{GroupVersionKind, NamespacedName},
     },
     webhooks::{
+        cached_kind::{AnyCachedKind, Fields},
         mutating::{
             Mutation, Mutator, Request,
             high_availability::{
                 FAILURE_TOLERANCE_TYPE, HOST_SPREAD, HighAvailability, REPLICAS, Space, TYPE, ZONE_PINNING, ZONES,
             },
         },
-        projection::{AnyProjection, Fields},
         view::{Annotations, Failure, Recency, Scaled, View},
     },
 };
@@ -43,14 +43,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
     #[test]
-    fn an_object_is_changed_once_only_where_a_rule_says_so_and_stays_valid(
+    fn object_changes_once_only_where_a_rule_says_so_and_stays_valid(
         kind in 0..KINDS.len(), object in object(), cluster in cluster(), operation in select(vec!["CREATE", "UPDATE"]),
     ) {
         check(kind, &object, &cluster, operation);
     }
 
     #[test]
-    fn any_json_is_changed_or_denied(kind in 0..KINDS.len(), object in json_value(), cluster in cluster()) {
+    fn object_of_any_json_is_changed_or_denied(kind in 0..KINDS.len(), object in json_value(), cluster in cluster()) {
         check(kind, &object, &cluster, "CREATE");
     }
 }
@@ -112,7 +112,7 @@ fn check_workload(before: &Value, after: &Value, cluster: &Cluster) {
         assert_eq!(count, count_before, "replicas are left alone");
     }
     if cluster.max_replicas.is_some() {
-        assert!(count >= count_before, "what is scaled by others is not scaled down");
+        assert!(count >= count_before, "an autoscaled workload is not scaled down");
     }
     if !cluster.annotations.contains_key(ZONES) {
         assert_eq!(before.pointer(&affinity), after.pointer(&affinity), "no zones, no affinity");
@@ -149,7 +149,7 @@ fn check_spread(constraints: &[Value]) {
 }
 
 fn check_begins_with(before: &[Value], after: &[Value]) {
-    assert_eq!(after.get(..before.len()), Some(before), "what was there stays in its place");
+    assert_eq!(after.get(..before.len()), Some(before), "existing elements keep their positions");
 }
 
 /// The object without some values, and without what is empty then: maps that were made on the way to them.
@@ -191,7 +191,7 @@ fn text<'a>(object: &'a Value, field: &str, key: &str) -> &'a str {
 impl View for Cluster {
     fn find(
         &self,
-        wanted: &'static dyn AnyProjection,
+        wanted: &'static dyn AnyCachedKind,
         _: &NamespacedName,
         _: Recency,
     ) -> Result<Option<Fields>, Failure> {
@@ -199,7 +199,7 @@ impl View for Cluster {
         Ok(Some(Arc::new(Space { considered: true, annotations: Annotations::clone(&self.annotations) })))
     }
 
-    fn find_all(&self, _: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
+    fn find_all(&self, _: &'static dyn AnyCachedKind) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
         panic!("not a matter of this webhook")
     }
 

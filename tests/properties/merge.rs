@@ -33,7 +33,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_merge_is_stable_and_loses_and_makes_up_no_field((kind, manifest, live) in objects(), settings in settings()) {
+    fn merge_is_idempotent_and_neither_loses_nor_invents_fields((kind, manifest, live) in objects(), settings in settings()) {
         let (manifest, live) = (of_kind(manifest, kind), live.map(|live| of_kind(live, kind)));
 
         check(&Case { settings, manifest, live });

@@ -10,12 +10,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn webhooks_change_what_they_may_and_only_once(settings in settings(), object in object()) {
+    fn webhooks_change_only_what_they_may_and_only_once(settings in settings(), object in object()) {
         check(&Case { settings, object });
     }
 
     #[test]
-    fn webhooks_take_any_json(settings in settings(), object in json_value()) {
+    fn webhooks_accept_any_json(settings in settings(), object in json_value()) {
         check(&Case { settings, object });
     }
 }

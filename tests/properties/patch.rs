@@ -11,7 +11,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_patch_makes_the_one_of_the_other(before in json_value(), after in json_value()) {
+    fn patch_turns_one_value_into_the_other(before in json_value(), after in json_value()) {
         let steps = difference(&before, &after);
 
         let mut made = before.clone();
@@ -22,7 +22,7 @@ proptest! {
 
     /// spec 50 §2.5 rule 8. Here keys are long, so that steps take more than what they are about.
     #[test]
-    fn a_patch_is_hardly_larger_than_what_it_makes(
+    fn patch_is_hardly_larger_than_its_result(
         before in json_value(), after in json_value(), key in "[~/a]{1,400}", moved in any::<bool>(),
     ) {
         let below = |value: Value| json!({ &key: [{ &key: value }] });
@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn a_patch_mentions_no_field_that_is_the_same(mut map in fields(), key in "[a-d~/]{1,3}", value in json_value()) {
+    fn patch_mentions_no_unchanged_field(mut map in fields(), key in "[a-d~/]{1,3}", value in json_value()) {
         let before = Value::Object(map.clone());
         map.insert(key.clone(), value);
         let after = Value::Object(map);

@@ -21,7 +21,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn nothing_wanted_is_removed_and_nothing_is_forgotten(
+    fn plan_removes_nothing_wanted_and_forgets_nothing(
         wanted in prop::collection::vec((object(), 0..5), 0..6),
         old in prop::collection::vec(object(), 0..6),
         equivalences in prop::collection::vec(equivalence(), 0..3),

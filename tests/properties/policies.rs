@@ -136,7 +136,7 @@ impl Case {
             explicit_from_world_peers: true,
         });
         let plan = plan(&NamespacedName::new("home", "s"), &rules.expect("selectors of the API"), &snapshot);
-        plan.expect("the namespace is there")
+        plan.expect("the namespace exists")
     }
 
     /// Whether one of these numbers is that of the port of the Service with this target.
@@ -226,7 +226,7 @@ fn lets(policies: &[Policy], kind: &str, pod: &Pod, other: &Pod, port: &Value) -
 proptest! {
     /// spec 40 §7.2, §7.3, §7.5: what is reachable is what the annotations say, and nothing else
     #[test]
-    fn exactly_the_connections_that_are_described_are_allowed(case in case()) {
+    fn policies_allow_exactly_the_described_connections(case in case()) {
         let policies = case.policies(case.clients());
         let server = Pod { namespace: "home", labels: json!({ "app": "s" }) };
         let ports = [json!(8080), json!("web"), json!(53), json!(9090), json!(7)];
@@ -250,7 +250,7 @@ proptest! {
 
     /// spec 40 §7.9, §7.10: the ingress controller and gateways reach what is exposed to them, from where they are
     #[test]
-    fn exactly_what_is_exposed_is_reached_from_outside(case in case()) {
+    fn policies_let_outside_traffic_reach_exactly_what_is_exposed(case in case()) {
         let policies = case.planned();
         let server = Pod { namespace: "home", labels: json!({ "app": "s" }) };
         let [ingress, route] = &case.exposed;
@@ -271,7 +271,7 @@ proptest! {
 
     /// spec 40 §8.4: a source that cannot be read keeps what it stood for, and nothing that another one stood for
     #[test]
-    fn exactly_what_a_broken_annotation_stood_for_is_kept(case in case()) {
+    fn policies_of_exactly_the_broken_annotation_are_kept(case in case()) {
         let sources = ["namespace-selectors", "from-probe-allowed-ports", "from-world-to-ports"];
         let good = case.object();
         let annotate = |service: &Value, key: &str, value: Value| {
@@ -299,7 +299,7 @@ proptest! {
 
     /// The same policies, in whatever order ports and namespaces come.
     #[test]
-    fn policies_do_not_depend_on_the_order_of_what_they_come_from(case in case()) {
+    fn policies_do_not_depend_on_the_order_of_their_sources(case in case()) {
         let mut other = case.clone();
         other.ports.reverse();
         let mut clients = case.clients();

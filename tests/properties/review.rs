@@ -12,12 +12,12 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
-    fn reviews_of_any_object_are_answered(review in review()) {
+    fn reviews_of_any_object_get_an_answer(review in review()) {
         check(&Case { content_type: "application/json".to_owned(), body: review.to_string().into_bytes() });
     }
 
     #[test]
-    fn any_body_is_answered(
+    fn reviews_with_any_body_get_an_answer(
         content_type in select(vec!["application/json", "text/plain", ""]), body in json_value(), cut in 0..40_usize,
     ) {
         let mut body = body.to_string().into_bytes();

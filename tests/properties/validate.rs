@@ -18,7 +18,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn extension_objects_are_answered(
+    fn extension_objects_get_an_answer(
         mut review in select(reviews()),
         operation in select(vec!["CREATE", "UPDATE", "UPDATE", "DELETE", "CONNECT"]),
         changes in prop::collection::vec((any::<Index>(), value()), 0..4),

@@ -55,7 +55,7 @@ fn ask_for_more(world: &World) {
 
 /// spec 10 §13.1, §15: a bundle is not released before its custom resources are gone
 #[test]
-fn api_server_start_in_the_middle_of_a_deletion_orphans_nothing() {
+fn api_server_start_during_a_deletion_orphans_nothing() {
     for start in starts() {
         for is_program_started_too in [false, true] {
             world(1, |world| async move {
@@ -70,8 +70,10 @@ fn api_server_start_in_the_middle_of_a_deletion_orphans_nothing() {
                 if is_program_started_too {
                     world.start().await;
                 }
-                always(100, "the widget goes before its bundle", || world.mr("one").is_some() || !has_widget(&world))
-                    .await;
+                always(100, "the widget is deleted before its ManagedResource", || {
+                    world.mr("one").is_some() || !has_widget(&world)
+                })
+                .await;
 
                 assert!(world.mr("one").is_none(), "{:?}", world.condition("one", APPLIED));
                 assert!(!has_widget(&world));
@@ -82,7 +84,7 @@ fn api_server_start_in_the_middle_of_a_deletion_orphans_nothing() {
 
 /// spec 10 §9.3, §13.1: what left the bundle is not forgotten, and until it is gone that is said
 #[test]
-fn api_server_start_in_the_middle_of_a_prune_orphans_nothing() {
+fn api_server_start_during_pruning_orphans_nothing() {
     for start in starts() {
         for is_program_started_too in [false, true] {
             world(1, |world| async move {
@@ -170,19 +172,19 @@ fn references_of_a_version_that_is_no_longer_served_are_deleted_in_another_one()
 
 /// spec 10 §13.1: without any version of the kind there is nothing left to delete
 #[test]
-fn references_of_a_kind_that_is_proved_absent_hold_up_nothing() {
+fn references_of_a_proven_absent_kind_delay_nothing() {
     world(1, |world| async move {
         with_widget(&world).await;
         world.sim.remove("customresourcedefinitions.apiextensions.k8s.io", "", "widgets.example.org");
         seconds(20).await;
         world.delete_bundle("one").await;
-        world.eventually("the bundle is gone", || world.mr("one").is_none()).await;
+        world.eventually("the ManagedResource is gone", || world.mr("one").is_none()).await;
     });
 }
 
 /// spec 10 §13.1; facts §2: only an answer that names the object says that it is gone
 #[test]
-fn a_404_of_a_proxy_releases_no_bundle() {
+fn finalizer_stays_after_a_404_of_a_proxy() {
     let html = Failure {
         code: 404,
         body: "<html><h1>Not Found</h1></html>".into(),
@@ -211,9 +213,10 @@ fn a_404_of_a_proxy_releases_no_bundle() {
                 world.delete_bundle("one").await;
                 world.start().await;
                 let is_left = || has_widget(&world) || world.config_map("a").is_some();
-                always(30, "an object is left behind", || world.mr("one").is_some() || !is_left()).await;
+                always(30, "the ManagedResource outlives its objects", || world.mr("one").is_some() || !is_left())
+                    .await;
                 world.sim.clear_faults();
-                world.eventually("the bundle is gone", || world.mr("one").is_none()).await;
+                world.eventually("the ManagedResource is gone", || world.mr("one").is_none()).await;
                 assert!(!is_left());
             });
         }
@@ -222,7 +225,7 @@ fn a_404_of_a_proxy_releases_no_bundle() {
 
 /// spec 70, trap 6: who may list neither definitions nor APIServices gets on without
 #[test]
-fn rights_to_definitions_are_not_needed() {
+fn rights_to_definitions_are_optional() {
     world(1, |world| async move {
         world.sim.put(definition()).unwrap();
         seconds(1).await;

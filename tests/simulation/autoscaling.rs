@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    logged::logged,
+    log_capture::logged,
     objects::{annotated, object, with, workload},
     world::{NAMESPACE, World, seconds, world},
 };
@@ -31,7 +31,7 @@ async fn scale(world: &World, replicas: u32) {
 }
 
 fn replicas(world: &World) -> Value {
-    world.sim.object("deployments.apps", NAMESPACE, "web").expect("it is there")["spec"]["replicas"].clone()
+    world.sim.object("deployments.apps", NAMESPACE, "web").expect("it exists")["spec"]["replicas"].clone()
 }
 
 /// spec 10 scenario 14.
@@ -111,7 +111,7 @@ fn replicas_survive_an_autoscaler_that_is_replaced() {
             assert_eq!(replicas(&world), 8);
             world.secret("one", &[with(web(), "/spec/template/spec/containers/0/image", json!("i:2"))]);
             seconds(1).await;
-            assert_eq!(replicas(&world), 8, "another manifest is no reason either");
+            assert_eq!(replicas(&world), 8, "another manifest does not reset them either");
             world.sim.put(autoscaler("apps/v1")).expect("it is valid");
             seconds(70).await;
             assert_eq!(replicas(&world), 8);
@@ -121,7 +121,7 @@ fn replicas_survive_an_autoscaler_that_is_replaced() {
 
 /// spec 10 §11.2: for a minute, or to the next period.
 #[test]
-fn replicas_follow_the_manifest_a_minute_after_the_autoscaler_went_or_at_the_next_period() {
+fn replicas_follow_the_manifest_a_minute_after_the_autoscaler_is_deleted_or_at_the_next_period() {
     for (period, stays, goes) in [(600, 55, 65), (10, 0, 12)] {
         world(1, |world| async move {
             world.managed_resource().sync_period = std::time::Duration::from_secs(period);
@@ -160,7 +160,7 @@ fn replicas_follow_the_manifest_at_once_when_the_bundle_itself_drops_the_autosca
 
 /// spec 10 §11.2: one that comes is believed at once.
 #[test]
-fn replicas_are_left_to_an_autoscaler_that_comes_at_once() {
+fn replicas_are_left_to_a_new_autoscaler_at_once() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[web()]);
@@ -176,7 +176,7 @@ fn replicas_are_left_to_an_autoscaler_that_comes_at_once() {
 
 /// spec 10 scenario 40.
 #[test]
-fn a_broken_autoscaler_blocks_nobody_and_is_named_in_a_warning() {
+fn autoscaler_that_is_broken_is_named_in_a_warning_and_blocks_no_other() {
     let ((), text) = logged(tracing::Level::INFO, || {
         world(1, |world| async move {
             world.sim.put(with(autoscaler("a/b/c"), "/metadata/name", json!("broken"))).unwrap();

@@ -26,7 +26,7 @@ async fn replaced(world: &World, data: &[(&str, &[u8])]) {
     world.secret_data("one", data);
     seconds(10).await;
 
-    assert_eq!(world.value("kept").as_deref(), Some("v"), "what is in doubt is not deleted");
+    assert_eq!(world.value("kept").as_deref(), Some("v"), "an object of unknown state is not deleted");
     assert_eq!(world.value("other").as_deref(), Some("w"), "other objects are applied");
     let deletions: Vec<_> = world.writes().into_iter().filter(|write| write.starts_with("delete")).collect();
     assert_eq!(deletions, [""; 0]);
@@ -34,7 +34,7 @@ async fn replaced(world: &World, data: &[(&str, &[u8])]) {
 
 /// spec 10 §11.3, §11.7.
 #[test]
-fn documents_without_type_or_name_are_named_and_hold_up_nobody() {
+fn documents_without_type_or_name_are_reported_and_block_no_other() {
     let without = |field: &str| {
         let mut object = config_map("kept", "v");
         match field.strip_prefix("metadata.") {
@@ -58,13 +58,13 @@ fn documents_without_type_or_name_are_named_and_hold_up_nobody() {
             assert_eq!((status.as_str(), reason.as_str()), ("False", "ApplyFailed"), "{field}");
             assert!(message.starts_with(text), "{field}: {message}");
             assert!(message.contains("index 0 in 'objects.yaml' in secret 'shoot/one'"), "{field}: {message}");
-            assert!(world.refs("one").contains(&"kept".to_owned()), "{field}: it is still known");
+            assert!(world.refs("one").contains(&"kept".to_owned()), "{field}: the object is still managed");
         });
     }
 }
 
 #[test]
-fn of_several_manifests_of_one_object_the_last_one_counts_and_they_do_not_fight() {
+fn duplicate_manifests_of_one_object_apply_the_last_without_conflicts() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "1"), config_map("b", "v"), config_map("a", "2")]);
@@ -80,7 +80,7 @@ fn of_several_manifests_of_one_object_the_last_one_counts_and_they_do_not_fight(
 }
 
 #[test]
-fn an_object_in_two_bundles_is_the_last_writers_and_both_are_told_in_an_event() {
+fn object_in_two_bundles_keeps_the_last_write_and_both_get_an_event() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "1"), config_map("b", "v")]);
@@ -103,12 +103,12 @@ fn an_object_in_two_bundles_is_the_last_writers_and_both_are_told_in_an_event() 
 }
 
 #[test]
-fn an_object_that_the_server_rejects_is_named_and_the_others_are_applied() {
+fn rejected_object_is_reported_and_the_others_are_applied() {
     world(1, |world| async move {
         let data = stream(&[
             config_map("kept", "v"),
             config_map("Bad_Name", "v"),
-            with(workload("Deployment", "web"), "/spec/selector/matchLabels", json!({ "app": "nobody" })),
+            with(workload("Deployment", "web"), "/spec/selector/matchLabels", json!({ "app": "other" })),
             config_map("other", "w"),
         ]);
         replaced(&world, &[("objects.yaml", data.as_bytes())]).await;
@@ -163,7 +163,7 @@ fn bomb() -> Vec<u8> {
 
 /// spec 10 scenario 5: 100 MiB of decompressed data do not come to be.
 #[test]
-fn a_decompression_bomb_is_one_error_and_the_other_keys_are_applied() {
+fn decompression_bomb_is_one_error_and_the_other_keys_are_applied() {
     let bomb = bomb();
     world(1, |world| async move {
         let data = stream(&[config_map("other", "w")]);
@@ -190,7 +190,7 @@ fn invalid_utf_8_is_an_error_that_names_the_key() {
 
 /// spec 10 §11.4, §11.5.
 #[test]
-fn labels_of_the_wrong_type_are_passed_over_in_objects_and_named_in_pod_templates() {
+fn labels_of_the_wrong_type_are_ignored_in_objects_and_reported_in_pod_templates() {
     world(1, |world| async move {
         let wrong = json!({ "number": 1, "text": "x" });
         let data = stream(&[
@@ -215,7 +215,7 @@ fn labels_of_the_wrong_type_are_passed_over_in_objects_and_named_in_pod_template
 
 /// spec 10 scenario 5: what comes after the error, for an hour.
 #[test]
-fn corrupt_brotli_costs_one_look_a_period_at_most() {
+fn corrupt_brotli_costs_at_most_one_reconcile_a_period() {
     world(1, |world| async move {
         world.start().await;
         world.secret_data("one", &[("x.br", &[0xff, 0x13, 0x37, 0x42, 0x00, 0x99])]);

@@ -48,7 +48,7 @@ fn has_widget(world: &World) -> bool {
 
 /// spec 20 §12, decision 12.
 #[test]
-fn a_kind_that_cannot_be_discovered_is_named_and_the_other_objects_are_judged() {
+fn undiscoverable_kind_is_reported_and_the_other_objects_get_health_checks() {
     world(1, |world| async move {
         let wait = json!({ "metadata": { "annotations": { "gardener.cloud/operation": "wait-for-state" } } });
         world.sim.put(definition()).unwrap();
@@ -84,7 +84,7 @@ fn a_kind_that_cannot_be_discovered_is_named_and_the_other_objects_are_judged() 
 
 /// spec 10 scenario 39: one update per object and period, not per attempt to find out about the group.
 #[test]
-fn with_always_update_each_object_is_sent_once_a_period_while_a_group_is_broken() {
+fn always_update_sends_each_object_once_a_period_while_a_group_is_broken() {
     world(1, |world| async move {
         world.managed_resource().always_update = true;
         stopped_with_a_broken_group(&world, &[config_map("a", "v")]).await;
@@ -103,7 +103,7 @@ fn with_always_update_each_object_is_sent_once_a_period_while_a_group_is_broken(
 
 /// spec 10 §9.3: the next start knows as little, and finishes when it knows more.
 #[test]
-fn a_start_beside_a_broken_group_does_not_forget_what_left_the_bundle() {
+fn prune_is_not_forgotten_by_a_start_beside_a_broken_group() {
     world(1, |world| async move {
         stopped_with_a_broken_group(&world, &[config_map("a", "v")]).await;
         world.secret("one", &[config_map("a", "w")]);
@@ -130,7 +130,7 @@ fn a_start_beside_a_broken_group_does_not_forget_what_left_the_bundle() {
 
 /// spec 10 §11.8: the definition comes while the bundle is being applied.
 #[test]
-fn the_reference_of_a_cluster_scoped_object_loses_its_namespace_when_its_kind_is_served() {
+fn reference_of_a_cluster_scoped_object_loses_its_namespace_once_its_kind_is_served() {
     world(1, |world| async move {
         let mut definition = definition();
         definition["spec"]["scope"] = json!("Cluster");

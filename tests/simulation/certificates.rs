@@ -82,7 +82,7 @@ fn decide(world: &Rc<World>, name: &str, kind: &str) {
 
 /// spec 32 scenario 1
 #[test]
-fn a_serving_certificate_is_approved_without_a_read() {
+fn serving_certificate_is_approved_without_a_read() {
     world(1, |world| async move {
         node(&world);
         start(&world).await;
@@ -96,7 +96,7 @@ fn a_serving_certificate_is_approved_without_a_read() {
 
 /// spec 32, "Better than upstream" 1
 #[test]
-fn a_node_that_comes_some_seconds_after_the_request_is_not_too_late() {
+fn node_created_some_seconds_after_the_request_is_found() {
     world(1, |world| async move {
         start(&world).await;
         ask(&world, "csr");
@@ -111,7 +111,7 @@ fn a_node_that_comes_some_seconds_after_the_request_is_not_too_late() {
 
 /// spec 32 scenarios 7 and 16
 #[test]
-fn a_denial_is_final_also_when_the_node_appears() {
+fn denial_is_final_even_if_the_node_appears() {
     world(1, |world| async move {
         start(&world).await;
         ask(&world, "csr");
@@ -129,7 +129,7 @@ fn a_denial_is_final_also_when_the_node_appears() {
 
 /// spec 32 scenario 15
 #[test]
-fn a_read_that_fails_is_no_denial_and_is_tried_again() {
+fn failed_read_is_no_denial_and_is_retried() {
     world(1, |world| async move {
         start(&world).await;
         world.sim.set_faults(|request| match (request.verb.as_str(), request.resource.as_str()) {
@@ -148,7 +148,7 @@ fn a_read_that_fails_is_no_denial_and_is_tried_again() {
 
 /// spec 32 §4, T8; spec 70 §7.1: Machines and Nodes are not what the approver watches for its keys.
 #[test]
-fn machines_or_nodes_that_may_not_be_read_leave_requests_pending_and_end_nothing() {
+fn forbidden_machines_or_nodes_leave_requests_pending() {
     for denied in ["machines", "nodes"] {
         world(1, |world| async move {
             world.sim.put(machine_definition()).expect("the definition of Machines");
@@ -178,7 +178,7 @@ fn machines_or_nodes_that_may_not_be_read_leave_requests_pending_and_end_nothing
 
 /// spec 32 §4: what is read of Nodes is no more than their GET, as far as rights are concerned.
 #[test]
-fn nodes_that_may_be_read_but_not_watched_are_read() {
+fn nodes_without_the_right_to_watch_are_read_live() {
     world(1, |world| async move {
         node(&world);
         world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
@@ -197,7 +197,7 @@ fn nodes_that_may_be_read_but_not_watched_are_read() {
 
 /// spec 32 scenarios 17 and 30
 #[test]
-fn a_request_with_a_certificate_or_of_another_signer_is_left_alone() {
+fn request_with_a_certificate_or_another_signer_is_ignored() {
     world(1, |world| async move {
         node(&world);
         for (name, signer) in [("issued", "kubernetes.io/kubelet-serving"), ("other", "example.com/signer")] {
@@ -218,7 +218,7 @@ fn a_request_with_a_certificate_or_of_another_signer_is_left_alone() {
 
 /// spec 32 §5 row 4, "Better than upstream" 7
 #[test]
-fn a_request_that_cannot_be_read_is_neither_denied_nor_tried_again() {
+fn unreadable_request_is_neither_denied_nor_retried() {
     world(1, |world| async move {
         start(&world).await;
         let broken = request(
@@ -235,7 +235,7 @@ fn a_request_that_cannot_be_read_is_neither_denied_nor_tried_again() {
 
 /// spec 32 scenario 29
 #[test]
-fn who_was_faster_by_hand_is_not_overruled() {
+fn manual_decision_is_not_overruled() {
     world(1, |world| async move {
         node(&world);
         start(&world).await;
@@ -261,7 +261,7 @@ fn who_was_faster_by_hand_is_not_overruled() {
 
 /// spec 32 scenario 31
 #[test]
-fn a_thousand_old_requests_cost_nothing_at_a_start_nor_in_a_day() {
+fn thousand_old_requests_cost_nothing_at_a_start_and_in_a_day() {
     world(1, |world| async move {
         node(&world);
         for index in 0..1000 {
@@ -280,7 +280,7 @@ fn a_thousand_old_requests_cost_nothing_at_a_start_nor_in_a_day() {
 
 /// spec 70 §8.4: a key without a period of its own gets a pass now and then. One that is for others to decide costs nothing.
 #[test]
-fn a_request_that_is_left_alone_is_looked_at_once_a_day_without_a_read() {
+fn ignored_request_is_reconciled_once_a_day_without_a_read() {
     world(1, |world| async move {
         start(&world).await;
         let broken = "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n";
@@ -293,13 +293,13 @@ fn a_request_that_is_left_alone_is_looked_at_once_a_day_without_a_read() {
                 .filter(|actor| actor.path.starts_with("csr-approver/"))
                 .count()
         };
-        assert_eq!(actors(&world), 1, "it may be woken by its resync");
+        assert_eq!(actors(&world), 1, "its resync may enqueue it");
         seconds(28 * 3600).await;
         let asked: Vec<_> = world.asked().into_iter().filter(|request| request.starts_with("get")).collect();
         assert_eq!(asked, [] as [String; 0]);
 
         world.sim.remove(REQUESTS, "", "csr");
         seconds(1).await;
-        assert_eq!(actors(&world), 0, "nothing is kept of a request that is gone");
+        assert_eq!(actors(&world), 0, "no actor remains for a deleted request");
     });
 }

@@ -20,7 +20,7 @@ fn condition(world: &World, kind: &str) -> [String; 3] {
 
 /// spec 10 scenario 3.
 #[test]
-fn a_missing_secret_is_named_and_its_creation_is_noticed() {
+fn missing_secret_is_reported_and_its_creation_is_noticed() {
     world(1, |world| async move {
         world.start().await;
         world.secret("first", &[config_map("a", "v")]);
@@ -44,7 +44,7 @@ fn a_missing_secret_is_named_and_its_creation_is_noticed() {
 
 /// spec 10 scenario 4, spec 00 decision 9.
 #[test]
-fn a_bad_document_is_named_and_nothing_is_deleted_for_it() {
+fn bad_document_is_reported_and_deletes_nothing() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v"), config_map("b", "v"), config_map("c", "v")]);
@@ -63,7 +63,7 @@ fn a_bad_document_is_named_and_nothing_is_deleted_for_it() {
         assert_eq!(values, ["w", "v", "w"]);
         world.sim.clear_requests();
         seconds(50).await;
-        assert_eq!(world.asked(), [""; 0], "the next look comes with the period");
+        assert_eq!(world.asked(), [""; 0], "the next reconcile comes with the period");
     });
 }
 
@@ -84,7 +84,7 @@ fn corrupt_brotli_is_one_error() {
 
 /// spec 10 scenario 8.
 #[test]
-fn a_removed_object_is_waited_for_before_its_successor_comes() {
+fn pruned_object_is_awaited_before_new_objects_are_applied() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("old", "v")]);
@@ -113,7 +113,7 @@ fn a_removed_object_is_waited_for_before_its_successor_comes() {
 /// spec 10 scenario 21.
 /// faults row 13
 #[test]
-fn an_invalid_update_is_reported_or_replaced_as_asked() {
+fn invalid_update_is_reported_or_replaces_the_object_as_annotated() {
     let binding = |role: &str, annotations: Value| {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
@@ -154,7 +154,7 @@ fn an_invalid_update_is_reported_or_replaced_as_asked() {
 
 /// spec 10 scenario 20.
 #[test]
-fn an_immutable_config_map_that_a_user_replaced_is_replaced_again() {
+fn immutable_config_map_replaced_by_a_user_is_replaced_again() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[with(config_map("a", "v"), "/immutable", json!(true))]);
@@ -162,14 +162,14 @@ fn an_immutable_config_map_that_a_user_replaced_is_replaced_again() {
         seconds(5).await;
         world.sim.remove("configmaps", NAMESPACE, "a");
         world.sim.put(with(config_map("a", "other"), "/immutable", json!(true))).unwrap();
-        world.eventually("it is as described", || world.value("a").as_deref() == Some("v")).await;
+        world.eventually("the object matches its manifest", || world.value("a").as_deref() == Some("v")).await;
         world.applied("one").await;
     });
 }
 
 /// spec 10 scenario 32.
 #[test]
-fn an_ignored_bundle_is_left_alone_until_it_is_not_or_is_deleted() {
+fn ignored_bundle_is_untouched_until_it_is_unignored_or_deleted() {
     let ignore = |value: Value| json!({ "metadata": { "annotations": { "resources.gardener.cloud/ignore": value } } });
     world(1, |world| async move {
         world.start().await;
@@ -199,7 +199,7 @@ fn an_ignored_bundle_is_left_alone_until_it_is_not_or_is_deleted() {
 
 /// spec 10 scenario 33.
 #[test]
-fn operations_are_carried_out_or_waited_for() {
+fn operation_annotations_are_executed_or_awaited() {
     let operation = |value: &str| json!({ "metadata": { "annotations": { "gardener.cloud/operation": value } } });
     world(1, |world| async move {
         world.start().await;
@@ -225,7 +225,7 @@ fn operations_are_carried_out_or_waited_for() {
 
 /// spec 10 §5.1 C, §5.5: also if a pass comes that had another reason before.
 #[test]
-fn an_ignored_bundle_keeps_its_operation_until_it_is_ignored_no_longer() {
+fn operation_annotation_stays_while_the_bundle_is_ignored() {
     let annotation = |key: &str, value: Value| json!({ "metadata": { "annotations": { key: value } } });
     let operation =
         |world: &World| world.mr("one").unwrap()["metadata"]["annotations"]["gardener.cloud/operation"].clone();
@@ -247,7 +247,7 @@ fn an_ignored_bundle_keeps_its_operation_until_it_is_ignored_no_longer() {
 
 /// spec 10 scenario 35.
 #[test]
-fn a_changed_secret_makes_health_unknown_even_where_no_ref_changed() {
+fn health_is_unknown_after_a_changed_secret_even_if_no_reference_changed() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v")]);
@@ -275,7 +275,7 @@ fn a_changed_secret_makes_health_unknown_even_where_no_ref_changed() {
 
 /// spec 10 scenario 37.
 #[test]
-fn a_status_that_the_health_controller_writes_meanwhile_is_not_lost() {
+fn status_written_meanwhile_by_the_health_controller_is_not_lost() {
     world(1, |world| async move {
         let sim = world.sim.clone();
         let mut left = 1;
@@ -335,7 +335,7 @@ fn edit(world: &World) {
 
 /// spec 10 §3.1: an update that changes nothing is no repair.
 #[test]
-fn with_always_update_an_edit_is_repaired_at_once_however_many_periods_were_quiet() {
+fn always_update_repairs_an_edit_at_once_after_any_number_of_quiet_periods() {
     for quiet in [1, 3, 8] {
         world(1, |world| async move {
             world.managed_resource().always_update = true;
@@ -357,7 +357,7 @@ fn with_always_update_an_edit_is_repaired_at_once_however_many_periods_were_quie
 
 /// spec 10 §3.1: repairs of long ago do not put off those of today, whatever finds out what is to be repaired.
 #[test]
-fn with_always_update_the_pauses_between_repairs_begin_anew_after_quiet_periods() {
+fn always_update_resets_the_drift_backoff_after_quiet_periods() {
     world(1, |world| async move {
         world.managed_resource().always_update = true;
         world.start().await;

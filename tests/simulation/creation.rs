@@ -19,7 +19,7 @@ fn brotli(data: &[u8]) -> Vec<u8> {
 }
 
 fn references(world: &World) -> Value {
-    world.mr("one").expect("it is there")["status"]["resources"].clone()
+    world.mr("one").expect("it exists")["status"]["resources"].clone()
 }
 
 /// spec 10 scenario 2.
@@ -49,7 +49,7 @@ fn compressed_manifests_are_the_same_objects_with_another_checksum() {
 
 /// spec 10 scenario 4.
 #[test]
-fn the_good_documents_of_a_new_bundle_are_applied_and_the_next_pass_waits_for_the_period() {
+fn good_documents_of_a_new_bundle_are_applied_and_the_next_reconcile_comes_with_the_period() {
     let text = format!("{}---\n{{ broken\n---\n{}", stream(&[config_map("a", "v")]), stream(&[config_map("c", "v")]));
     world(1, |world| async move {
         world.start().await;
@@ -98,7 +98,7 @@ fn namespaces_are_completed_for_namespaced_kinds_and_dropped_for_others() {
 
 /// spec 10 scenario 7.
 #[test]
-fn a_definition_comes_before_its_object_which_follows_without_anything_from_outside() {
+fn definition_is_applied_before_its_object_which_follows_by_itself() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[widget(1), definition()]);
@@ -122,7 +122,7 @@ fn a_definition_comes_before_its_object_which_follows_without_anything_from_outs
 
 /// spec 10 scenario 35: who runs, and who does not.
 #[test]
-fn a_changed_secret_concerns_the_responsible_bundles_that_name_it_and_are_not_ignored() {
+fn changed_secret_reconciles_only_responsible_bundles_that_name_it_and_are_not_ignored() {
     world(1, |world| async move {
         // Created and never updated: the bundles have it in common without a conflict.
         let common = |value: &str| annotated(config_map("a", value), "ignore", "true");
@@ -161,7 +161,7 @@ fn a_changed_secret_concerns_the_responsible_bundles_that_name_it_and_are_not_ig
 
 /// spec 10 scenario 7: a slow server.
 #[test]
-fn an_object_whose_definition_takes_long_to_be_served_is_applied_soon_after() {
+fn object_is_applied_soon_after_its_slow_definition_is_served() {
     world(1, |world| async move {
         // What was created is answered late, as by a server that is busy.
         world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {

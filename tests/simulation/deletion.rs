@@ -20,7 +20,7 @@ async fn release(world: &World, path: &str) {
 
 /// A ReplicaSet that the Deployment `web` owns.
 fn replica_set(world: &World) -> Value {
-    let deployment = world.sim.object("deployments.apps", NAMESPACE, "web").expect("it is there");
+    let deployment = world.sim.object("deployments.apps", NAMESPACE, "web").expect("it exists");
     let owner = json!([{
         "apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": deployment["metadata"]["uid"],
         "controller": true, "blockOwnerDeletion": true
@@ -48,7 +48,7 @@ fn warning(days: u32, more: Value) -> Value {
 
 /// spec 10 scenario 9.
 #[test]
-fn a_service_that_does_not_go_is_reported_with_its_newest_five_warnings() {
+fn service_with_a_pending_deletion_is_reported_with_its_newest_five_warnings() {
     let spec = json!({ "type": "LoadBalancer", "ports": [{ "port": 80 }] });
     world(1, |world| async move {
         world.start().await;
@@ -78,7 +78,7 @@ fn a_service_that_does_not_go_is_reported_with_its_newest_five_warnings() {
 
 /// spec 10 scenario 21, its middle: what belongs to a Deployment survives its replacement, or does not.
 #[test]
-fn an_invalid_deployment_is_replaced_with_the_propagation_that_is_asked_for() {
+fn invalid_deployment_is_replaced_with_the_annotated_propagation_policy() {
     for (policy, survives) in [(Some("Orphan"), true), (Some("Background"), false), (None, false)] {
         world(1, |world| async move {
             world.start().await;
@@ -107,7 +107,7 @@ fn an_invalid_deployment_is_replaced_with_the_propagation_that_is_asked_for() {
 
 /// spec 10 scenario 27.
 #[test]
-fn the_claims_of_a_stateful_set_go_with_it_if_asked_and_no_others() {
+fn claims_of_a_stateful_set_are_deleted_on_request_and_no_others() {
     let expression = json!({ "matchExpressions": [{ "key": "app", "operator": "In", "values": ["db"] }] });
     let table = [
         (true, json!({ "matchLabels": { "app": "db" } }), vec!["free-0", "other-0"]),
@@ -145,7 +145,7 @@ fn the_claims_of_a_stateful_set_go_with_it_if_asked_and_no_others() {
 
 /// spec 10 scenario 27: a selector that selects everything.
 #[test]
-fn no_claims_are_deleted_by_an_empty_selector() {
+fn empty_selector_deletes_no_claims() {
     world(1, |world| async move {
         world.start().await;
         world.bundle_with("one", &[stateful_set("db", "1Gi")], json!({ "deletePersistentVolumeClaims": true }));
@@ -167,7 +167,7 @@ fn no_claims_are_deleted_by_an_empty_selector() {
 
 /// spec 10 scenario 28.
 #[test]
-fn a_deleted_bundle_says_so_and_waits_for_all_of_its_objects() {
+fn deleted_bundle_reports_and_awaits_all_of_its_objects() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[workload("Deployment", "web"), held(config_map("a", "v")), config_map("b", "v")]);

@@ -55,7 +55,7 @@ const MORE_KINDS: [Kind; 9] = [
 
 /// faults rows 1, 2 and 8
 #[test]
-fn one_fault_at_any_request_changes_nothing_in_the_end() {
+fn single_fault_at_any_request_does_not_change_the_final_state() {
     try_faults(&KINDS, 1);
 }
 
@@ -64,7 +64,7 @@ const STATUS: &str = r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "
 
 /// faults rows 7, 8, 9, 10 and 31
 #[test]
-fn refusals_and_silence_change_nothing_in_the_end() {
+fn refusals_and_silence_do_not_change_the_final_state() {
     try_faults(&MORE_KINDS, 3);
 }
 
@@ -104,7 +104,7 @@ fn without_faults() -> (u64, Vec<State>) {
             tokio::time::sleep(Duration::from_secs(20)).await;
             states.push(state(&world));
         }
-        assert_eq!(world.mr("one"), None, "the life ends with the bundle");
+        assert_eq!(world.mr("one"), None, "the life ends with the ManagedResource");
         assert!(states[2].keys().any(|name| name.contains("Widget")), "{:#?}", states[2].keys());
         (requests.load(Ordering::Relaxed), states)
     })
@@ -120,7 +120,7 @@ fn with_fault(expected: &[State], at: u64, (kind, fault): Kind) {
             if number != at || info.user != "grm" {
                 return Fault::None;
             }
-            *noted.lock().expect("nobody panics with it") = format!("{} {} {}", info.verb, info.path, info.query);
+            *noted.lock().expect("no thread panics with it") = format!("{} {} {}", info.verb, info.path, info.query);
             number += 1;
             fault(info)
         });
@@ -140,7 +140,7 @@ fn with_fault(expected: &[State], at: u64, (kind, fault): Kind) {
                 if tokio::time::Instant::now() >= end {
                     let found = state(&world);
                     let recent: Vec<_> = world.asked().into_iter().rev().take(20).collect();
-                    let hit = hit.lock().expect("nobody panics with it");
+                    let hit = hit.lock().expect("no thread panics with it");
                     let differences = differences(expected, &found);
                     panic!("{kind} at request {at} ({hit}), step {step}:\n{differences}\n{recent:#?}");
                 }

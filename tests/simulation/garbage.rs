@@ -2,8 +2,8 @@
 //!
 //! `absence`: kinds that are not served, or seem not to be. `meanwhile`: what happens while a run deletes.
 
-mod absence;
-mod meanwhile;
+mod during_deletions;
+mod unserved_kinds;
 
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ fn line(world: &World) -> String {
 
 /// spec 33 scenario 1
 #[test]
-fn switched_off_it_asks_for_nothing() {
+fn disabled_collector_sends_no_request() {
     world(1, |world| async move {
         collectable(&world, "ConfigMap", NAMESPACE, "a");
         seconds(OLD).await;
@@ -135,7 +135,7 @@ fn switched_off_it_asks_for_nothing() {
 
 /// spec 33 scenarios 2, 3 and 4
 #[test]
-fn the_first_run_is_at_once_and_the_next_after_the_period() {
+fn first_run_is_at_once_and_the_next_after_the_period() {
     world(1, |world| async move {
         put(&world, "ConfigMap", NAMESPACE, "unlabelled", json!({}));
         collectable(&world, "ConfigMap", NAMESPACE, "old");
@@ -154,7 +154,7 @@ fn the_first_run_is_at_once_and_the_next_after_the_period() {
 
 /// spec 33 §4.2, scenarios 6, 7, 15, 16 and 17
 #[test]
-fn what_a_workload_refers_to_stays_and_a_replica_set_does_not_count() {
+fn objects_that_a_workload_refers_to_stay_and_replica_sets_do_not_count() {
     for kind in [
         "Deployment",
         "StatefulSet",
@@ -186,7 +186,7 @@ fn what_a_workload_refers_to_stays_and_a_replica_set_does_not_count() {
 
 /// spec 33 scenarios 13 and 14
 #[test]
-fn a_reference_is_for_its_own_namespace_and_kind() {
+fn reference_counts_only_for_its_own_namespace_and_kind() {
     world(1, |world| async move {
         world.sim.put(crate::world::namespace("there")).expect("a Namespace");
         for namespace in [NAMESPACE, "there"] {
@@ -205,7 +205,7 @@ fn a_reference_is_for_its_own_namespace_and_kind() {
 
 /// spec 33 §4.1; spec 33, better 3: nothing to collect, nothing else to ask
 #[test]
-fn without_candidates_nothing_else_is_listed() {
+fn run_without_candidates_lists_nothing_else() {
     world(1, |world| async move {
         put(&world, "Pod", NAMESPACE, "p", pod(&json!({})));
         start(&world).await;
@@ -216,7 +216,7 @@ fn without_candidates_nothing_else_is_listed() {
 
 /// spec 33 T6, scenarios 20 and 21; spec 33, better 5
 #[test]
-fn a_list_that_fails_ends_the_run_without_a_deletion_and_is_not_repeated_at_once() {
+fn failed_list_ends_the_run_without_a_deletion_and_is_not_retried_at_once() {
     for (resource, expected) in
         [("pods", "failed listing objects of gvk /v1, Kind=PodList: "), ("configmaps", "failed listing configmaps: ")]
     {
@@ -243,7 +243,7 @@ fn a_list_that_fails_ends_the_run_without_a_deletion_and_is_not_repeated_at_once
 
 /// spec 33 §4.3, scenario 22
 #[test]
-fn a_deletion_that_fails_does_not_keep_the_others() {
+fn failed_deletion_does_not_prevent_the_others() {
     world(1, |world| async move {
         for name in ["a", "b", "c"] {
             collectable(&world, "ConfigMap", NAMESPACE, name);
@@ -265,7 +265,7 @@ fn a_deletion_that_fails_does_not_keep_the_others() {
 
 /// spec 33 T9, scenario 23; spec 33, better 1
 #[test]
-fn what_changed_or_went_since_it_was_listed_is_left_alone() {
+fn objects_changed_or_deleted_since_the_list_are_not_deleted() {
     world(1, |world| async move {
         for name in ["changed", "gone", "same"] {
             collectable(&world, "ConfigMap", NAMESPACE, name);
@@ -290,7 +290,7 @@ fn what_changed_or_went_since_it_was_listed_is_left_alone() {
 
 /// spec 33 scenario 25
 #[test]
-fn only_the_namespaces_of_the_target_are_collected() {
+fn namespaces_of_the_target_alone_are_collected() {
     world(1, |world| async move {
         world.sim.put(crate::world::namespace("there")).expect("a Namespace");
         for namespace in [NAMESPACE, "there"] {
@@ -307,7 +307,7 @@ fn only_the_namespaces_of_the_target_are_collected() {
 
 /// spec 33 §5, scenario 24
 #[test]
-fn what_left_a_bundle_is_collected_by_a_later_run() {
+fn pruned_collectable_object_is_collected_by_a_later_run() {
     world(1, |world| async move {
         configure(&world);
         world.start().await;

@@ -14,7 +14,7 @@ use crate::{
 
 /// spec 20 scenario 1.
 #[test]
-fn a_bundle_without_objects_is_healthy_and_rolled_out() {
+fn bundle_without_objects_is_healthy_and_rolled_out() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[]);
@@ -26,7 +26,7 @@ fn a_bundle_without_objects_is_healthy_and_rolled_out() {
 
 /// spec 20 scenario 2.
 #[test]
-fn nothing_is_judged_while_the_objects_are_not_applied_and_at_once_when_they_are() {
+fn health_checks_wait_until_the_objects_are_applied() {
     world(1, |world| async move {
         healthy_stateful_set(&world).await;
         world.secret_data("one", &[("objects.yaml", b"- no map\n")]);
@@ -46,7 +46,7 @@ fn nothing_is_judged_while_the_objects_are_not_applied_and_at_once_when_they_are
 
 /// spec 20 scenarios 3 and 6.
 #[test]
-fn a_kind_that_is_not_served_is_missing_until_it_is() {
+fn unserved_kind_is_missing_until_it_is_served() {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": "foos.example.org" },
@@ -90,7 +90,7 @@ fn a_kind_that_is_not_served_is_missing_until_it_is() {
 
 /// spec 20 scenarios 4 and 23; the object is made anew although nobody could miss it for long.
 #[test]
-fn a_deleted_object_is_reported_and_comes_back() {
+fn deleted_object_is_reported_and_recreated() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
@@ -113,7 +113,7 @@ fn a_deleted_object_is_reported_and_comes_back() {
 
 /// spec 20 scenarios 4 and 34: in a namespace that is ending nothing can be created again.
 #[test]
-fn an_object_that_cannot_come_back_stays_missing() {
+fn object_that_cannot_be_recreated_stays_missing() {
     let with_namespace = |mut object: Value| {
         object["metadata"]["namespace"] = json!("other");
         object
@@ -142,7 +142,7 @@ fn an_object_that_cannot_come_back_stays_missing() {
 
 /// spec 20 scenario 7.
 #[test]
-fn of_several_unhealthy_objects_the_first_is_named_and_the_dashboard_shows_all() {
+fn unhealthy_objects_are_reported_by_the_first_and_all_shown_on_the_dashboard() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[workload("Deployment", "web", 1), pod("p", "p"), config_map("a", "v")]);
@@ -152,7 +152,7 @@ fn of_several_unhealthy_objects_the_first_is_named_and_the_dashboard_shows_all()
 
         let text = "pod is in invalid phase \"Failed\" (expected one of [\"Running\" \"Succeeded\"])";
         assert_eq!(condition(&world, HEALTHY), unhealthy("Pod", "p", text));
-        let actors = world.universe.env.census.snapshot();
+        let actors = world.universe.env.status_registry.snapshot();
         let actor = actors.iter().find(|actor| actor.path == "managedresource/shoot/one").unwrap();
         let details: Vec<String> = actor.details.iter().map(|(name, text)| format!("{name}: {text}")).collect();
         assert_eq!(details[0], "Health: 3 objects: 2 not healthy, 1 in a roll-out", "{details:#?}");
@@ -164,7 +164,7 @@ fn of_several_unhealthy_objects_the_first_is_named_and_the_dashboard_shows_all()
 
 /// spec 20 scenarios 10, 11, 12.
 #[test]
-fn a_skipped_object_is_fine_as_long_as_it_is_there() {
+fn skipped_object_is_healthy_while_it_exists() {
     let skipped = |mut object: Value, value: &str| {
         object["metadata"]["annotations"] = json!({ SKIP: value });
         object
@@ -184,7 +184,7 @@ fn a_skipped_object_is_fine_as_long_as_it_is_there() {
 
 /// spec 20 scenario 22.
 #[test]
-fn a_lost_readiness_and_its_recovery_show_at_once() {
+fn lost_readiness_and_its_recovery_are_reported_at_once() {
     world(1, |world| async move {
         healthy_stateful_set(&world).await;
         seconds(5).await;
@@ -201,7 +201,7 @@ fn a_lost_readiness_and_its_recovery_show_at_once() {
 
 /// spec 20 scenario 22, "Better than upstream" 10.
 #[test]
-fn a_text_that_keeps_changing_is_written_every_two_seconds() {
+fn changing_text_is_written_every_two_seconds() {
     world(1, |world| async move {
         healthy_stateful_set(&world).await;
         seconds(5).await;
@@ -226,7 +226,7 @@ fn a_text_that_keeps_changing_is_written_every_two_seconds() {
 /// spec 20 scenarios 24 and 25: who holds the object is asked, not its origin; an origin that names somebody else is no
 /// reason not to look at it.
 #[test]
-fn those_are_told_who_hold_the_object() {
+fn health_is_reported_to_the_bundle_that_lists_the_object() {
     world(1, |world| async move {
         healthy_stateful_set(&world).await;
         world.bundle("two", &[config_map("c", "v")]);
@@ -242,7 +242,7 @@ fn those_are_told_who_hold_the_object() {
 
 /// spec 20 scenario 26.
 #[test]
-fn an_ignored_bundle_is_not_judged_until_it_is_ignored_no_longer() {
+fn ignored_bundle_gets_no_health_checks_until_it_is_unignored() {
     let ignore = |value: Value| json!({ "metadata": { "annotations": { "resources.gardener.cloud/ignore": value } } });
     world(1, |world| async move {
         healthy_stateful_set(&world).await;
@@ -264,7 +264,7 @@ fn an_ignored_bundle_is_not_judged_until_it_is_ignored_no_longer() {
 
 /// spec 20 scenarios 27 and 28.
 #[test]
-fn a_bundle_that_is_handed_over_or_deleted_keeps_its_conditions() {
+fn bundle_that_is_handed_over_or_deleted_keeps_its_conditions() {
     for deleted in [false, true] {
         world(1, |world| async move {
             healthy_stateful_set(&world).await;
@@ -291,7 +291,7 @@ fn a_bundle_that_is_handed_over_or_deleted_keeps_its_conditions() {
 
 /// spec 20 scenarios 30 and 32.
 #[test]
-fn a_deployment_progresses_until_it_has_just_the_pods_it_wants() {
+fn deployment_progresses_until_it_has_exactly_its_wanted_pods() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[workload("Deployment", "web", 2)]);
@@ -322,7 +322,7 @@ fn a_deployment_progresses_until_it_has_just_the_pods_it_wants() {
 
 /// spec 20 scenarios 33 and 35.
 #[test]
-fn the_first_roll_out_is_named_and_the_transition_time_stays() {
+fn first_roll_out_is_reported_and_the_transition_time_stays() {
     let times = |world: &World| {
         let conditions = world.mr("one").unwrap()["status"]["conditions"].as_array().unwrap().clone();
         let found = conditions.into_iter().find(|condition| condition["type"] == PROGRESSING).unwrap();
@@ -354,7 +354,7 @@ fn the_first_roll_out_is_named_and_the_transition_time_stays() {
 
 /// spec 20 scenario 36.
 #[test]
-fn at_rest_nothing_is_asked() {
+fn idle_health_checks_send_no_request() {
     world(1, |world| async move {
         healthy_stateful_set(&world).await;
         seconds(70).await;
@@ -368,7 +368,7 @@ fn at_rest_nothing_is_asked() {
 
 /// spec 20 scenario 17.
 #[test]
-fn the_warnings_about_a_service_are_quoted_and_their_age_is_no_news() {
+fn warnings_about_a_service_are_quoted_and_their_age_is_no_change() {
     world(1, |world| async move {
         world.start().await;
         for number in 0..7 {
@@ -406,7 +406,7 @@ fn the_warnings_about_a_service_are_quoted_and_their_age_is_no_news() {
 
 /// spec 20 scenario 40.
 #[test]
-fn an_object_that_cannot_be_read_is_named_and_the_others_are_judged() {
+fn unreadable_object_is_reported_and_the_others_are_checked() {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": "prometheuses.monitoring.coreos.com" },

@@ -44,7 +44,7 @@ fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str])
 
 /// spec 20 scenario 38, decision 12.
 #[test]
-fn a_kind_that_may_not_be_listed_is_reported_and_holds_up_nobody() {
+fn forbidden_kind_is_reported_and_blocks_no_other() {
     world(1, |world| async move {
         forbid(&world, "pods", &["list", "watch"]);
         world.start().await;
@@ -74,7 +74,7 @@ fn a_kind_that_may_not_be_listed_is_reported_and_holds_up_nobody() {
 
 /// A watch that is refused later: what was known is no verdict any more.
 #[test]
-fn a_kind_that_may_no_longer_be_watched_is_reported_after_a_while() {
+fn kind_with_a_lost_watch_is_reported_after_a_while() {
     world(1, |world| async move {
         healthy(&world).await;
         forbid(&world, "pods", &["list", "watch"]);
@@ -92,7 +92,7 @@ fn a_kind_that_may_no_longer_be_watched_is_reported_after_a_while() {
 
 /// spec 20 scenario 39.
 #[test]
-fn a_target_that_cannot_be_reached_changes_nothing_and_what_changed_shows_afterwards() {
+fn unreachable_target_changes_no_condition_until_it_is_reachable() {
     world(1, |world| async move {
         healthy(&world).await;
         world.bundle("two", &[config_map("b", "v")]);
@@ -121,7 +121,7 @@ fn a_target_that_cannot_be_reached_changes_nothing_and_what_changed_shows_afterw
 
 /// spec 20 scenario 29: the lock. Somebody closes the gate while a verdict is on its way.
 #[test]
-fn a_verdict_is_not_written_over_what_somebody_else_wrote() {
+fn verdict_does_not_overwrite_a_concurrent_write() {
     world(1, |world| async move {
         healthy(&world).await;
         seconds(5).await;
@@ -153,7 +153,7 @@ fn a_verdict_is_not_written_over_what_somebody_else_wrote() {
 
 /// The three writers of conditions do not get in each other's way.
 #[test]
-fn own_writes_do_not_conflict() {
+fn status_writers_do_not_conflict() {
     world(1, |world| async move {
         healthy(&world).await;
         seconds(5).await;
@@ -193,7 +193,7 @@ async fn life(world: &World) -> state::State {
 }
 
 #[test]
-fn whatever_goes_wrong_the_end_is_the_same() {
+fn faults_do_not_change_the_final_health() {
     let expected = world(1, |world| async move { life(&world).await });
     for kind in 0..6 {
         let found = world(1, |world| async move {
@@ -243,7 +243,7 @@ fn whatever_goes_wrong_the_end_is_the_same() {
 
 /// A change of the leader: the next one reads little and says the same.
 #[test]
-fn the_next_leader_says_the_same_and_writes_nothing() {
+fn next_leader_reports_the_same_and_writes_nothing() {
     world(1, |world| async move {
         healthy(&world).await;
         set_status(&world, "pods", "q", json!({ "phase": "Failed" }));
@@ -266,7 +266,7 @@ fn the_next_leader_says_the_same_and_writes_nothing() {
 
 /// An object that goes while it is judged, with slow answers: it is missing, and then it is not.
 #[test]
-fn an_object_that_is_deleted_while_it_is_judged_comes_back_healthy() {
+fn object_deleted_during_its_check_is_recreated_and_healthy() {
     world(1, |world| async move {
         healthy(&world).await;
         world.sim.set_faults(|info| match info.verb.as_str() {
@@ -277,7 +277,7 @@ fn an_object_that_is_deleted_while_it_is_judged_comes_back_healthy() {
             world.sim.remove("pods", NAMESPACE, "p");
             tokio::time::sleep(Duration::from_millis(250)).await;
         }
-        world.eventually("it is there again", || world.sim.object("pods", NAMESPACE, "p").is_some()).await;
+        world.eventually("it exists again", || world.sim.object("pods", NAMESPACE, "p").is_some()).await;
         seconds(30).await;
         running(&world, "p");
         seconds(30).await;
@@ -288,7 +288,7 @@ fn an_object_that_is_deleted_while_it_is_judged_comes_back_healthy() {
 
 /// What was read of an object counts no more when a watch has told of it since.
 #[test]
-fn an_object_that_was_read_before_a_watch_told_of_it_is_missing_when_it_is_gone() {
+fn object_read_before_its_deletion_event_is_missing_afterwards() {
     let mut ignored = config_map("a", "v");
     ignored["metadata"]["annotations"] = json!({ "resources.gardener.cloud/ignore": "true" });
     world(1, |world| async move {
@@ -312,7 +312,7 @@ fn an_object_that_was_read_before_a_watch_told_of_it_is_missing_when_it_is_gone(
 
 /// spec 20, the Events before §1.
 #[test]
-fn a_bundle_that_becomes_unhealthy_and_healthy_again_gets_an_event_each() {
+fn event_is_sent_when_a_bundle_becomes_unhealthy_and_healthy_again() {
     let shown = |event: &Value| {
         let text = |pointer| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         ["/source/component", "/involvedObject/name", "/type", "/reason", "/message"].map(text)
@@ -346,7 +346,7 @@ fn a_bundle_that_becomes_unhealthy_and_healthy_again_gets_an_event_each() {
 
 /// spec 20 scenario 23: that an object was gone is said although the first write of it fails and the object is back.
 #[test]
-fn an_absence_that_could_not_be_written_is_written_later() {
+fn absence_whose_report_failed_is_reported_later() {
     world(1, |world| async move {
         healthy(&world).await;
         seconds(5).await;

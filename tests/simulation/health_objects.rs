@@ -50,7 +50,7 @@ pub(crate) fn pod(name: &str, app: &str) -> Value {
 }
 
 pub(crate) fn set_status(world: &World, resource: &str, name: &str, status: Value) {
-    assert!(world.sim.edit(resource, NAMESPACE, name, |live| live["status"] = status), "{name} is there");
+    assert!(world.sim.edit(resource, NAMESPACE, name, |live| live["status"] = status), "{name} exists");
 }
 
 pub(crate) fn rolled_out() -> Value {

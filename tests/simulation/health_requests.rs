@@ -15,7 +15,7 @@ use crate::{
 
 /// spec 20 scenario 37: no `apps` group matters to nobody who has no objects of it.
 #[test]
-fn a_bundle_without_workloads_asks_for_no_pods() {
+fn bundle_without_workloads_requests_no_pods() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v")]);
@@ -28,7 +28,7 @@ fn a_bundle_without_workloads_asks_for_no_pods() {
 
 /// spec 20 §6, trap: an object that carries neither label nor origin is judged by what is read in each period.
 #[test]
-fn an_object_that_no_watch_tells_of_is_read_in_each_period() {
+fn unwatched_object_is_read_in_each_period() {
     let mut ignored = pod("p", "p");
     ignored["metadata"]["annotations"] = json!({ "resources.gardener.cloud/ignore": "true" });
     world(1, |world| async move {
@@ -50,7 +50,7 @@ fn an_object_that_no_watch_tells_of_is_read_in_each_period() {
 
 /// spec 20 §11.1, §13: the version of a reference decides whether its health is checked, but not whether its roll-out is.
 #[test]
-fn a_roll_out_is_read_in_the_known_version_whatever_the_reference_says() {
+fn roll_out_is_read_in_the_known_version_whatever_the_reference_says() {
     let text = "Certificate \"shoot/c\" is progressing: observed generation outdated (1/2)";
     let rolling = ["True", "CertificateProgressing", text];
     for (versions, ignored, expected) in [
@@ -104,7 +104,7 @@ fn certificates(versions: &[&str]) -> Value {
 
 /// A condition that somebody else wrote is put right, but not before there is a reason to look.
 #[test]
-fn a_condition_that_somebody_changed_is_right_after_a_period() {
+fn condition_changed_by_another_client_is_right_after_a_period() {
     world(1, |world| async move {
         world.start().await;
         world.secret("one", &[config_map("a", "v")]);
@@ -125,9 +125,9 @@ fn a_condition_that_somebody_changed_is_right_after_a_period() {
 
 /// Watches come with the objects that need them, and go.
 #[test]
-fn pods_are_watched_as_long_as_somebody_holds_a_deployment() {
+fn pods_are_watched_while_a_bundle_has_a_deployment() {
     let watches_pods = |world: &World| {
-        let actors = world.universe.env.census.snapshot();
+        let actors = world.universe.env.status_registry.snapshot();
         actors.iter().any(|actor| actor.path == "watch/target/pods")
     };
     world(1, |world| async move {
@@ -141,13 +141,13 @@ fn pods_are_watched_as_long_as_somebody_holds_a_deployment() {
         assert!(watches_pods(&world));
         world.secret("one", &[config_map("d", "v")]);
         seconds(200).await;
-        assert!(watches_pods(&world), "the next one may come soon");
+        assert!(watches_pods(&world), "the next Deployment may come soon");
         seconds(300).await; // nothing happens any more, and bundles at rest make no pass
 
         assert!(!watches_pods(&world));
         world.secret("one", &[workload("Deployment", "web", 1)]);
         let is_there = || world.sim.object("deployments.apps", NAMESPACE, "web").is_some();
-        world.eventually("it is there again", is_there).await;
+        world.eventually("it exists again", is_there).await;
         set_status(&world, "deployments.apps", "web", rolled_out());
         seconds(5).await;
         assert!(watches_pods(&world));
@@ -157,7 +157,7 @@ fn pods_are_watched_as_long_as_somebody_holds_a_deployment() {
 
 /// One pass walks over what a thousand changes left behind; the end is right all the same.
 #[test]
-fn a_large_bundle_is_not_walked_over_for_each_change() {
+fn large_bundle_is_not_checked_whole_for_each_change() {
     world(1, |world| async move {
         world.start().await;
         let pods: Vec<Value> = (0..200).map(|number| pod(&format!("p{number:03}"), "p")).collect();

@@ -1,8 +1,8 @@
 //! EnvoyFilters for the gateways of Istio (spec 42) in their surroundings. `meanwhile`: what others do while filters are written; `starts`: API
 //! servers that start.
 
-mod meanwhile;
-mod starts;
+mod concurrent_changes;
+mod missing_kinds;
 
 use std::collections::BTreeMap;
 
@@ -129,14 +129,14 @@ const CLIENT: &str = "outbound|443||web.team-a.svc.cluster.local client";
 
 /// spec 42 scenario 1
 #[test]
-fn a_rule_and_its_service_have_a_filter() {
+fn rule_and_its_service_have_a_filter() {
     world(1, |world| async move {
         begin(&world).await;
         service(&world, Some("*"), https());
         rule(&world, json!({}));
         has(&world, &[("istio-ingress", &[DEFAULT])]).await;
-        let filter = world.sim.object(FILTERS, "istio-ingress", "team-a-cluster-configuration").expect("it is there");
-        let uid = world.sim.object("namespaces", "", "team-a").expect("it is there")["metadata"]["uid"].clone();
+        let filter = world.sim.object(FILTERS, "istio-ingress", "team-a-cluster-configuration").expect("it exists");
+        let uid = world.sim.object("namespaces", "", "team-a").expect("it exists")["metadata"]["uid"].clone();
         assert_eq!(
             filter["metadata"]["labels"],
             json!({ "resources.gardener.cloud/managed-by": "istio-cluster-configuration" })
@@ -156,7 +156,7 @@ fn a_rule_and_its_service_have_a_filter() {
 
 /// spec 42 scenarios 2, 3, 4, 5, 6 and 7
 #[test]
-fn the_mode_comes_from_the_policy_or_else_from_the_port() {
+fn mode_comes_from_the_policy_or_else_from_the_port() {
     let http = |settings: Value| json!({ "connectionPool": { "http": settings } });
     let upgrade = json!({ "h2UpgradePolicy": "UPGRADE" });
     let both = json!({ "useClientProtocol": true, "h2UpgradePolicy": "UPGRADE" });
@@ -192,7 +192,7 @@ fn the_mode_comes_from_the_policy_or_else_from_the_port() {
 
 /// spec 42 scenarios 6 and 8
 #[test]
-fn each_port_has_its_patch_in_the_order_of_the_service() {
+fn ports_have_their_patches_in_the_order_of_the_service() {
     world(1, |world| async move {
         begin(&world).await;
         service(&world, Some("*"), json!([{ "name": "z", "port": 8080 }, { "name": "a", "port": 443 }]));
@@ -205,7 +205,7 @@ fn each_port_has_its_patch_in_the_order_of_the_service() {
 
 /// spec 42 scenario 9, I-T7
 #[test]
-fn rules_come_in_the_order_of_their_names() {
+fn rules_are_ordered_by_name() {
     world(1, |world| async move {
         begin(&world).await;
         service(&world, Some("*"), https());
@@ -229,7 +229,7 @@ fn rules_come_in_the_order_of_their_names() {
 
 /// spec 42 scenarios 10, 11 and 23
 #[test]
-fn each_ingress_namespace_has_the_filter_once() {
+fn ingress_namespaces_have_the_filter_once_each() {
     world(1, |world| async move {
         begin(&world).await;
         let class = "handler.exposureclass.gardener.cloud/name";
@@ -246,7 +246,7 @@ fn each_ingress_namespace_has_the_filter_once() {
 
 /// spec 42 scenarios 12, 13 and 15
 #[test]
-fn a_filter_goes_where_rule_and_service_are_exported_to() {
+fn filter_is_created_where_rule_and_service_are_exported_to() {
     let all: &[&str] = &["istio-ingress", "second"];
     let none: &[&str] = &[];
     let cases: [(Value, Option<&str>, &[&str]); 12] = [
@@ -279,7 +279,7 @@ fn a_filter_goes_where_rule_and_service_are_exported_to() {
 
 /// spec 42 scenario 14
 #[test]
-fn a_rule_of_an_ingress_namespace_may_export_to_its_own() {
+fn rule_of_an_ingress_namespace_may_export_to_its_own() {
     world(1, |world| async move {
         begin(&world).await;
         service(&world, Some("*"), https());
@@ -291,7 +291,7 @@ fn a_rule_of_an_ingress_namespace_may_export_to_its_own() {
 
 /// spec 42 scenarios 16, 18, 19 and 21
 #[test]
-fn a_filter_follows_its_service() {
+fn filter_follows_its_service() {
     world(1, |world| async move {
         begin(&world).await;
         rule(&world, json!({}));
@@ -310,7 +310,7 @@ fn a_filter_follows_its_service() {
 
 /// spec 42 scenario 17
 #[test]
-fn a_host_is_a_short_name_or_a_full_one() {
+fn host_is_a_short_or_a_full_name() {
     for (host, is_used) in [
         ("web", true),
         (HOST, true),
@@ -333,7 +333,7 @@ fn a_host_is_a_short_name_or_a_full_one() {
 
 /// spec 42 scenarios 20 and 22
 #[test]
-fn a_filter_follows_its_rules() {
+fn filter_follows_its_rules() {
     world(1, |world| async move {
         begin(&world).await;
         service(&world, Some("*"), https());
@@ -351,7 +351,7 @@ fn a_filter_follows_its_rules() {
 
 /// spec 42 scenario 24
 #[test]
-fn a_namespace_that_is_no_ingress_namespace_any_more_loses_its_filters() {
+fn former_ingress_namespace_loses_its_filters() {
     world(1, |world| async move {
         begin(&world).await;
         namespace(&world, "second", role());
@@ -365,7 +365,7 @@ fn a_namespace_that_is_no_ingress_namespace_any_more_loses_its_filters() {
 
 /// spec 42 scenarios 25 and 26
 #[test]
-fn only_what_differs_is_written() {
+fn filter_is_written_only_if_it_differs() {
     world(1, |world| async move {
         begin(&world).await;
         service(&world, Some("*"), https());
@@ -376,7 +376,7 @@ fn only_what_differs_is_written() {
         seconds(60).await;
         assert_eq!(world.asked(), [""; 0]);
         let name = "team-a-cluster-configuration";
-        let filter = || world.sim.object(FILTERS, "istio-ingress", name).expect("it is there");
+        let filter = || world.sim.object(FILTERS, "istio-ingress", name).expect("it exists");
         let before = filter();
         world.sim.edit(FILTERS, "istio-ingress", name, |live| {
             live["metadata"]["labels"]["mine"] = json!("1");
@@ -391,7 +391,7 @@ fn only_what_differs_is_written() {
 
 /// spec 42 §5.5: a filter of others is taken over
 #[test]
-fn a_foreign_filter_of_that_name_becomes_ours() {
+fn filter_of_others_with_that_name_is_adopted() {
     world(1, |world| async move {
         begin(&world).await;
         let metadata =
@@ -415,7 +415,7 @@ fn a_foreign_filter_of_that_name_becomes_ours() {
 
 /// spec 42 scenario 27
 #[test]
-fn an_ingress_namespace_that_is_going_gets_nothing() {
+fn terminating_ingress_namespace_gets_no_filter() {
     world(1, |world| async move {
         begin(&world).await;
         namespace(&world, "second", role());
@@ -430,7 +430,7 @@ fn an_ingress_namespace_that_is_going_gets_nothing() {
 
 /// spec 42 scenario 28
 #[test]
-fn without_istio_nothing_happens_and_it_may_come_later() {
+fn missing_istio_is_no_error_and_may_appear_later() {
     world(1, |world| async move {
         namespace(&world, "istio-ingress", role());
         namespace(&world, "team-a", json!({}));
@@ -446,7 +446,7 @@ fn without_istio_nothing_happens_and_it_may_come_later() {
 
 /// spec 42 scenarios 29 and 30
 #[test]
-fn each_source_is_looked_at_once_at_the_start() {
+fn sources_are_reconciled_once_at_the_start() {
     world(1, |world| async move {
         install(&world);
         namespace(&world, "istio-ingress", role());
@@ -462,8 +462,8 @@ fn each_source_is_looked_at_once_at_the_start() {
         service(&world, Some("*"), https());
         rule(&world, json!({}));
         start(&world).await;
-        let passes = || {
-            let actors = world.universe.env.census.snapshot();
+        let reconciles = || {
+            let actors = world.universe.env.status_registry.snapshot();
             actors
                 .iter()
                 .filter(|actor| actor.path.starts_with("istio-cluster-configuration/"))
@@ -471,9 +471,9 @@ fn each_source_is_looked_at_once_at_the_start() {
                 .sum::<u64>()
         };
         has(&world, &[("istio-ingress", &[DEFAULT])]).await;
-        assert_eq!(passes(), 1);
+        assert_eq!(reconciles(), 1);
         world.sim.edit(RULES, "team-a", "web", |live| live["metadata"]["labels"] = json!({ "a": "b" }));
         seconds(5).await;
-        assert_eq!(passes(), 1);
+        assert_eq!(reconciles(), 1);
     });
 }

@@ -28,12 +28,12 @@ fn bundle(world: &World, objects: &[Value]) {
 }
 
 fn message(world: &World) -> String {
-    world.condition("one", "ResourcesApplied").expect("there is one").2
+    world.condition("one", "ResourcesApplied").expect("it exists").2
 }
 
 /// spec 10 §9.7 (a): upstream creates all objects, and fails at the final status only.
 #[test]
-fn large_statuses_of_annotations_leave_them_out() {
+fn large_status_leaves_out_annotations() {
     world(1, |world| async move {
         world.start().await;
         let objects: Vec<Value> = (0..8).map(|index| annotated(&format!("big-{index}"), 200)).collect();
@@ -70,7 +70,7 @@ fn large_statuses_of_annotations_leave_them_out() {
 
 /// spec 10 §9.7 (a): the union of old and new refs is larger than each of them.
 #[test]
-fn large_statuses_do_not_keep_renamed_objects_away() {
+fn large_status_does_not_block_renamed_objects() {
     world(1, |world| async move {
         world.start().await;
         let objects = |prefix: &str| -> Vec<Value> {
@@ -82,9 +82,9 @@ fn large_statuses_do_not_keep_renamed_objects_away() {
         seconds(5).await;
 
         secrets(&world, &objects("new"));
-        world.eventually("the new ones are there", || world.config_map("new-29").is_some()).await;
+        world.eventually("the new objects exist", || world.config_map("new-29").is_some()).await;
         world.applied("one").await;
-        world.eventually("the old ones are gone", || world.sim.objects("configmaps").len() == 30).await;
+        world.eventually("the old objects are gone", || world.sim.objects("configmaps").len() == 30).await;
         seconds(5).await;
         assert_eq!(message(&world), "All resources are applied.");
         assert_eq!(world.refs("one").len(), 30);
@@ -93,7 +93,7 @@ fn large_statuses_do_not_keep_renamed_objects_away() {
 
 /// spec 10 §9.7 (c): nothing of the status can be stored.
 #[test]
-fn large_statuses_that_cannot_be_stored_at_all_stop_nobody() {
+fn large_status_that_cannot_be_stored_blocks_no_object() {
     world(1, |world| async move {
         world.sim.set_faults(|info| match (info.resource.as_str(), info.subresource.as_str(), info.verb.as_str()) {
             ("managedresources", "status", "update") => {

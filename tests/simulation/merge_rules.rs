@@ -16,16 +16,16 @@ fn labelled(labels: Value) -> Value {
 }
 
 fn labels(world: &World) -> Value {
-    world.config_map("a").expect("it is there")["metadata"]["labels"].clone()
+    world.config_map("a").expect("it exists")["metadata"]["labels"].clone()
 }
 
 fn live(world: &World, resource: &str, name: &str) -> Value {
-    world.sim.object(resource, NAMESPACE, name).expect("it is there")
+    world.sim.object(resource, NAMESPACE, name).expect("it exists")
 }
 
 /// spec 10 scenario 10.
 #[test]
-fn labels_of_users_stay_and_managed_ones_are_reset_and_dropped() {
+fn labels_of_users_stay_and_managed_labels_are_reset_and_removed() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[labelled(json!({ "a": "1" }))]);
@@ -46,7 +46,7 @@ fn labels_of_users_stay_and_managed_ones_are_reset_and_dropped() {
 
 /// spec 10 scenario 10, its end.
 #[test]
-fn a_label_that_a_user_changes_in_the_moment_it_leaves_the_manifest_stays() {
+fn label_that_a_user_changes_while_it_leaves_the_manifest_stays() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[labelled(json!({ "a": "1", "b": "1" }))]);
@@ -84,7 +84,7 @@ fn forced_labels_replace_those_of_users() {
 
 /// spec 10 scenario 12.
 #[test]
-fn stale_reference_annotations_go_and_other_annotations_stay() {
+fn stale_reference_annotations_are_removed_and_other_annotations_stay() {
     let stale = "reference.resources.gardener.cloud/secret-aaaaaaaa";
     let fresh = "reference.resources.gardener.cloud/secret-bbbbbbbb";
     world(1, |world| async move {
@@ -164,7 +164,7 @@ fn preserved_resources_are_cpu_and_memory_of_containers_alone() {
 
 /// spec 10 scenario 16.
 #[test]
-fn a_rollout_restart_survives_all_later_passes() {
+fn rollout_restart_survives_all_later_reconciles() {
     let restart = json!({ "spec": { "template": { "metadata": { "annotations": {
         "kubectl.kubernetes.io/restartedAt": "2030-01-01T00:00:00Z"
     } } } } });
@@ -191,7 +191,7 @@ fn a_rollout_restart_survives_all_later_passes() {
 
 /// spec 10 scenario 17.
 #[test]
-fn a_service_keeps_its_node_port_and_address_until_it_has_none() {
+fn service_keeps_its_node_port_and_address_until_it_has_none() {
     let service = |spec: Value| object("v1", "Service", "web", json!({ "spec": spec }));
     let ports = |port: u16, node_port: Option<u16>| {
         let mut port = json!({ "name": "http", "port": port, "protocol": "TCP", "targetPort": 80 });
@@ -223,7 +223,7 @@ fn a_service_keeps_its_node_port_and_address_until_it_has_none() {
 
 /// spec 10 scenario 18.
 #[test]
-fn a_service_account_keeps_its_token_secrets_and_its_first_pull_secrets() {
+fn service_account_keeps_its_token_secrets_and_its_first_pull_secrets() {
     let account = |pull: &str, label: &str| {
         let account = object("v1", "ServiceAccount", "robot", json!({ "imagePullSecrets": [{ "name": pull }] }));
         with(account, "/metadata/labels", json!({ "l": label }))
@@ -246,7 +246,7 @@ fn a_service_account_keeps_its_token_secrets_and_its_first_pull_secrets() {
 
 /// spec 10 scenario 19.
 #[test]
-fn a_changed_volume_claim_template_is_left_as_it_is() {
+fn changed_volume_claim_template_is_not_updated() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[stateful_set("db", "1Gi")]);

@@ -17,7 +17,7 @@ pub(crate) fn object(api_version: &str, kind: &str, name: &str, fields: Value) -
 /// The object with another value in the field at this JSON pointer.
 pub(crate) fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     let (parent, field) = pointer.rsplit_once('/').expect("a pointer to a field");
-    object.pointer_mut(parent).expect("the parent is there")[field] = value;
+    object.pointer_mut(parent).expect("the parent exists")[field] = value;
     object
 }
 

@@ -28,7 +28,7 @@ fn events(world: &World) -> Vec<String> {
 
 /// spec 10 scenario 23, decision 11: the new owner is faster than the old one, who has not seen its new Secret yet.
 #[test]
-fn a_bundle_that_gives_an_object_away_is_no_conflicting_owner() {
+fn bundle_that_gives_an_object_away_is_no_conflicting_owner() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("x", "v")]);
@@ -55,7 +55,7 @@ fn a_bundle_that_gives_an_object_away_is_no_conflicting_owner() {
 
 /// decision 11
 #[test]
-fn two_bundles_that_both_want_an_object_are_told() {
+fn conflicting_owners_of_an_object_get_an_event() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("x", "v")]);
@@ -69,7 +69,7 @@ fn two_bundles_that_both_want_an_object_are_told() {
 
 /// spec 10 §15: a bundle would wait for itself.
 #[test]
-fn a_bundle_that_holds_itself_can_be_deleted() {
+fn bundle_that_contains_itself_can_be_deleted() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v"), managed_resource("one", &["one"], json!({}))]);
@@ -87,7 +87,7 @@ fn a_bundle_that_holds_itself_can_be_deleted() {
 
 /// A ManagedResource that leaves its own manifests is no old object: its deletion would take everything along.
 #[test]
-fn a_bundle_that_no_longer_holds_itself_stays() {
+fn bundle_that_no_longer_contains_itself_stays() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v"), managed_resource("one", &["one"], json!({}))]);
@@ -102,7 +102,7 @@ fn a_bundle_that_no_longer_holds_itself_stays() {
 
 /// Each waits for the end of the next.
 #[test]
-fn bundles_that_hold_each_other_can_be_deleted() {
+fn bundles_that_contain_each_other_can_be_deleted() {
     for count in [2, 3] {
         world(1, |world| async move {
             let name = |index: usize| format!("b{}", index % count);
@@ -130,7 +130,7 @@ fn bundles_that_hold_each_other_can_be_deleted() {
 
 /// What a bundle reads its manifests from is no old object, whatever the manifests say.
 #[test]
-fn a_bundle_whose_secret_left_its_manifests_keeps_it_until_it_is_deleted() {
+fn bundle_whose_own_secret_left_its_manifests_keeps_the_secret() {
     world(1, |world| async move {
         let inner = stream(&[config_map("b", "v")]);
         let secret = json!({
@@ -153,7 +153,7 @@ fn a_bundle_whose_secret_left_its_manifests_keeps_it_until_it_is_deleted() {
 
 /// spec 10 §13.7, decision 41: its own Namespace cannot end before the bundle does.
 #[test]
-fn a_bundle_that_holds_its_own_namespace_deletes_it_last_and_ends() {
+fn bundle_that_contains_its_own_namespace_deletes_it_last() {
     for separate in [false, true] {
         world(1, |world| async move {
             world.separate.set(separate);
@@ -163,8 +163,8 @@ fn a_bundle_that_holds_its_own_namespace_deletes_it_last_and_ends() {
             world.applied("one").await;
             world.delete_bundle("one").await;
             seconds(30).await;
-            let live = world.sim.object("namespaces", "", NAMESPACE).expect("it is there");
-            assert_eq!(live["metadata"].get("deletionTimestamp"), None, "an object is left");
+            let live = world.sim.object("namespaces", "", NAMESPACE).expect("it exists");
+            assert_eq!(live["metadata"].get("deletionTimestamp"), None, "an object remains");
             assert!(world.mr("one").is_some());
 
             let release = json!({ "metadata": { "finalizers": null } });
@@ -180,7 +180,7 @@ fn a_bundle_that_holds_its_own_namespace_deletes_it_last_and_ends() {
 
 /// spec 10 §13.7: a target that serves no ManagedResources holds none, so a Namespace of that name is like any other.
 #[test]
-fn a_bundle_with_a_namespace_of_its_own_name_in_a_target_without_managed_resources_ends() {
+fn bundle_with_a_namespace_of_that_name_in_a_separate_target_can_be_deleted() {
     world(1, |world| async move {
         let target = world.other_target();
         world.start().await;
@@ -192,13 +192,13 @@ fn a_bundle_with_a_namespace_of_its_own_name_in_a_target_without_managed_resourc
 
         assert_eq!(world.mr("one"), None);
         assert_eq!(target.object("namespaces", "", NAMESPACE), None);
-        assert!(world.sim.object("namespaces", "", NAMESPACE).is_some(), "the one of the source is another");
+        assert!(world.sim.object("namespaces", "", NAMESPACE).is_some(), "the source has another Namespace");
     });
 }
 
 /// spec 10 §13.7: its deletion takes the bundle along.
 #[test]
-fn a_bundle_that_holds_its_own_namespace_ends_when_the_namespace_is_deleted() {
+fn bundle_that_contains_its_own_namespace_ends_with_the_namespace() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[namespace(NAMESPACE), config_map("a", "v"), role_of_cluster()]);
@@ -214,7 +214,7 @@ fn a_bundle_that_holds_its_own_namespace_ends_when_the_namespace_is_deleted() {
 
 /// spec 10 §13.2 holds for it too.
 #[test]
-fn a_bundle_that_holds_its_own_namespace_leaves_it_if_it_is_to_be_kept() {
+fn bundle_that_contains_its_own_namespace_keeps_it_if_annotated() {
     world(1, |world| async move {
         world.start().await;
         let kept = annotated(namespace(NAMESPACE), "keep-object", "true");
@@ -224,7 +224,7 @@ fn a_bundle_that_holds_its_own_namespace_leaves_it_if_it_is_to_be_kept() {
         seconds(20).await;
 
         assert_eq!((world.mr("one"), world.config_map("a")), (None, None));
-        let live = world.sim.object("namespaces", "", NAMESPACE).expect("it is there");
+        let live = world.sim.object("namespaces", "", NAMESPACE).expect("it exists");
         assert_eq!(live["metadata"].get("deletionTimestamp"), None);
     });
 }

@@ -33,7 +33,7 @@ fn webhook(world: &World) -> Arc<AtomicBool> {
 }
 
 fn is_mutated(world: &World, name: &str) -> bool {
-    world.config_map(name).expect("it is there")["data"]["added"] == "x"
+    world.config_map(name).expect("it exists")["data"]["added"] == "x"
 }
 
 fn configuration(resources: &[&str]) -> Value {
@@ -84,7 +84,7 @@ fn revalidation_sends_each_object_once_in_a_period_and_an_unchanged_answer_costs
 
 /// spec 10 §11.3 (c)
 #[test]
-fn revalidation_brings_what_admission_adds_and_takes_away_what_it_added() {
+fn revalidation_adds_and_removes_fields_of_admission() {
     world(1, |world| async move {
         at_rest(&world).await;
         let is_on = webhook(&world);
@@ -197,7 +197,7 @@ fn revalidation_follows_labels_and_annotations_of_the_namespace() {
 
 /// Whoever changes a namespace each second costs one write per object and minute.
 #[test]
-fn revalidation_is_bounded_whatever_changes_how_often() {
+fn revalidation_is_bounded_however_often_a_namespace_changes() {
     world(1, |world| async move {
         at_rest(&world).await;
         for second in 0..300 {
@@ -218,7 +218,7 @@ fn revalidation_is_bounded_whatever_changes_how_often() {
 
 /// spec 10 §11.3: what cannot be watched fails nothing, and the period holds.
 #[test]
-fn revalidation_needs_no_right_to_watch_what_decides_about_admission() {
+fn revalidation_needs_no_right_to_watch_admission_objects() {
     world(1, |world| async move {
         world.sim.set_faults(|info| match (info.group.as_str(), info.resource.as_str(), info.verb.as_str()) {
             ("admissionregistration.k8s.io", _, "list" | "watch") | ("", "namespaces", "list" | "watch") => {
@@ -238,7 +238,7 @@ fn revalidation_needs_no_right_to_watch_what_decides_about_admission() {
 
 /// spec 10 §3.1: `0s` is never; changes count all the same.
 #[test]
-fn revalidation_may_be_left_to_changes_alone() {
+fn revalidation_can_be_limited_to_changes() {
     world(1, |world| async move {
         at_rest(&world).await;
         world.stop().await;
@@ -280,7 +280,7 @@ fn revalidation_that_is_refused_as_invalid_deletes_and_reports_nothing() {
 
 /// spec 10 §11.3 step 4: an object that is only ever created is not sent, and its turn ends all the same.
 #[test]
-fn revalidation_leaves_objects_alone_that_are_only_ever_created() {
+fn revalidation_skips_objects_that_are_only_created() {
     world(1, |world| async move {
         world.managed_resource().revalidate_period = Some(Duration::from_secs(HOUR));
         world.start().await;

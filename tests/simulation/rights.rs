@@ -21,7 +21,7 @@ fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str],
 
 /// spec 20 §12: an object that no watch tells of, and that may not be read.
 #[test]
-fn an_object_that_may_not_be_read_is_named_and_the_other_objects_are_judged() {
+fn rights_to_read_an_object_affect_only_its_own_health_check() {
     world(1, |world| async move {
         let wait = json!({ "metadata": { "annotations": { "gardener.cloud/operation": "wait-for-state" } } });
         world.start().await;
@@ -51,7 +51,7 @@ fn an_object_that_may_not_be_read_is_named_and_the_other_objects_are_judged() {
 
 /// spec 20 §15: with the rights of some namespaces the Pods are counted there.
 #[test]
-fn pods_are_counted_in_the_namespaces_of_the_deployments_without_the_right_to_all() {
+fn rights_to_some_namespaces_suffice_to_count_their_pods() {
     for configured in [false, true] {
         world(1, |world| async move {
             if configured {
@@ -78,7 +78,7 @@ fn pods_are_counted_in_the_namespaces_of_the_deployments_without_the_right_to_al
 
 /// spec 20 §12: a namespace without the right to its Pods holds up its own Deployments alone.
 #[test]
-fn a_namespace_whose_pods_may_not_be_listed_holds_up_its_own_deployments_alone() {
+fn rights_to_the_pods_of_a_namespace_affect_only_its_deployments() {
     world(1, |world| async move {
         world.sim.put(namespace("other")).unwrap();
         world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str(), info.namespace.as_str()) {
@@ -105,7 +105,7 @@ fn a_namespace_whose_pods_may_not_be_listed_holds_up_its_own_deployments_alone()
 
 /// decision 10: whether the owner exists cannot be told, so the object stays; who reads the condition knows what to do.
 #[test]
-fn an_owner_that_may_not_be_read_is_named_with_the_remedy_and_the_deletion_goes_on_with_the_right() {
+fn rights_to_read_an_owner_are_reported_with_a_remedy_and_resume_the_deletion() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v"), config_map("b", "v")]);
@@ -135,7 +135,7 @@ fn an_owner_that_may_not_be_read_is_named_with_the_remedy_and_the_deletion_goes_
 
 /// spec 10 §11.2: what is counted by the new watch was counted by the old one too.
 #[test]
-fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
+fn rights_that_narrow_a_watch_count_an_autoscaler_once() {
     let web = |image: &str| {
         let web = with(workload("Deployment", "web", 2), "/spec/template/spec/containers/0/image", json!(image));
         [web]
@@ -165,7 +165,7 @@ fn an_autoscaler_counts_once_after_its_watch_was_narrowed() {
 
 /// spec 10 §17: the pass of a period that waits for a watch that begins looks when it has begun.
 #[test]
-fn the_look_of_a_period_is_not_lost_when_it_has_to_wait_for_a_watch() {
+fn reconcile_of_a_period_is_not_lost_while_it_waits_for_a_watch() {
     world(1, |world| async move {
         let elsewhere = |name: &str| with(config_map(name, "v"), "/metadata/namespace", json!("other"));
         let value = || world.sim.object("configmaps", "other", "a").unwrap()["data"]["k"].clone();
@@ -179,7 +179,7 @@ fn the_look_of_a_period_is_not_lost_when_it_has_to_wait_for_a_watch() {
         world.sim.break_watches(WatchEnd::Disconnect);
         world.sim.edit("configmaps", "other", "a", |live| live["data"]["k"] = json!("edited"));
         seconds(25).await;
-        assert_eq!(value(), "edited", "nobody tells of it");
+        assert_eq!(value(), "edited", "no event reports it");
         seconds(10).await;
 
         assert_eq!(value(), "v");
@@ -188,7 +188,7 @@ fn the_look_of_a_period_is_not_lost_when_it_has_to_wait_for_a_watch() {
 
 /// What a bundle reads its manifests from stays, also if nothing is known of Secrets but what is read.
 #[test]
-fn a_bundle_keeps_its_own_secret_without_the_right_to_watch_secrets() {
+fn rights_to_watch_secrets_are_not_needed_to_keep_the_own_secret() {
     use base64::{Engine, prelude::BASE64_STANDARD};
     let inner = BASE64_STANDARD.encode(stream(&[config_map("b", "v")]));
     let secret: Value = json!({
@@ -241,7 +241,7 @@ fn asked_everywhere(world: &World, resource: &str) -> Vec<String> {
 
 /// architecture §5: what an API server denies that has not yet read its roles is denied for a moment only.
 #[test]
-fn a_kind_is_watched_everywhere_again_when_the_right_to_that_is_back() {
+fn rights_to_all_namespaces_restore_the_watch_of_a_kind() {
     world(1, |world| async move {
         let value = |place: &str| world.sim.object("configmaps", place, "a").unwrap()["data"]["k"].clone();
         let edit = |place: &str| {
@@ -257,7 +257,7 @@ fn a_kind_is_watched_everywhere_again_when_the_right_to_that_is_back() {
         seconds(700).await;
         world.sim.clear_requests();
         seconds(130).await;
-        assert_eq!(asked_but_watches(&world), [""; 0], "nothing is asked at rest");
+        assert_eq!(asked_but_watches(&world), [""; 0], "no request is sent while idle");
         edit("n00");
         edit("n65");
         seconds(2).await;
@@ -271,7 +271,7 @@ fn a_kind_is_watched_everywhere_again_when_the_right_to_that_is_back() {
 
 /// architecture §5: the watches of the namespaces go on while the right to all of them is tried.
 #[test]
-fn the_right_to_all_namespaces_is_tried_every_ten_minutes_and_nothing_else_is_asked_at_rest() {
+fn rights_to_all_namespaces_are_tried_every_ten_minutes_while_idle() {
     for verbs in [&["list", "watch"][..], &["watch"]] {
         world(1, |world| async move {
             forbid(&world, "configmaps", verbs, "");
@@ -295,7 +295,7 @@ fn the_right_to_all_namespaces_is_tried_every_ten_minutes_and_nothing_else_is_as
 
 /// spec 20 §15: beyond so many namespaces Pods are not counted, until the right to all of them is back.
 #[test]
-fn pods_are_counted_everywhere_again_when_the_right_to_that_is_back() {
+fn rights_to_all_namespaces_restore_the_count_of_pods() {
     world(1, |world| async move {
         let places = many_namespaces(&world);
         forbid(&world, "pods", &["list", "watch"], "");
@@ -307,16 +307,16 @@ fn pods_are_counted_everywhere_again_when_the_right_to_that_is_back() {
         }
         seconds(130).await;
         assert_ne!(condition(&world, PROGRESSING), ROLLED_OUT);
-        let passes = || world.actors_of("grm").iter().map(|actor| actor.finished).max();
-        let before = passes();
+        let reconciles = || world.actors_of("grm").iter().map(|actor| actor.finished).max();
+        let before = reconciles();
         seconds(60).await;
-        assert!(passes() <= before.map(|before| before + 10), "it looks again after ever longer pauses");
+        assert!(reconciles() <= before.map(|before| before + 10), "it retries after ever longer pauses");
         world.sim.clear_faults();
         seconds(700).await;
         assert_eq!(condition(&world, PROGRESSING), ROLLED_OUT);
         world.sim.clear_requests();
         seconds(130).await;
-        assert_eq!(asked_but_watches(&world), [""; 0], "nothing is asked at rest");
+        assert_eq!(asked_but_watches(&world), [""; 0], "no request is sent while idle");
 
         for place in ["n00", "n65"] {
             let text = format!("Deployment \"{place}/web\" is progressing: there are still non-terminated old pods");
@@ -341,7 +341,7 @@ fn autoscaler(namespace: &str) -> Value {
 
 /// spec 10 §11.2: autoscalers outside of the namespaces of the configuration count too, as soon as they may be seen again.
 #[test]
-fn autoscalers_are_watched_everywhere_again_when_the_right_to_that_is_back() {
+fn rights_to_all_namespaces_restore_the_watch_of_autoscalers() {
     world(1, |world| async move {
         let replicas = || world.sim.object("deployments.apps", "other", "web").unwrap()["spec"]["replicas"].clone();
         let scale = |count: u32| {
@@ -357,7 +357,7 @@ fn autoscalers_are_watched_everywhere_again_when_the_right_to_that_is_back() {
         seconds(70).await;
         scale(5);
         seconds(70).await;
-        assert_eq!(replicas(), 2, "nobody tells of the autoscaler");
+        assert_eq!(replicas(), 2, "no event reports the autoscaler");
         world.sim.clear_faults();
         seconds(700).await;
         scale(5);
@@ -372,7 +372,7 @@ fn autoscalers_are_watched_everywhere_again_when_the_right_to_that_is_back() {
 
 /// spec 10 §11.2: bundles at rest learn of an autoscaler that is gone, although no pass of theirs looks at anything.
 #[test]
-fn an_autoscaler_that_goes_after_the_right_to_all_of_them_is_gone_is_heard_of() {
+fn rights_to_some_namespaces_do_not_hide_the_deletion_of_an_autoscaler() {
     world(1, |world| async move {
         let replicas = || world.sim.object("deployments.apps", NAMESPACE, "web").unwrap()["spec"]["replicas"].clone();
         world.config.borrow_mut().target.namespaces = vec![NAMESPACE.to_owned()];

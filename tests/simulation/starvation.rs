@@ -29,7 +29,7 @@ fn writes_of_big(world: &World) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_bundle_of_2000_objects_delays_the_repair_of_another_by_less_than_three_seconds() {
+fn large_bundle_delays_the_repair_of_another_by_less_than_three_seconds() {
     world_with(1, Duration::from_millis(40), |world| async move {
         world.managed_resource().concurrent_syncs = 1;
         world.start().await;
@@ -64,7 +64,7 @@ fn a_bundle_of_2000_objects_delays_the_repair_of_another_by_less_than_three_seco
 
 /// The Secrets alone take longer to read than a time slice.
 #[test]
-fn a_bundle_of_many_secrets_makes_progress() {
+fn large_bundle_of_many_secrets_makes_progress() {
     world_with(1, Duration::from_millis(50), |world| async move {
         world.start().await;
         let names: Vec<String> = (0..60).map(|index| format!("part-{index}")).collect();
@@ -82,7 +82,7 @@ fn a_bundle_of_many_secrets_makes_progress() {
 
 /// Nothing is known of a kind that cannot be watched, and each pass begins anew: it must not begin with the same objects.
 #[test]
-fn a_big_bundle_of_a_kind_that_cannot_be_watched_makes_progress() {
+fn large_bundle_of_an_unwatchable_kind_makes_progress() {
     world_with(1, Duration::from_millis(100), |world| async move {
         world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
             ("configmaps", "list" | "watch") => Fault::FailBefore(Seen::forbidden(info)),
@@ -98,7 +98,7 @@ fn a_big_bundle_of_a_kind_that_cannot_be_watched_makes_progress() {
 }
 
 #[test]
-fn always_update_reaches_each_object_of_a_big_bundle_each_period() {
+fn always_update_reaches_each_object_of_a_large_bundle_each_period() {
     world_with(1, Duration::from_millis(50), |world| async move {
         world.managed_resource().always_update = true;
         world.start().await;
@@ -114,7 +114,7 @@ fn always_update_reaches_each_object_of_a_big_bundle_each_period() {
 }
 
 #[test]
-fn the_deletion_of_a_big_bundle_delays_others_by_less_than_three_seconds() {
+fn large_bundle_deletion_delays_others_by_less_than_three_seconds() {
     world_with(1, Duration::from_millis(80), |world| async move {
         world.managed_resource().concurrent_syncs = 1;
         world.start().await;
@@ -152,7 +152,7 @@ fn hanging(name: &str) -> Value {
 
 /// spec 10 §11.1: slow failures are failures like others: after a second the rest of the rank goes on, and all later ranks.
 #[test]
-fn slow_failures_keep_nothing_behind_them_away() {
+fn slow_failures_do_not_block_later_objects() {
     world_with(1, Duration::from_millis(1), |world| async move {
         hang(&world);
         world.start().await;
@@ -179,7 +179,7 @@ fn slow_failures_of_many_objects_end() {
         objects.extend([config_map("z", "v"), workload("Deployment", "web")]);
         world.bundle("one", &objects);
         let is_behind = || world.sim.object("deployments.apps", NAMESPACE, "web").is_some();
-        world.eventually("what is behind them is there", || world.value("z").is_some() && is_behind()).await;
+        world.eventually("the later objects exist", || world.value("z").is_some() && is_behind()).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
 
         let message = world.condition("one", "ResourcesApplied").unwrap().2;

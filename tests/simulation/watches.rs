@@ -18,7 +18,7 @@ fn two() -> Vec<Value> {
 
 /// faults row 5
 #[test]
-fn an_expired_watch_becomes_a_list_whose_differences_count() {
+fn expired_watch_becomes_a_list_whose_differences_count() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &two());
@@ -29,7 +29,7 @@ fn an_expired_watch_becomes_a_list_whose_differences_count() {
         world.sim.remove("configmaps", NAMESPACE, "b");
         seconds(5).await;
         world.sim.clear_event_faults();
-        assert_eq!(world.value("a").as_deref(), Some("edited"), "nobody knows yet");
+        assert_eq!(world.value("a").as_deref(), Some("edited"), "no event has reported it yet");
         world.sim.clear_requests();
         world.sim.compact();
         world.sim.break_watches(WatchEnd::Expired);
@@ -43,7 +43,7 @@ fn an_expired_watch_becomes_a_list_whose_differences_count() {
 
 /// faults row 6
 #[test]
-fn a_silent_watch_is_taken_up_again_and_until_then_each_period_reads() {
+fn silent_watch_is_reopened_and_until_then_each_period_reads() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &two());
@@ -86,7 +86,7 @@ fn duplicated_and_swapped_events_change_nothing() {
 
 /// faults row 3
 #[test]
-fn nothing_is_deleted_from_old_data_after_a_restart() {
+fn stale_lists_after_a_restart_delete_nothing() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &[config_map("a", "v")]);
@@ -120,7 +120,7 @@ fn nothing_is_deleted_from_old_data_after_a_restart() {
 
 /// faults row 21
 #[test]
-fn a_secret_that_changes_while_its_bundle_is_applied_is_rolled_out_too() {
+fn secret_changed_while_its_bundle_is_applied_is_rolled_out_too() {
     world(1, |world| async move {
         let mut first = true;
         world.sim.set_faults(move |info| {
@@ -137,7 +137,7 @@ fn a_secret_that_changes_while_its_bundle_is_applied_is_rolled_out_too() {
 
 /// Between the read of a Secret and the moment from which changes are heard of again, a change must not get lost.
 #[test]
-fn a_secret_that_changes_before_its_watch_is_taken_up_again_is_rolled_out() {
+fn secret_changed_before_its_watch_is_reopened_is_rolled_out() {
     world(1, |world| async move {
         world.start().await;
         seconds(1).await;
@@ -159,7 +159,7 @@ fn a_secret_that_changes_before_its_watch_is_taken_up_again_is_rolled_out() {
 
 /// What was read while a kind could not be watched is no evidence later.
 #[test]
-fn an_object_that_changes_before_its_watch_begins_is_repaired() {
+fn object_changed_before_its_watch_begins_is_repaired() {
     world(1, |world| async move {
         world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
             ("configmaps", "list" | "watch") => Fault::FailBefore(Seen::unavailable()),
@@ -178,7 +178,7 @@ fn an_object_that_changes_before_its_watch_begins_is_repaired() {
 }
 
 #[test]
-fn without_any_watch_each_period_repairs_what_drifted() {
+fn missing_watches_leave_repairs_to_each_period() {
     world(1, |world| async move {
         world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
             ("configmaps", "watch") => Fault::FailBefore(Seen::forbidden(info)),
@@ -198,7 +198,7 @@ fn without_any_watch_each_period_repairs_what_drifted() {
 
 /// spec 70 §8.5
 #[test]
-fn without_a_cache_of_the_target_nothing_of_it_is_watched_and_each_period_repairs_and_judges() {
+fn disabled_target_cache_leaves_repairs_and_health_checks_to_each_period() {
     world(1, |world| async move {
         world.config.borrow_mut().target.cache_disabled = true;
         world.start().await;
@@ -222,7 +222,7 @@ fn without_a_cache_of_the_target_nothing_of_it_is_watched_and_each_period_repair
 }
 
 #[test]
-fn a_finalizer_that_somebody_took_away_comes_back_within_a_period() {
+fn finalizer_removed_by_a_user_is_restored_within_a_period() {
     world(1, |world| async move {
         world.start().await;
         world.bundle("one", &two());
@@ -237,7 +237,7 @@ fn a_finalizer_that_somebody_took_away_comes_back_within_a_period() {
 
 /// spec 10 §11.3: only ever created, but created again.
 #[test]
-fn an_object_that_is_only_created_is_created_again_within_a_period() {
+fn object_that_is_only_created_is_recreated_within_a_period() {
     world(1, |world| async move {
         world.start().await;
         let mut object = config_map("a", "v");

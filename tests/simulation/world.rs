@@ -20,7 +20,7 @@ use gardener_resource_manager::{
     webhooks::{knowledge::Caches, registry},
 };
 use kit::{
-    ActorState, Census, Env,
+    ActorState, Env, StatusRegistry,
     testing::{self, Universe},
 };
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ struct Program {
     root: Root,
     fence: Fence,
     process: Process,
-    census: Census,
+    status_registry: StatusRegistry,
 }
 
 /// Runs a test in a world of its own, in which the program is not yet started.
@@ -117,7 +117,7 @@ impl World {
     /// Starts a program under a user of its own, beside those that run.
     pub(crate) async fn start_as(&self, user: &str, config: Config) {
         // Each has its census: the paths of their actors are the same.
-        let own = Env { census: Census::default(), ..self.universe.env.clone() };
+        let own = Env { status_registry: StatusRegistry::default(), ..self.universe.env.clone() };
         let env = if user == PROGRAM { &self.universe.env } else { &own };
         let process = Process::new();
         let client_of = |sim: &Sim| {
@@ -159,16 +159,16 @@ impl World {
         let parts = Parts { target, source, same: !separate, target_ca, config: Rc::new(config) };
         let config = parts.config.clone();
         let root = Root::open(parts, env);
-        let ground = root.ground();
+        let ctx = root.controller_context();
         let reads = registry::reads(&registry::enabled(&config.webhooks));
         let selector = registry::node_selector(&config.webhooks);
         // What webhooks know is filled in every replica, whether somebody asks or not.
-        drop(Caches::open(&ground.source.watches, &ground.target.watches, &reads, selector, &env.fatal));
+        drop(Caches::open(&ctx.source.watches, &ctx.target.watches, &reads, selector, &env.fatal));
         root.watch();
-        root.lead().await.expect("the cluster id is given");
+        root.start_controllers().await.expect("the cluster id is given");
         self.programs
             .borrow_mut()
-            .insert(user.to_owned(), Program { root, fence, process, census: env.census.clone() });
+            .insert(user.to_owned(), Program { root, fence, process, status_registry: env.status_registry.clone() });
     }
 
     /// Stops the program in good order.
@@ -234,7 +234,7 @@ impl World {
 
     /// What the actors of a program show.
     pub(crate) fn actors_of(&self, user: &str) -> Vec<ActorState> {
-        self.programs.borrow().get(user).map(|program| program.census.snapshot()).unwrap_or_default()
+        self.programs.borrow().get(user).map(|program| program.status_registry.snapshot()).unwrap_or_default()
     }
 
     /// Starts the program anew if a fault crashed it.
@@ -368,7 +368,7 @@ impl World {
             }
             if tokio::time::Instant::now() >= end {
                 let mrs = self.sim.objects("managedresources.resources.gardener.cloud");
-                let actors = self.universe.env.census.snapshot();
+                let actors = self.universe.env.status_registry.snapshot();
                 let recent: Vec<_> = self.requests().into_iter().rev().take(30).map(|r| brief(&r)).collect();
                 panic!("not within five minutes: {what}\n{mrs:#?}\n{actors:#?}\n{recent:#?}");
             }

@@ -87,7 +87,7 @@ impl Pair {
         symlink(&data, &link)?;
         fs::rename(&link, self.folder.join(DATA))?;
         let issued =
-            CertificateDer::from_pem_file(&certificate).map_err(|error| anyhow!("read what was issued: {error}"))?;
+            CertificateDer::from_pem_file(&certificate).map_err(|error| anyhow!("read the certificate: {error}"))?;
         Ok(issued.to_vec())
     }
 }

@@ -5,10 +5,10 @@
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
-use kit::Need;
+use kit::SyncRequirement;
 use serde_json::Value;
 
-use super::{How, Record, Resource, Want, Watch, Watches};
+use super::{Cached, How, Resource, Watch, WatchOptions, Watches};
 use crate::object::{self, NamespacedName};
 
 /// After an event of a CustomResourceDefinition it takes the server some 30 ms until the kind is served (measured).
@@ -36,16 +36,16 @@ impl Definitions {
         let custom = kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
         let services = kind("apiregistration.k8s.io", "APIService", "apiservices");
         // The names of these are `version.group`.
-        follow_groups(watches, Want::new(services, Definition::of).unawaited());
-        Self { custom: follow_groups(watches, Want::new(custom, Definition::of).unawaited()) }
+        follow_groups(watches, WatchOptions::new(services, Definition::of).unawaited());
+        Self { custom: follow_groups(watches, WatchOptions::new(custom, Definition::of).unawaited()) }
     }
 
     /// For duties that ask [`Self::is_custom`]: the first list is there, or the right to it is missing.
-    pub fn need(&self) -> Need {
-        let mut need = self.custom.need();
-        let (is_listed, watch) = (need.ready.clone(), self.custom.clone());
-        need.ready = Rc::new(move || is_listed() || watch.is_forbidden());
-        need
+    pub fn sync_requirement(&self) -> SyncRequirement {
+        let mut requirement = self.custom.sync_requirement();
+        let (is_listed, watch) = (requirement.ready.clone(), self.custom.clone());
+        requirement.ready = Rc::new(move || is_listed() || watch.is_forbidden());
+        requirement
     }
 
     /// Whether a kind is defined by a CustomResourceDefinition. Without the right to list those none is.
@@ -56,8 +56,8 @@ impl Definitions {
 }
 
 /// Watches objects whose names end in an API group, and has discovery look at that group when one changes.
-fn follow_groups(watches: &Watches, want: Want<Definition>) -> Watch<Definition> {
-    let watch = watches.open(want.metadata());
+fn follow_groups(watches: &Watches, options: WatchOptions<Definition>) -> Watch<Definition> {
+    let watch = watches.open(options.metadata());
     let cluster = watches.cluster().clone();
     watch.subscribe(move |change| {
         if change.how == How::First {
@@ -81,7 +81,7 @@ impl Definition {
     }
 }
 
-impl Record for Definition {
+impl Cached for Definition {
     fn uid(&self) -> &str {
         &self.uid
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 pub(super) use self::texts::without_objects;
 use self::texts::{LEFT_OUT, plain_text, without_content, without_keys};
-use crate::{Target, answers, object::GroupVersionKind};
+use crate::{ObjectRef, answers, object::GroupVersionKind};
 
 /// The smallest size in bytes that an API server refuses (of all annotations together).
 const SMALLEST_LIMIT: usize = 256 * 1024;
@@ -141,7 +141,7 @@ impl ApiError {
 
     /// As the answer to a request about this object: a 404 that names another one, e.g. because an admission webhook passes on
     /// what it met itself, says nothing of this one.
-    pub(super) fn about(self, at: &Target) -> Self {
+    pub(super) fn about(self, at: &ObjectRef) -> Self {
         match self {
             Self::Status(mut status) => {
                 let is_kind = |kind: &str| status.kind.eq_ignore_ascii_case(kind);

@@ -16,7 +16,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kit::{Deadline, Lane};
+use kit::{Deadline, Priority};
 use serde_json::{Value, json};
 use tokio::{
     sync::{Mutex, Notify},
@@ -82,7 +82,7 @@ struct Shared {
 /// What was recorded, and what of it is not written yet.
 #[derive(Default)]
 struct Notebook {
-    entries: BTreeMap<Rc<Subject>, Entry>,
+    entries: BTreeMap<Rc<Subject>, EventEntry>,
     /// Entries by age of their last use, oldest first; may hold outdated pairs.
     uses: VecDeque<(u64, Rc<Subject>)>,
     next_use: u64,
@@ -101,7 +101,7 @@ struct Subject {
     message: String,
 }
 
-struct Entry {
+struct EventEntry {
     /// Name of the Event object; kept over attempts, so that one of unknown outcome is recognised.
     name: Option<String>,
     /// When the Event object was made, if it was.
@@ -212,7 +212,7 @@ impl Recorder {
         let far = deadline.0 + COALESCE + PAUSE; // everything is due now
         let all = async { while self.write_one(deadline, far).await {} };
         if timeout_at(deadline.0, all).await.is_err() {
-            tracing::warn!(left = self.waiting(), "events are lost because the time is over");
+            tracing::warn!(left = self.waiting(), "events are lost because they were not written before the deadline");
         }
     }
 
@@ -232,7 +232,7 @@ impl Recorder {
             Some(Some(plan)) => match self.send(deadline, &subject, &plan).await {
                 Err(error) if plan.is_patch() && error.is_forbidden() => {
                     self.shared.refused_until.set(Some(Instant::now() + REFUSED));
-                    tracing::debug!(%error, "events may not be patched; repetitions are left out");
+                    tracing::debug!(%error, "the server refuses to patch events; repetitions are left out");
                     self.shared.notebook.borrow_mut().put_back(subject);
                     return true; // to be planned anew, now that this is known
                 }
@@ -252,7 +252,7 @@ impl Recorder {
     }
 
     /// The request that brings an Event up to date; `None` if it is a repetition that can be left out.
-    fn plan(&self, subject: &Subject, entry: &mut Entry) -> Option<Plan> {
+    fn plan(&self, subject: &Subject, entry: &mut EventEntry) -> Option<Plan> {
         let now = Instant::now();
         if let Some(created) = entry.created
             && self.shared.refused_until.get().is_some_and(|until| now < until)
@@ -276,7 +276,7 @@ impl Recorder {
     }
 
     async fn send(&self, deadline: Deadline, subject: &Subject, plan: &Plan) -> Result<(), ApiError> {
-        let ctx = Context::new(Lane::Background, deadline, "events");
+        let ctx = Context::new(Priority::Low, deadline, "events");
         let at = self.shared.events.at(subject.regarding.event_namespace(), plan.name.as_str());
         let result = match &plan.request {
             Request::Create(event) => self.shared.cluster.create(&ctx, &at, event).await,
@@ -316,7 +316,7 @@ impl Plan {
     }
 }
 
-impl Entry {
+impl EventEntry {
     /// What is recorded next is created under another name, with the count so far. A creation of unknown outcome keeps its
     /// name.
     fn forget_object(&mut self) {
@@ -327,7 +327,7 @@ impl Entry {
 }
 
 impl Subject {
-    fn event(&self, name: &str, entry: &Entry) -> Value {
+    fn event(&self, name: &str, entry: &EventEntry) -> Value {
         let about = &self.regarding;
         let mut event = json!({
             "apiVersion": "v1",
@@ -363,7 +363,7 @@ impl Notebook {
             return false;
         }
         let subject = known.unwrap_or_else(|| Rc::new(subject));
-        let entry = self.entries.entry(subject.clone()).or_insert_with(|| Entry {
+        let entry = self.entries.entry(subject.clone()).or_insert_with(|| EventEntry {
             name: None,
             created: None,
             count: 0,

@@ -24,15 +24,15 @@ const SETTLING: Duration = Duration::from_secs(5);
 pub struct Fence(Rc<Inner>);
 
 struct Inner {
-    state: RefCell<State>,
+    state: RefCell<FenceState>,
     changed: Notify,
 }
 
-struct State {
-    gate: Opening,
+struct FenceState {
+    opening: Opening,
     in_flight: usize,
     /// Until when a write of unknown outcome may still take effect.
-    unsettled_until: Option<Instant>,
+    unconfirmed_until: Option<Instant>,
 }
 
 enum Opening {
@@ -47,7 +47,7 @@ enum Opening {
 /// One write in flight. Dropped without [`WriteGuard::settled`], its outcome counts as unknown.
 pub struct WriteGuard {
     fence: Fence,
-    settled: bool,
+    confirmed: bool,
 }
 
 impl Fence {
@@ -61,26 +61,26 @@ impl Fence {
         Self::new(Opening::Leased { limit: renew_deadline, renewed_at: None })
     }
 
-    fn new(gate: Opening) -> Self {
-        let state = RefCell::new(State { gate, in_flight: 0, unsettled_until: None });
+    fn new(opening: Opening) -> Self {
+        let state = RefCell::new(FenceState { opening, in_flight: 0, unconfirmed_until: None });
         Self(Rc::new(Inner { state, changed: Notify::new() }))
     }
 
     /// The lease was acquired or renewed; `at` is the moment the renewing request was *sent*. No effect once shut.
     pub fn renewed(&self, at: Instant) {
-        if let Opening::Leased { renewed_at, .. } = &mut self.0.state.borrow_mut().gate {
+        if let Opening::Leased { renewed_at, .. } = &mut self.0.state.borrow_mut().opening {
             *renewed_at = Some(at);
         }
     }
 
     /// Shuts it for good; `why` is the error text of later writes.
     pub fn shut(&self, why: &'static str) {
-        self.0.state.borrow_mut().gate = Opening::Shut(why);
+        self.0.state.borrow_mut().opening = Opening::Shut(why);
     }
 
     /// Whether a write may be sent now.
     pub fn check(&self) -> Result<(), ApiError> {
-        match &self.0.state.borrow().gate {
+        match &self.0.state.borrow().opening {
             Opening::Open => Ok(()),
             Opening::Leased { renewed_at: None, .. } => Err(ApiError::Fenced(NOT_LEADER)),
             Opening::Leased { limit, renewed_at: Some(at) } if at.elapsed() >= *limit => {
@@ -95,7 +95,7 @@ impl Fence {
     pub fn enter(&self) -> Result<WriteGuard, ApiError> {
         self.check()?;
         self.0.state.borrow_mut().in_flight += 1;
-        Ok(WriteGuard { fence: self.clone(), settled: false })
+        Ok(WriteGuard { fence: self.clone(), confirmed: false })
     }
 
     /// Writes whose answer has not come yet.
@@ -107,11 +107,11 @@ impl Fence {
     pub async fn quiet(&self) {
         loop {
             let changed = self.0.changed.notified();
-            let (in_flight, unsettled) = {
+            let (in_flight, unconfirmed) = {
                 let state = self.0.state.borrow();
-                (state.in_flight, state.unsettled_until.filter(|until| *until > Instant::now()))
+                (state.in_flight, state.unconfirmed_until.filter(|until| *until > Instant::now()))
             };
-            match (in_flight, unsettled) {
+            match (in_flight, unconfirmed) {
                 (0, None) => return,
                 (0, Some(until)) => tokio::time::sleep_until(until).await,
                 _ => changed.await,
@@ -128,8 +128,8 @@ impl std::fmt::Debug for Fence {
 
 impl WriteGuard {
     /// The outcome is known: the server answered, or the request was not sent.
-    pub fn settled(mut self) {
-        self.settled = true;
+    pub fn confirmed(mut self) {
+        self.confirmed = true;
     }
 }
 
@@ -137,8 +137,8 @@ impl Drop for WriteGuard {
     fn drop(&mut self) {
         let mut state = self.fence.0.state.borrow_mut();
         state.in_flight -= 1;
-        if !self.settled {
-            state.unsettled_until = Some(Instant::now() + SETTLING);
+        if !self.confirmed {
+            state.unconfirmed_until = Some(Instant::now() + SETTLING);
         }
         drop(state);
         self.fence.0.changed.notify_waiters();
@@ -154,7 +154,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(10);
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_open_while_the_last_renewal_is_young_enough() {
+    async fn fence_is_open_while_the_last_renewal_is_young_enough() {
         let fence = Fence::leased(LIMIT);
 
         assert_eq!(fence.check(), Err(ApiError::Fenced(NOT_LEADER)));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn once_shut_no_renewal_opens_it() {
+    async fn fence_stays_shut_after_a_renewal() {
         let fence = Fence::leased(LIMIT);
         fence.shut("shutting down");
 
@@ -182,19 +182,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_quiet_when_the_last_write_is_answered() {
+    async fn fence_is_quiet_when_the_last_write_is_answered() {
         let fence = Fence::open();
         let (first, second) = (fence.enter().unwrap(), fence.enter().unwrap());
 
         assert!(timeout(LIMIT, fence.quiet()).await.is_err());
-        first.settled();
+        first.confirmed();
         let quiet = async {
             fence.quiet().await;
             Instant::now()
         };
         let answer = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            second.settled();
+            second.confirmed();
             Instant::now()
         };
 
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_write_of_unknown_outcome_keeps_it_unquiet_for_a_while() {
+    async fn fence_is_not_quiet_for_a_while_after_a_write_of_unknown_outcome() {
         let fence = Fence::open();
         drop(fence.enter().unwrap());
 

@@ -28,7 +28,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// Those of [`read`], and `it is no regular file`.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     read(path, limit)
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_up_to_its_limit() {
+    fn file_is_read_up_to_its_limit() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "12345").unwrap();
 
@@ -56,7 +56,7 @@ mod tests {
 
     /// spec 70 §11
     #[test]
-    fn a_pipe_and_a_device_are_no_regular_files_and_not_waited_for() {
+    fn regular_file_excludes_pipes_and_devices_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         assert!(std::process::Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
@@ -64,14 +64,14 @@ mod tests {
         std::os::unix::fs::symlink(path("file"), path("link")).unwrap();
 
         for no_file in [path("pipe"), "/dev/zero".into(), folder.path().into()] {
-            assert_eq!(read_regular(&no_file, 5).unwrap_err().to_string(), "it is no regular file");
+            assert_eq!(read_regular(&no_file, 5).unwrap_err().to_string(), "it is not a regular file");
         }
         assert_eq!(read_regular(&path("link"), 5).unwrap(), b"12345");
         assert_eq!(read_regular(&path("link"), 4).unwrap_err().to_string(), "file is larger than 4 bytes");
     }
 
     #[test]
-    fn a_file_without_end_is_refused() {
+    fn endless_file_is_rejected() {
         assert_eq!(read(Path::new("/dev/zero"), 1 << 20).unwrap_err().to_string(), "file is larger than 1 MiB");
         assert_eq!(read(Path::new("/dev/zero"), 64 << 10).unwrap_err().to_string(), "file is larger than 64 KiB");
     }

@@ -145,7 +145,7 @@ pub fn reason(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::Parse(error) => {
             let at = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
-            format!("it is no valid YAML of a kubeconfig{}", at.unwrap_or_default())
+            format!("it is not valid YAML of a kubeconfig{}", at.unwrap_or_default())
         }
         KubeconfigError::ReadConfig(error, _) => error.to_string(),
         other => other.to_string(),
@@ -187,7 +187,7 @@ mod tests {
 
     /// spec 70 §8.1 and scenario 19
     #[test]
-    fn each_user_of_a_kubeconfig_may_have_supported_fields_only() {
+    fn kubeconfig_users_may_have_supported_fields_only() {
         let list = "[client-certificate-data client-key-data token username password tokenFile]";
         let table = [
             ("client-certificate: /c", "client certificate files are not supported (user \"u\"), "),
@@ -213,7 +213,7 @@ mod tests {
 
     /// spec 70 §8.1
     #[test]
-    fn supported_and_empty_fields_are_accepted() {
+    fn kubeconfig_accepts_supported_and_empty_fields() {
         let supported = "[{name: a, user: {client-certificate-data: YQ==, client-key-data: YQ==, token: t, username: u, \
                          password: p, tokenFile: /t}}, {name: b}, {name: c, user: {client-certificate: '', \
                          as: '', as-groups: [], auth-provider: {name: p}}}]";
@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_the_cluster_around_become_urls() {
+    fn in_cluster_host_becomes_a_url() {
         assert_eq!(in_cluster_url("10.0.0.1", "443"), "https://10.0.0.1:443");
         assert_eq!(in_cluster_url("fd00::1", "443"), "https://[fd00::1]:443");
     }
 
     /// spec 70 §8.1, §8.2, §5 (end)
     #[test]
-    fn a_path_beats_the_cluster_around_and_the_target_falls_back_to_the_source() {
+    fn kubeconfig_path_beats_in_cluster_and_the_target_falls_back_to_the_source() {
         let nowhere = Environment::default();
         let pod = Environment { in_cluster: Some("https://10.0.0.1:443".to_owned()), ..Environment::default() };
         let person = Environment { home: Some("/home/p".to_owned()), ..Environment::default() };

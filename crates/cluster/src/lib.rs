@@ -23,7 +23,9 @@
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
 
 mod answers;
+mod cached;
 mod client;
+mod cluster;
 mod contact;
 mod definitions;
 mod discovery;
@@ -31,16 +33,15 @@ mod error;
 mod events;
 mod fence;
 pub mod files;
-mod gate;
-mod handle;
+
 pub mod kubeconfig;
 mod locate;
 mod metrics;
 pub mod object;
 mod outage;
 mod pages;
-mod projected;
 mod proxy;
+mod request_scheduler;
 mod resource;
 mod retry;
 mod slim;
@@ -48,7 +49,7 @@ mod store;
 mod token;
 mod transport;
 mod warnings;
-mod watch;
+mod watch_stream;
 mod watches;
 mod whole;
 mod writes;
@@ -57,23 +58,25 @@ mod writes;
 pub mod testing;
 
 pub use answers::AnswerRoom;
+pub use cached::CachedFields;
 pub use client::{Connection, ConnectionError, PodEnvironment, SERVICE_ACCOUNT, read_kubeconfig, user_agent};
+pub use cluster::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
 pub use definitions::{Definition, Definitions};
 pub use discovery::{Discovery, ProvedAbsent, Serving, is_list_kind};
 pub use error::{ApiError, Cause, Status};
 pub use events::{Recorder, Reference};
 pub use fence::{Fence, WriteGuard};
-pub use gate::Gate;
-pub use handle::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation, Side};
 pub use locate::{Located, Nowhere};
 pub use metrics::{NoObserver, RequestObserver};
 pub use outage::report_outages;
 pub use pages::{ListQuery, Page, Pages};
-pub use projected::Projected;
 pub use proxy::{BadProxy, GivenProxy, Proxy, ProxySettings, client_through};
-pub use resource::{Resource, Target};
-pub use store::{IDLE_LIMIT, Record, Store, StoreState};
+pub use request_scheduler::RequestScheduler;
+pub use resource::{ObjectRef, Resource};
+pub use store::{Cached, IDLE_LIMIT, Store, StoreState};
 pub use token::CredentialsError;
-pub use watch::{WatchEvent, WatchKind, WatchQuery, WatchStream};
-pub use watches::{Change, Found, How, Index, MOST_NAMESPACES, ReadRecord, Start, Synced, Want, Watch, Watches, pace};
+pub use watch_stream::{WatchEvent, WatchKind, WatchQuery, WatchStream};
+pub use watches::{
+    Change, Found, How, Index, MOST_NAMESPACES, ReadCached, Start, Synced, Watch, WatchOptions, Watches, pace,
+};
 pub use writes::{Lock, Wrote, difference};

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::{ApiError, Cluster, Context, ProvedAbsent, Resource, Serving, Target};
+use super::{ApiError, Cluster, Context, ObjectRef, ProvedAbsent, Resource, Serving};
 use crate::object::GroupVersionKind;
 
 /// Where an object is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Located {
     /// There, and as it is now.
-    At(Target, Value),
+    At(ObjectRef, Value),
     /// Nowhere.
     Nowhere(Nowhere),
 }

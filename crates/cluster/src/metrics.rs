@@ -1,6 +1,6 @@
 //! What the metrics registry may observe of the requests.
 
-use super::handle::Side;
+use super::cluster::Side;
 
 /// Told of each HTTP exchange and of the gate's length. Called on the thread of the cluster; must return at once.
 pub trait RequestObserver {
@@ -9,7 +9,7 @@ pub trait RequestObserver {
     fn finished(&self, method: &str, host: &str, code: Option<u16>);
 
     /// The gate changed: requests that wait for their turn in the live and in the background lane, and writes in flight.
-    fn gate(&self, side: Side, live: usize, background: usize, writes_in_flight: usize);
+    fn request_scheduler(&self, side: Side, high: usize, low: usize, writes_in_flight: usize);
 
     /// An Event could not be kept until it could be written: the recorder's queue was full.
     fn event_dropped(&self) {}
@@ -22,5 +22,5 @@ pub struct NoObserver;
 impl RequestObserver for NoObserver {
     fn finished(&self, _: &str, _: &str, _: Option<u16>) {}
 
-    fn gate(&self, _: Side, _: usize, _: usize, _: usize) {}
+    fn request_scheduler(&self, _: Side, _: usize, _: usize, _: usize) {}
 }

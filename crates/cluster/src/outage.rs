@@ -38,7 +38,7 @@ struct Reporter {
     /// Whether the first lists have come.
     listed: bool,
     /// When the last error was logged.
-    told: Option<Instant>,
+    reported: Option<Instant>,
     /// Whether the last record was an error.
     is_open: bool,
 }
@@ -52,7 +52,7 @@ pub async fn report_outages(cluster: Cluster, synced: Synced) {
         contact: cluster.contact(),
         begun: Instant::now(),
         listed: false,
-        told: None,
+        reported: None,
         is_open: false,
     };
     loop {
@@ -69,7 +69,7 @@ impl Reporter {
         match finding {
             Finding::Bad(error) if self.is_due() => {
                 tracing::error!(cluster, server, error, "The cluster cannot be used");
-                (self.told, self.is_open) = (Some(Instant::now()), true);
+                (self.reported, self.is_open) = (Some(Instant::now()), true);
             }
             Finding::Good if self.is_open => {
                 tracing::info!(cluster, server, "The cluster can be used again");
@@ -81,7 +81,7 @@ impl Reporter {
 
     /// A cluster that comes and goes is damped by [`PATIENCE`].
     fn is_due(&self) -> bool {
-        !self.is_open || self.told.is_none_or(|told| told.elapsed() >= EVERY)
+        !self.is_open || self.reported.is_none_or(|reported| reported.elapsed() >= EVERY)
     }
 
     fn finding(&mut self) -> Finding {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     ApiError, Cluster, Context, Resource,
-    handle::narrow,
+    cluster::narrow,
     resource::Query,
     transport::{Answer, Call, JSON},
     whole::whole,
@@ -99,7 +99,7 @@ impl Page {
         let items = match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) if has_kind => items,
             None | Some(Value::Null) if is_named_list => Vec::new(),
-            _ => return Err(ApiError::Decode("it is no list with items".into())),
+            _ => return Err(ApiError::Decode("it is not a list with items".into())),
         };
         let metadata = &list["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_follows_the_size_of_the_objects() {
+    fn page_limit_follows_the_size_of_the_objects() {
         let cases = [
             (250, 250, 1 << 20, 250),
             (250, 250, 1 << 19, 500),

@@ -11,13 +11,13 @@
 use http::Uri;
 
 pub(crate) use self::connector::Connector;
-use self::never::NoProxy;
+use self::no_proxy::NoProxy;
 pub use self::{commands::client_through, given::GivenProxy};
 
 /// A proxy. What is shown of it has neither user nor password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
-    kind: Kind,
+    kind: ProxyKind,
     /// `http[s]://host:port`, without user: what is connected to. `http` for SOCKS, too.
     address: Uri,
     /// Who we are there; the password is empty if there is none.
@@ -31,7 +31,7 @@ struct User {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ProxyKind {
     Http,
     Https,
     Socks5,
@@ -107,8 +107,8 @@ impl Proxy {
         let full = if value.contains("://") { value.to_owned() } else { format!("http://{value}") };
         let (scheme, rest) = full.split_once("://")?;
         let kind = match &*scheme.to_ascii_lowercase() {
-            "socks5h" => Kind::Socks5,
-            scheme => Kind::of_scheme(scheme)?,
+            "socks5h" => ProxyKind::Socks5,
+            scheme => ProxyKind::of_scheme(scheme)?,
         };
         Self::of_parts(kind, rest)
     }
@@ -125,7 +125,7 @@ impl Proxy {
             return Err(unparsable());
         }
         let scheme = scheme.to_ascii_lowercase();
-        let kind = Kind::of_scheme(&scheme).ok_or(BadProxy::Scheme(scheme))?;
+        let kind = ProxyKind::of_scheme(&scheme).ok_or(BadProxy::Scheme(scheme))?;
         if !value.contains("://") {
             return Err(unparsable());
         }
@@ -134,7 +134,7 @@ impl Proxy {
 
     /// `rest` is what follows `://`. An `@` after the host means that what looks like one is user and password, with a
     /// character that should be encoded.
-    fn of_parts(kind: Kind, rest: &str) -> Option<Self> {
+    fn of_parts(kind: ProxyKind, rest: &str) -> Option<Self> {
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         if path.contains('@') {
             return None;
@@ -147,7 +147,7 @@ impl Proxy {
         let port = bare.split_once(':').map_or("", |(_, port)| port);
         let host = server.strip_suffix(port).unwrap_or(server).trim_end_matches(':');
         let port: u16 = if port.is_empty() { kind.port() } else { digits(port)? };
-        let scheme = if kind == Kind::Https { "https" } else { "http" };
+        let scheme = if kind == ProxyKind::Https { "https" } else { "http" };
         if host.is_empty() {
             return None;
         }
@@ -174,7 +174,7 @@ impl std::fmt::Debug for Proxy {
     }
 }
 
-impl Kind {
+impl ProxyKind {
     /// `scheme` is in lower case.
     fn of_scheme(scheme: &str) -> Option<Self> {
         [Self::Http, Self::Https, Self::Socks5].into_iter().find(|kind| kind.scheme() == scheme)
@@ -249,7 +249,7 @@ fn port(server: &Uri) -> u16 {
 mod commands;
 mod connector;
 mod given;
-mod never;
+mod no_proxy;
 mod socks;
 #[cfg(test)]
 mod tests;

@@ -23,7 +23,7 @@ pub struct Resource {
 
 /// The object one request is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Target {
+pub struct ObjectRef {
     /// Its kind.
     pub resource: Resource,
     /// Its namespace; not used for cluster-scoped kinds.
@@ -58,8 +58,8 @@ impl Resource {
     }
 
     /// An object of this kind.
-    pub fn at(&self, namespace: impl Into<String>, name: impl Into<String>) -> Target {
-        Target { resource: self.clone(), namespace: namespace.into(), name: name.into() }
+    pub fn at(&self, namespace: impl Into<String>, name: impl Into<String>) -> ObjectRef {
+        ObjectRef { resource: self.clone(), namespace: namespace.into(), name: name.into() }
     }
 
     /// Whether it is the Secret kind, whose contents may not get into error texts.
@@ -92,7 +92,7 @@ impl fmt::Display for Resource {
     }
 }
 
-impl Target {
+impl ObjectRef {
     /// The path of the object, or of one of its subresources.
     ///
     /// An empty or malformed name is refused here: a DELETE without a name would be one of the whole collection.
@@ -126,7 +126,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for ObjectRef {
     /// `plural.version.group namespace/name`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.resource.namespaced {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_would_hit_another_path_is_refused() {
+    fn path_rejects_a_name_that_would_hit_another_path() {
         let config_map = Resource::new("", "v1", "ConfigMap", "configmaps", true);
 
         for (namespace, name) in [("ns", ""), ("", "a"), ("ns", ".."), ("ns", "a/b"), ("..", "a"), ("ns", "%2e")] {

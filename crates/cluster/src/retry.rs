@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_again() {
+    fn retry_depends_on_the_error_and_the_method() {
         let cases = [
             (status(429, Some(SECOND)), Some(SECOND), Some(SECOND)),
             (status(503, Some(SECOND)), Some(SECOND), Some(SECOND)),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_again_for_ever() {
+    fn retries_are_bounded() {
         for (error, most) in [(status(429, Some(SECOND)), 10), (status(401, None), 1), (broken(), 1)] {
             let mut attempts = Attempts::default();
 

@@ -11,18 +11,18 @@ pub(super) struct Slim(pub(super) Value);
 
 /// Where a value stands.
 #[derive(Clone, Copy)]
-enum Place {
+enum SlimPosition {
     Object,
     Metadata,
 }
 
 impl<'de> Deserialize<'de> for Slim {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Place::Object.deserialize(deserializer).map(Self)
+        SlimPosition::Object.deserialize(deserializer).map(Self)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Place {
+impl<'de> DeserializeSeed<'de> for SlimPosition {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -30,7 +30,7 @@ impl<'de> DeserializeSeed<'de> for Place {
     }
 }
 
-impl<'de> Visitor<'de> for Place {
+impl<'de> Visitor<'de> for SlimPosition {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_managed_fields_of_the_object_itself_are_left_out() {
+    fn managed_fields_of_the_object_itself_are_left_out() {
         let object = json!({
             "kind": "A", "metadata": {"name": "a", "managedFields": [{"manager": "x", "fieldsV1": {"f:a": {}}}], "n": 1},
             "spec": {"managedFields": [1], "metadata": {"managedFields": {}}}, "managedFields": -2,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_else_comes_is_read_as_it_is() {
+    fn slim_parser_reads_everything_else_unchanged() {
         for text in ["null", "true", "-1", "18446744073709551615", "0.5", "\"a\"", "[1,{\"metadata\":null}]", "{}"] {
             assert_eq!(slim(text).unwrap(), serde_json::from_str::<Value>(text).unwrap(), "{text}");
         }

@@ -27,7 +27,7 @@ const REMOVALS: usize = 8192;
 const PACK_AFTER: usize = 64;
 
 /// What a store keeps of an object.
-pub trait Record: Clone + Send + Sync + 'static {
+pub trait Cached: Clone + Send + Sync + 'static {
     /// `metadata.uid`.
     fn uid(&self) -> &str;
     /// `metadata.resourceVersion` as a number; one counter for all kinds of a cluster, so versions can be compared.
@@ -42,7 +42,7 @@ pub struct Store<R> {
 
 #[derive(Debug)]
 struct Inner<R> {
-    records: BTreeMap<NamespacedName, R>,
+    cached_objects: BTreeMap<NamespacedName, R>,
     /// How many records there were when they were packed last; fewer if some were taken out since.
     packed: usize,
     removals: Removals,
@@ -89,7 +89,7 @@ impl<R> Clone for Store<R> {
 impl<R> Default for Store<R> {
     fn default() -> Self {
         let inner = Inner {
-            records: BTreeMap::new(),
+            cached_objects: BTreeMap::new(),
             packed: 0,
             removals: Removals::default(),
             horizon: None,
@@ -144,7 +144,7 @@ impl<R> Store<R> {
 
     /// Number of records.
     pub fn len(&self) -> usize {
-        self.read().records.len()
+        self.read().cached_objects.len()
     }
 
     /// Whether there is no record.
@@ -154,7 +154,7 @@ impl<R> Store<R> {
 
     /// The names of all records, in order.
     pub fn names(&self) -> Vec<NamespacedName> {
-        self.read().records.keys().cloned().collect()
+        self.read().cached_objects.keys().cloned().collect()
     }
 
     /// Whether an object exists that cannot be read: what is known of it is of before, or nothing, and no evidence. It is
@@ -171,8 +171,8 @@ impl<R> Store<R> {
     /// The names of all records, and of objects that cannot be read.
     pub(super) fn all_names(&self) -> Vec<NamespacedName> {
         let inner = self.read();
-        let without_record = inner.unreadable.keys().filter(|name| !inner.records.contains_key(name));
-        inner.records.keys().chain(without_record).cloned().collect()
+        let without_cached = inner.unreadable.keys().filter(|name| !inner.cached_objects.contains_key(name));
+        inner.cached_objects.keys().chain(without_cached).cloned().collect()
     }
 
     /// An object cannot be read at a version. False if that was known of the object.
@@ -189,22 +189,22 @@ impl<R> Store<R> {
 
     /// Looks at one record without copying it.
     pub fn with<T>(&self, name: &NamespacedName, look: impl FnOnce(&R) -> T) -> Option<T> {
-        self.read().records.get(name).map(look)
+        self.read().cached_objects.get(name).map(look)
     }
 
     /// Looks at each record in the order of names. `look` must not use the store.
     pub fn for_each(&self, mut look: impl FnMut(&NamespacedName, &R)) {
-        for (name, record) in &self.read().records {
-            look(name, record);
+        for (name, cached) in &self.read().cached_objects {
+            look(name, cached);
         }
     }
 
     /// Looks at each record of a namespace in the order of names. `look` must not use the store.
     pub fn for_each_in(&self, namespace: &str, mut look: impl FnMut(&NamespacedName, &R)) {
         let inner = self.read();
-        let records = inner.records.range(NamespacedName::new(namespace, "")..);
-        for (name, record) in records.take_while(|(name, _)| name.namespace == namespace) {
-            look(name, record);
+        let cached_objects = inner.cached_objects.range(NamespacedName::new(namespace, "")..);
+        for (name, cached) in cached_objects.take_while(|(name, _)| name.namespace == namespace) {
+            look(name, cached);
         }
     }
 
@@ -227,35 +227,35 @@ impl<R> Store<R> {
     }
 }
 
-impl<R: Record> Store<R> {
+impl<R: Cached> Store<R> {
     /// A copy of one record.
     pub fn get(&self, name: &NamespacedName) -> Option<R> {
-        self.read().records.get(name).cloned()
+        self.read().cached_objects.get(name).cloned()
     }
 
     /// Whether the store has this version of an object, or a newer one. Nearly all events are echoes of own writes, and this
     /// spares making a record of them.
     pub(super) fn knows(&self, name: &NamespacedName, version: &str) -> bool {
         let Ok(version) = version.parse::<u64>() else { return false };
-        self.read().records.get(name).is_some_and(|known| known.version() >= version)
+        self.read().cached_objects.get(name).is_some_and(|known| known.version() >= version)
     }
 
     /// Puts a record in, unless the store already knows a newer one, or the object may be gone since. Gives the old one
     /// back if it was replaced. `asked` is when the request was sent that this process had an answer to; `None` for what
     /// the watch or its list brings.
-    pub(super) fn put(&self, name: &NamespacedName, record: R, asked: Option<Instant>) -> Put<R> {
-        self.write(|inner| match inner.records.get_mut(name) {
-            Some(known) if known.version() >= record.version() => Put::Older,
-            _ if inner.unreadable.get(name).is_some_and(|version| *version > record.version()) => Put::Older,
+    pub(super) fn put(&self, name: &NamespacedName, cached: R, asked: Option<Instant>) -> Put<R> {
+        self.write(|inner| match inner.cached_objects.get_mut(name) {
+            Some(known) if known.version() >= cached.version() => Put::Older,
+            _ if inner.unreadable.get(name).is_some_and(|version| *version > cached.version()) => Put::Older,
             Some(known) => {
                 inner.unreadable.remove(name);
-                Put::Stored(Some(std::mem::replace(known, record)))
+                Put::Stored(Some(std::mem::replace(known, cached)))
             }
-            None if inner.removals.covers(name, record.version()) => Put::Removed,
+            None if inner.removals.covers(name, cached.version()) => Put::Removed,
             None if asked.is_some_and(|asked| inner.horizon.is_some_and(|horizon| asked < horizon)) => Put::Removed,
             None => {
                 inner.unreadable.remove(name);
-                inner.records.insert(name.clone(), record);
+                inner.cached_objects.insert(name.clone(), cached);
                 inner.pack_if_grown();
                 Put::Stored(None)
             }
@@ -265,7 +265,7 @@ impl<R: Record> Store<R> {
     /// Whether the object is known to be gone at `version` or later.
     pub(super) fn is_removed(&self, name: &NamespacedName, version: u64) -> bool {
         let inner = self.read();
-        !inner.records.contains_key(name) && inner.removals.covers(name, version)
+        !inner.cached_objects.contains_key(name) && inner.removals.covers(name, version)
     }
 
     /// Remembers that an object is gone at `version`: nothing of this or an older version is put in any more.
@@ -283,12 +283,12 @@ impl<R: Record> Store<R> {
 
     /// Takes a record out if it is not newer than `version`.
     pub(super) fn take(&self, name: &NamespacedName, version: u64) -> Option<R> {
-        self.write(|inner| match inner.records.get(name) {
+        self.write(|inner| match inner.cached_objects.get(name) {
             _ if inner.unreadable.get(name).is_some_and(|unreadable| *unreadable > version) => None,
             Some(known) if known.version() <= version => {
                 inner.unreadable.remove(name);
-                let taken = inner.records.remove(name);
-                inner.packed = inner.packed.min(inner.records.len());
+                let taken = inner.cached_objects.remove(name);
+                inner.packed = inner.packed.min(inner.cached_objects.len());
                 taken
             }
             Some(_) => None,
@@ -304,9 +304,9 @@ impl<R> Inner<R> {
     /// The nodes of a map that gets its entries in order, as lists bring them, are half empty; those of one that is built at
     /// once are full. Building it after each eighth of growth moves each entry about nine times.
     fn pack_if_grown(&mut self) {
-        if self.records.len() > self.packed + self.packed / 8 + PACK_AFTER {
-            self.records = std::mem::take(&mut self.records).into_iter().collect();
-            self.packed = self.records.len();
+        if self.cached_objects.len() > self.packed + self.packed / 8 + PACK_AFTER {
+            self.cached_objects = std::mem::take(&mut self.cached_objects).into_iter().collect();
+            self.packed = self.cached_objects.len();
         }
     }
 }
@@ -355,7 +355,7 @@ mod tests {
     #[derive(Clone, Debug)]
     struct Entry(u64);
 
-    impl Record for Entry {
+    impl Cached for Entry {
         fn uid(&self) -> &'static str {
             ""
         }
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_removed_object_is_not_put_back_by_an_answer_of_before_its_removal() {
+    async fn removed_object_is_not_put_back_by_an_older_answer() {
         let store = Store::default();
 
         store.remember_removal(&name("a"), 6);
@@ -382,11 +382,11 @@ mod tests {
 
         assert!(!is_in(&store, "a", 5) && !is_in(&store, "a", 6));
         assert!(is_in(&store, "b", 5));
-        assert!(is_in(&store, "a", 7), "it was created anew");
+        assert!(is_in(&store, "a", 7), "it was created again");
     }
 
     #[test]
-    fn a_map_is_packed_when_it_has_grown_by_an_eighth_and_no_record_is_lost() {
+    fn store_map_is_packed_after_growth_by_an_eighth_without_loss() {
         let store = Store::default();
         let packed = || store.read().packed;
         let put = |range: std::ops::Range<u32>| {
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_to_a_request_of_before_a_list_or_a_forgotten_removal_adds_nothing() {
+    async fn stale_answer_from_before_a_list_or_a_forgotten_removal_adds_nothing() {
         let put = |store: &Store<Entry>, object: &str, asked| store.put(&name(object), Entry(5), Some(asked));
         let store = Store::default();
         let before = Instant::now();

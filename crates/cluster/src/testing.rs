@@ -15,7 +15,7 @@ use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, Full, StreamBody, combinators::UnsyncBoxBody};
 use jiff::Timestamp;
-use kit::{Clock, Deadline, Lane, Random};
+use kit::{Clock, Deadline, Priority, Random};
 use kube::client::Body;
 use serde_json::Value;
 
@@ -138,7 +138,7 @@ impl RequestObserver for Recorded {
         self.0.borrow_mut().push(format!("{method} {host} {code:?}"));
     }
 
-    fn gate(&self, _: Side, _: usize, _: usize, _: usize) {}
+    fn request_scheduler(&self, _: Side, _: usize, _: usize, _: usize) {}
 }
 
 /// An answer with a JSON body.
@@ -188,7 +188,7 @@ pub fn late(seconds: u64, then: Reply) -> Reply {
 
 /// The context of a request that has a minute.
 pub fn ctx() -> Context {
-    Context::new(Lane::Live, Deadline::after(Duration::from_secs(60)), "test")
+    Context::new(Priority::High, Deadline::after(Duration::from_secs(60)), "test")
 }
 
 /// The resource of ConfigMaps.

@@ -225,7 +225,7 @@ mod tests {
 
     /// spec 70 scenario 20
     #[tokio::test(start_paused = true)]
-    async fn a_token_file_is_read_again_after_fifty_seconds() {
+    async fn token_file_is_read_again_after_fifty_seconds() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "old\n").unwrap();
         let mut service = identified(Credentials::file(file.path()).unwrap(), ok());
@@ -243,7 +243,7 @@ mod tests {
 
     /// fault 9
     #[tokio::test(start_paused = true)]
-    async fn a_token_file_is_read_again_after_a_401() {
+    async fn token_file_is_read_again_after_a_401() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "old").unwrap();
         let code = Arc::new(AtomicU16::new(401));
@@ -255,14 +255,14 @@ mod tests {
     }
 
     #[test]
-    fn a_token_file_without_end_is_refused() {
+    fn token_file_without_end_is_rejected() {
         let error = read(Path::new("/dev/zero")).unwrap_err().to_string();
 
-        assert_eq!(error, "cannot read the token file /dev/zero: it is no regular file");
+        assert_eq!(error, "cannot read the token file /dev/zero: it is not a regular file");
     }
 
     #[test]
-    fn a_token_file_that_cannot_be_used_is_named_without_its_content() {
+    fn token_file_that_is_unusable_is_named_without_its_content() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(&file, "se\u{7}cret").unwrap();
 

@@ -17,7 +17,7 @@ use super::{
     AnswerRoom, ApiError, RequestObserver, Status, WriteGuard,
     answers::{self, LARGEST_ANSWER, LARGEST_ERROR, Share},
     contact::Contact,
-    gate::Permit,
+    request_scheduler::Permit,
     retry::Attempts,
     slim::Slim,
     warnings::Warnings,
@@ -100,7 +100,7 @@ impl Transport {
     ) -> Result<Answer, ApiError> {
         let admission = timeout_at(deadline.0, admit()).await.map_err(|_| ApiError::NotSent)??;
         if deadline.is_over() {
-            admission.settled();
+            admission.confirmed();
             return Err(ApiError::NotSent);
         }
         let result = timeout_at(deadline.0, self.exchange(call)).await.unwrap_or_else(|_| {
@@ -108,7 +108,7 @@ impl Transport {
             Err(ApiError::Timeout)
         });
         if result.as_ref().err().is_none_or(|error| !error.outcome_unknown()) {
-            admission.settled();
+            admission.confirmed();
         }
         result
     }
@@ -226,7 +226,7 @@ impl Answer {
 }
 
 impl Admission {
-    fn settled(self) {
-        self.guard.into_iter().for_each(WriteGuard::settled);
+    fn confirmed(self) {
+        self.guard.into_iter().for_each(WriteGuard::confirmed);
     }
 }

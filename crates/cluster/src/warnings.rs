@@ -50,14 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warning_is_taken_from_the_quoted_part() {
+    fn warning_text_is_the_quoted_part() {
         assert_eq!(text_of(r#"299 - "unknown field \"spec.bar\"""#), Some(r#"unknown field "spec.bar""#.into()));
         assert_eq!(text_of("199 - \"x\""), None);
         assert_eq!(text_of("299 - \"x"), None);
     }
 
     #[test]
-    fn each_text_is_new_once_and_the_memory_is_bounded() {
+    fn warnings_are_logged_once_and_the_memory_is_bounded() {
         let warnings = Warnings::default();
 
         assert!(warnings.is_new("a"));

@@ -13,7 +13,7 @@ pub(super) fn whole(object: Value) -> Result<Value, ApiError> {
     if object["metadata"].is_object() && !is_status {
         return Ok(object);
     }
-    Err(ApiError::Decode(if is_status { "it is a Status and no object" } else { "it is no object" }.into()))
+    Err(ApiError::Decode(if is_status { "it is a Status, not an object" } else { "it is not an object" }.into()))
 }
 
 /// The object of this name; of any name if it is empty. A list is none, and would be an empty object: a Secret without data.
@@ -24,7 +24,7 @@ pub(super) fn named(object: Value, name: &str) -> Result<Value, ApiError> {
     let object = whole(object)?;
     let answered = object["metadata"]["name"].as_str().unwrap_or_default();
     if answered.is_empty() || (!name.is_empty() && answered != name) {
-        return Err(ApiError::Decode("it is not the object that was asked for".into()));
+        return Err(ApiError::Decode("it is not the requested object".into()));
     }
     Ok(object)
 }

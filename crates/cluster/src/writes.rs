@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::object;
 
-use super::{ApiError, Cluster, Context, DeleteOptions, Deleted, Propagation, Target};
+use super::{ApiError, Cluster, Context, DeleteOptions, Deleted, ObjectRef, Propagation};
 
 pub use difference::difference;
 
@@ -45,7 +45,7 @@ impl Cluster {
     ///
     /// # Errors
     /// All but the object's absence: that its *kind* is not served is an error, because then nothing is known of the object.
-    pub async fn find(&self, ctx: &Context, at: &Target) -> Result<Option<Value>, ApiError> {
+    pub async fn find(&self, ctx: &Context, at: &ObjectRef) -> Result<Option<Value>, ApiError> {
         match self.get(ctx, at).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => Ok(None),
@@ -66,7 +66,7 @@ impl Cluster {
     pub async fn create_or_update(
         &self,
         ctx: &Context,
-        at: &Target,
+        at: &ObjectRef,
         change: impl Fn(&mut Value),
     ) -> Result<Wrote, ApiError> {
         let mut attempts = ATTEMPTS;
@@ -79,7 +79,7 @@ impl Cluster {
             };
             match result {
                 Err(error) if lost(&error) && attempts > 0 => {
-                    tracing::debug!(object = %at, %error, "somebody else was faster; reading again");
+                    tracing::debug!(object = %at, %error, "another writer was faster; reading again");
                 }
                 result => return result,
             }
@@ -89,7 +89,7 @@ impl Cluster {
     async fn create_changed(
         &self,
         ctx: &Context,
-        at: &Target,
+        at: &ObjectRef,
         change: &impl Fn(&mut Value),
     ) -> Result<Wrote, ApiError> {
         let mut object = at.empty_object();
@@ -100,7 +100,7 @@ impl Cluster {
     async fn update_changed(
         &self,
         ctx: &Context,
-        at: &Target,
+        at: &ObjectRef,
         live: Value,
         change: &impl Fn(&mut Value),
     ) -> Result<Wrote, ApiError> {
@@ -121,7 +121,7 @@ impl Cluster {
     pub async fn patch_to(
         &self,
         ctx: &Context,
-        at: &Target,
+        at: &ObjectRef,
         before: &Value,
         after: &Value,
         lock: Lock,
@@ -149,7 +149,7 @@ impl Cluster {
     pub async fn delete_seen(
         &self,
         ctx: &Context,
-        at: &Target,
+        at: &ObjectRef,
         uid: &str,
         version: Option<&str>,
         propagation: Option<Propagation>,
@@ -177,7 +177,7 @@ impl Cluster {
     pub async fn set_finalizer(
         &self,
         ctx: &Context,
-        at: &Target,
+        at: &ObjectRef,
         live: &Value,
         name: &str,
         held: bool,
@@ -200,18 +200,18 @@ fn is_gone_or_changed(error: &ApiError) -> bool {
 }
 
 /// A value a request is bound to. An empty one would bind it to nothing.
-fn seen<'a>(field: &str, value: &'a str, at: &Target) -> Result<&'a str, ApiError> {
+fn seen<'a>(field: &str, value: &'a str, at: &ObjectRef) -> Result<&'a str, ApiError> {
     if value.is_empty() {
-        return Err(ApiError::BadRequest(format!("{at} was seen without metadata.{field}")));
+        return Err(ApiError::BadRequest(format!("{at} was read without metadata.{field}")));
     }
     Ok(value)
 }
 
-fn bare(at: &Target) -> ApiError {
-    ApiError::BadRequest(format!("{at} may not be left without metadata"))
+fn bare(at: &ObjectRef) -> ApiError {
+    ApiError::BadRequest(format!("{at} must not lose its metadata"))
 }
 
-impl Target {
+impl ObjectRef {
     /// An object of that kind, name and namespace, and nothing else.
     fn empty_object(&self) -> Value {
         let mut metadata = json!({"name": self.name});

@@ -5,7 +5,7 @@ use std::{fmt, future::Future, rc::Rc, time::Duration};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::{Causes, Cell, Deadline, Lane, Moment, Signal, Wake};
+use super::{Causes, Cell, Deadline, Moment, Priority, Signal, Wake};
 
 /// What one actor looks after. The text form is its place in the census and in logs: `namespace/name`.
 pub trait Key: Ord + Clone + Unpin + fmt::Display + fmt::Debug + 'static {}
@@ -33,31 +33,31 @@ pub trait Controller: Sized + 'static {
     }
 
     /// The duties of each actor; their order gives the numbers in [`Pass::duty`]. At most 8.
-    fn duties(&self) -> Vec<Duty>;
+    fn reconcilers(&self) -> Vec<Reconciler>;
 
     /// Makes what the duties of a new actor share; called by the actor's first pass. It outlives a panic of a pass, so each
     /// change of it must be whole before the next await.
     fn object(&self, key: &Self::Key) -> Self::Object;
 
     /// One pass of a duty. It must be safe to drop at any await.
-    fn pass(
+    fn reconcile(
         self: &Rc<Self>,
         object: &Rc<Self::Object>,
         memory: &mut Self::Memory,
-        pass: &Pass<Self::Key, Self::Ref>,
+        reconcile: &Reconcile<Self::Key, Self::Ref>,
     ) -> impl Future<Output = Result<Outcome, Failure>>;
 }
 
 /// A named job of an actor. Made by [`Duty::new`]; the other methods say what differs from the rule.
 #[derive(Debug)]
-pub struct Duty {
+pub struct Reconciler {
     pub(super) name: &'static str,
     pub(super) permits: usize,
     pub(super) causes: Causes,
     pub(super) first_back_off: Duration,
     pub(super) max_back_off: Duration,
     pub(super) deadline: Duration,
-    pub(super) needs: Vec<Need>,
+    pub(super) requires: Vec<SyncRequirement>,
     pub(super) resync: Option<Duration>,
     pub(super) about: (&'static str, &'static str),
 }
@@ -73,7 +73,7 @@ const DEADLINE: Duration = Duration::from_secs(180);
 
 /// A store (or anything else with states) that a duty cannot do without.
 #[derive(Clone)]
-pub struct Need {
+pub struct SyncRequirement {
     /// For logs and the dashboard, e.g. `source/managedresources`.
     pub name: String,
     /// Whether it is there. It looks and does nothing else: no wake, no signal, no panic.
@@ -88,7 +88,7 @@ pub struct Need {
 
 /// The key of a controller that looks after one thing as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Whole;
+pub struct Singleton;
 
 /// How a pass ended, and what makes the next one.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ pub enum Outcome {
     /// After this time, or by a wake before it.
     After(Duration),
     /// After this time, or by a wake before it; but if the look then finds nothing to do, it begins anew without a pass.
-    Rest(Duration, Look),
+    Idle(Duration, IdleCheck),
     /// At this wall time, or by a wake before it.
     At(Timestamp),
     /// When one of these has passed, or by a wake before it.
@@ -114,7 +114,7 @@ pub enum Outcome {
 
 /// Looks whether a key that rests has nothing to do still, and how long it may rest then. It looks and does nothing else: no
 /// wake, no signal, no panic. In a large installation nearly all timers end with it, so it should be cheap.
-pub struct Look(Box<dyn Fn() -> Option<Duration>>);
+pub struct IdleCheck(Box<dyn Fn() -> Option<Duration>>);
 
 /// Why a pass failed. The text goes to the log, to the dashboard and to metrics: never a Secret's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,11 +124,11 @@ pub struct Failure {
 }
 
 /// One pass of one duty of one key. `R` is what wakes name ([`Controller::Ref`]).
-pub struct Pass<K, R = ()> {
+pub struct Reconcile<K, R = ()> {
     /// The key.
     pub key: K,
     /// Number of the duty in [`Controller::duties`].
-    pub duty: usize,
+    pub reconciler: usize,
     /// Why it runs.
     pub wake: Wake<R>,
     /// When it must have ended.
@@ -141,7 +141,7 @@ pub struct Pass<K, R = ()> {
 /// How long a pass works before it lets others have their turn (contract rule 5).
 pub const TIME_SLICE: Duration = Duration::from_secs(2);
 
-impl Duty {
+impl Reconciler {
     /// A duty with `permits` passes at once over all keys (0 counts as 1). `name` is the controller's in metrics and logs
     /// (spec 70 §9.2).
     ///
@@ -154,7 +154,7 @@ impl Duty {
             first_back_off: FIRST_BACK_OFF,
             max_back_off: MAX_BACK_OFF,
             deadline: DEADLINE,
-            needs: Vec::new(),
+            requires: Vec::new(),
             resync: None,
             about: ("", ""),
         }
@@ -186,8 +186,8 @@ impl Duty {
     }
 
     /// It does not run without this; more calls, more needs.
-    pub fn needs(mut self, need: Need) -> Self {
-        self.needs.push(need);
+    pub fn requires(mut self, requirement: SyncRequirement) -> Self {
+        self.requires.push(requirement);
         self
     }
 
@@ -199,13 +199,13 @@ impl Duty {
     }
 }
 
-impl fmt::Display for Whole {
+impl fmt::Display for Singleton {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("all")
     }
 }
 
-impl Need {
+impl SyncRequirement {
     /// Something of this name that is there when `ready` says so; `signal` is raised when that may have changed.
     pub fn new(name: impl Into<String>, ready: impl Fn() -> bool + 'static, signal: Signal) -> Self {
         let (why, excused) = (Rc::new(|| None), Rc::new(|| false));
@@ -247,32 +247,32 @@ impl Need {
     }
 }
 
-impl Look {
+impl IdleCheck {
     /// A look: for how long there is nothing to do, or `None` if there is something.
-    pub fn new(look: impl Fn() -> Option<Duration> + 'static) -> Self {
-        Self(Box::new(look))
+    pub fn new(idle_check: impl Fn() -> Option<Duration> + 'static) -> Self {
+        Self(Box::new(idle_check))
     }
 
-    pub(super) fn look(&self) -> Option<Duration> {
+    pub(super) fn idle_check(&self) -> Option<Duration> {
         (self.0)()
     }
 }
 
-impl fmt::Debug for Look {
+impl fmt::Debug for IdleCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Look")
     }
 }
 
-impl<K, R> Pass<K, R> {
+impl<K, R> Reconcile<K, R> {
     /// Whether the pass has used up its time slice and should end with [`Outcome::Continue`] at the next safe point.
     pub fn should_yield(&self) -> bool {
         self.started.elapsed() >= TIME_SLICE
     }
 
     /// The lane its requests go in.
-    pub fn lane(&self) -> Lane {
-        self.wake.lane
+    pub fn priority(&self) -> Priority {
+        self.wake.priority
     }
 
     /// Whether it runs because of one of these.
@@ -322,7 +322,7 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-impl fmt::Debug for Need {
+impl fmt::Debug for SyncRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Need").field("name", &self.name).finish()
     }

@@ -4,7 +4,7 @@ use std::{rc::Rc, sync::Arc, time::Duration};
 
 use tokio::sync::Semaphore;
 
-use super::{Census, Clock, Fatal, Lane, Random};
+use super::{Clock, Fatal, Priority, Random, StatusRegistry};
 
 /// The environment of all actors of one process. Cheap to clone; passed in, never global.
 #[derive(Clone)]
@@ -14,7 +14,7 @@ pub struct Env {
     /// Jitter and generated names.
     pub random: Random,
     /// What the dashboard shows.
-    pub census: Census,
+    pub status_registry: StatusRegistry,
     /// Work that would hold up the arbiter.
     pub cpu: Cpu,
     /// Makes the observer of a duty; metrics implement it.
@@ -28,7 +28,7 @@ pub struct Env {
 /// Makes observers. One per duty, when its supervisor starts.
 pub trait Observers {
     /// The observer of the duty `name` with `permits` permits.
-    fn duty(&self, name: &'static str, permits: usize) -> Rc<dyn DutyObserver>;
+    fn reconciler(&self, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver>;
 
     /// A figure of a controller's own has this value now; where the process keeps a distribution under the name, the value is
     /// added to it. The process knows figures by their name; one that has none of this name looks away. `label` tells
@@ -38,7 +38,7 @@ pub trait Observers {
 
 /// How a pass ended, as metrics see it (spec 70 §9.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PassResult {
+pub enum ReconcileResult {
     /// Done; the next one comes by a wake.
     Success,
     /// Failed; again after a back-off.
@@ -52,9 +52,9 @@ pub enum PassResult {
 }
 
 /// Sees what happens to a duty.
-pub trait DutyObserver {
+pub trait ReconcilerObserver {
     /// Keys that wait in a lane.
-    fn depth(&self, lane: Lane, waiting: usize);
+    fn depth(&self, priority: Priority, waiting: usize);
     /// A key was queued.
     fn added(&self);
     /// A key was queued again by a back-off.
@@ -62,9 +62,9 @@ pub trait DutyObserver {
     /// A key waited this long for its permit.
     fn waited(&self, time: Duration);
     /// A pass begins. What is returned is that pass.
-    fn started(&self) -> Box<dyn PassObserver>;
+    fn started(&self) -> Box<dyn ReconcileObserver>;
     /// A timer ended, and a look found nothing to do: there was no pass.
-    fn rested(&self);
+    fn idle_checked(&self);
     /// A pass panicked.
     fn panicked(&self);
     /// A pass was dropped after its deadline.
@@ -72,9 +72,9 @@ pub trait DutyObserver {
 }
 
 /// Sees one pass. Dropped without [`PassObserver::finished`], the pass was cut off by the end of its controller.
-pub trait PassObserver {
+pub trait ReconcileObserver {
     /// The pass ended.
-    fn finished(self: Box<Self>, result: PassResult, took: Duration);
+    fn finished(self: Box<Self>, result: ReconcileResult, took: Duration);
 }
 
 /// Observers that look away.
@@ -134,24 +134,24 @@ impl Cpu {
 }
 
 impl Observers for Unobserved {
-    fn duty(&self, _: &'static str, _: usize) -> Rc<dyn DutyObserver> {
+    fn reconciler(&self, _: &'static str, _: usize) -> Rc<dyn ReconcilerObserver> {
         Rc::new(Self)
     }
 }
 
-impl DutyObserver for Unobserved {
-    fn depth(&self, _: Lane, _: usize) {}
+impl ReconcilerObserver for Unobserved {
+    fn depth(&self, _: Priority, _: usize) {}
     fn added(&self) {}
     fn retried(&self) {}
     fn waited(&self, _: Duration) {}
-    fn started(&self) -> Box<dyn PassObserver> {
+    fn started(&self) -> Box<dyn ReconcileObserver> {
         Box::new(Self)
     }
-    fn rested(&self) {}
+    fn idle_checked(&self) {}
     fn panicked(&self) {}
     fn timed_out(&self) {}
 }
 
-impl PassObserver for Unobserved {
-    fn finished(self: Box<Self>, _: PassResult, _: Duration) {}
+impl ReconcileObserver for Unobserved {
+    fn finished(self: Box<Self>, _: ReconcileResult, _: Duration) {}
 }

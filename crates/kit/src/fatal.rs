@@ -105,7 +105,7 @@ mod tests {
     use crate::testing::{settle, universe};
 
     #[test]
-    fn the_first_cause_counts_and_whoever_waits_is_told() {
+    fn fatal_keeps_the_first_cause_and_returns_it_to_waiters() {
         universe(1, |universe| async move {
             let fatal = universe.env.fatal;
             let waiting = actix::spawn({
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_actor_that_is_dropped_ends_the_process_unless_it_ended_in_good_order() {
+    fn indispensable_actor_that_is_dropped_ends_the_process_unless_disarmed() {
         universe(1, |universe| async move {
             let fatal = universe.env.fatal;
             fatal.indispensable("the first actor").disarm();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_panics_ends_the_process_and_one_that_is_aborted_does_not() {
+    fn fatal_task_ends_the_process_when_it_panics_and_not_when_it_is_aborted() {
         universe(1, |universe| async move {
             let fatal = universe.env.fatal;
             fatal.spawn("the first task", std::future::pending()).abort();

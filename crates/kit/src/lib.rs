@@ -154,37 +154,40 @@
 //! | `ctx.wait` stacks and makes the actor deaf | phases of a slot and spawned futures instead |
 //! | timers follow tokio's clock; other arbiters have their own | a universe has one arbiter |
 
-mod board;
-mod census;
 mod clock;
+mod concurrency_limiter;
 mod controller;
 mod deaths;
 mod env;
 mod fatal;
-mod governor;
+
 pub mod json;
-mod lane;
 mod mailbox;
-mod needs;
 mod object;
+mod priority;
+mod queue_entry;
 mod signal;
-mod slot;
 mod span;
+mod status_registry;
 mod supervisor;
+mod sync_requirements;
 mod wake;
+mod work_queue;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use census::{Activity, ActorState, Cell, Census, Role};
 pub use clock::{Clock, Deadline, Random};
-pub use controller::{Controller, Duty, Failure, Key, Look, Need, Outcome, Pass, TIME_SLICE, Whole};
-pub use env::{Cpu, DutyObserver, Env, JobPanicked, Observers, PassObserver, PassResult, Unobserved};
+pub use controller::{
+    Controller, Failure, IdleCheck, Key, Outcome, Reconcile, Reconciler, Singleton, SyncRequirement, TIME_SLICE,
+};
+pub use env::{Cpu, Env, JobPanicked, Observers, ReconcileObserver, ReconcileResult, ReconcilerObserver, Unobserved};
 pub use fatal::{Fatal, Indispensable};
-pub use lane::Lane;
 pub use mailbox::post;
+pub use priority::Priority;
 pub use signal::{Listening, Moment, Signal};
+pub use status_registry::{Activity, ActorState, Cell, Role, StatusRegistry};
 pub use supervisor::{Supervised, WeakSupervised};
 pub use wake::{Causes, MAX_REFS, Refs, Wake};

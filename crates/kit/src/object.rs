@@ -8,15 +8,15 @@ use tracing::Instrument as _;
 
 use super::{
     Controller,
-    board::{Ended, Job, Order, Shared},
     deaths::Lifeline,
+    work_queue::{Ended, Job, Order, Shared},
 };
 
 /// A pass that ignores its deadline is dropped this much later (contract rule 7).
 const DEADLINE_GRACE: Duration = Duration::from_secs(10);
 
 struct ObjectActor<C: Controller> {
-    board: Shared<C>,
+    queue: Shared<C>,
     key: C::Key,
     /// Made by the first pass, within the limits of a pass: what a controller does there may panic, or wake keys.
     object: SharedObject<C>,
@@ -29,25 +29,25 @@ type SharedObject<C> = Rc<OnceCell<Rc<<C as Controller>::Object>>>;
 
 /// Starts the actor of a key.
 pub(super) fn start<C: Controller>(
-    board: Shared<C>,
+    queue: Shared<C>,
     key: C::Key,
-    duties: usize,
+    reconcilers: usize,
     lifeline: Lifeline<C::Key>,
 ) -> Recipient<Order> {
-    let memories = std::iter::repeat_with(|| None).take(duties).collect();
+    let memories = std::iter::repeat_with(|| None).take(reconcilers).collect();
     let object = SharedObject::<C>::default();
-    ObjectActor { board, key, object, memories, lifeline: Some(lifeline) }.start().recipient()
+    ObjectActor { queue, key, object, memories, lifeline: Some(lifeline) }.start().recipient()
 }
 
 impl<C: Controller> ObjectActor<C> {
     fn run(&mut self, job: Job<C::Key, C::Ref>, ctx: &mut Context<Self>) {
-        let duty = job.pass.duty;
-        let memory = self.memories[duty].take();
-        let controller = self.board.borrow().controller.clone();
-        let running = run_pass(controller, self.object.clone(), memory, job);
+        let reconciler = job.reconcile.reconciler;
+        let memory = self.memories[reconciler].take();
+        let controller = self.queue.borrow().controller.clone();
+        let running = run_reconcile(controller, self.object.clone(), memory, job);
         ctx.spawn(running.into_actor(self).map(move |(memory, ended), actor, ctx| {
-            actor.memories[duty] = memory;
-            let retired = actor.board.borrow_mut().ended(&actor.key, duty, ended);
+            actor.memories[reconciler] = memory;
+            let retired = actor.queue.borrow_mut().ended(&actor.key, reconciler, ended);
             if retired {
                 actor.end(ctx);
             }
@@ -63,18 +63,18 @@ impl<C: Controller> ObjectActor<C> {
 }
 
 /// Runs a pass within its limits. The memory comes back unless the pass panicked or was dropped.
-async fn run_pass<C: Controller>(
+async fn run_reconcile<C: Controller>(
     controller: Rc<C>,
     object: SharedObject<C>,
     memory: Option<C::Memory>,
     job: Job<C::Key, C::Ref>,
 ) -> (Option<C::Memory>, Ended) {
     let limit = job.limit.saturating_add(DEADLINE_GRACE);
-    let Job { pass, span, .. } = job;
+    let Job { reconcile, span, .. } = job;
     let running = async move {
-        let object = object.get_or_init(|| Rc::new(controller.object(&pass.key))).clone();
+        let object = object.get_or_init(|| Rc::new(controller.object(&reconcile.key))).clone();
         let mut memory = memory.unwrap_or_default();
-        let result = controller.pass(&object, &mut memory, &pass).await;
+        let result = controller.reconcile(&object, &mut memory, &reconcile).await;
         (memory, result)
     }
     .instrument(span);
@@ -95,7 +95,7 @@ impl<C: Controller> Handler<Order> for ObjectActor<C> {
     fn handle(&mut self, order: Order, ctx: &mut Context<Self>) {
         match order {
             Order::Nudge => {
-                let jobs = self.board.borrow_mut().begin(&self.key);
+                let jobs = self.queue.borrow_mut().begin(&self.key);
                 for job in jobs {
                     self.run(job, ctx);
                 }

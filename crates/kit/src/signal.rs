@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_are_called_in_the_order_they_came_until_they_go() {
+    fn listeners_are_called_in_order_of_registration_until_removed() {
         let (signal, heard) = (Signal::default(), Heard::default());
         let first = listen(&signal, &heard, "first");
         let _second = listen(&signal, &heard, "second");
@@ -131,19 +131,19 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_another_one_removed_is_not_called() {
+    fn listener_removed_by_another_listener_is_not_called() {
         let (signal, heard) = (Signal::default(), Heard::default());
-        let slot: Rc<RefCell<Option<Listening>>> = Rc::default();
-        let victim = slot.clone();
+        let entry: Rc<RefCell<Option<Listening>>> = Rc::default();
+        let victim = entry.clone();
         let _killer = signal.listen(move || drop(victim.borrow_mut().take()));
-        *slot.borrow_mut() = Some(listen(&signal, &heard, "victim"));
+        *entry.borrow_mut() = Some(listen(&signal, &heard, "victim"));
         signal.raise();
 
         assert!(heard.borrow().is_empty());
     }
 
     #[test]
-    fn a_listener_may_listen_and_raise() {
+    fn listener_may_listen_and_raise() {
         let (signal, heard) = (Signal::default(), Heard::default());
         let (itself, log, added) = (signal.clone(), heard.clone(), RefCell::new(None));
         let _listening = signal.listen(move || {
@@ -154,11 +154,11 @@ mod tests {
         });
         signal.raise();
 
-        assert_eq!(*heard.borrow(), ["added"], "by the inner change, and not by the one it came in");
+        assert_eq!(*heard.borrow(), ["added"], "the inner change calls it, the outer one does not");
     }
 
     #[test]
-    fn a_listener_that_panics_keeps_the_change_from_no_other() {
+    fn listener_that_panics_does_not_stop_other_listeners() {
         let (signal, heard) = (Signal::default(), Heard::default());
         let _first = listen(&signal, &heard, "first");
         let _defect = signal.listen(|| panic!("a defect of a listener"));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_that_come_and_go_leave_nothing_behind() {
+    fn listeners_that_were_removed_leave_nothing_behind() {
         let signal = Signal::default();
         for _ in 0..1000 {
             drop(signal.listen(|| {}));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_sees_a_change_between_the_moment_and_the_wait() {
+    fn signal_wait_sees_a_change_between_moment_and_wait() {
         universe(1, |_| async {
             let signal = Signal::default();
             let moment = signal.moment();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_with_the_next_change_and_listens_no_more() {
+    fn signal_wait_ends_with_the_next_change_and_stops_listening() {
         universe(1, |_| async {
             let signal = Signal::default();
             let moment = signal.moment();

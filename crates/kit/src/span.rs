@@ -4,7 +4,7 @@ use std::fmt;
 
 use tracing::{Span, error_span};
 
-use super::{Causes, Duty, Random};
+use super::{Causes, Random, Reconciler};
 
 /// Names of the kit's own causes, by bit.
 const NAMES: [&str; 7] = ["listed", "object", "timer", "again", "store", "restarted", "resync"];
@@ -30,13 +30,13 @@ impl Spans {
 
     /// The span of a pass. `path` is the actor's place in the census: the controller, then the key, which is a name or
     /// `namespace/name`. It has the level of errors, so that these have its fields whatever the level of the log.
-    pub(super) fn pass(&self, duty: &Duty, path: &str, causes: Causes) -> Span {
+    pub(super) fn reconcile(&self, reconciler: &Reconciler, path: &str, causes: Causes) -> Span {
         let key = path.split_once('/').map_or(path, |(_, key)| key);
         let (namespace, name) = key.rsplit_once('/').unwrap_or(("", key));
-        let (group, kind) = duty.about;
+        let (group, kind) = reconciler.about;
         error_span!(
-            "pass",
-            controller = duty.name,
+            "reconcile",
+            controller = reconciler.name,
             controllerGroup = group,
             controllerKind = kind,
             namespace,

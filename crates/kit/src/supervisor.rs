@@ -12,25 +12,24 @@ use actix::{
 use futures::stream;
 
 use super::{
-    Activity, Cell, Controller, Env, Indispensable, Role, Signal, Wake,
-    board::{Alarm, Board, Order, Shared},
-    mailbox, needs, object,
+    Activity, Cell, Controller, Env, Indispensable, Role, Signal, Wake, mailbox, object, sync_requirements,
+    work_queue::{Alarm, Order, Shared, WorkQueue},
 };
 
 /// A running controller: wakes go in here. Cheap to clone; for use on the controllers' arbiter.
 pub struct Supervised<C: Controller> {
-    board: Shared<C>,
+    queue: Shared<C>,
     supervisor: Addr<Supervisor<C>>,
 }
 
 /// A way to a controller that does not keep it alive: for filters and listeners, which the controller may own itself.
 pub struct WeakSupervised<C: Controller> {
-    board: Weak<RefCell<Board<C>>>,
+    queue: Weak<RefCell<WorkQueue<C>>>,
 }
 
 /// The actor behind [`Supervised`].
 struct Supervisor<C: Controller> {
-    board: Shared<C>,
+    queue: Shared<C>,
     cell: Cell,
     /// Timers, back-offs and restarts end with this actor, so its process must not outlive it.
     lifeline: Indispensable,
@@ -55,32 +54,32 @@ impl<C: Controller> Supervised<C> {
     /// The same for a controller that owns what wakes its keys. `make` is given the way to itself; wakes before it returns
     /// do nothing.
     pub fn start_cyclic(make: impl FnOnce(&WeakSupervised<C>) -> Rc<C>, env: &Env) -> Self {
-        let board = Board::new(|board| make(&WeakSupervised { board: board.clone() }), object::start, env.clone());
-        let name = board.borrow().controller.name();
-        let cell = env.census.enter(name, Role::Supervisor);
+        let queue = WorkQueue::new(|queue| make(&WeakSupervised { queue: queue.clone() }), object::start, env.clone());
+        let name = queue.borrow().controller.name();
+        let cell = env.status_registry.enter(name, Role::Supervisor);
         let lifeline = env.fatal.indispensable(format!("the supervisor of the controller {name}"));
-        let supervisor = Supervisor { board: board.clone(), cell, lifeline }.start();
-        Self { board, supervisor }
+        let supervisor = Supervisor { queue: queue.clone(), cell, lifeline }.start();
+        Self { queue, supervisor }
     }
 
     /// The way to it for those who do not own it.
     pub fn weak(&self) -> WeakSupervised<C> {
-        WeakSupervised { board: Rc::downgrade(&self.board) }
+        WeakSupervised { queue: Rc::downgrade(&self.queue) }
     }
 
     /// Says that somebody should look at `key`. Never blocks, never fails, never gets lost while the process lives.
     pub fn wake(&self, key: &C::Key, wake: Wake<C::Ref>) {
-        self.board.borrow_mut().wake(key, wake);
+        self.queue.borrow_mut().wake(key, wake);
     }
 
     /// The controller.
     pub fn controller(&self) -> Rc<C> {
-        self.board.borrow().controller.clone()
+        self.queue.borrow().controller.clone()
     }
 
     /// Keys that have a slot.
     pub fn len(&self) -> usize {
-        self.board.borrow().len()
+        self.queue.borrow().len()
     }
 
     /// Whether no key has a slot.
@@ -90,25 +89,25 @@ impl<C: Controller> Supervised<C> {
 
     /// Passes under way.
     pub fn running(&self) -> usize {
-        self.board.borrow().running()
+        self.queue.borrow().running()
     }
 
     /// Lets no new pass begin, waits until those under way have ended, at most for `patience`, and ends all actors.
     /// True if all passes ended by themselves.
     pub async fn stop(&self, patience: Duration) -> bool {
-        let unfinished = self.board.borrow_mut().close();
+        let unfinished = self.queue.borrow_mut().close();
         let finished = match unfinished {
             Some(moment) => tokio::time::timeout(patience, Signal::raised_after(&moment)).await.is_ok(),
             None => true,
         };
-        let actors = self.board.borrow_mut().clear();
+        let actors = self.queue.borrow_mut().clear();
         for actor in actors {
             mailbox::post_to(&actor, Order::Stop);
         }
         if !mailbox::post(&self.supervisor, Stop) {
             // It has died, or was stopped before.
-            let board = self.board.borrow();
-            board.env.census.leave(board.controller.name());
+            let queue = self.queue.borrow();
+            queue.env.status_registry.leave(queue.controller.name());
         }
         finished
     }
@@ -116,22 +115,22 @@ impl<C: Controller> Supervised<C> {
 
 impl<C: Controller> Clone for Supervised<C> {
     fn clone(&self) -> Self {
-        Self { board: self.board.clone(), supervisor: self.supervisor.clone() }
+        Self { queue: self.queue.clone(), supervisor: self.supervisor.clone() }
     }
 }
 
 impl<C: Controller> WeakSupervised<C> {
     /// As [`Supervised::wake`]; does nothing once the controller is gone.
     pub fn wake(&self, key: &C::Key, wake: Wake<C::Ref>) {
-        if let Some(board) = self.board.upgrade() {
-            board.borrow_mut().wake(key, wake);
+        if let Some(queue) = self.queue.upgrade() {
+            queue.borrow_mut().wake(key, wake);
         }
     }
 }
 
 impl<C: Controller> Clone for WeakSupervised<C> {
     fn clone(&self) -> Self {
-        Self { board: self.board.clone() }
+        Self { queue: self.queue.clone() }
     }
 }
 
@@ -139,14 +138,16 @@ impl<C: Controller> Actor for Supervisor<C> {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
-        let now = self.board.borrow().env.clock.wall();
+        let now = self.queue.borrow().env.clock.wall();
         self.cell.update(now, |state| state.activity = Activity::Idle);
-        let board = self.board.clone();
+        let queue = self.queue.clone();
         ctx.add_stream(stream::poll_fn(move |cx| {
-            board.borrow_mut().poll_timer(cx).map(|(key, duty, alarm)| Some(Tick::Timer(key, duty, alarm)))
+            queue.borrow_mut().poll_timer(cx).map(|(key, reconciler, alarm)| Some(Tick::Timer(key, reconciler, alarm)))
         }));
-        ctx.spawn(needs::wait(self.board.borrow().needs(), self.board.borrow().env.clone()).into_actor(self));
-        let deaths = self.board.borrow().deaths.clone();
+        ctx.spawn(
+            sync_requirements::wait(self.queue.borrow().requires(), self.queue.borrow().env.clone()).into_actor(self),
+        );
+        let deaths = self.queue.borrow().deaths.clone();
         ctx.add_stream(stream::unfold(deaths, |deaths| async move {
             let (key, generation) = deaths.next().await;
             Some((Tick::Death(key, generation), deaths))
@@ -156,10 +157,10 @@ impl<C: Controller> Actor for Supervisor<C> {
 
 impl<C: Controller> StreamHandler<Tick<C::Key>> for Supervisor<C> {
     fn handle(&mut self, tick: Tick<C::Key>, _: &mut Context<Self>) {
-        let mut board = self.board.borrow_mut();
+        let mut queue = self.queue.borrow_mut();
         match tick {
-            Tick::Timer(key, duty, alarm) => board.timer_ended(&key, duty, alarm),
-            Tick::Death(key, generation) => board.died(&key, generation),
+            Tick::Timer(key, reconciler, alarm) => queue.timer_ended(&key, reconciler, alarm),
+            Tick::Death(key, generation) => queue.died(&key, generation),
         }
     }
 
@@ -172,9 +173,9 @@ impl<C: Controller> Handler<Stop> for Supervisor<C> {
 
     fn handle(&mut self, _: Stop, ctx: &mut Context<Self>) {
         self.lifeline.disarm();
-        let now = self.board.borrow().env.clock.wall();
+        let now = self.queue.borrow().env.clock.wall();
         self.cell.update(now, |state| state.activity = Activity::Stopped);
-        self.board.borrow().env.census.leave(self.cell.path());
+        self.queue.borrow().env.status_registry.leave(self.cell.path());
         // One turn later, so that the actors' own ends come first.
         ctx.spawn(tokio::task::yield_now().into_actor(self).map(|(), _, ctx| ctx.stop()));
     }

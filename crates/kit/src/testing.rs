@@ -8,7 +8,7 @@ use std::{future::Future, rc::Rc, time::Duration};
 use actix::System;
 use jiff::Timestamp;
 
-use super::{Activity, Census, Clock, Cpu, Env, Fatal, Random, Unobserved, json};
+use super::{Activity, Clock, Cpu, Env, Fatal, Random, StatusRegistry, Unobserved, json};
 
 /// When virtual time begins: 2030-01-01 00:00:00 UTC, in Unix seconds.
 const BEGIN: i64 = 1_893_456_000;
@@ -53,7 +53,7 @@ pub fn universe_on<F: Future>(
         let env = Env {
             clock: Clock::starting_at(start),
             random: Random::seeded(seed),
-            census: Census::default(),
+            status_registry: StatusRegistry::default(),
             cpu: Cpu::inline(),
             observers: Rc::new(Unobserved),
             fatal: Fatal::default(),
@@ -62,7 +62,7 @@ pub fn universe_on<F: Future>(
         let result = test(Universe { env: env.clone() }).await;
         settle().await;
         let left: Vec<_> =
-            env.census.snapshot().into_iter().filter(|actor| actor.activity != Activity::Stopped).collect();
+            env.status_registry.snapshot().into_iter().filter(|actor| actor.activity != Activity::Stopped).collect();
         assert!(left.is_empty(), "actors were left running: {left:#?}");
         result
     })

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Lane;
+use super::Priority;
 
 /// Up to this many refs are named one by one; more mean *all*. A pass over more than a few dozen objects is as cheap as
 /// a full one, and the bound keeps a slot small however busy the cluster is.
@@ -35,7 +35,7 @@ pub struct Wake<R = ()> {
     /// What is concerned.
     pub refs: Refs<R>,
     /// The most urgent lane among the wakes.
-    pub lane: Lane,
+    pub priority: Priority,
 }
 
 impl Causes {
@@ -108,13 +108,13 @@ impl<R: Ord> Refs<R> {
 
 impl<R: Ord> Wake<R> {
     /// A wake of the live lane.
-    pub fn live(causes: Causes) -> Self {
-        Self { causes, refs: Refs::None, lane: Lane::Live }
+    pub fn high(causes: Causes) -> Self {
+        Self { causes, refs: Refs::None, priority: Priority::High }
     }
 
     /// A wake of the background lane.
-    pub fn background(causes: Causes) -> Self {
-        Self { causes, refs: Refs::None, lane: Lane::Background }
+    pub fn low(causes: Causes) -> Self {
+        Self { causes, refs: Refs::None, priority: Priority::Low }
     }
 
     /// The same wake, about this.
@@ -127,7 +127,7 @@ impl<R: Ord> Wake<R> {
     pub fn merge(&mut self, other: Self) {
         self.causes = self.causes.with(other.causes);
         self.refs.merge(other.refs);
-        self.lane = self.lane.max(other.lane);
+        self.priority = self.priority.max(other.priority);
     }
 
     /// Whether there is nothing to look at.
@@ -144,7 +144,7 @@ impl<R: Ord> Wake<R> {
 impl<R> Default for Wake<R> {
     /// No wake.
     fn default() -> Self {
-        Self { causes: Causes::default(), refs: Refs::default(), lane: Lane::default() }
+        Self { causes: Causes::default(), refs: Refs::default(), priority: Priority::default() }
     }
 }
 
@@ -163,13 +163,13 @@ mod tests {
         (any::<u32>(), refs, any::<bool>()).prop_map(|(causes, refs, live)| Wake {
             causes: Causes(causes),
             refs,
-            lane: if live { Lane::Live } else { Lane::Background },
+            priority: if live { Priority::High } else { Priority::Low },
         })
     }
 
     #[test]
-    fn up_to_64_objects_are_named_and_more_mean_all() {
-        let mut wake = Wake::live(Causes::OBJECT);
+    fn wake_names_up_to_64_objects_and_more_mean_all() {
+        let mut wake = Wake::high(Causes::OBJECT);
         for number in 0..MAX_REFS {
             wake = wake.about(number).about(0);
         }
@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_union_does_not_depend_on_order_or_repetition(wakes in vec(wake(), 1..8)) {
+        fn wake_union_does_not_depend_on_order_or_repetition(wakes in vec(wake(), 1..8)) {
             let union = |wakes: &mut dyn Iterator<Item = &Wake<usize>>| {
                 let mut union = Wake::default();
                 wakes.for_each(|wake| union.merge(wake.clone()));

@@ -15,7 +15,7 @@ use super::{Shared, storage::Key};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Duty {
+pub(super) enum DueTask {
     /// Accept the names of a definition and serve it.
     Establish { name: String },
     /// Delete the objects of a definition, and then itself.
@@ -37,30 +37,30 @@ pub(super) enum Duty {
 /// Duties by time; those of one time in the order in which they came.
 #[derive(Debug)]
 pub(super) struct Agenda {
-    duties: BTreeMap<(Instant, u64), Duty>,
+    due_tasks: BTreeMap<(Instant, u64), DueTask>,
     count: u64,
     changed: Arc<Notify>,
 }
 
 impl Agenda {
     pub(super) fn new(changed: Arc<Notify>) -> Self {
-        Self { duties: BTreeMap::new(), count: 0, changed }
+        Self { due_tasks: BTreeMap::new(), count: 0, changed }
     }
 
-    pub(super) fn add(&mut self, after: Duration, duty: Duty) {
+    pub(super) fn add(&mut self, after: Duration, due_task: DueTask) {
         self.count += 1;
-        self.duties.insert((Instant::now() + after, self.count), duty);
+        self.due_tasks.insert((Instant::now() + after, self.count), due_task);
         self.changed.notify_one();
     }
 
     /// The next duty whose time has come.
-    pub(super) fn due(&mut self) -> Option<Duty> {
-        let first = self.duties.first_entry()?;
+    pub(super) fn due(&mut self) -> Option<DueTask> {
+        let first = self.due_tasks.first_entry()?;
         (first.key().0 <= Instant::now()).then(|| first.remove())
     }
 
     fn next(&self) -> Option<Instant> {
-        self.duties.keys().next().map(|(at, _)| *at)
+        self.due_tasks.keys().next().map(|(at, _)| *at)
     }
 }
 
@@ -70,8 +70,8 @@ pub(super) async fn drive(shared: Weak<Shared>, changed: Arc<Notify>) {
         let next = {
             let Some(shared) = shared.upgrade() else { return };
             let mut state = shared.state();
-            while let Some(duty) = state.agenda.due() {
-                state.perform(duty);
+            while let Some(due_task) = state.agenda.due() {
+                state.perform(due_task);
             }
             state.agenda.next()
         };

@@ -3,7 +3,7 @@
 use kit::json;
 use serde_json::{Map, Value};
 
-use super::{kinds::Kind, request::Request, status::Failure, typed};
+use super::{kinds::ServedKind, request::Request, status::Failure, typed};
 
 /// Larger bodies are refused.
 pub(super) const LARGEST_BODY: usize = 3_145_728;
@@ -31,7 +31,7 @@ const METADATA_FIELDS: [&str; 15] = [
 pub(super) type Decoded = (Value, Vec<String>);
 
 /// The object in the body of a POST or PUT. Its type is checked and filled in.
-pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Decoded, Failure> {
+pub(super) fn decode(kind: &ServedKind, request: &Request) -> Result<Decoded, Failure> {
     match request.info.content_type.as_str() {
         "" | "application/json" => {}
         "application/yaml" | "application/vnd.kubernetes.protobuf" | "application/cbor" => {
@@ -58,7 +58,7 @@ pub(super) fn decode(kind: &Kind, request: &Request) -> Result<Decoded, Failure>
 }
 
 /// The outcome of a patch as an object.
-pub(super) fn settle_patched(kind: &Kind, request: &Request, mut value: Value) -> Result<Decoded, Failure> {
+pub(super) fn settle_patched(kind: &ServedKind, request: &Request, mut value: Value) -> Result<Decoded, Failure> {
     if value["kind"] != kind.kind.as_str() || value["apiVersion"] != kind.api_version() {
         return Err(Failure::patched_to_another_type());
     }
@@ -82,7 +82,7 @@ fn settle_unknown(request: &Request, unknown: &[String]) -> Result<Vec<String>, 
 }
 
 /// Compares `apiVersion` and `kind` with what the path says.
-fn check_type(kind: &Kind, value: &mut Value) -> Result<(), Failure> {
+fn check_type(kind: &ServedKind, value: &mut Value) -> Result<(), Failure> {
     let api_version = value["apiVersion"].as_str().unwrap_or_default().to_owned();
     let name = value["kind"].as_str().unwrap_or_default().to_owned();
     if kind.custom {
@@ -116,7 +116,7 @@ fn check_type(kind: &Kind, value: &mut Value) -> Result<(), Failure> {
 }
 
 /// Checks the types of the parts that each kind has; the simulator does not know the types of all fields.
-pub(super) fn check_shape(kind: &Kind, value: &Value) -> Result<(), String> {
+pub(super) fn check_shape(kind: &ServedKind, value: &Value) -> Result<(), String> {
     let parts: &[&str] = if kind.custom { &["metadata"] } else { &["metadata", "spec", "status"] };
     let lists = ["finalizers", "ownerReferences", "managedFields"].map(|field| (field, &value["metadata"][field]));
     let maps = ["labels", "annotations"].map(|field| (field, &value["metadata"][field]));
@@ -166,7 +166,7 @@ pub(super) fn metadata(value: &mut Value) -> &mut Map<String, Value> {
 }
 
 /// Checks the body's namespace against the path's and sets it.
-pub(super) fn settle_namespace(kind: &Kind, value: &mut Value, namespace: &str) -> Result<(), Failure> {
+pub(super) fn settle_namespace(kind: &ServedKind, value: &mut Value, namespace: &str) -> Result<(), Failure> {
     let metadata = metadata(value);
     if !kind.namespaced {
         metadata.remove("namespace");

@@ -8,7 +8,7 @@ mod autoscaler;
 
 use serde_json::Value;
 
-use super::{kinds::Kind, status::Failure};
+use super::{kinds::ServedKind, status::Failure};
 
 /// Core field and its name in `events.k8s.io`.
 const EVENT_FIELDS: [(&str, &str); 7] = [
@@ -22,7 +22,7 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
 ];
 
 /// A stored value in the version of `kind`; `None` where only `apiVersion` differs, if anything does.
-pub(super) fn to_version(kind: &Kind, value: &Value) -> Result<Option<Value>, Failure> {
+pub(super) fn to_version(kind: &ServedKind, value: &Value) -> Result<Option<Value>, Failure> {
     let stored = value["apiVersion"].as_str().unwrap_or_default();
     if stored == kind.api_version() || kind.custom {
         return Ok(None);
@@ -36,7 +36,7 @@ pub(super) fn to_version(kind: &Kind, value: &Value) -> Result<Option<Value>, Fa
     }
 }
 
-fn rename<'a>(kind: &Kind, value: &Value, names: fn(&'a str, &'a str) -> (&'a str, &'a str)) -> Value {
+fn rename<'a>(kind: &ServedKind, value: &Value, names: fn(&'a str, &'a str) -> (&'a str, &'a str)) -> Value {
     let mut value = value.clone();
     if let Some(fields) = value.as_object_mut() {
         for (core, new) in EVENT_FIELDS {
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
     use crate::kinds::built_in;
 
-    fn kind(group: &str, version: &str, plural: &str) -> Kind {
-        let wanted = |kind: &Kind| kind.group == group && kind.version == version && kind.plural == plural;
+    fn kind(group: &str, version: &str, plural: &str) -> ServedKind {
+        let wanted = |kind: &ServedKind| kind.group == group && kind.version == version && kind.plural == plural;
         built_in().into_iter().find(wanted).unwrap()
     }
 

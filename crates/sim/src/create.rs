@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{
     body, defaults,
-    kinds::{Generation, Kind},
+    kinds::{Generation, ServedKind},
     managed_fields,
     render::Form,
     request::Request,
-    state::{Answer, Reviewed, State, single_form},
+    state::{Answer, ApiState, Reviewed, single_form},
     status::{Cause, Failure},
     storage::{Key, Object},
     update, validate,
@@ -28,8 +28,8 @@ pub(super) enum Created {
     DryRun(Value),
 }
 
-impl State {
-    pub(super) fn create(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
+impl ApiState {
+    pub(super) fn create(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
         let form = single_form(&request.accept, self.clock.now())?;
         let (mut value, warnings) = body::decode(kind, request)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
@@ -41,7 +41,7 @@ impl State {
         Ok(self.answer_created(kind, &created, form)?.with_warnings(&warnings))
     }
 
-    pub(super) fn answer_created(&self, kind: &Kind, created: &Created, form: Form) -> Result<Answer, Failure> {
+    pub(super) fn answer_created(&self, kind: &ServedKind, created: &Created, form: Form) -> Result<Answer, Failure> {
         match created {
             Created::Stored(object) => self.answer_object(kind, 201, object, form),
             Created::DryRun(value) => self.answer_value(kind, 201, value, form),
@@ -49,7 +49,7 @@ impl State {
     }
 
     /// Refuses what would be created in a namespace, or under a definition, that is missing or about to go.
-    pub(super) fn check_namespace(&self, kind: &Kind, value: &Value, namespace: &str) -> Result<(), Failure> {
+    pub(super) fn check_namespace(&self, kind: &ServedKind, value: &Value, namespace: &str) -> Result<(), Failure> {
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         if kind.namespaced {
             let Some(found) = self.storage.get(&Key::new("", "namespaces", "", namespace)) else {
@@ -67,7 +67,12 @@ impl State {
     }
 
     /// Completes, checks and stores a new object.
-    pub(super) fn insert(&mut self, kind: &Arc<Kind>, request: &Request, mut value: Value) -> Result<Created, Failure> {
+    pub(super) fn insert(
+        &mut self,
+        kind: &Arc<ServedKind>,
+        request: &Request,
+        mut value: Value,
+    ) -> Result<Created, Failure> {
         let uid = self.new_uid();
         let now = self.clock.text();
         let generated = self.name_object(&mut value);
@@ -124,7 +129,7 @@ impl State {
     }
 
     /// Mutating admission, if there is any.
-    pub(super) fn mutate(&mut self, operation: &'static str, kind: &Kind, namespace: &str, value: &mut Value) {
+    pub(super) fn mutate(&mut self, operation: &'static str, kind: &ServedKind, namespace: &str, value: &mut Value) {
         let namespace = self.storage.get(&Key::new("", "namespaces", "", namespace)).filter(|_| kind.namespaced);
         if let Some(mutation) = &mut self.mutation {
             let namespace = namespace.map(|namespace| &namespace.value);
@@ -133,11 +138,11 @@ impl State {
     }
 
     /// Kinds whose first write takes a new version even if it changes nothing (facts §4).
-    fn changes_once(&self, kind: &Kind) -> bool {
+    fn changes_once(&self, kind: &ServedKind) -> bool {
         matches!((kind.group.as_str(), kind.plural.as_str()), ("", "persistentvolumeclaims") | ("batch", "jobs"))
     }
 
-    fn check_free(&self, kind: &Kind, key: &Key) -> Result<(), Failure> {
+    fn check_free(&self, kind: &ServedKind, key: &Key) -> Result<(), Failure> {
         match self.storage.get(key) {
             None => Ok(()),
             Some(object) if object.value["metadata"].get("deletionTimestamp").is_some() => {
@@ -164,7 +169,7 @@ impl State {
 }
 
 /// The object without what the server chose for it: that belongs to nobody (architecture §6).
-fn without_allocated(kind: &Kind, sent: &Value, value: &Value) -> Value {
+fn without_allocated(kind: &ServedKind, sent: &Value, value: &Value) -> Value {
     let pointers: &[&str] = match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "services") => &[
             "/spec/clusterIP",

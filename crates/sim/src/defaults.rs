@@ -15,12 +15,12 @@ mod workload;
 use serde_json::{Map, Value};
 
 pub(super) use self::{allocations::Allocations, quantity::numbers_to_texts};
-use super::{kinds::Kind, schema, status::Failure};
+use super::{kinds::ServedKind, schema, status::Failure};
 
 /// Completes an object that is about to be stored. `old` is its stored state, if there is one. Services may take addresses
 /// and ports; if they cannot have them, nothing is taken.
 pub(super) fn apply(
-    kind: &Kind,
+    kind: &ServedKind,
     new: &mut Value,
     old: Option<&Value>,
     allocations: &mut Allocations,

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::{
     body,
-    kinds::{Generation, Kind},
+    kinds::{Generation, ServedKind},
     list::{Selection, list_body},
     render::{self, Form},
     request::Request,
-    state::{Answer, State, single_form, text},
+    state::{Answer, ApiState, single_form, text},
     status::{self, Failure},
     storage::{Key, Object},
 };
@@ -107,8 +107,8 @@ impl DeleteOptions {
     }
 }
 
-impl State {
-    pub(super) fn delete(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
+impl ApiState {
+    pub(super) fn delete(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
         let form = single_form(&request.accept, self.clock.now())?;
         let options = DeleteOptions::of(request)?;
         let dry_run = request.is_dry_run() || options.dry_run.as_ref().is_some_and(|list| !list.is_empty());
@@ -125,7 +125,7 @@ impl State {
         answer.map(|answer| answer.with_warnings(&warnings))
     }
 
-    pub(super) fn delete_collection(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
+    pub(super) fn delete_collection(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
         let options = DeleteOptions::of(request)?;
         let selection = Selection::of(kind, request)?;
         let scope = self.scope_of(kind, request);
@@ -148,7 +148,7 @@ impl State {
     /// Deletes an object or marks it as being deleted. Returns the outcome and warnings for the caller.
     pub(super) fn remove(
         &mut self,
-        kind: &Kind,
+        kind: &ServedKind,
         key: &Key,
         options: &DeleteOptions,
         dry_run: bool,
@@ -187,7 +187,7 @@ impl State {
 }
 
 /// uid first, then version; each only if it is given.
-fn check_preconditions(kind: &Kind, live: &Value, wanted: Option<&Preconditions>) -> Result<(), Failure> {
+fn check_preconditions(kind: &ServedKind, live: &Value, wanted: Option<&Preconditions>) -> Result<(), Failure> {
     let Some(wanted) = wanted else { return Ok(()) };
     let name = live["metadata"]["name"].as_str().unwrap_or_default();
     let text = |field: &str| live["metadata"][field].as_str().unwrap_or_default();
@@ -200,7 +200,7 @@ fn check_preconditions(kind: &Kind, live: &Value, wanted: Option<&Preconditions>
 }
 
 /// Adds and removes the finalizers that stand for a propagation policy.
-fn settle_finalizers(kind: &Kind, value: &mut Value, propagation: Propagation, warnings: &mut Vec<String>) {
+fn settle_finalizers(kind: &ServedKind, value: &mut Value, propagation: Propagation, warnings: &mut Vec<String>) {
     let mut finalizers: Vec<String> = value["metadata"]["finalizers"]
         .as_array()
         .into_iter()
@@ -240,7 +240,7 @@ fn settle_finalizers(kind: &Kind, value: &mut Value, propagation: Propagation, w
 }
 
 /// A definition is held until its objects are gone.
-fn add_cleanup(kind: &Kind, value: &mut Value, mut finalizers: Vec<String>) {
+fn add_cleanup(kind: &ServedKind, value: &mut Value, mut finalizers: Vec<String>) {
     let is_definition = kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions";
     let is_deleting = value["metadata"].get("deletionTimestamp").is_some();
     if is_definition && !is_deleting && !finalizers.iter().any(|finalizer| finalizer == DEFINITION_CLEANUP) {
@@ -255,7 +255,7 @@ fn add_cleanup(kind: &Kind, value: &mut Value, mut finalizers: Vec<String>) {
 }
 
 /// Pods that run on a node get time to end; nothing else does.
-fn grace_period(kind: &Kind, value: &Value, asked: Option<i64>) -> i64 {
+fn grace_period(kind: &ServedKind, value: &Value, asked: Option<i64>) -> i64 {
     let is_pod = kind.group.is_empty() && kind.plural == "pods";
     let is_placed = value["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
     let is_over = matches!(value["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
@@ -266,7 +266,7 @@ fn grace_period(kind: &Kind, value: &Value, asked: Option<i64>) -> i64 {
 }
 
 /// Writes when the object is deleted. A second deletion can only shorten the grace period.
-fn mark(kind: &Kind, value: &mut Value, now: jiff::Timestamp, grace: i64) {
+fn mark(kind: &ServedKind, value: &mut Value, now: jiff::Timestamp, grace: i64) {
     let is_namespace = kind.group.is_empty() && kind.plural == "namespaces";
     let metadata = body::metadata(value);
     if metadata.contains_key("deletionTimestamp") {

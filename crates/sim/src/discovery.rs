@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::kinds::{Kind, Subresource, version_order};
+use super::kinds::{ServedKind, Subresource, version_order};
 
 /// `/api`.
 pub(super) fn api_versions() -> Value {
@@ -16,14 +16,14 @@ pub(super) fn api_versions() -> Value {
 }
 
 /// `/apis`.
-pub(super) fn group_list(kinds: &[Arc<Kind>]) -> Value {
+pub(super) fn group_list(kinds: &[Arc<ServedKind>]) -> Value {
     let groups = groups(kinds, false).into_iter().filter_map(|name| group_fields(kinds, name));
     let groups: Vec<_> = groups.map(Value::Object).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
 /// `/apis/<group>`; `None` if it is not served.
-pub(super) fn group(kinds: &[Arc<Kind>], name: &str) -> Option<Value> {
+pub(super) fn group(kinds: &[Arc<ServedKind>], name: &str) -> Option<Value> {
     let mut group = group_fields(kinds, name).filter(|_| !name.is_empty())?;
     group.insert("kind".into(), "APIGroup".into());
     group.insert("apiVersion".into(), "v1".into());
@@ -31,7 +31,7 @@ pub(super) fn group(kinds: &[Arc<Kind>], name: &str) -> Option<Value> {
 }
 
 /// `/api/v1` and `/apis/<group>/<version>`; `None` if it is not served.
-pub(super) fn resource_list(kinds: &[Arc<Kind>], group: &str, version: &str) -> Option<Value> {
+pub(super) fn resource_list(kinds: &[Arc<ServedKind>], group: &str, version: &str) -> Option<Value> {
     let served = served(kinds, group, version);
     let first = served.first()?;
     let mut list = json!({
@@ -46,7 +46,7 @@ pub(super) fn resource_list(kinds: &[Arc<Kind>], group: &str, version: &str) -> 
 }
 
 /// The `APIGroupDiscoveryList` (v2) of `/api` or `/apis`.
-pub(super) fn aggregated(kinds: &[Arc<Kind>], core: bool) -> Value {
+pub(super) fn aggregated(kinds: &[Arc<ServedKind>], core: bool) -> Value {
     let group = |name: &str| {
         let versions = versions(kinds, name).into_iter().map(|version| {
             let resources: Vec<_> =
@@ -65,7 +65,7 @@ pub(super) fn aggregated(kinds: &[Arc<Kind>], core: bool) -> Value {
 }
 
 /// The groups in the order in which they appear: only the core group, or all others.
-fn groups(kinds: &[Arc<Kind>], core: bool) -> Vec<&str> {
+fn groups(kinds: &[Arc<ServedKind>], core: bool) -> Vec<&str> {
     let mut groups: Vec<&str> = Vec::new();
     for kind in kinds {
         if kind.group.is_empty() == core && !groups.contains(&kind.group.as_str()) {
@@ -76,7 +76,7 @@ fn groups(kinds: &[Arc<Kind>], core: bool) -> Vec<&str> {
 }
 
 /// The versions of a group, the preferred one first.
-fn versions<'a>(kinds: &'a [Arc<Kind>], group: &str) -> Vec<&'a str> {
+fn versions<'a>(kinds: &'a [Arc<ServedKind>], group: &str) -> Vec<&'a str> {
     let of_group = kinds.iter().filter(|kind| kind.group == group);
     let mut versions: Vec<&str> = of_group.map(|kind| kind.version.as_str()).collect();
     versions.sort_by_key(|version| version_order(version));
@@ -85,13 +85,13 @@ fn versions<'a>(kinds: &'a [Arc<Kind>], group: &str) -> Vec<&'a str> {
 }
 
 /// The kinds of a group and version by plural name.
-fn served<'a>(kinds: &'a [Arc<Kind>], group: &str, version: &str) -> Vec<&'a Arc<Kind>> {
+fn served<'a>(kinds: &'a [Arc<ServedKind>], group: &str, version: &str) -> Vec<&'a Arc<ServedKind>> {
     let mut served: Vec<_> = kinds.iter().filter(|kind| kind.group == group && kind.version == version).collect();
     served.sort_by(|a, b| a.plural.cmp(&b.plural));
     served
 }
 
-fn group_fields(kinds: &[Arc<Kind>], name: &str) -> Option<Map<String, Value>> {
+fn group_fields(kinds: &[Arc<ServedKind>], name: &str) -> Option<Map<String, Value>> {
     let versions: Vec<Value> = versions(kinds, name)
         .into_iter()
         .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
@@ -104,7 +104,7 @@ fn group_fields(kinds: &[Arc<Kind>], name: &str) -> Option<Map<String, Value>> {
 }
 
 /// A kind's entry of an `APIResourceList`, and those of its subresources.
-fn resources(kind: &Kind) -> Vec<Value> {
+fn resources(kind: &ServedKind) -> Vec<Value> {
     let mut resource = json!({
         "name": kind.plural,
         "singularName": kind.singular,
@@ -130,7 +130,7 @@ fn resources(kind: &Kind) -> Vec<Value> {
     std::iter::once(resource).chain(kind.subresources.iter().map(subresource)).collect()
 }
 
-fn aggregated_resource(kind: &Kind) -> Value {
+fn aggregated_resource(kind: &ServedKind) -> Value {
     // Built-in kinds leave out the group and version that they share with their parent.
     let own = if kind.custom { (kind.group.as_str(), kind.version.as_str()) } else { ("", "") };
     let response_kind =
@@ -153,7 +153,7 @@ fn aggregated_resource(kind: &Kind) -> Value {
     resource
 }
 
-fn add_names(resource: &mut Value, kind: &Kind) {
+fn add_names(resource: &mut Value, kind: &ServedKind) {
     for (field, names) in [("shortNames", &kind.short_names), ("categories", &kind.categories)] {
         if !names.is_empty() {
             resource[field] = names.clone().into();
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::kinds;
 
-    fn all() -> Vec<Arc<Kind>> {
+    fn all() -> Vec<Arc<ServedKind>> {
         let definition = json!({"spec": {"group": "g.io", "scope": "Cluster",
             "names": {"kind": "Thing", "plural": "things"}, "versions": [{"name": "v1", "served": true}]}});
         kinds::built_in().into_iter().chain(kinds::of_definition(&definition)).map(Arc::new).collect()
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_documents_of_the_core_group_lack_their_own_version() {
+    fn discovery_documents_of_the_core_group_lack_their_own_version() {
         assert_eq!(resource_list(&all(), "", "v1").unwrap().get("apiVersion"), None);
         assert_eq!(resource_list(&all(), "apps", "v1").unwrap()["apiVersion"], "v1");
         assert_eq!(resource_list(&all(), "apps", "v2"), None);

@@ -7,7 +7,7 @@ use super::{
     discovery, encode,
     negotiate::negotiate_discovery,
     request::Request,
-    state::{Answer, State},
+    state::{Answer, ApiState},
     status::Failure,
     storage::Scope,
 };
@@ -32,7 +32,7 @@ pub(super) fn health() -> Answer {
     answer
 }
 
-impl State {
+impl ApiState {
     /// `/api` and `/apis`, plain or aggregated.
     pub(super) fn groups(&self, core: bool, request: &Request) -> Result<Answer, Failure> {
         let is_aggregated = negotiate_discovery(&request.accept)?;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     Sim, body, defaults, kinds, managed_fields,
-    state::State,
+    state::ApiState,
     storage::{Key, Object, Scope},
 };
 
@@ -122,7 +122,7 @@ impl Sim {
     }
 }
 
-impl State {
+impl ApiState {
     /// Group and resource of a name as for kubectl, as they are stored.
     fn home(&self, resource: &str) -> (String, String) {
         let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
@@ -169,7 +169,7 @@ impl State {
         managed_fields::record(Some(&main), new, EDITOR, "status", &now);
     }
 
-    fn put_fixture(&mut self, kind: &kinds::Kind, key: Key, mut object: Value) -> Result<Value, PutError> {
+    fn put_fixture(&mut self, kind: &kinds::ServedKind, key: Key, mut object: Value) -> Result<Value, PutError> {
         body::check_shape(kind, &object).map_err(PutError::Refused)?;
         body::tidy(&mut object);
         let old = self.storage.get(&key).map(|old| old.value.clone());

@@ -11,7 +11,7 @@ pub(super) use self::{definition::of_definition, table::built_in};
 
 /// One kind in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Kind {
+pub(super) struct ServedKind {
     /// Empty for the core group.
     pub(super) group: String,
     pub(super) version: String,
@@ -84,7 +84,7 @@ pub(super) enum Generation {
     ContentWithoutStatus,
 }
 
-impl Kind {
+impl ServedKind {
     /// `group/version`, or `version` for the core group.
     pub(super) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
@@ -126,7 +126,7 @@ impl Scale {
 
 /// Whether a write makes a new generation of the object. A write of `/status` makes none of a Deployment although it may
 /// write annotations: callers know the part.
-pub(super) fn bumps_generation(kind: &Kind, old: &Value, new: &Value) -> bool {
+pub(super) fn bumps_generation(kind: &ServedKind, old: &Value, new: &Value) -> bool {
     let differ = |pointer: &str| old.pointer(pointer) != new.pointer(pointer);
     let changed = match kind.generation {
         Generation::None | Generation::Constant => return false,
@@ -182,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    fn kind(plural: &str) -> Kind {
+    fn kind(plural: &str) -> ServedKind {
         built_in().into_iter().find(|kind| kind.plural == plural).unwrap()
     }
 

@@ -84,7 +84,7 @@ use registry::Registry;
 use request::Request;
 use service::ApiService;
 use starting::Starting;
-use state::{ServerClock, State};
+use state::{ApiState, ServerClock};
 use storage::Storage;
 use watchers::Watches;
 
@@ -143,7 +143,7 @@ pub struct ClientOptions {
 
 /// What the simulator, its clients and its watches share.
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<ApiState>,
     faults: Mutex<Option<FaultFunction>>,
     /// Held while a fault function is asked: it is taken out of its place meanwhile.
     asking: Mutex<()>,
@@ -192,7 +192,7 @@ impl Sim {
     /// follows.
     pub fn new(options: SimOptions) -> Self {
         let changed = Arc::new(Notify::new());
-        let state = State {
+        let state = ApiState {
             storage: Storage::new(options.history),
             registry: Registry::new(kinds::built_in()),
             watches: Watches::default(),
@@ -329,7 +329,7 @@ impl fmt::Debug for Sim {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ApiState> {
         lock(&self.state)
     }
 

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::{
     encode,
-    kinds::Kind,
+    kinds::ServedKind,
     negotiate::{Asked, negotiate},
     render::{self, Form},
     request::Request,
     selector::{FieldSelector, LabelSelector},
-    state::{Answer, Refusal, State, read_revision},
+    state::{Answer, ApiState, Refusal, read_revision},
     status::Failure,
     storage::{Key, Object, Scope},
     table,
@@ -45,7 +45,7 @@ struct Page {
 
 impl Selection {
     /// From the query of a list, a watch or the deletion of a collection.
-    pub(super) fn of(kind: &Kind, request: &Request) -> Result<Self, Failure> {
+    pub(super) fn of(kind: &ServedKind, request: &Request) -> Result<Self, Failure> {
         Ok(Self {
             labels: request.query.get("labelSelector").map(LabelSelector::parse).transpose()?,
             fields: request.query.get("fieldSelector").map(|text| FieldSelector::parse(kind, text)).transpose()?,
@@ -92,14 +92,19 @@ impl Token {
     }
 }
 
-impl State {
-    pub(super) fn scope_of(&self, kind: &Kind, request: &Request) -> Scope {
+impl ApiState {
+    pub(super) fn scope_of(&self, kind: &ServedKind, request: &Request) -> Scope {
         let (group, resource) = kind.home();
         let namespace = Some(request.info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
         Scope::new(group, resource, namespace)
     }
 
-    pub(super) fn list(&mut self, kind: &Kind, request: &Request, read_as_of: Option<u64>) -> Result<Answer, Refusal> {
+    pub(super) fn list(
+        &mut self,
+        kind: &ServedKind,
+        request: &Request,
+        read_as_of: Option<u64>,
+    ) -> Result<Answer, Refusal> {
         let form = match negotiate(&request.accept)? {
             Asked::Full => Form::Full,
             Asked::MetadataList => Form::Metadata,
@@ -193,7 +198,7 @@ impl State {
         }
     }
 
-    fn render_item(&self, out: &mut Vec<u8>, kind: &Kind, object: &Object, form: Form) -> Result<(), Failure> {
+    fn render_item(&self, out: &mut Vec<u8>, kind: &ServedKind, object: &Object, form: Form) -> Result<(), Failure> {
         let api_version = kind.api_version();
         match (super::convert::to_version(kind, &object.value)?, form) {
             (Some(converted), _) => render::value(out, &converted, &api_version, &kind.kind, form, None),
@@ -212,7 +217,7 @@ impl State {
 }
 
 /// A list's JSON from its metadata and its items' JSON.
-pub(super) fn list_body(kind: &Kind, form: Form, metadata: &Value, items: &[u8]) -> Vec<u8> {
+pub(super) fn list_body(kind: &ServedKind, form: Form, metadata: &Value, items: &[u8]) -> Vec<u8> {
     let (list_kind, api_version) = match form {
         Form::Row(_) => return table::table(metadata, items),
         Form::Full => (kind.list_kind.clone(), kind.api_version()),
@@ -241,7 +246,7 @@ fn limit(request: &Request) -> Result<Option<usize>, Failure> {
     }
 }
 
-fn requested_one_of_many(kind: &Kind) -> Failure {
+fn requested_one_of_many(kind: &ServedKind) -> Failure {
     if kind.custom {
         return Failure::not_acceptable(
             "you requested PartialObjectMetadata, but the requested object is a list (*unstructured.UnstructuredList)",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use self::{difference::Difference, field_set::FieldSet};
 
 /// One entry: a writer and its fields.
-struct Entry {
+struct ManagedFieldsEntry {
     /// All but `fieldsV1`.
     header: Value,
     fields: FieldSet,
@@ -30,7 +30,7 @@ pub(super) fn record(old: Option<&Value>, new: &mut Value, manager: &str, subres
     }
     // A new object's entries may be sent along with it.
     let present = sent.or(live).unwrap_or_default();
-    let mut entries: Vec<Entry> = present.into_iter().map(Entry::parse).collect();
+    let mut entries: Vec<ManagedFieldsEntry> = present.into_iter().map(ManagedFieldsEntry::parse).collect();
     let difference = Difference::of(old, new, subresource);
 
     let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
@@ -47,12 +47,12 @@ pub(super) fn record(old: Option<&Value>, new: &mut Value, manager: &str, subres
         if let Some(own) = own {
             fields.add(&entries.remove(own).fields);
         }
-        entries.push(Entry { header, fields });
+        entries.push(ManagedFieldsEntry { header, fields });
     }
     entries.retain(|entry| !entry.fields.is_empty());
-    entries.sort_by_key(Entry::order);
+    entries.sort_by_key(ManagedFieldsEntry::order);
     if !entries.is_empty() {
-        new["metadata"]["managedFields"] = entries.into_iter().map(Entry::into_json).collect();
+        new["metadata"]["managedFields"] = entries.into_iter().map(ManagedFieldsEntry::into_json).collect();
     }
 }
 
@@ -83,7 +83,7 @@ fn header(manager: &str, subresource: &str, api_version: &str, time: &str) -> Va
     header
 }
 
-impl Entry {
+impl ManagedFieldsEntry {
     fn parse(mut entry: Value) -> Self {
         let fields = entry.as_object_mut().and_then(|entry| entry.remove("fieldsV1")).unwrap_or_default();
         Self { header: entry, fields: FieldSet::parse(&fields) }

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_known_alternative_wins() {
+    fn accept_header_takes_the_first_known_alternative() {
         let meta = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
         assert_eq!(negotiate("").unwrap(), Asked::Full);
@@ -116,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_knows_is_not_acceptable_and_what_only_the_real_server_knows_is_refused() {
+    fn accept_header_of_unknown_types_is_406_and_of_unsimulated_types_501() {
         assert_eq!(negotiate("text/html").unwrap_err().code, 406);
         assert_eq!(negotiate("application/yaml").unwrap_err().code, 501);
     }
 
     #[test]
-    fn only_the_second_version_of_aggregated_discovery_is_known() {
+    fn accept_header_knows_only_version_2_of_aggregated_discovery() {
         let aggregated =
             |version| format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
 

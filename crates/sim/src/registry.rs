@@ -5,18 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use super::kinds::Kind;
+use super::kinds::ServedKind;
 
 /// The kinds by group, version and resource.
 #[derive(Default)]
 pub(super) struct Registry {
-    kinds: BTreeMap<(String, String, String), Arc<Kind>>,
+    kinds: BTreeMap<(String, String, String), Arc<ServedKind>>,
     /// Groups that are compiled into the server.
     built_in: BTreeSet<String>,
 }
 
 impl Registry {
-    pub(super) fn new(built_in: Vec<Kind>) -> Self {
+    pub(super) fn new(built_in: Vec<ServedKind>) -> Self {
         let mut registry = Self::default();
         for kind in built_in {
             registry.built_in.insert(kind.group.clone());
@@ -25,12 +25,12 @@ impl Registry {
         registry
     }
 
-    pub(super) fn find(&self, group: &str, version: &str, resource: &str) -> Option<Arc<Kind>> {
+    pub(super) fn find(&self, group: &str, version: &str, resource: &str) -> Option<Arc<ServedKind>> {
         self.kinds.get(&(group.to_owned(), version.to_owned(), resource.to_owned())).cloned()
     }
 
     /// The kind that an object or a reference names.
-    pub(super) fn find_kind(&self, api_version: &str, kind: &str) -> Option<Arc<Kind>> {
+    pub(super) fn find_kind(&self, api_version: &str, kind: &str) -> Option<Arc<ServedKind>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let first = (group.to_owned(), version.to_owned(), String::new());
         self.kinds
@@ -42,12 +42,12 @@ impl Registry {
     }
 
     /// Any version of a resource.
-    pub(super) fn find_resource(&self, group: &str, resource: &str) -> Option<Arc<Kind>> {
+    pub(super) fn find_resource(&self, group: &str, resource: &str) -> Option<Arc<ServedKind>> {
         self.all().find(|kind| kind.group == group && kind.plural == resource).cloned()
     }
 
     /// All kinds, by group, version and resource.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<ServedKind>> {
         self.kinds.values()
     }
 
@@ -60,7 +60,7 @@ impl Registry {
     }
 
     /// Serves the kinds of a definition in place of those it had.
-    pub(super) fn replace_custom(&mut self, group: &str, resource: &str, kinds: Vec<Kind>) {
+    pub(super) fn replace_custom(&mut self, group: &str, resource: &str, kinds: Vec<ServedKind>) {
         self.kinds.retain(|_, kind| !(kind.custom && kind.group == group && kind.plural == resource));
         for kind in kinds {
             self.kinds.insert(place(&kind), Arc::new(kind));
@@ -68,6 +68,6 @@ impl Registry {
     }
 }
 
-fn place(kind: &Kind) -> (String, String, String) {
+fn place(kind: &ServedKind) -> (String, String, String) {
     (kind.group.clone(), kind.version.clone(), kind.plural.clone())
 }

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_are_told_apart() {
+    fn paths_without_a_resource_are_distinguished() {
         assert_eq!(parse_path("/version").0, Target::Version);
         assert_eq!(parse_path("/readyz/ping").0, Target::Health);
         assert_eq!(parse_path("/apis").0, Target::Groups { core: false });

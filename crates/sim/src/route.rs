@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::{
     documents,
-    kinds::Kind,
+    kinds::ServedKind,
     request::{Request, Target},
-    state::{Answer, Refusal, State},
+    state::{Answer, ApiState, Refusal},
     status::Failure,
     watch::WatchPlan,
 };
@@ -20,7 +20,7 @@ pub(super) enum Reply {
     Watch(Box<WatchPlan>),
 }
 
-impl State {
+impl ApiState {
     /// Carries out a request. `read_as_of` makes reads stale.
     pub(super) fn handle(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
         if let Some(answer) = self.while_starting(request) {
@@ -48,7 +48,12 @@ impl State {
         })
     }
 
-    fn resource_of(&mut self, kind: &Arc<Kind>, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
+    fn resource_of(
+        &mut self,
+        kind: &Arc<ServedKind>,
+        request: &Request,
+        read_as_of: Option<u64>,
+    ) -> Result<Reply, Refusal> {
         let info = &request.info;
         let allowed = |verb: &str| kind.verbs.contains(&verb);
         if !info.subresource.is_empty() {
@@ -99,7 +104,7 @@ impl State {
     }
 
     /// The kind a path means, and whether the path may mean it.
-    fn resolve(&self, request: &Request) -> Result<Arc<Kind>, Failure> {
+    fn resolve(&self, request: &Request) -> Result<Arc<ServedKind>, Failure> {
         let info = &request.info;
         let Some(kind) = self.registry.find(&info.group, &info.version, &info.resource) else {
             return Err(self.unknown(&info.group, &info.version));

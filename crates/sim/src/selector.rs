@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{kinds::Kind, status::Failure};
+use super::{kinds::ServedKind, status::Failure};
 
 /// Requirements on labels that all have to be met.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,7 +218,7 @@ fn unparsable(text: &str) -> Failure {
 }
 
 /// Fields that some kinds select by, besides name and namespace.
-fn fields(kind: &Kind) -> &'static [&'static str] {
+fn fields(kind: &ServedKind) -> &'static [&'static str] {
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "pods") => &[
             "spec.nodeName",
@@ -268,7 +268,7 @@ fn fields(kind: &Kind) -> &'static [&'static str] {
 
 impl FieldSelector {
     /// Reads e.g. `metadata.name=a,type!=b`. `\` escapes a comma, an equals sign or itself in values.
-    pub(super) fn parse(kind: &Kind, text: &str) -> Result<Self, Failure> {
+    pub(super) fn parse(kind: &ServedKind, text: &str) -> Result<Self, Failure> {
         let mut requirements = Vec::new();
         for term in split_terms(text).iter().filter(|term| !term.is_empty()) {
             let (field, equal, value) = match (term.split_once("!="), term.split_once("=="), term.split_once('=')) {
@@ -293,7 +293,7 @@ impl FieldSelector {
     }
 }
 
-fn unknown_field(kind: &Kind, field: &str) -> Failure {
+fn unknown_field(kind: &ServedKind, field: &str) -> Failure {
     if kind.custom || kind.plural == "pods" {
         return Failure::bad_request(&format!("field label not supported: {field}"));
     }
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_selector_is_refused_with_the_servers_words() {
+    fn selector_errors_have_the_servers_words() {
         let table = [
             ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
             ("a,", "unable to parse requirement: found '', expected: identifier after ','"),

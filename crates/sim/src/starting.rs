@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{
-    kinds::Kind,
+    kinds::ServedKind,
     request::{Request, Target},
-    state::{Answer, State},
+    state::{Answer, ApiState},
     status::Failure,
 };
 
@@ -63,7 +63,7 @@ impl Starting {
     }
 }
 
-impl State {
+impl ApiState {
     fn part_of_start(&self) -> Part {
         self.starting.as_ref().map_or(Part::Ready, Starting::part)
     }
@@ -97,7 +97,7 @@ impl State {
     }
 
     /// Whether the lists of groups name a kind.
-    pub(super) fn is_listed(&self, kind: &Kind, aggregated: bool) -> bool {
+    pub(super) fn is_listed(&self, kind: &ServedKind, aggregated: bool) -> bool {
         match self.part_of_start() {
             // The plain list is made of the APIServices that are registered: its own at first.
             Part::Installing if !aggregated => kind.group.is_empty() || kind.group == "apiregistration.k8s.io",

@@ -12,7 +12,7 @@ use super::{
     agenda::Agenda,
     defaults::Allocations,
     encode,
-    kinds::Kind,
+    kinds::ServedKind,
     negotiate::{Asked, negotiate},
     owners::OwnerIndex,
     registry::Registry,
@@ -25,7 +25,7 @@ use super::{
 };
 
 /// The state of the simulated API server.
-pub(super) struct State {
+pub(super) struct ApiState {
     pub(super) storage: Storage,
     pub(super) registry: Registry,
     pub(super) watches: Watches,
@@ -134,7 +134,7 @@ impl Answer {
     }
 }
 
-impl State {
+impl ApiState {
     /// Why a resource of a group and version is not served.
     pub(super) fn unknown(&self, group: &str, version: &str) -> Failure {
         if self.registry.is_built_in(group) {
@@ -154,7 +154,12 @@ impl State {
         self.storage.get(&key).is_some_and(|service| !service.value["spec"]["service"].is_null())
     }
 
-    pub(super) fn get(&mut self, kind: &Kind, request: &Request, read_as_of: Option<u64>) -> Result<Answer, Refusal> {
+    pub(super) fn get(
+        &mut self,
+        kind: &ServedKind,
+        request: &Request,
+        read_as_of: Option<u64>,
+    ) -> Result<Answer, Refusal> {
         let form = single_form(&request.accept, self.clock.now())?;
         let asked = read_revision(request)?;
         if asked.is_some_and(|revision| revision > self.storage.revision()) {
@@ -170,18 +175,24 @@ impl State {
     }
 
     /// Where the object that a path names is stored.
-    pub(super) fn key_of(&self, kind: &Kind, request: &Request) -> Key {
+    pub(super) fn key_of(&self, kind: &ServedKind, request: &Request) -> Key {
         self.key(kind, &request.info.namespace, &request.info.name)
     }
 
     /// Where an object of a kind is stored. Versions of a resource share their place, and so do the two groups of events.
-    pub(super) fn key(&self, kind: &Kind, namespace: &str, name: &str) -> Key {
+    pub(super) fn key(&self, kind: &ServedKind, namespace: &str, name: &str) -> Key {
         let (group, resource) = kind.home();
         Key::new(group, resource, if kind.namespaced { namespace } else { "" }, name)
     }
 
     /// A stored object as the answer, in the kind's version.
-    pub(super) fn answer_object(&self, kind: &Kind, code: u16, object: &Object, form: Form) -> Result<Answer, Failure> {
+    pub(super) fn answer_object(
+        &self,
+        kind: &ServedKind,
+        code: u16,
+        object: &Object,
+        form: Form,
+    ) -> Result<Answer, Failure> {
         let mut body = Vec::new();
         match super::convert::to_version(kind, &object.value)? {
             Some(converted) => render::value(&mut body, &converted, &kind.api_version(), &kind.kind, form, None),
@@ -191,7 +202,13 @@ impl State {
     }
 
     /// A value that is not stored (any more) as the answer.
-    pub(super) fn answer_value(&self, kind: &Kind, code: u16, value: &Value, form: Form) -> Result<Answer, Failure> {
+    pub(super) fn answer_value(
+        &self,
+        kind: &ServedKind,
+        code: u16,
+        value: &Value,
+        form: Form,
+    ) -> Result<Answer, Failure> {
         let converted = super::convert::to_version(kind, value)?;
         let mut body = Vec::new();
         let value = converted.as_ref().unwrap_or(value);

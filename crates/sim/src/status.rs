@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::kinds::Kind;
+use super::kinds::ServedKind;
 
 /// Why a request is refused, as the complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,12 +82,12 @@ fn qualified(resource: &str, group: &str) -> String {
 }
 
 /// Details that name a resource's object.
-fn of_resource(kind: &Kind, name: &str) -> Details {
+fn of_resource(kind: &ServedKind, name: &str) -> Details {
     Details { name: name.into(), group: kind.group.clone(), kind: kind.plural.clone(), ..Details::default() }
 }
 
 /// The body of a successful DELETE that removed an object of a kind that answers so.
-pub(super) fn deleted(kind: &Kind, name: &str, uid: &str) -> Vec<u8> {
+pub(super) fn deleted(kind: &ServedKind, name: &str, uid: &str) -> Vec<u8> {
     let details = Details { uid: uid.into(), ..of_resource(kind, name) };
     to_vec(&Status { status: "Success", details: Some(details), ..Status::new() })
 }
@@ -192,13 +192,13 @@ impl Failure {
     }
 
     /// 400: a body that is no object of the kind. `text` says why.
-    pub(super) fn unrecognized(kind: &Kind, text: &str) -> Self {
+    pub(super) fn unrecognized(kind: &ServedKind, text: &str) -> Self {
         Self::bad_request(&format!("the object provided is unrecognized (must be of type {}): {text}", kind.kind))
     }
 
     /// 400: a body with a field of the wrong type, or an unknown one where those are refused.
-    pub(super) fn cannot_be_handled(kind: &Kind, text: &str) -> Self {
-        let Kind { kind, version, .. } = kind;
+    pub(super) fn cannot_be_handled(kind: &ServedKind, text: &str) -> Self {
+        let ServedKind { kind, version, .. } = kind;
         Self::bad_request(&format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {text}"))
     }
 
@@ -210,11 +210,11 @@ impl Failure {
     }
 
     /// 403 with any text; `name` may be empty.
-    pub(super) fn forbidden(kind: &Kind, name: &str, text: &str) -> Self {
+    pub(super) fn forbidden(kind: &ServedKind, name: &str, text: &str) -> Self {
         Self::forbidden_with(kind, name, text, Vec::new())
     }
 
-    fn forbidden_with(kind: &Kind, name: &str, text: &str, causes: Vec<Cause>) -> Self {
+    fn forbidden_with(kind: &ServedKind, name: &str, text: &str, causes: Vec<Cause>) -> Self {
         let resource = qualified(&kind.plural, &kind.group);
         let message = match name {
             "" => format!("{resource} is forbidden: {text}"),
@@ -225,7 +225,7 @@ impl Failure {
 
     /// 403: a user may not do this. `resource` is `plural` or `plural/subresource`; cluster scope has no namespace.
     pub(super) fn not_allowed(
-        kind: &Kind,
+        kind: &ServedKind,
         name: &str,
         user: &str,
         verb: &str,
@@ -242,7 +242,7 @@ impl Failure {
     }
 
     /// 403: nothing new goes into a namespace that is being deleted.
-    pub(super) fn namespace_terminating(kind: &Kind, name: &str, namespace: &str) -> Self {
+    pub(super) fn namespace_terminating(kind: &ServedKind, name: &str, namespace: &str) -> Self {
         let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
         let cause = format!("namespace {namespace} is being terminated");
         Self::forbidden_with(kind, name, &text, vec![Cause::new("NamespaceTerminating", "metadata.namespace", cause)])
@@ -251,7 +251,7 @@ impl Failure {
     // --- 404, 405, 406
 
     /// 404 of an object.
-    pub(super) fn not_found(kind: &Kind, name: &str) -> Self {
+    pub(super) fn not_found(kind: &ServedKind, name: &str) -> Self {
         Self::missing(&kind.plural, &kind.group, name)
     }
 
@@ -289,35 +289,35 @@ impl Failure {
     // --- 409
 
     /// 409: the name is taken.
-    pub(super) fn already_exists(kind: &Kind, name: &str) -> Self {
+    pub(super) fn already_exists(kind: &ServedKind, name: &str) -> Self {
         Self::exists(kind, name, "")
     }
 
     /// 409: the name is taken by an object that is being deleted.
-    pub(super) fn already_exists_deleting(kind: &Kind, name: &str) -> Self {
+    pub(super) fn already_exists_deleting(kind: &ServedKind, name: &str) -> Self {
         Self::exists(kind, name, "object is being deleted: ")
     }
 
-    fn exists(kind: &Kind, name: &str, prefix: &str) -> Self {
+    fn exists(kind: &ServedKind, name: &str, prefix: &str) -> Self {
         let message = format!("{prefix}{} \"{name}\" already exists", qualified(&kind.plural, &kind.group));
         Self::new(409, "AlreadyExists", message, Some(of_resource(kind, name)))
     }
 
     /// 409: the sent version is not the stored one.
-    pub(super) fn conflict(kind: &Kind, name: &str) -> Self {
+    pub(super) fn conflict(kind: &ServedKind, name: &str) -> Self {
         let text = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict_because(kind, name, text)
     }
 
     /// 409 with any text.
-    pub(super) fn conflict_because(kind: &Kind, name: &str, text: &str) -> Self {
+    pub(super) fn conflict_because(kind: &ServedKind, name: &str, text: &str) -> Self {
         let resource = qualified(&kind.plural, &kind.group);
         let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {text}");
         Self::new(409, "Conflict", message, Some(of_resource(kind, name)))
     }
 
     /// 409: the sent uid is not the stored one.
-    pub(super) fn uid_conflict(kind: &Kind, namespace: &str, name: &str, sent: &str, stored: &str) -> Self {
+    pub(super) fn uid_conflict(kind: &ServedKind, namespace: &str, name: &str, sent: &str, stored: &str) -> Self {
         let group = if kind.custom { format!("{}/", kind.group) } else { String::new() };
         let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
         let key = format!("/registry/{group}{}/{namespace}{name}", kind.plural);
@@ -329,7 +329,7 @@ impl Failure {
     }
 
     /// 409: a DELETE's `preconditions.uid`.
-    pub(super) fn uid_precondition(kind: &Kind, name: &str, asked: &str, stored: &str) -> Self {
+    pub(super) fn uid_precondition(kind: &ServedKind, name: &str, asked: &str, stored: &str) -> Self {
         let text = format!(
             "the UID in the precondition ({asked}) does not match the UID in record ({stored}). The object might have been \
              deleted and then recreated"
@@ -338,7 +338,7 @@ impl Failure {
     }
 
     /// 409: a DELETE's `preconditions.resourceVersion`.
-    pub(super) fn version_precondition(kind: &Kind, name: &str, asked: &str, stored: &str) -> Self {
+    pub(super) fn version_precondition(kind: &ServedKind, name: &str, asked: &str, stored: &str) -> Self {
         let text = format!(
             "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({stored}). The \
              object might have been modified"
@@ -347,7 +347,7 @@ impl Failure {
     }
 
     /// These name the kind where other conflicts name the resource.
-    fn precondition(kind: &Kind, name: &str, text: &str) -> Self {
+    fn precondition(kind: &ServedKind, name: &str, text: &str) -> Self {
         let details =
             Details { name: name.into(), group: kind.group.clone(), kind: kind.kind.clone(), ..Details::default() };
         let qualified = qualified(&kind.kind, &kind.group);
@@ -387,7 +387,7 @@ impl Failure {
     }
 
     /// 415 of a POST or PUT.
-    pub(super) fn unknown_body_format(kind: &Kind) -> Self {
+    pub(super) fn unknown_body_format(kind: &ServedKind) -> Self {
         let more = if kind.custom { "" } else { ", application/vnd.kubernetes.protobuf" };
         Self::unknown_format(&format!("application/json, application/yaml{more}"))
     }

@@ -6,10 +6,10 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{
-    kinds::{Kind, Scale},
+    kinds::{Scale, ServedKind},
     patch,
     request::Request,
-    state::{Answer, State, single_form},
+    state::{Answer, ApiState, single_form},
     status::Failure,
     update::{Part, Writing, Written},
 };
@@ -30,8 +30,8 @@ const REFUSED: [(&str, &str); 12] = [
     ("namespaces", "proxy"),
 ];
 
-impl State {
-    pub(super) fn subresource(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
+impl ApiState {
+    pub(super) fn subresource(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
         let name = request.info.subresource.as_str();
         let Some(known) = kind.subresource(name) else {
             return Err(match (kind.plural.as_str(), name) {
@@ -55,7 +55,7 @@ impl State {
         }
     }
 
-    fn part(&mut self, kind: &Arc<Kind>, request: &Request, part: Part) -> Result<Answer, Failure> {
+    fn part(&mut self, kind: &Arc<ServedKind>, request: &Request, part: Part) -> Result<Answer, Failure> {
         match request.method {
             Method::GET => {
                 let key = self.key_of(kind, request);
@@ -68,7 +68,7 @@ impl State {
         }
     }
 
-    fn scale(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
+    fn scale(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
         let key = self.key_of(kind, request);
         let live = self.storage.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
         let places = kind.scale.as_ref().ok_or_else(Failure::unknown_resource)?;

@@ -12,9 +12,9 @@ use sha2::{Digest, Sha256};
 
 use super::{
     body, encode,
-    kinds::Kind,
+    kinds::ServedKind,
     request::Request,
-    state::{Answer, State, text},
+    state::{Answer, ApiState, text},
     status::{Cause, Failure},
     storage::Key,
 };
@@ -24,7 +24,7 @@ const SHORTEST: i64 = 600;
 const LONGEST: i64 = 1 << 32;
 const DEFAULT_SECONDS: i64 = 3600;
 
-impl State {
+impl ApiState {
     /// POST of `serviceaccounts/<name>/token`.
     pub(super) fn create_token(&mut self, request: &Request) -> Result<Answer, Failure> {
         let sent: Value = serde_json::from_slice(&request.body)
@@ -100,14 +100,14 @@ impl State {
     }
 
     /// POST of a review, which is answered and not stored.
-    pub(super) fn review(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
+    pub(super) fn review(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
         let (mut value, _) = body::decode(kind, request)?;
         let status = match kind.kind.as_str() {
             "TokenReview" => self.review_token(&value["spec"]),
             "SubjectAccessReview" if is_unclear(&value["spec"]) => {
                 let text = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
                 let cause = Cause::invalid("spec.resourceAttributes", &value["spec"]["resourceAttributes"], text);
-                let nameless = Kind { kind: String::new(), ..(**kind).clone() };
+                let nameless = ServedKind { kind: String::new(), ..(**kind).clone() };
                 return Err(Failure::invalid(&nameless, "", vec![cause]));
             }
             "SubjectAccessReview" => match &mut self.reviewer {
@@ -168,7 +168,7 @@ fn is_unclear(spec: &Value) -> bool {
     spec["resourceAttributes"].is_null() == spec["nonResourceAttributes"].is_null()
 }
 
-fn check_duration(accounts: &Kind, seconds: i64) -> Result<(), Failure> {
+fn check_duration(accounts: &ServedKind, seconds: i64) -> Result<(), Failure> {
     let text = if seconds < SHORTEST {
         "may not specify a duration less than 10 minutes"
     } else if seconds > LONGEST {
@@ -177,7 +177,8 @@ fn check_duration(accounts: &Kind, seconds: i64) -> Result<(), Failure> {
         return Ok(());
     };
     let cause = Cause::invalid("spec.expirationSeconds", &seconds.into(), text);
-    let requests = Kind { kind: "TokenRequest".into(), group: "authentication.k8s.io".into(), ..accounts.clone() };
+    let requests =
+        ServedKind { kind: "TokenRequest".into(), group: "authentication.k8s.io".into(), ..accounts.clone() };
     Err(Failure::invalid(&requests, "", vec![cause]))
 }
 

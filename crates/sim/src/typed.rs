@@ -19,7 +19,7 @@ use k8s_openapi::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{kinds::Kind, schema};
+use super::{kinds::ServedKind, schema};
 
 /// Reads an object as its type and writes it again.
 type Reread = fn(&Value) -> Result<Value, String>;
@@ -29,7 +29,7 @@ const LARGEST_SEARCH: usize = 65_536;
 
 /// Takes unknown fields, and those of a built-in kind that are null, out of an object and returns the paths of the unknown
 /// ones. The error says which field has the wrong type; the types of custom kinds are validation's business.
-pub(super) fn prune(kind: &Kind, value: &mut Value) -> Result<Vec<String>, String> {
+pub(super) fn prune(kind: &ServedKind, value: &mut Value) -> Result<Vec<String>, String> {
     if let Some(schema) = &kind.schema {
         let mut known = value.clone();
         schema::prune(schema, &mut known);
@@ -63,7 +63,7 @@ fn drop_nulls(value: &mut Value) {
 }
 
 /// Conditions show the times they do not have as null.
-fn add_null_times(kind: &Kind, value: &mut Value) {
+fn add_null_times(kind: &ServedKind, value: &mut Value) {
     let fields: &[&str] = match kind.kind.as_str() {
         "Deployment" => &["lastTransitionTime", "lastUpdateTime"],
         "DaemonSet" | "ReplicaSet" | "ReplicationController" | "StatefulSet" => &["lastTransitionTime"],
@@ -107,7 +107,7 @@ fn drop_unknown(value: &mut Value, known: &Value, path: &str, unknown: &mut Vec<
 }
 
 /// Times of Leases and Events have six decimals.
-fn check_times(kind: &Kind, value: &Value) -> Result<(), String> {
+fn check_times(kind: &ServedKind, value: &Value) -> Result<(), String> {
     let pointers: &[&str] = match kind.kind.as_str() {
         "Lease" => &["/spec/acquireTime", "/spec/renewTime"],
         "Event" => &["/eventTime", "/series/lastObservedTime"],
@@ -123,7 +123,7 @@ fn check_times(kind: &Kind, value: &Value) -> Result<(), String> {
 }
 
 /// The error of the Go decoder, as far as it can be told from that of the type.
-fn explain(kind: &Kind, value: &Value, reread: Reread, error: &str) -> String {
+fn explain(kind: &ServedKind, value: &Value, reread: Reread, error: &str) -> String {
     let go_type = match error.split("expected ").nth(1).unwrap_or_default() {
         text if text.starts_with("i32") => "int32",
         text if text.starts_with("i64") => "int64",
@@ -183,7 +183,7 @@ fn as_type<T: DeserializeOwned + Serialize>(value: &Value) -> Result<Value, Stri
     serde_json::to_value(typed).map_err(|error| error.to_string())
 }
 
-fn reread(kind: &Kind) -> Option<Reread> {
+fn reread(kind: &ServedKind) -> Option<Reread> {
     if kind.custom {
         return None;
     }
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
     use crate::kinds::built_in;
 
-    fn kind(plural: &str) -> Kind {
+    fn kind(plural: &str) -> ServedKind {
         built_in().into_iter().find(|kind| kind.plural == plural).unwrap()
     }
 

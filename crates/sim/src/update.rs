@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::{
     body, defaults,
-    kinds::{self, Kind},
+    kinds::{self, ServedKind},
     managed_fields, patch,
     request::Request,
-    state::{Answer, State, single_form},
+    state::{Answer, ApiState, single_form},
     status::{Cause, Failure},
     storage::{Key, Object},
     validate,
@@ -66,8 +66,8 @@ impl<'a> Writing<'a> {
     }
 }
 
-impl State {
-    pub(super) fn replace(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
+impl ApiState {
+    pub(super) fn replace(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
         let form = single_form(&request.accept, self.clock.now())?;
         let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
@@ -85,12 +85,17 @@ impl State {
         Ok(self.answer_created(kind, &created, form)?.with_warnings(&warnings))
     }
 
-    pub(super) fn patch(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<Answer, Failure> {
+    pub(super) fn patch(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
         self.patch_part(kind, request, Part::Main)
     }
 
     /// PUT of a subresource that has the object's own form.
-    pub(super) fn replace_part(&mut self, kind: &Arc<Kind>, request: &Request, part: Part) -> Result<Answer, Failure> {
+    pub(super) fn replace_part(
+        &mut self,
+        kind: &Arc<ServedKind>,
+        request: &Request,
+        part: Part,
+    ) -> Result<Answer, Failure> {
         let form = single_form(&request.accept, self.clock.now())?;
         let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
@@ -100,7 +105,12 @@ impl State {
         Ok(self.answer_written(kind, &written, form)?.with_warnings(&warnings))
     }
 
-    pub(super) fn patch_part(&mut self, kind: &Arc<Kind>, request: &Request, part: Part) -> Result<Answer, Failure> {
+    pub(super) fn patch_part(
+        &mut self,
+        kind: &Arc<ServedKind>,
+        request: &Request,
+        part: Part,
+    ) -> Result<Answer, Failure> {
         let form = single_form(&request.accept, self.clock.now())?;
         let change = patch::Patch::parse(kind, &request.info.content_type, &request.body)?;
         let key = self.key_of(kind, request);
@@ -115,7 +125,7 @@ impl State {
 
     pub(super) fn answer_written(
         &self,
-        kind: &Kind,
+        kind: &ServedKind,
         written: &Written,
         form: super::render::Form,
     ) -> Result<Answer, Failure> {
@@ -128,7 +138,7 @@ impl State {
     /// Checks and stores a new state of an object that must be there.
     pub(super) fn write(
         &mut self,
-        kind: &Kind,
+        kind: &ServedKind,
         key: &Key,
         sent: Value,
         writing: Writing<'_>,
@@ -190,7 +200,7 @@ pub(super) fn is_finished(value: &Value) -> bool {
 }
 
 /// A stored value in the version of `kind`.
-pub(super) fn in_version<'a>(kind: &Kind, stored: &'a Value) -> Result<Cow<'a, Value>, Failure> {
+pub(super) fn in_version<'a>(kind: &ServedKind, stored: &'a Value) -> Result<Cow<'a, Value>, Failure> {
     if let Some(converted) = super::convert::to_version(kind, stored)? {
         return Ok(Cow::Owned(converted));
     }
@@ -217,7 +227,7 @@ fn check_name(value: &mut Value, name: &str) -> Result<(), Failure> {
 }
 
 /// uid and version that were sent against those that are stored.
-fn check_preconditions(kind: &Kind, old: &Value, sent: &Value, by_patch: bool) -> Result<(), Failure> {
+fn check_preconditions(kind: &ServedKind, old: &Value, sent: &Value, by_patch: bool) -> Result<(), Failure> {
     let text = |value: &Value, field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
     let name = text(old, "name");
     let (sent_uid, uid) = (text(sent, "uid"), text(old, "uid"));
@@ -241,7 +251,7 @@ fn check_preconditions(kind: &Kind, old: &Value, sent: &Value, by_patch: bool) -
 }
 
 /// What of the sent object counts.
-fn merge_part(kind: &Kind, old: &Value, sent: Value, part: Part) -> Value {
+fn merge_part(kind: &ServedKind, old: &Value, sent: Value, part: Part) -> Value {
     match part {
         Part::Main => {
             let mut new = sent;
@@ -285,7 +295,7 @@ fn merge_part(kind: &Kind, old: &Value, sent: Value, part: Part) -> Value {
 }
 
 /// Typed statuses are there even if they are empty.
-pub(super) fn complete_status(kind: &Kind, value: &mut Value) {
+pub(super) fn complete_status(kind: &ServedKind, value: &mut Value) {
     if kind.has_status && !kind.custom && value["status"].is_null() {
         value["status"] = Value::Object(Map::new());
     }
@@ -304,7 +314,7 @@ fn date_conditions(value: &mut Value, now: &str) {
 }
 
 /// The metadata that writers of the status may change.
-fn status_metadata(kind: &Kind) -> &'static [&'static str] {
+fn status_metadata(kind: &ServedKind) -> &'static [&'static str] {
     match (kind.group.as_str(), kind.plural.as_str()) {
         _ if kind.custom => &[],
         ("apiregistration.k8s.io", _) => &[],
@@ -323,7 +333,7 @@ fn copy_field(to: &mut Value, from: &Value, field: &str) {
 }
 
 /// Puts back what no writer changes.
-fn settle_metadata(kind: &Kind, old: &Value, new: &mut Value) -> Result<(), Failure> {
+fn settle_metadata(kind: &ServedKind, old: &Value, new: &mut Value) -> Result<(), Failure> {
     let sent = new["metadata"].get("deletionTimestamp").cloned();
     if let Some(sent) = sent.filter(|sent| old["metadata"].get("deletionTimestamp") != Some(sent)) {
         let name = old["metadata"]["name"].as_str().unwrap_or_default();

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     encode,
-    kinds::Kind,
+    kinds::ServedKind,
     schema,
     status::{Cause, Failure},
 };
@@ -25,7 +25,7 @@ const LARGEST_STORED: usize = 1_572_864;
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
 /// Checks a new object, after its defaults.
-pub(super) fn create(kind: &Kind, new: &Value) -> Result<(), Failure> {
+pub(super) fn create(kind: &ServedKind, new: &Value) -> Result<(), Failure> {
     let mut causes = Vec::new();
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
     for text in names::object_name(kind, name) {
@@ -39,7 +39,7 @@ pub(super) fn create(kind: &Kind, new: &Value) -> Result<(), Failure> {
 }
 
 /// Checks a new state of an object. `subresource` is the part that is written; empty for the object itself.
-pub(super) fn update(kind: &Kind, old: &Value, new: &Value, subresource: &str) -> Result<(), Failure> {
+pub(super) fn update(kind: &ServedKind, old: &Value, new: &Value, subresource: &str) -> Result<(), Failure> {
     let mut causes = Vec::new();
     metadata(&new["metadata"], &mut causes);
     new_finalizers(&old["metadata"], &new["metadata"], &mut causes);
@@ -62,12 +62,12 @@ pub(super) fn update(kind: &Kind, old: &Value, new: &Value, subresource: &str) -
 }
 
 /// Refuses what the database would. Custom kinds are stored as JSON; built-in ones have limits of their own.
-fn size(kind: &Kind, new: &Value) -> Result<(), Failure> {
+fn size(kind: &ServedKind, new: &Value) -> Result<(), Failure> {
     let size = if kind.custom { encode::to_vec(new).len() } else { 0 };
     if size > LARGEST_STORED { Err(Failure::request_too_large_for_storage(size)) } else { Ok(()) }
 }
 
-fn content(kind: &Kind, new: &Value, causes: &mut Vec<Cause>) {
+fn content(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
     match &kind.schema {
         Some(schema) => causes.extend(schema::validate(schema, new)),
         None if kind.custom => {}

@@ -17,12 +17,12 @@ use tokio::{
 use super::{
     Shared, encode,
     fault::{EventFault, EventInfo, Process, WatchEnd, disconnected},
-    kinds::Kind,
+    kinds::ServedKind,
     list::Selection,
     negotiate::{Asked, negotiate},
     render::{self, Form},
     request::Request,
-    state::{Refusal, State},
+    state::{ApiState, Refusal},
     status::Failure,
     storage::{Change, Object},
     watchers::Signal,
@@ -36,7 +36,7 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
 /// A watch that was accepted: all its stream needs.
 pub(super) struct WatchPlan {
-    kind: Arc<Kind>,
+    kind: Arc<ServedKind>,
     form: Form,
     selection: Selection,
     bookmarks: bool,
@@ -78,8 +78,8 @@ struct Watch {
     ended: Option<WatchEnd>,
 }
 
-impl State {
-    pub(super) fn watch(&mut self, kind: &Arc<Kind>, request: &Request) -> Result<WatchPlan, Refusal> {
+impl ApiState {
+    pub(super) fn watch(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<WatchPlan, Refusal> {
         let form = match negotiate(&request.accept)? {
             Asked::Full => Some(Form::Full),
             Asked::Metadata => Some(Form::Metadata),

@@ -3,11 +3,11 @@
 use cluster::object;
 use serde_json::{Value, json};
 
-use super::judge::{Certificate, Verdict};
+use super::judge::{Certificate, CsrVerdict};
 
 /// What is sent to the subresource `approval`: the CertificateSigningRequest as it was read, with one more condition.
 /// `None` if nothing is to be written. Its `resourceVersion` is what makes two deciders notice each other.
-pub fn decided(mut csr: Value, verdict: &Verdict) -> Option<Value> {
+pub fn decided(mut csr: Value, verdict: &CsrVerdict) -> Option<Value> {
     let condition = condition(verdict)?;
     match object::field_mut(&mut csr, &["status", "conditions"]) {
         Value::Array(conditions) => conditions.push(condition),
@@ -17,15 +17,15 @@ pub fn decided(mut csr: Value, verdict: &Verdict) -> Option<Value> {
 }
 
 /// The condition of a verdict. It has no times: the API server sets them.
-pub fn condition(verdict: &Verdict) -> Option<Value> {
+pub fn condition(verdict: &CsrVerdict) -> Option<Value> {
     let (kind, reason, message) = match verdict {
-        Verdict::Approved(certificate) => {
+        CsrVerdict::Approved(certificate) => {
             ("Approved", "RequestApproved", message("Approving", *certificate, "all checks passed"))
         }
-        Verdict::Denied(certificate, denial) => {
+        CsrVerdict::Denied(certificate, denial) => {
             ("Denied", "RequestDenied", message("Denying", *certificate, &denial.reason))
         }
-        Verdict::NoOpinion(_) => return None,
+        CsrVerdict::NoOpinion(_) => return None,
     };
     Some(json!({"type": kind, "status": "True", "reason": reason, "message": message}))
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use cluster::{Projected, Resource, Want, Watch, Watches};
+use cluster::{CachedFields, Resource, Watch, WatchOptions, Watches};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -71,12 +71,12 @@ pub fn wants(csr: &Value) -> bool {
 
 /// The watch of all requests. They are kept whole while they wait for a decision, because that is sent with all of what was
 /// read; of others only the version is kept.
-pub type Requests = Watch<Projected<Option<Arc<Value>>>>;
+pub type Requests = Watch<CachedFields<Option<Arc<Value>>>>;
 
 /// Opens the watch.
 pub fn watch(watches: &Watches) -> Requests {
     let resource = Resource::new(KIND.0, "v1", KIND.1, "certificatesigningrequests", false);
-    watches.open(Want::new(resource, |csr| Projected::of(csr, wants(csr).then(|| Arc::new(csr.clone())))))
+    watches.open(WatchOptions::new(resource, |csr| CachedFields::of(csr, wants(csr).then(|| Arc::new(csr.clone())))))
 }
 
 /// How long ago it was created; zero if that cannot be read, or lies ahead.

@@ -36,7 +36,7 @@ const SHOWN_VALUES: usize = 5;
 
 /// What becomes of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CsrVerdict {
     /// All checks passed.
     Approved(Certificate),
     /// A check failed.
@@ -80,7 +80,7 @@ enum Stop {
     Lookup(Lookup),
 }
 
-impl Verdict {
+impl CsrVerdict {
     /// Whether it is a denial that must not be written before the facts it rests on were read live: stores may be late, and
     /// a denial is final (spec 32 T3, "Better than upstream" 1).
     pub fn must_be_confirmed(&self) -> bool {
@@ -94,7 +94,7 @@ impl Verdict {
     }
 }
 
-impl Display for Verdict {
+impl Display for CsrVerdict {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Approved(_) => f.write_str("approved"),
@@ -114,7 +114,7 @@ impl From<Lookup> for Stop {
 ///
 /// # Errors
 /// What must be looked up before there can be a verdict.
-pub fn judge(csr: &Csr, machine_namespace: Option<&str>, facts: &dyn Facts) -> Result<Verdict, Lookup> {
+pub fn judge(csr: &Csr, machine_namespace: Option<&str>, facts: &dyn Facts) -> Result<CsrVerdict, Lookup> {
     let (certificate, checked) = match csr.signer {
         Signer::KubeletServing => (Certificate::KubeletServing, kubelet_serving(csr, machine_namespace, facts)),
         Signer::KubeApiserverClient => {
@@ -124,7 +124,7 @@ pub fn judge(csr: &Csr, machine_namespace: Option<&str>, facts: &dyn Facts) -> R
             } else if common_name.starts_with(GARDENADM) {
                 gardenadm(csr)
             } else {
-                return Ok(Verdict::NoOpinion(format!(
+                return Ok(CsrVerdict::NoOpinion(format!(
                     "commonName {} is not prefixed with {NODE_AGENT:?} or {GARDENADM:?}",
                     shown(common_name)
                 )));
@@ -133,8 +133,8 @@ pub fn judge(csr: &Csr, machine_namespace: Option<&str>, facts: &dyn Facts) -> R
         }
     };
     match checked {
-        Ok(()) => Ok(Verdict::Approved(certificate)),
-        Err(Stop::Denied(denial)) => Ok(Verdict::Denied(certificate, denial)),
+        Ok(()) => Ok(CsrVerdict::Approved(certificate)),
+        Err(Stop::Denied(denial)) => Ok(CsrVerdict::Denied(certificate, denial)),
         Err(Stop::Lookup(lookup)) => Err(lookup),
     }
 }

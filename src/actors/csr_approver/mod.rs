@@ -18,19 +18,22 @@ mod tests;
 use std::{rc::Rc, time::Duration};
 
 use cluster::{Cluster, Context, object::NamespacedName};
-use kit::{Causes, Clock, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake};
+use kit::{Causes, Clock, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use self::{condition::decided, judge::LOOK_AGAIN, stores::Stores};
-use super::{ground::Ground, module};
+use super::{
+    controller_context::ControllerContext,
+    controller_registration::{ControllerRegistration, StartControllers},
+};
 use crate::api::{config::Config, quote::cut};
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "csr-approver";
 
 /// The approver; on with `controllers.csrApprover.enabled`.
-pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 /// The approver, in the hands of its actors.
 struct Approver {
@@ -42,19 +45,19 @@ struct Approver {
     clock: Clock,
 }
 
-fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.csr_approver.clone()?;
-    let requests = csr::watch(&ground.target.watches);
-    let stores = Stores::open(ground, settings.machine_namespace);
+    let requests = csr::watch(&ctx.target.watches);
+    let stores = Stores::open(ctx, settings.machine_namespace);
     let (permits, resync) = (settings.concurrent_syncs, config.target.cache_resync_period);
-    Some(Box::new(move |ground| {
-        let (target, clock) = (ground.target.cluster.clone(), ground.env.clock.clone());
+    Some(Box::new(move |ctx| {
+        let (target, clock) = (ctx.target.cluster.clone(), ctx.env.clock.clone());
         let approver = Approver { permits, resync, target, requests: requests.clone(), stores, clock };
-        let supervised = Supervised::start(Rc::new(approver), &ground.env);
+        let supervised = Supervised::start(Rc::new(approver), &ctx.env);
         let waker = supervised.weak();
         requests.subscribe(move |change| {
             if [change.old, change.new].into_iter().flatten().any(|csr| csr.fields.is_some()) {
-                waker.wake(change.name, Wake::live(Causes::OBJECT));
+                waker.wake(change.name, Wake::high(Causes::OBJECT));
             }
         });
         supervised.into()
@@ -72,19 +75,24 @@ impl Controller for Approver {
         NAME
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        vec![Duty::new(NAME, self.permits).about(csr::KIND).resync(self.resync).needs(self.requests.need())]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        vec![
+            Reconciler::new(NAME, self.permits)
+                .about(csr::KIND)
+                .resync(self.resync)
+                .requires(self.requests.sync_requirement()),
+        ]
     }
 
     fn object(&self, _: &NamespacedName) {}
 
-    async fn pass(
+    async fn reconcile(
         self: &Rc<Self>,
         _: &Rc<()>,
         first: &mut Option<Instant>,
-        pass: &Pass<NamespacedName>,
+        reconcile: &Reconcile<NamespacedName>,
     ) -> Result<Outcome, Failure> {
-        let known = self.requests.store().with(&pass.key, |csr| csr.fields.clone());
+        let known = self.requests.store().with(&reconcile.key, |csr| csr.fields.clone());
         let Some(object) = known.flatten() else { return Ok(Outcome::Retire) };
         let csr = match csr::Csr::read(&object) {
             Ok(Some(csr)) => csr,
@@ -94,22 +102,22 @@ impl Controller for Approver {
                 return Ok(Outcome::Done); // it cannot change: spec 32 "Better than upstream" 7
             }
         };
-        let context = Context::new(pass.lane(), pass.deadline, pass.key.to_string());
+        let context = Context::new(reconcile.priority(), reconcile.deadline, reconcile.key.to_string());
         let verdict = self.stores.judge(&context, &csr).await?;
         let asked = self.clock.monotonic();
         let waited = asked - *first.get_or_insert(asked); // clocks may differ
         if verdict.may_wait(csr::age(&object, self.clock.wall()).max(waited)) {
             return Ok(Outcome::After(LOOK_AGAIN));
         }
-        pass.note(format!("{verdict}"));
+        reconcile.note(format!("{verdict}"));
         tracing::debug!(%verdict, "a certificate signing request is judged"); // spec 32 §7 C3
         let Some(body) = decided(Value::clone(&object), &verdict) else { return Ok(Outcome::Done) };
-        let at = self.requests.resource().at("", &pass.key.name);
+        let at = self.requests.resource().at("", &reconcile.key.name);
         match self.target.replace(&context, &at, Some("approval"), &body).await {
             Ok(answer) => {
                 let username = &*cut(&csr.username);
                 tracing::info!(username, %verdict, "a certificate signing request is decided");
-                self.requests.wrote(&answer, &pass.key.to_string(), asked);
+                self.requests.wrote(&answer, &reconcile.key.to_string(), asked);
             }
             Err(error) if error.is_not_found() => {} // spec 32 T10
             Err(error) => return Err(error.into()),

@@ -1,27 +1,29 @@
 //! What is known of Nodes and Machines: from their watches at once, or read live where that is not enough.
 
-use cluster::{Cluster, Context, Index, ListQuery, Projected, Resource, Want, Watch, object::NamespacedName};
+use cluster::{
+    CachedFields, Cluster, Context, Index, ListQuery, Resource, Watch, WatchOptions, object::NamespacedName,
+};
 use kit::Failure;
 
 use super::{
     csr::Csr,
     facts::{Facts, Live, Lookup, Machine, NodeAddresses},
-    judge::{Certificate, Verdict, judge},
+    judge::{Certificate, CsrVerdict, judge},
 };
-use crate::actors::ground::Ground;
+use crate::actors::controller_context::ControllerContext;
 
 /// Nodes and Machines.
 pub(super) struct Stores {
     target: Cluster,
     source: Cluster,
-    nodes: Watch<Projected<NodeAddresses>>,
+    nodes: Watch<CachedFields<NodeAddresses>>,
     machines: Option<Machines>,
 }
 
 /// The Machines of the configured namespace.
 struct Machines {
     namespace: String,
-    watch: Watch<Projected<Machine>>,
+    watch: Watch<CachedFields<Machine>>,
     /// By the value of their label `node`; those without it are not in it.
     by_node: Index<String>,
 }
@@ -29,13 +31,13 @@ struct Machines {
 impl Stores {
     /// Opens their watches. Without a namespace there are no Machines. Nobody waits for them: what they do not know is read
     /// live, and what cannot be read holds up its own request alone (spec 32 §4, T8).
-    pub(super) fn open(ground: &Ground, machine_namespace: Option<String>) -> Self {
-        let nodes = Want::new(node(), |node| Projected::of(node, NodeAddresses::of(node)));
+    pub(super) fn open(ctx: &ControllerContext, machine_namespace: Option<String>) -> Self {
+        let nodes = WatchOptions::new(node(), |node| CachedFields::of(node, NodeAddresses::of(node)));
         Self {
-            target: ground.target.cluster.clone(),
-            source: ground.source.cluster.clone(),
-            nodes: ground.target.watches.open(nodes.unawaited()),
-            machines: machine_namespace.map(|namespace| Machines::open(ground, namespace)),
+            target: ctx.target.cluster.clone(),
+            source: ctx.source.cluster.clone(),
+            nodes: ctx.target.watches.open(nodes.unawaited()),
+            machines: machine_namespace.map(|namespace| Machines::open(ctx, namespace)),
         }
     }
 
@@ -45,10 +47,10 @@ impl Stores {
     ///
     /// # Errors
     /// If something cannot be read.
-    pub(super) async fn judge(&self, context: &Context, csr: &Csr) -> Result<Verdict, Failure> {
+    pub(super) async fn judge(&self, context: &Context, csr: &Csr) -> Result<CsrVerdict, Failure> {
         let namespace = self.machines.as_ref().map(|machines| machines.namespace.as_str());
         match judge(csr, namespace, self) {
-            Ok(Verdict::Approved(Certificate::NodeAgent)) | Err(_) => {}
+            Ok(CsrVerdict::Approved(Certificate::NodeAgent)) | Err(_) => {}
             Ok(verdict) if verdict.must_be_confirmed() => {}
             Ok(verdict) => return Ok(verdict),
         }
@@ -116,9 +118,9 @@ impl Facts for Stores {
 }
 
 impl Machines {
-    fn open(ground: &Ground, namespace: String) -> Self {
-        let want = Want::new(machine(), |machine| Projected::of(machine, Machine::of(machine)));
-        let watch = ground.source.watches.open(want.metadata().within([namespace.as_str()]).optional());
+    fn open(ctx: &ControllerContext, namespace: String) -> Self {
+        let options = WatchOptions::new(machine(), |machine| CachedFields::of(machine, Machine::of(machine)));
+        let watch = ctx.source.watches.open(options.metadata().within([namespace.as_str()]).optional());
         let by_node = watch.index(|_, machine| {
             Some(&machine.fields.node).filter(|node| !node.is_empty()).cloned().into_iter().collect()
         });

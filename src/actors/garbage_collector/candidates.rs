@@ -16,7 +16,7 @@ pub const SHORTEST_LIFE: Duration = Duration::from_secs(600);
 
 /// What can be collected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum CollectableKind {
     /// A Secret.
     Secret,
     /// A ConfigMap.
@@ -29,7 +29,7 @@ pub struct Identity {
     /// Its namespace; first, so that candidates of a namespace stand together.
     pub namespace: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: CollectableKind,
     /// Its name.
     pub name: String,
 }
@@ -61,7 +61,7 @@ pub fn selector() -> String {
     format!("{GARBAGE_COLLECTABLE}={GARBAGE_COLLECTABLE_VALUE}")
 }
 
-impl Kind {
+impl CollectableKind {
     /// In the order in which they are listed.
     pub const ALL: [Self; 2] = [Self::Secret, Self::ConfigMap];
 
@@ -98,7 +98,7 @@ impl Kind {
 
 impl Candidates {
     /// Takes in an object of the list. One whose age nobody can tell is not touched.
-    pub fn add(&mut self, kind: Kind, object: &Value, now: Timestamp) {
+    pub fn add(&mut self, kind: CollectableKind, object: &Value, now: Timestamp) {
         if object::deletion_timestamp(object).is_some() {
             self.terminating += 1;
             return;

@@ -23,21 +23,26 @@ use std::{collections::BTreeSet, rc::Rc, time::Duration};
 use cluster::{Cluster, Context, DeleteOptions};
 use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use jiff::Timestamp;
-use kit::{Causes, Clock, Controller, Duty, Failure, Observers, Outcome, Pass, Random, Supervised, Wake, Whole};
+use kit::{
+    Causes, Clock, Controller, Failure, Observers, Outcome, Random, Reconcile, Reconciler, Singleton, Supervised, Wake,
+};
 
 use self::{
     arrivals::Arrivals,
     candidates::{Candidates, Identity, Seen},
     survey::{Survey, SurveyError},
 };
-use super::{ground::Ground, module};
+use super::{
+    controller_context::ControllerContext,
+    controller_registration::{ControllerRegistration, StartControllers},
+};
 use crate::api::config::Config;
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "garbage-collector";
 
 /// The collector; on with `controllers.garbageCollector.enabled`.
-pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 /// Deletions side by side.
 const SIDE_BY_SIDE: usize = 16;
@@ -81,20 +86,20 @@ enum Fate {
     Failed(String),
 }
 
-fn install(config: &Config, _: &Ground) -> Option<module::Lead> {
+fn setup(config: &Config, _: &ControllerContext) -> Option<StartControllers> {
     let period = config.controllers.garbage_collector?.sync_period;
-    Some(Box::new(move |ground| {
-        let env = &ground.env;
-        let (target, observers) = (ground.target.cluster.clone(), env.observers.clone());
+    Some(Box::new(move |ctx| {
+        let env = &ctx.env;
+        let (target, observers) = (ctx.target.cluster.clone(), env.observers.clone());
         let (clock, random) = (env.clock.clone(), env.random.clone());
         let supervised = Supervised::start(Rc::new(Collector { period, target, observers, clock, random }), env);
-        supervised.wake(&Whole, Wake::background(Causes::LISTED));
+        supervised.wake(&Singleton, Wake::low(Causes::LISTED));
         supervised.into()
     }))
 }
 
 impl Controller for Collector {
-    type Key = Whole;
+    type Key = Singleton;
     type Ref = ();
     type Object = ();
     /// When the last run ended that came to its end.
@@ -104,25 +109,25 @@ impl Controller for Collector {
         NAME
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        vec![Duty::new(NAME, 1).first_back_off(FIRST_BACK_OFF).deadline(self.period.min(LONGEST))]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        vec![Reconciler::new(NAME, 1).first_back_off(FIRST_BACK_OFF).deadline(self.period.min(LONGEST))]
     }
 
-    fn object(&self, _: &Whole) {}
+    fn object(&self, _: &Singleton) {}
 
-    async fn pass(
+    async fn reconcile(
         self: &Rc<Self>,
         _: &Rc<()>,
         last: &mut Option<Timestamp>,
-        pass: &Pass<Whole>,
+        reconcile: &Reconcile<Singleton>,
     ) -> Result<Outcome, Failure> {
-        let context = Context::new(pass.lane(), pass.deadline, NAME);
+        let context = Context::new(reconcile.priority(), reconcile.deadline, NAME);
         let survey = Survey::new(&self.target, &context);
         let listed = self.candidates(&survey).await;
         let (left, mut tally) = listed.map_err(|error| Failure::new(error.to_string()))?;
         let ended = self.collect(&context, &survey, left, &mut tally).await;
-        self.tell(&tally);
-        pass.note(tally.line());
+        self.report(&tally);
+        reconcile.note(tally.line());
         if ended.is_err() || !tally.errors.is_empty() {
             let texts = [ended.err().map(|error| error.to_string()), tally.error()];
             return Err(Failure::new(texts.into_iter().flatten().collect::<Vec<_>>().join("; ")));
@@ -134,7 +139,7 @@ impl Controller for Collector {
         let before = last.replace(now).map(|time| ("the run before".to_owned(), format!("{time:.0}")));
         let rows =
             [("last run", now), ("next run", next)].map(|(label, time)| (label.to_owned(), format!("{time:.0}")));
-        pass.detail(rows.into_iter().chain(before).collect());
+        reconcile.detail(rows.into_iter().chain(before).collect());
         Ok(Outcome::After(delay))
     }
 }
@@ -243,7 +248,7 @@ impl Collector {
         }
     }
 
-    fn tell(&self, tally: &Tally) {
+    fn report(&self, tally: &Tally) {
         for (state, count) in tally.figures() {
             self.observers.figure("garbage", state, f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
         }
@@ -254,7 +259,7 @@ impl Identity {
     /// What stands behind all candidates of a namespace.
     fn first_after(namespace: &str) -> Self {
         // No namespace has a name with this character, and nothing sorts between both.
-        Self { namespace: format!("{namespace}\0"), kind: candidates::Kind::Secret, name: String::new() }
+        Self { namespace: format!("{namespace}\0"), kind: candidates::CollectableKind::Secret, name: String::new() }
     }
 }
 

@@ -3,7 +3,7 @@
 use cluster::{Resource, object::GroupVersionKind};
 use serde_json::Value;
 
-use super::candidates::{Identity, Kind};
+use super::candidates::{CollectableKind, Identity};
 use crate::api::keys::REFERENCE_PREFIX;
 
 /// The kinds whose objects can refer to something, in the order in which they are listed: group, version, kind, plural.
@@ -25,12 +25,12 @@ pub fn holders() -> impl Iterator<Item = Resource> {
 
 /// What an object refers to in its own namespace: kind and name. The hash in the key is not looked at, nor are annotations
 /// of templates.
-pub fn of(object: &Value) -> impl Iterator<Item = (Kind, &str)> {
+pub fn of(object: &Value) -> impl Iterator<Item = (CollectableKind, &str)> {
     let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
     annotations.into_iter().flatten().filter_map(|(key, value)| {
         let (kind, hash) = key.strip_prefix(REFERENCE_PREFIX)?.split_once('-')?;
         let name = value.as_str().filter(|name| !name.is_empty() && !hash.contains('-'))?;
-        Some((Kind::of_reference(kind)?, name))
+        Some((CollectableKind::of_reference(kind)?, name))
     })
 }
 

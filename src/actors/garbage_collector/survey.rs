@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    candidates::{Candidates, Kind, selector},
+    candidates::{Candidates, CollectableKind, selector},
     references::{self, holders, list_kind},
 };
 
@@ -25,7 +25,7 @@ pub enum SurveyError {
     #[error("failed watching objects of gvk {0}: {1}")]
     Watch(String, ApiError),
     /// So many candidates of a namespace are left.
-    #[error("the time of a run is over; {0} objects of this namespace are left to the next one")]
+    #[error("the run has reached its time limit; {0} objects of this namespace are left for the next run")]
     OutOfTime(usize),
 }
 
@@ -58,7 +58,7 @@ impl<'a> Survey<'a> {
     /// If they cannot be listed.
     pub async fn candidates(&self, now: Timestamp) -> Result<Candidates, SurveyError> {
         let mut candidates = Candidates::default();
-        for kind in Kind::ALL {
+        for kind in CollectableKind::ALL {
             let query = ListQuery { metadata_only: true, ..ListQuery::labelled(selector()) };
             for scope in self.scopes() {
                 let listed =

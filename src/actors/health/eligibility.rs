@@ -92,7 +92,7 @@ mod tests {
 
     /// spec 20 §4.1, scenarios 2 and 3.
     #[test]
-    fn only_the_status_of_the_condition_makes_a_bundle_eligible() {
+    fn eligibility_depends_on_the_status_of_the_condition_only() {
         for (applied, expected) in [
             (None, Eligibility::Deferred),
             (Some("Progressing"), Eligibility::Deferred),
@@ -107,7 +107,7 @@ mod tests {
 
     /// spec 20 scenarios 26, 27, 28; trap 3.
     #[test]
-    fn what_is_ignored_foreign_or_deleted_is_not_judged() {
+    fn eligibility_excludes_ignored_foreign_and_deleted_resources() {
         for (change, expected) in [
             (ignored("T"), Eligibility::Excluded),
             (ignored("true"), Eligibility::Excluded),
@@ -128,7 +128,7 @@ mod tests {
 
     /// spec 20 §5.1.
     #[test]
-    fn a_change_asks_for_a_pass_if_it_may_make_a_bundle_eligible() {
+    fn health_reconcile_follows_changes_that_may_make_a_resource_eligible() {
         let judged = || mr(Some("True"), json!({}));
         let other = "resources.gardener.cloud/gardener-resource-manager-other";
         let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "a", "name": "cfg"});
@@ -162,7 +162,7 @@ mod tests {
 
     /// spec 20 §5.1.
     #[test]
-    fn other_references_ask_for_a_pass_unless_the_bundle_is_not_judged() {
+    fn health_reconcile_follows_other_references_unless_ignored() {
         let (judged, ignored) = (mr(Some("True"), json!({})), mr(Some("True"), ignored("true")));
 
         assert!(is_triggered(&own(), Some(&judged), Some(&judged), true));
@@ -170,13 +170,13 @@ mod tests {
     }
 
     #[test]
-    fn reason_and_message_ask_for_nothing() {
-        let told = |reason: &str| {
+    fn health_reconcile_does_not_follow_reason_and_message() {
+        let reported = |reason: &str| {
             let condition =
                 json!([{"type": "ResourcesApplied", "status": "True", "reason": reason, "message": reason}]);
             mr(None, json!({"/status/conditions": condition}))
         };
 
-        assert!(!is_triggered(&own(), Some(&told("A")), Some(&told("B")), false));
+        assert!(!is_triggered(&own(), Some(&reported("A")), Some(&reported("B")), false));
     }
 }

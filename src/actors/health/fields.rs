@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absent_and_null_fields_have_defaults() {
+    fn fields_that_are_absent_or_null_have_defaults() {
         for object in [json!({}), json!({"status": null}), json!({"status": {"a": null}})] {
             assert_eq!(number(&object, "status.a"), Ok(0));
             assert_eq!(optional_number(&object, "status.a"), Ok(None));
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_another_type_is_named() {
+    fn fields_of_another_type_are_named() {
         let object = json!({"status": {"a": {"b": "x"}, "n": 1.5, "big": u64::MAX}, "spec": 3});
         let unreadable = |text: &str| Trouble::Unreadable(text.to_owned());
 
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_conditions_of_a_type_the_first_counts() {
+    fn conditions_of_the_same_type_count_by_the_first() {
         let object = json!({"status": {"conditions": [
             {"type": "A", "status": "True"}, {"type": "B", "status": "False"}, {"type": "B", "status": "True"}]}});
 
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_that_are_none_are_unreadable() {
+    fn conditions_of_a_wrong_shape_are_unreadable() {
         for (conditions, text) in [
             (json!("x"), "status.conditions: expected a list, found a string"),
             (json!(["x"]), "status.conditions[0]: expected a map, found a string"),

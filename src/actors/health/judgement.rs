@@ -13,7 +13,7 @@ const LONGEST_TEXT: usize = 8 * 1024;
 
 /// Whether an object is fine, in one respect: healthy, or rolled out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum Verdict {
+pub(crate) enum HealthVerdict {
     /// It is, or nothing is asked of it.
     #[default]
     Fine,
@@ -27,9 +27,9 @@ pub(crate) enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Judgement {
     /// Whether it is healthy (spec 20 §11).
-    pub(crate) health: Verdict,
+    pub(crate) health: HealthVerdict,
     /// Whether it is rolled out (spec 20 §14).
-    pub(crate) rollout: Verdict,
+    pub(crate) rollout: HealthVerdict,
     /// Which Pods decide whether it is, where nothing else speaks against it (spec 20 §15).
     pub(crate) pods: Option<Quota>,
 }
@@ -44,7 +44,7 @@ impl Judgement {
         let health = verdict(judge::check(kind, object));
         let progress = progressing::check(kind, object);
         let (rollout, pods) = match progress {
-            Ok(pods) => (Verdict::Fine, pods),
+            Ok(pods) => (HealthVerdict::Fine, pods),
             Err(trouble) => (verdict(Err(trouble)), None),
         };
         let judgement = Self { health, rollout, pods };
@@ -57,11 +57,11 @@ fn is_skipped(object: &Value) -> bool {
     object::annotation(object, SKIP_HEALTH_CHECK) == Some("true")
 }
 
-fn verdict(check: Result<(), Trouble>) -> Verdict {
+fn verdict(check: Result<(), Trouble>) -> HealthVerdict {
     match check {
-        Ok(()) => Verdict::Fine,
-        Err(Trouble::Bad(text)) => Verdict::Bad(bounded(text)),
-        Err(Trouble::Unreadable(text)) => Verdict::Unreadable(bounded(text)),
+        Ok(()) => HealthVerdict::Fine,
+        Err(Trouble::Bad(text)) => HealthVerdict::Bad(bounded(text)),
+        Err(Trouble::Unreadable(text)) => HealthVerdict::Unreadable(bounded(text)),
     }
 }
 
@@ -86,10 +86,10 @@ mod tests {
 
     /// spec 20 scenario 10.
     #[test]
-    fn only_the_exact_skip_annotation_excuses_an_object() {
+    fn skip_annotation_must_match_exactly() {
         let kind = GroupVersionKind::new("", "v1", "Pod");
         let text = "pod is in invalid phase \"Pending\" (expected one of [\"Running\" \"Succeeded\"])";
-        let bad = Judgement { health: Verdict::Bad(text.into()), ..Judgement::default() };
+        let bad = Judgement { health: HealthVerdict::Bad(text.into()), ..Judgement::default() };
 
         assert_eq!(Judgement::of(&kind, &pod(Some("true"))), None);
         for other in [None, Some("True"), Some("1"), Some("t"), Some("")] {
@@ -99,7 +99,7 @@ mod tests {
 
     /// spec 20 scenario 12.
     #[test]
-    fn a_skipped_deployment_is_rolled_out_whatever_its_status_says() {
+    fn skip_annotation_makes_a_deployment_rolled_out() {
         let kind = GroupVersionKind::new("apps", "v1", "Deployment");
         let rolling = json!({"metadata": {"annotations": {SKIP_HEALTH_CHECK: "true"}, "generation": 2}});
 
@@ -108,7 +108,7 @@ mod tests {
 
     /// spec 20 scenario 21.
     #[test]
-    fn nothing_is_kept_of_an_object_that_is_fine_or_of_a_kind_without_rules() {
+    fn judgement_is_none_if_fine_or_without_rules() {
         let job = GroupVersionKind::new("batch", "v1", "Job");
         let nested = GroupVersionKind::new("resources.gardener.cloud", "v1alpha1", "ManagedResource");
         let failing = json!({"status": {"conditions": [{"type": "ResourcesHealthy", "status": "False"}]}});
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_end_is_cut() {
+    fn judgement_text_is_cut() {
         let kind = GroupVersionKind::new("apps", "v1", "Deployment");
         let condition = |kind: &str| json!({"type": kind, "status": "False", "message": "ö".repeat(40_000)});
         let object = json!({"status": {"conditions": [condition("Available"), condition("Progressing")]}});
@@ -126,13 +126,13 @@ mod tests {
         let judgement = Judgement::of(&kind, &object).unwrap();
 
         for verdict in [&judgement.health, &judgement.rollout] {
-            let Verdict::Bad(text) = verdict else { panic!("{verdict:?}") };
+            let HealthVerdict::Bad(text) = verdict else { panic!("{verdict:?}") };
             assert!((8 * 1024..8 * 1024 + 8).contains(&text.len()) && text.ends_with('…'));
         }
     }
 
     #[test]
-    fn only_what_does_not_fit_is_cut() {
+    fn judgement_text_that_fits_is_not_cut() {
         let fits = "a".repeat(8 * 1024);
 
         assert_eq!(*bounded(fits.clone()), fits);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn nearly_all_objects_cost_one_pointer() {
+    fn judgement_of_nearly_all_objects_takes_one_pointer() {
         assert_eq!(size_of::<Option<Box<Judgement>>>(), size_of::<usize>());
     }
 }

@@ -19,4 +19,4 @@ pub(crate) mod progressing;
 pub(crate) mod report;
 pub(crate) mod warnings;
 
-pub(crate) use judgement::{Judgement, Verdict};
+pub(crate) use judgement::{HealthVerdict, Judgement};

@@ -113,7 +113,7 @@ mod tests {
 
     /// spec 20 scenarios 30 and 32.
     #[test]
-    fn there_must_be_just_as_many_pods_as_wanted() {
+    fn pods_must_be_exactly_as_many_as_wanted() {
         let pods = vec![pod(json!({"phase": "Running"})); 3];
 
         for (wanted, found, settled) in [(2, 3, false), (2, 2, true), (2, 1, false), (0, 0, true), (3, 3, true)] {
@@ -123,7 +123,7 @@ mod tests {
 
     /// spec 20 scenario 31, traps 4 and 5.
     #[test]
-    fn a_pod_that_has_ended_does_not_count() {
+    fn pods_that_have_ended_do_not_count() {
         for (status, counts) in [
             (json!({"phase": "Running"}), true),
             (json!({"phase": "Pending"}), true),
@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_is_being_deleted_counts() {
+    fn pods_that_are_being_deleted_count() {
         let ending = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "labels": {"app": "web"}}});
 
         assert!(web(1).counts(&PodSummary::of(&ending)));
     }
 
     #[test]
-    fn all_match_labels_must_fit_and_nothing_else_is_asked() {
+    fn pods_count_by_all_match_labels_and_nothing_else() {
         let running = pod(json!({"phase": "Running"}));
         for (selector, fits) in [
             (json!({"matchLabels": {"app": "web"}}), true),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn one_replica_is_wanted_by_default_and_a_negative_number_never_fits() {
+    fn pods_wanted_are_one_by_default_and_a_negative_number_never_fits() {
         assert_eq!(quota(json!({})).replicas, 1);
         assert!(!quota(json!({"replicas": -1})).is_met_by(0));
     }

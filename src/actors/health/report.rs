@@ -84,21 +84,21 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn told(report: &Report) -> [&str; 3] {
+    fn reported(report: &Report) -> [&str; 3] {
         [report.status.as_str(), &report.reason, &report.message]
     }
 
     /// spec 20 scenario 1.
     #[test]
-    fn without_findings_all_is_well() {
-        assert_eq!(told(&health(None)), ["True", "ResourcesHealthy", "All resources are healthy."]);
+    fn report_without_findings_says_that_all_is_well() {
+        assert_eq!(reported(&health(None)), ["True", "ResourcesHealthy", "All resources are healthy."]);
         let rolled_out = ["False", "ResourcesRolledOut", "All resources have been fully rolled out."];
-        assert_eq!(told(&progress(None)), rolled_out);
+        assert_eq!(reported(&progress(None)), rolled_out);
     }
 
     /// spec 20 scenarios 4, 5, 6, 8, 9; §10.2.
     #[test]
-    fn each_finding_has_its_reason_and_text() {
+    fn report_has_a_reason_and_a_text_for_each_finding() {
         let table = [
             (
                 ResourceRef::new("v1", "ConfigMap", "a", "cfg"),
@@ -145,22 +145,22 @@ mod tests {
         ];
 
         for (reference, finding, expected) in table {
-            assert_eq!(told(&health(Some((&reference, &finding)))), expected);
+            assert_eq!(reported(&health(Some((&reference, &finding)))), expected);
         }
     }
 
     #[test]
-    fn a_roll_out_is_described() {
+    fn report_describes_a_roll_out() {
         let web = ResourceRef::new("apps/v1", "Deployment", "a", "web");
 
         let expected = ["True", "DeploymentProgressing", r#"Deployment "a/web" is progressing: 1 of 2"#];
-        assert_eq!(told(&progress(Some((&web, "1 of 2")))), expected);
+        assert_eq!(reported(&progress(Some((&web, "1 of 2")))), expected);
         let empty = ["True", "DeploymentProgressing", r#"Deployment "a/web" is progressing: "#];
-        assert_eq!(told(&progress(Some((&web, "")))), empty);
+        assert_eq!(reported(&progress(Some((&web, "")))), empty);
     }
 
     #[test]
-    fn names_are_quoted() {
+    fn report_quotes_names() {
         let odd = ResourceRef::new("v1", "Odd", "n\"s", "a\\b");
 
         assert_eq!(

@@ -103,7 +103,7 @@ mod tests {
 
     /// spec 20 scenario 17, spec 10 scenario 9.
     #[test]
-    fn of_seven_events_the_five_youngest_are_quoted_the_oldest_of_them_first() {
+    fn events_quoted_are_the_five_youngest_oldest_first() {
         let events: Vec<Value> =
             (0..7).map(|n| event(&format!("quota {n}"), &format!("2026-01-01T11:5{}:00Z", (n * 3) % 7))).collect();
 
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_tells_how_often_and_since_when() {
+    fn events_quoted_say_how_often_and_since_when() {
         let single = |fields: Value| {
             let mut event = json!({"reportingComponent": "cloud", "message": "m"});
             event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn only_warnings_about_the_service_itself_are_asked_for() {
+    fn events_selector_asks_for_warnings_about_the_service_only() {
         let selector = "involvedObject.apiVersion=v1,involvedObject.kind=Service,involvedObject.name=lb,\
                         involvedObject.namespace=garden,type=Warning";
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn without_events_there_is_no_block() {
+    fn events_block_is_empty_without_events() {
         assert_eq!(Warnings::of([]).block(now()), "");
     }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fingerprint_changes_with_the_events_and_not_with_time() {
+    fn events_fingerprint_changes_with_the_events_and_not_with_time() {
         let one = Warnings::of([&event("a", "2026-01-01T11:00:00Z")]);
         let other = Warnings::of([&event("a", "2026-01-01T11:30:00Z")]);
 

@@ -14,31 +14,35 @@ pub mod rule;
 use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
 use cluster::{
-    ApiError, Cluster, Context, DeleteOptions, Deleted, How, Index, Lock, Projected, Record as _, Resource, Want,
-    Watch, Watches,
+    ApiError, Cached as _, CachedFields, Cluster, Context, DeleteOptions, Deleted, How, Index, Lock, Resource, Watch,
+    WatchOptions, Watches,
     object::{self, NamespacedName},
 };
-use kit::{Causes, Controller, Duty, Failure, Listening, Outcome, Pass, Supervised, Wake};
+use kit::{Causes, Controller, Failure, Listening, Outcome, Reconcile, Reconciler, Supervised, Wake};
 use serde_json::Value;
 
 use self::{
     filter::Found,
     rule::{Rule, Service},
 };
-use super::{ground::Ground, module, texts};
+use super::{
+    controller_context::ControllerContext,
+    controller_registration::{ControllerRegistration, StartControllers},
+    texts,
+};
 use crate::api::config::Config;
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "istio-cluster-configuration";
 
 /// The controller; on with `controllers.istioClusterConfiguration.enabled`.
-pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 const ROLE: &str = "gardener.cloud/role";
 const ROLE_INGRESS: &str = "istio-ingress";
 const EXPOSURE_CLASS: &str = "handler.exposureclass.gardener.cloud/name";
 /// Deletions wait so long for a watch that was not heard of.
-const DOUBT: Duration = Duration::from_secs(10);
+const UNCONFIRMED_RETRY: Duration = Duration::from_secs(10);
 
 /// What is kept of a Namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,15 +57,15 @@ struct Configuration {
     permits: usize,
     resync: Duration,
     target: Cluster,
-    rules: Watch<Projected<Rule>>,
-    services: Watch<Projected<Service>>,
-    namespaces: Watch<Projected<Namespace>>,
-    filters: Watch<Projected<Found>>,
+    rules: Watch<CachedFields<Rule>>,
+    services: Watch<CachedFields<Service>>,
+    namespaces: Watch<CachedFields<Namespace>>,
+    filters: Watch<CachedFields<Found>>,
     by_service: Index<NamespacedName>,
     by_export: Index<Box<str>>,
     by_source: Index<Box<str>>,
     /// Says that there is no Istio.
-    _telling: Listening,
+    _reporting: Listening,
 }
 
 /// A source namespace, the key of an actor.
@@ -73,20 +77,20 @@ fn istio(version: &str, kind: &str, plural: &str) -> Resource {
     Resource::new("networking.istio.io", version, kind, plural, true)
 }
 
-fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let permits = config.controllers.istio_cluster_configuration?.concurrent_syncs;
     let resync = config.target.cache_resync_period;
-    let watches: &Watches = &ground.target.watches;
+    let watches: &Watches = &ctx.target.watches;
     let rules = istio("v1beta1", "DestinationRule", "destinationrules");
-    let rules = watches.open(Want::new(rules, |rule| Projected::of(rule, Rule::of(rule))).optional());
+    let rules = watches.open(WatchOptions::new(rules, |rule| CachedFields::of(rule, Rule::of(rule))).optional());
     let services = Resource::new("", "v1", "Service", "services", true);
-    let services = watches.open(Want::new(services, |service| Projected::of(service, Service::of(service))));
+    let services = watches.open(WatchOptions::new(services, |service| CachedFields::of(service, Service::of(service))));
     let namespaces = Resource::new("", "v1", "Namespace", "namespaces", false);
-    let want = Want::new(namespaces, |namespace| Projected::of(namespace, Namespace::of(namespace)));
-    let namespaces = watches.open(want.metadata());
+    let options = WatchOptions::new(namespaces, |namespace| CachedFields::of(namespace, Namespace::of(namespace)));
+    let namespaces = watches.open(options.metadata());
     let filters = istio("v1alpha3", "EnvoyFilter", "envoyfilters");
-    let want = Want::new(filters, |filter| Projected::of(filter, Found::of(filter))).optional();
-    let filters = watches.open(want.labelled(format!("{}={}", filter::MANAGED_BY, filter::MANAGED_BY_US)));
+    let options = WatchOptions::new(filters, |filter| CachedFields::of(filter, Found::of(filter))).optional();
+    let filters = watches.open(options.labelled(format!("{}={}", filter::MANAGED_BY, filter::MANAGED_BY_US)));
     let by_service = rules.index(|_, rule| rule.fields.service.iter().cloned().collect());
     let by_export = rules.index(|_, rule| {
         let mut entries = rule.fields.exports.0.clone();
@@ -95,13 +99,13 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
         entries
     });
     let by_source = filters.index(|_, filter| filter.fields.source.iter().cloned().collect());
-    Some(Box::new(move |ground| {
-        let target = ground.target.cluster.clone();
-        let telling = rules.on_absence(|| {
+    Some(Box::new(move |ctx| {
+        let target = ctx.target.cluster.clone();
+        let reporting = rules.on_absence(|| {
             tracing::info!("No watches will be added because Istio CRDs are not installed");
         });
         let controller = Rc::new(Configuration {
-            _telling: telling,
+            _reporting: reporting,
             permits,
             resync,
             target,
@@ -113,7 +117,7 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
             by_export,
             by_source,
         });
-        let supervised = Supervised::start(controller.clone(), &ground.env);
+        let supervised = Supervised::start(controller.clone(), &ctx.env);
         controller.subscribe(&supervised);
         supervised.into()
     }))
@@ -121,7 +125,7 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
 
 /// What was there already is less urgent than what happens now.
 fn wake(how: How<'_>) -> Wake<()> {
-    if how == How::First { Wake::background(Causes::OBJECT) } else { Wake::live(Causes::OBJECT) }
+    if how == How::First { Wake::low(Causes::OBJECT) } else { Wake::high(Causes::OBJECT) }
 }
 
 impl Configuration {
@@ -226,17 +230,22 @@ impl Controller for Configuration {
         NAME
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        let duty = Duty::new(NAME, self.permits).about(("", "Namespace")).resync(self.resync);
-        let duty = duty.needs(self.rules.need()).needs(self.filters.need());
-        vec![duty.needs(self.services.need()).needs(self.namespaces.need())]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        let reconciler = Reconciler::new(NAME, self.permits).about(("", "Namespace")).resync(self.resync);
+        let reconciler = reconciler.requires(self.rules.sync_requirement()).requires(self.filters.sync_requirement());
+        vec![reconciler.requires(self.services.sync_requirement()).requires(self.namespaces.sync_requirement())]
     }
 
     fn object(&self, _: &NamespacedName) {}
 
-    async fn pass(self: &Rc<Self>, _: &Rc<()>, (): &mut (), pass: &Pass<NamespacedName>) -> Result<Outcome, Failure> {
-        let name = &*pass.key.name;
-        let Some(own) = self.namespaces.store().with(&pass.key, |namespace| namespace.fields.clone()) else {
+    async fn reconcile(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        (): &mut (),
+        reconcile: &Reconcile<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
+        let name = &*reconcile.key.name;
+        let Some(own) = self.namespaces.store().with(&reconcile.key, |namespace| namespace.fields.clone()) else {
             tracing::debug!("Source namespace is gone, nothing to do");
             return Ok(Outcome::Retire);
         };
@@ -252,10 +261,10 @@ impl Controller for Configuration {
         let targets: BTreeSet<&str> = ingress.iter().map(|(name, _)| name.as_str()).collect();
         let patches = filter::patches(name, rules.iter(), service, &targets);
         for cluster in &patches.contested {
-            tracing::warn!(cluster, "DestinationRules say different things of a cluster; the first by name counts");
+            tracing::warn!(cluster, "DestinationRules disagree about a cluster; the first by name wins");
         }
 
-        let context = Context::new(pass.lane(), pass.deadline, name.to_owned());
+        let context = Context::new(reconcile.priority(), reconcile.deadline, name.to_owned());
         let (mut errors, mut written, mut is_overtaken) = (Vec::new(), 0_usize, false);
         let terminating: BTreeSet<&str> =
             ingress.iter().filter(|(_, is_terminating)| *is_terminating).map(|(name, _)| name.as_str()).collect();
@@ -275,8 +284,8 @@ impl Controller for Configuration {
         let own_filters = self.by_source.get(&name.into());
         let stale: Vec<_> =
             own_filters.into_iter().filter(|at| !patches.by_target.contains_key(&at.namespace)).collect();
-        let is_in_doubt = !stale.is_empty() && !self.is_evidence();
-        for at in stale.iter().filter(|_| !is_in_doubt) {
+        let is_unconfirmed = !stale.is_empty() && !self.is_evidence();
+        for at in stale.iter().filter(|_| !is_unconfirmed) {
             written += 1;
             match self.delete(&context, at).await {
                 Err(error) if error.is_conflict() => is_overtaken = true,
@@ -284,15 +293,15 @@ impl Controller for Configuration {
                 Ok(()) => {}
             }
         }
-        pass.note(format!("{} filters, {written} written now", patches.by_target.len()));
+        reconcile.note(format!("{} filters, {written} written now", patches.by_target.len()));
         if !errors.is_empty() {
             return Err(Failure::new(texts::together(&errors, "; ")));
         }
         if is_overtaken {
             return Ok(Outcome::Again);
         }
-        Ok(match (is_in_doubt, patches.by_target.is_empty()) {
-            (true, _) => Outcome::After(DOUBT),
+        Ok(match (is_unconfirmed, patches.by_target.is_empty()) {
+            (true, _) => Outcome::After(UNCONFIRMED_RETRY),
             (false, true) => Outcome::Retire,
             (false, false) => Outcome::Done,
         })

@@ -7,10 +7,10 @@ use actix::{
     SpawnHandle, StreamHandler, WrapFuture as _,
 };
 use cluster::{
-    ApiError, Cluster, Context as RequestContext, Fence, Recorder, Reference, Resource, Target, WatchEvent, WatchKind,
-    WatchQuery, WatchStream,
+    ApiError, Cluster, Context as RequestContext, Fence, ObjectRef, Recorder, Reference, Resource, WatchEvent,
+    WatchKind, WatchQuery, WatchStream,
 };
-use kit::{Activity, Cell, Deadline, Indispensable, Lane};
+use kit::{Activity, Cell, Deadline, Indispensable, Priority};
 use serde_json::Value;
 use tokio::{
     sync::{oneshot, watch},
@@ -78,7 +78,7 @@ pub struct LeaderSetup {
 /// Takes part in the election until it is lost or released.
 pub struct LeaderActor {
     setup: LeaderSetup,
-    lease: Target,
+    lease: ObjectRef,
     /// The wait or request under way.
     under_way: Option<SpawnHandle>,
     /// A request is under way, rather than a wait.
@@ -224,7 +224,7 @@ impl LeaderActor {
         let limit = Deadline::after(self.setup.election.timing().request_timeout());
         let now = self.tick().now;
         let lost_at = self.setup.election.lost_at().filter(|lost_at| *lost_at > now).map(Deadline);
-        RequestContext::new(Lane::Live, lost_at.map_or(limit, |lost_at| lost_at.min(limit)), "leader-election")
+        RequestContext::new(Priority::High, lost_at.map_or(limit, |lost_at| lost_at.min(limit)), "leader-election")
     }
 
     fn ended(&mut self, step: Step, result: Result<Value, ApiError>, ctx: &mut Context<Self>) {
@@ -257,7 +257,7 @@ impl LeaderActor {
             let identity = self.setup.election.identity();
             tracing::info!(lease = %self.lease, identity, "became leader");
             self.setup.recorder.normal(&self.reference(), REASON, &format!("{identity} became leader"));
-            self.tell(Leadership::Leader);
+            self.announce(Leadership::Leader);
         }
     }
 
@@ -266,7 +266,7 @@ impl LeaderActor {
         let holder = self.setup.election.holder().unwrap_or_default();
         tracing::error!(lease = %self.lease, holder, "leader election lost");
         self.record_end();
-        self.tell(Leadership::Lost);
+        self.announce(Leadership::Lost);
     }
 
     fn release(&mut self, ctx: &mut Context<Self>) {
@@ -287,7 +287,7 @@ impl LeaderActor {
             self.record_end();
         }
         if *self.setup.leadership.borrow() != Leadership::Lost {
-            self.tell(Leadership::Released);
+            self.announce(Leadership::Released);
         }
         if let Some(waiting) = self.releasing.take() {
             waiting.send(free).unwrap_or_default(); // nobody waits any more: nobody to tell
@@ -309,8 +309,8 @@ impl LeaderActor {
         }
     }
 
-    fn tell(&self, leadership: Leadership) {
-        self.setup.leadership.send_if_modified(|told| std::mem::replace(told, leadership) != leadership);
+    fn announce(&self, leadership: Leadership) {
+        self.setup.leadership.send_if_modified(|reported| std::mem::replace(reported, leadership) != leadership);
         let (activity, line) = match leadership {
             Leadership::Candidate => (Activity::Waiting, "candidate"),
             Leadership::Leader => (Activity::Running, "leader"),
@@ -333,7 +333,7 @@ impl Actor for LeaderActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.tell(Leadership::Candidate);
+        self.announce(Leadership::Candidate);
         self.begin(ctx);
     }
 }
@@ -386,7 +386,12 @@ impl Handler<Abandon> for LeaderActor {
 }
 
 /// Reads the Lease, creates it, or replaces it if it has a version.
-async fn send(cluster: &Cluster, ctx: &RequestContext, at: &Target, lease: Option<Value>) -> Result<Value, ApiError> {
+async fn send(
+    cluster: &Cluster,
+    ctx: &RequestContext,
+    at: &ObjectRef,
+    lease: Option<Value>,
+) -> Result<Value, ApiError> {
     let lease = match lease {
         None => cluster.get(ctx, at).await,
         Some(lease) if crate::api::object::resource_version(&lease).is_empty() => cluster.create(ctx, at, &lease).await,

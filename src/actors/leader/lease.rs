@@ -109,13 +109,13 @@ mod tests {
 
     /// api-facts §8
     #[test]
-    fn times_have_six_decimals() {
+    fn lease_times_have_six_decimals() {
         assert_eq!(micros("2026-01-02T03:04:05Z".parse().unwrap()), "2026-01-02T03:04:05.000000Z");
         assert_eq!(micros("2026-01-02T03:04:05.123456789Z".parse().unwrap()), "2026-01-02T03:04:05.123456Z");
     }
 
     #[test]
-    fn others_wait_at_least_as_long_as_the_holder_counts_on() {
+    fn lease_duration_is_rounded_up() {
         for (duration, written) in [(900, 1), (1000, 1), (10_900, 11), (15_000, 15)] {
             let duration = Duration::from_millis(duration);
             let taken = Lease::absent("n", "l").taken("me", duration, Timestamp::UNIX_EPOCH);
@@ -127,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn a_duration_without_end_is_no_duration_that_time_cannot_hold() {
+    fn lease_duration_is_bounded() {
         let lease = Lease::new(json!({"spec": {"leaseDurationSeconds": u64::MAX}}));
 
         assert_eq!(lease.duration(), Duration::from_secs(2_147_483_647));
     }
 
     #[test]
-    fn foreign_fields_survive() {
+    fn lease_keeps_foreign_fields() {
         let lease = Lease::new(json!({"metadata": {"uid": "u", "resourceVersion": "7"},
             "spec": {"holderIdentity": "other", "leaseTransitions": 3, "strategy": "OldestEmulationVersion"}}));
 

@@ -3,20 +3,20 @@
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use cluster::{Cluster, Index, Recorder, Watch, Watches};
-use kit::{Controller, Duty, Env, Failure, Need, Outcome, Pass, Supervised, WeakSupervised};
+use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised, SyncRequirement, WeakSupervised};
 use tokio::task::JoinHandle;
 
 use super::shared::{HealthSettings, ManagedResources, Settings};
 use super::{
-    health::{self, HealthDuty, HealthMemory},
+    health::{self, HealthMemory, HealthReconciler},
+    initial_sync,
     known::{
-        Autoscalers, BundleRecord, Claims, HealthRegistry, ManagedObjects, Memory, Pods, Revalidation, SecretRecord,
-        Secrets,
+        Autoscalers, CachedBundle, CachedSecret, HealthRegistry, InitialSync, ManagedObjects, Memory, Pods,
+        Revalidation, Secrets,
     },
     reconcile,
     report::StatusCell,
     shared::{CAUSES, CHANGED, DRIFT, HEALTH, KIND, REJUDGE, REVALIDATE, ROLLOUT, SCALED, SECRET},
-    start,
     wake::{self, AdmissionChanges},
 };
 use crate::api::{
@@ -42,15 +42,15 @@ pub(super) struct Inputs {
     /// Its watches.
     pub(super) watches: Watches,
     /// All ManagedResources of the source cluster.
-    pub(super) bundles: Watch<BundleRecord>,
+    pub(super) bundles: Watch<CachedBundle>,
     /// The versions of referenced Secrets.
-    pub(super) secrets: Watch<SecretRecord>,
+    pub(super) secrets: Watch<CachedSecret>,
     /// Which bundle references which Secret.
     pub(super) index: Index<NamespacedName>,
     /// Events on ManagedResources.
     pub(super) recorder: Recorder,
     /// Whether that can be asked.
-    pub(super) definitions: Need,
+    pub(super) definitions: SyncRequirement,
     /// Whether a kind is defined by a CustomResourceDefinition.
     pub(super) is_custom: super::known::IsCustom,
 }
@@ -59,7 +59,7 @@ pub(super) struct Inputs {
 pub(super) struct Running {
     supervised: Supervised<ManagedResources>,
     admission: AdmissionChanges,
-    start: JoinHandle<()>,
+    initial_sync: JoinHandle<()>,
 }
 
 /// What the duties of a bundle remember; each duty has one, and only its own part is there.
@@ -76,35 +76,35 @@ pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     let supervised =
         Supervised::start_cyclic(|waker| Rc::new(ManagedResources::new(settings, inputs, env, waker)), env);
     let (controller, waker) = (supervised.controller(), supervised.weak());
-    let start = actix::spawn(start::run(controller.clone()));
+    let initial_sync = actix::spawn(initial_sync::run(controller.clone()));
     wake::subscribe_bundles(&controller, &bundles, &waker);
     wake::subscribe_secrets(&controller, &secrets, index, &waker);
     let kinds = controller.target.discovery().subscribe();
-    let telling = wake::tell_of_kinds(Rc::downgrade(&controller), waker.clone(), kinds);
-    env.fatal.spawn("who tells ManagedResources of new kinds", telling);
+    let reporting = wake::report_kinds(Rc::downgrade(&controller), waker.clone(), kinds);
+    env.fatal.spawn("discovery watcher of the ManagedResource controller", reporting);
     let admission = AdmissionChanges::open(&controller, &watches);
     let turns = admission.take_turns(Rc::downgrade(&controller), waker);
-    env.fatal.spawn("who tells ManagedResources of admission", turns);
-    Running { supervised, admission, start }
+    env.fatal.spawn("admission watcher of the ManagedResource controller", turns);
+    Running { supervised, admission, initial_sync }
 }
 
 impl ManagedResources {
     fn new(settings: Settings, inputs: Inputs, env: &Env, waker: &WeakSupervised<Self>) -> Self {
         let selector = format!("{MANAGED_BY}={}", settings.managed_by);
         let registry = Rc::new(HealthRegistry::default());
-        let (drift, health) = (wake::tell_of_drift(waker), wake::tell_of_health(&registry, waker));
+        let (drift, health) = (wake::report_drift(waker), wake::report_health(&registry, waker));
         let objects = ManagedObjects::new(&inputs.watches, selector, inputs.is_custom, drift, health);
         if settings.target_is_live {
             objects.read_live();
         }
-        let (scaled, pods) = (wake::tell_of_scaling(&objects, waker), wake::tell_of_pods(&objects, &registry, waker));
+        let (scaled, pods) = (wake::report_scaling(&objects, waker), wake::report_pods(&objects, &registry, waker));
         Self {
             autoscalers: Autoscalers::new(&inputs.watches, scaled),
             pods: Pods::new(&inputs.watches, pods),
             objects,
             health_registry: registry,
             secrets: Secrets::new(&inputs.source, inputs.secrets),
-            claims: Claims::default(),
+            initial_sync: InitialSync::default(),
             source: inputs.source,
             target: inputs.target,
             bundles: inputs.bundles,
@@ -130,8 +130,8 @@ impl Running {
         controller.autoscalers.stop();
         controller.pods.stop();
         self.admission.stop();
-        self.start.abort();
-        controller.claims.end();
+        self.initial_sync.abort();
+        controller.initial_sync.end();
         controller.secrets.drop_preloaded();
         finished
     }
@@ -151,23 +151,29 @@ impl Controller for ManagedResources {
         &CAUSES
     }
 
-    fn duties(&self) -> Vec<Duty> {
+    fn reconcilers(&self) -> Vec<Reconciler> {
         let HealthSettings { concurrent_syncs, sync_period } = self.settings.health;
         // Upstream would wait up to 1000 s after errors; the sync period is what a user waits for anything else.
-        let duty = |name, permits, causes, period| {
-            let needs = self.bundles.need();
-            let duty = Duty::new(name, permits).about((keys::GROUP, keys::KIND));
+        let reconciler = |name, permits, causes, period| {
+            let requires = self.bundles.sync_requirement();
+            let reconciler = Reconciler::new(name, permits).about((keys::GROUP, keys::KIND));
             // Each opens watches, which depend on whether a kind is custom.
-            duty.causes(causes).max_back_off(period).deadline(period).needs(needs).needs(self.definitions.clone())
+            reconciler
+                .causes(causes)
+                .max_back_off(period)
+                .deadline(period)
+                .requires(requires)
+                .requires(self.definitions.clone())
         };
         let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED).with(REVALIDATE);
         vec![
             // Secrets are the input of bundles, and watched from the start (spec 10 §4): no pass begins before they are heard
             // of, and what holds that up for too long ends the process (spec 70 §7.1). Health does not read them; its passes
             // start when the bundles are known (spec 20 §9.1).
-            duty(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period).needs(self.secrets.need()),
-            duty(HEALTH_NAME, concurrent_syncs, REJUDGE.with(HEALTH), sync_period),
-            duty(PROGRESS_NAME, concurrent_syncs, REJUDGE.with(ROLLOUT), sync_period),
+            reconciler(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period)
+                .requires(self.secrets.sync_requirement()),
+            reconciler(HEALTH_NAME, concurrent_syncs, REJUDGE.with(HEALTH), sync_period),
+            reconciler(PROGRESS_NAME, concurrent_syncs, REJUDGE.with(ROLLOUT), sync_period),
         ]
     }
 
@@ -175,17 +181,17 @@ impl Controller for ManagedResources {
         StatusCell::default()
     }
 
-    async fn pass(
+    async fn reconcile(
         self: &Rc<Self>,
         status: &Rc<StatusCell>,
         memory: &mut Memories,
-        pass: &Pass<NamespacedName, ObjectKey>,
+        reconcile: &Reconcile<NamespacedName, ObjectKey>,
     ) -> Result<Outcome, Failure> {
         let Memories { apply, health } = memory;
-        match pass.duty {
-            0 => reconcile::run(self, status, apply.get_or_insert_default(), pass).await,
-            1 => health::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Health).await,
-            _ => health::run(self, status, health.get_or_insert_default(), pass, HealthDuty::Progress).await,
+        match reconcile.reconciler {
+            0 => reconcile::run(self, status, apply.get_or_insert_default(), reconcile).await,
+            1 => health::run(self, status, health.get_or_insert_default(), reconcile, HealthReconciler::Health).await,
+            _ => health::run(self, status, health.get_or_insert_default(), reconcile, HealthReconciler::Progress).await,
         }
     }
 }

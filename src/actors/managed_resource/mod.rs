@@ -18,17 +18,17 @@
 mod apply;
 mod controller;
 mod health;
+mod initial_sync;
 mod known;
-mod module;
-mod pass;
 mod reconcile;
+mod registration;
 mod remove;
 mod report;
 mod shared;
-mod start;
+mod steps;
 mod wake;
 
-pub use module::MODULE;
+pub use registration::REGISTRATION;
 
 // For the commands that say what the controller would do.
 pub(crate) use apply::OWN_MANAGER;

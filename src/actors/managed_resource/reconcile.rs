@@ -4,17 +4,16 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
-use kit::{Causes, Failure, Outcome, Pass};
+use kit::{Causes, Failure, Outcome, Reconcile};
 
 use super::{
-    apply,
+    apply, initial_sync,
     known::Memory,
-    pass::{self, Run, Todo},
     remove,
     report::{StatusCell, status, writer},
     shared::ManagedResources,
-    start,
-    wake::trigger::{self, Entry, Operation},
+    steps::{self, Run, Todo},
+    wake::trigger::{self, Operation, ReconcilePath},
 };
 use crate::api::object::{NamespacedName, ObjectKey};
 
@@ -23,27 +22,27 @@ pub(super) async fn run(
     controller: &Rc<ManagedResources>,
     status: &StatusCell,
     memory: &mut Memory,
-    pass: &Pass<NamespacedName, ObjectKey>,
+    reconcile: &Reconcile<NamespacedName, ObjectKey>,
 ) -> Result<Outcome, Failure> {
-    let context = controller.context(pass);
-    let Some(bundle) = controller.bundle(status, &context, &pass.key).await? else {
-        controller.objects.register(&pass.key, BTreeSet::new());
-        controller.claims.leaves(&pass.key);
+    let context = controller.context(reconcile);
+    let Some(bundle) = controller.bundle(status, &context, &reconcile.key).await? else {
+        controller.objects.register(&reconcile.key, BTreeSet::new());
+        controller.initial_sync.leaves(&reconcile.key);
         return Ok(Outcome::Retire);
     };
     let mut run = Run {
         controller,
         status,
-        pass,
+        reconcile,
         context,
-        writer: writer(&pass.key),
+        writer: writer(&reconcile.key),
         bundle,
         period_due: false,
         last_period: None,
     };
     match trigger::operation(&run.bundle.mr) {
         Operation::Stop => {
-            controller.claims.leaves(&pass.key);
+            controller.initial_sync.leaves(&reconcile.key);
             return Ok(Outcome::Done);
         }
         Operation::RemoveAndContinue => {
@@ -54,32 +53,32 @@ pub(super) async fn run(
         }
         Operation::Continue => {}
     }
-    if pass.because_of(Causes::RESTARTED) {
+    if reconcile.because_of(Causes::RESTARTED) {
         *memory = Memory::default();
     }
     match trigger::entry(&controller.settings.class, &run.bundle.mr) {
-        Entry::Apply => apply_path(&mut run, memory).await,
+        ReconcilePath::Apply => apply_path(&mut run, memory).await,
         other => {
-            controller.claims.leaves(&pass.key);
+            controller.initial_sync.leaves(&reconcile.key);
             memory.forget_objects();
-            if other != Entry::Delete {
+            if other != ReconcilePath::Delete {
                 // A deletion can take several passes; anything else begins anew.
-                memory.ledger = None;
+                memory.progress = None;
             }
             match other {
-                Entry::Ignored => {
+                ReconcilePath::Ignored => {
                     let now = controller.env.clock.wall();
                     run.write_status(|status| status::ignored(status, now)).await?;
-                    controller.objects.register(&pass.key, BTreeSet::new());
-                    pass.note("ignored");
+                    controller.objects.register(&reconcile.key, BTreeSet::new());
+                    reconcile.note("ignored");
                     Ok(Outcome::Done)
                 }
-                Entry::Delete => remove::delete_bundle(&mut run, memory).await,
-                Entry::NotResponsible => {
-                    controller.objects.register(&pass.key, BTreeSet::new());
+                ReconcilePath::Delete => remove::delete_bundle(&mut run, memory).await,
+                ReconcilePath::NotResponsible => {
+                    controller.objects.register(&reconcile.key, BTreeSet::new());
                     Ok(Outcome::Retire)
                 }
-                Entry::WaitingForCleanup | Entry::Apply => Ok(Outcome::Done),
+                ReconcilePath::WaitingForCleanup | ReconcilePath::Apply => Ok(Outcome::Done),
             }
         }
     }
@@ -87,30 +86,30 @@ pub(super) async fn run(
 
 async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
-    if let Some(moments) = start::take_part(run, memory).await? {
+    if let Some(moments) = initial_sync::take_part(run, memory).await? {
         return Ok(Outcome::Wait(moments));
     }
     let now = controller.env.clock.monotonic();
-    let revision = controller.revision(&run.pass.key);
+    let revision = controller.revision(&run.reconcile.key);
     let is_period = memory.period.is_none_or(|period| period <= now);
     run.period_due = is_period;
-    let before = (memory.period, memory.last_period, memory.damping.clone(), memory.unscaled.clone());
-    let todo = pass::todo(run, memory, now);
+    let before = (memory.period, memory.last_period, memory.drift_backoff.clone(), memory.unscaled.clone());
+    let todo = steps::todo(run, memory, now);
     run.last_period = memory.last_period;
     if todo == Todo::Nothing {
         if memory.applied.is_none() {
             return Ok(Outcome::Again);
         }
         // Only for its period does a pass look at all objects.
-        return Ok(pass::until_due(run, memory, now, revision.filter(|_| is_period)));
+        return Ok(steps::until_due(run, memory, now, revision.filter(|_| is_period)));
     }
     run.ensure_finalizer().await?;
-    let bundle = match pass::read(run).await {
+    let bundle = match steps::read(run).await {
         Ok(bundle) => bundle,
         Err(error) => {
             memory.applied = None;
             memory.announced = None;
-            memory.ledger = None;
+            memory.progress = None;
             return Err(run.secret_unreadable(error).await);
         }
     };
@@ -120,13 +119,13 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
     }
     let pending = controller.autoscalers.pending().filter(|_| bundle.is_scalable());
     let wait = match pending {
-        _ if !unwatched.is_empty() && !run.pass.because_of(Causes::STORE) => unwatched,
+        _ if !unwatched.is_empty() && !run.reconcile.because_of(Causes::STORE) => unwatched,
         Some(listed) => vec![listed],
         None => Vec::new(),
     };
     if !wait.is_empty() {
         // What was due is due still.
-        (memory.period, memory.last_period, memory.damping, memory.unscaled) = before;
+        (memory.period, memory.last_period, memory.drift_backoff, memory.unscaled) = before;
         return Ok(Outcome::Wait(wait));
     }
     apply::apply(run, memory, bundle, todo).await

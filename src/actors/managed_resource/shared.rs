@@ -7,14 +7,14 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, Cluster, Context, Record as _, Recorder, Watch};
-use kit::{Causes, Env, Failure, Need, Pass};
+use cluster::{ApiError, Cached as _, Cluster, Context, Recorder, Watch};
+use kit::{Causes, Env, Failure, Reconcile, SyncRequirement};
 use tokio::time::Instant;
 
 use super::{
     known::{
-        Autoscalers, BundleRecord, Claims, HealthRegistry, ManagedObjects, Pods, Revalidation, Secrets, Snapshot,
-        millis,
+        Autoscalers, CachedBundle, HealthRegistry, InitialSync, ManagedObjects, ParsedBundle, Pods, Revalidation,
+        Secrets, millis,
     },
     report::{StatusCell, writer},
 };
@@ -92,16 +92,16 @@ pub(super) struct ManagedResources {
     pub(super) env: Env,
     pub(super) source: Cluster,
     pub(super) target: Cluster,
-    pub(super) bundles: Watch<BundleRecord>,
+    pub(super) bundles: Watch<CachedBundle>,
     pub(super) secrets: Secrets,
-    pub(super) definitions: Need,
+    pub(super) definitions: SyncRequirement,
     pub(super) objects: ManagedObjects,
     pub(super) autoscalers: Autoscalers,
     pub(super) recorder: Recorder,
     pub(super) health_recorder: Recorder,
     pub(super) health_registry: Rc<HealthRegistry>,
     pub(super) pods: Pods,
-    pub(super) claims: Claims,
+    pub(super) initial_sync: InitialSync,
     pub(super) started: Instant,
     pub(super) revalidation: Revalidation,
     /// Bundles that wait until a kind is served.
@@ -112,9 +112,9 @@ pub(super) struct ManagedResources {
 
 impl ManagedResources {
     /// The ManagedResource as the store has it.
-    fn snapshot(&self, key: &NamespacedName) -> Result<Option<Snapshot>, Failure> {
+    fn parsed(&self, key: &NamespacedName) -> Result<Option<ParsedBundle>, Failure> {
         match self.bundles.store().get(key) {
-            Some(record) => Ok(Some(record.snapshot()?)),
+            Some(cached) => Ok(Some(cached.parsed()?)),
             None => Ok(None),
         }
     }
@@ -129,21 +129,21 @@ impl ManagedResources {
         status: &StatusCell,
         context: &Context,
         key: &NamespacedName,
-    ) -> Result<Option<Snapshot>, Failure> {
-        let Some(known) = self.snapshot(key)? else { return Ok(None) };
+    ) -> Result<Option<ParsedBundle>, Failure> {
+        let Some(known) = self.parsed(key)? else { return Ok(None) };
         if self.bundles.is_fresh_for(key) && !status.is_doubtful() {
             return Ok(Some(known));
         }
         let asked = self.env.clock.monotonic();
         match self.source.get(context, &self.bundles.resource().at(&key.namespace, &key.name)).await {
             Ok(live) => {
-                let live = Snapshot::of(&live)?;
-                self.bundles.wrote_record(key, live.record.clone(), &writer(key), asked);
+                let live = ParsedBundle::of(&live)?;
+                self.bundles.wrote_cached(key, live.cached.clone(), &writer(key), asked);
                 status.was_found();
                 Ok(Some(live))
             }
             Err(error) if error.is_not_found() => {
-                self.bundles.deleted(key, known.record.version(), &writer(key));
+                self.bundles.deleted(key, known.cached.version(), &writer(key));
                 Ok(None)
             }
             Err(error) => Err(Failure::new(format!("error retrieving object from store: {error}"))),
@@ -186,7 +186,7 @@ impl ManagedResources {
     }
 
     /// On whose behalf a pass makes its requests.
-    pub(super) fn context(&self, pass: &Pass<NamespacedName, ObjectKey>) -> Context {
-        Context { lane: pass.lane(), deadline: pass.deadline, key: pass.key.to_string().into() }
+    pub(super) fn context(&self, reconcile: &Reconcile<NamespacedName, ObjectKey>) -> Context {
+        Context { priority: reconcile.priority(), deadline: reconcile.deadline, key: reconcile.key.to_string().into() }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use cluster::{Change, Index, Projected, Resource, Want, Watch, Watches};
-use kit::Need;
+use cluster::{CachedFields, Change, Index, Resource, Watch, WatchOptions, Watches};
+use kit::SyncRequirement;
 use serde_json::Value;
 
 use super::label::{ALLOWED, TO};
@@ -16,7 +16,7 @@ type Carried = Option<Box<[Box<str>]>>;
 
 /// Pods and templates of pods.
 pub(super) struct Clients {
-    watches: Vec<(Watch<Projected<Carried>>, Index<Client>)>,
+    watches: Vec<(Watch<CachedFields<Carried>>, Index<Client>)>,
 }
 
 /// Group, kind, plural, and where the labels of the pods are.
@@ -32,14 +32,14 @@ impl Clients {
     /// Opens the watches.
     pub(super) fn open(watches: &Watches) -> Self {
         let pods = Resource::new("", "v1", "Pod", "pods", true);
-        let pods = Want::new(pods, |pod| Projected::of(pod, carried(pod, "/metadata/labels"))).metadata();
+        let pods = WatchOptions::new(pods, |pod| CachedFields::of(pod, carried(pod, "/metadata/labels"))).metadata();
         let templates = TEMPLATES.into_iter().map(|(group, kind, plural, place)| {
             let resource = Resource::new(group, "v1", kind, plural, true);
-            Want::new(resource, move |object| Projected::of(object, carried(object, place))).unawaited()
+            WatchOptions::new(resource, move |object| CachedFields::of(object, carried(object, place))).unawaited()
         });
-        let wants = std::iter::once(pods).chain(templates);
-        let watches = wants.map(|want| {
-            let watch = watches.open(want);
+        let options = std::iter::once(pods).chain(templates);
+        let watches = options.map(|options| {
+            let watch = watches.open(options);
             let index = watch.index(|name, carrier| {
                 let keys = carrier.fields.iter().flatten();
                 keys.map(|key| (name.namespace.as_str().into(), key.clone())).collect()
@@ -51,12 +51,12 @@ impl Clients {
 
     /// What passes need: all who say whether there is a client. The right to see templates may not be granted (spec 40 §5.6);
     /// one denial does not show that, a server that starts denies everything.
-    pub(super) fn needs(&self) -> impl Iterator<Item = Need> {
+    pub(super) fn requires(&self) -> impl Iterator<Item = SyncRequirement> {
         self.watches.iter().enumerate().map(|(number, (watch, _))| {
-            let (mut need, watch) = (watch.need(), watch.clone());
-            let is_listed = need.ready.clone();
-            need.ready = Rc::new(move || is_listed() || (number > 0 && watch.was_denied_lastingly()));
-            need
+            let (mut requirement, watch) = (watch.sync_requirement(), watch.clone());
+            let is_listed = requirement.ready.clone();
+            requirement.ready = Rc::new(move || is_listed() || (number > 0 && watch.was_denied_lastingly()));
+            requirement
         })
     }
 
@@ -73,11 +73,11 @@ impl Clients {
     }
 
     /// `tell` is told of each client that comes first or goes last.
-    pub(super) fn subscribe(&self, tell: impl Fn(Client) + Clone + 'static) {
+    pub(super) fn subscribe(&self, report: impl Fn(Client) + Clone + 'static) {
         for (watch, index) in &self.watches {
-            let (index, tell) = (index.clone(), tell.clone());
-            watch.subscribe(move |change: &Change<'_, Projected<Carried>>| {
-                let keys = |carrier: Option<&Projected<Carried>>| -> Vec<Box<str>> {
+            let (index, report) = (index.clone(), report.clone());
+            watch.subscribe(move |change: &Change<'_, CachedFields<Carried>>| {
+                let keys = |carrier: Option<&CachedFields<Carried>>| -> Vec<Box<str>> {
                     carrier.iter().flat_map(|carrier| carrier.fields.iter().flatten().cloned()).collect()
                 };
                 let (old, new) = (keys(change.old), keys(change.new));
@@ -86,7 +86,7 @@ impl Clients {
                 for (key, count) in came.chain(went) {
                     let client = (change.name.namespace.as_str().into(), key.clone());
                     if index.count(&client) == count {
-                        tell(client);
+                        report(client);
                     }
                 }
             });

@@ -1,6 +1,6 @@
 //! What exposes Services: Ingresses, and VirtualServices with their Gateways (spec 40 §5.4, §7.9, §7.10).
 
-use cluster::{Index, Projected, Resource, Want, Watch, Watches, object::NamespacedName};
+use cluster::{CachedFields, Index, Resource, Watch, WatchOptions, Watches, object::NamespacedName};
 use serde_json::Value;
 
 use super::desired::Backend;
@@ -33,28 +33,28 @@ pub struct Gateway {
 const MESH: &str = "mesh";
 
 /// The watch of Ingresses.
-pub(super) type Ingresses = Watch<Projected<Backends>>;
+pub(super) type Ingresses = Watch<CachedFields<Backends>>;
 /// The watch of VirtualServices.
-pub(super) type VirtualServices = Watch<Projected<VirtualService>>;
+pub(super) type VirtualServices = Watch<CachedFields<VirtualService>>;
 /// The watch of Gateways.
-pub(super) type Gateways = Watch<Projected<Gateway>>;
+pub(super) type Gateways = Watch<CachedFields<Gateway>>;
 
 /// Opens the watch of Ingresses.
 pub(super) fn ingresses(watches: &Watches) -> Ingresses {
     let ingress = Resource::new("networking.k8s.io", "v1", "Ingress", "ingresses", true);
-    watches.open(Want::new(ingress, |ingress| Projected::of(ingress, backends(ingress))))
+    watches.open(WatchOptions::new(ingress, |ingress| CachedFields::of(ingress, backends(ingress))))
 }
 
 /// Opens the watch of VirtualServices; they may be served, or be served later.
 pub(super) fn virtual_services(watches: &Watches) -> VirtualServices {
     let resource = Resource::new("networking.istio.io", "v1beta1", "VirtualService", "virtualservices", true);
-    watches.open(Want::new(resource, |object| Projected::of(object, VirtualService::of(object))).optional())
+    watches.open(WatchOptions::new(resource, |object| CachedFields::of(object, VirtualService::of(object))).optional())
 }
 
 /// Opens the watch of Gateways; they may be served, or be served later.
 pub(super) fn gateways(watches: &Watches) -> Gateways {
     let resource = Resource::new("networking.istio.io", "v1beta1", "Gateway", "gateways", true);
-    watches.open(Want::new(resource, |gateway| Projected::of(gateway, Gateway::of(gateway))).optional())
+    watches.open(WatchOptions::new(resource, |gateway| CachedFields::of(gateway, Gateway::of(gateway))).optional())
 }
 
 /// Ingresses by the Services they name.

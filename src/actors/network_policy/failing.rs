@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Texts of what is wrong that are kept at most; of more the number is.
-const TOLD: usize = 10;
+const REPORTED: usize = 10;
 
 /// What of a Service cannot be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Failing {
             failing.clients = clients.iter().cloned().collect();
         }
         failing.add_keys();
-        service.faults().for_each(|fault| failing.tell(fault));
+        service.faults().for_each(|fault| failing.report(fault));
         failing
     }
 
@@ -93,7 +93,7 @@ impl Failing {
 
     /// A Gateway of a VirtualService cannot be used.
     pub fn gateway(&mut self, gateway: &NamespacedName, virtual_service: &str, what: &str) {
-        self.tell(format_args!("gateway {gateway} of VirtualService {virtual_service} {what}"));
+        self.report(format_args!("gateway {gateway} of VirtualService {virtual_service} {what}"));
     }
 
     /// It is not known where the pods are that Gateways send to these ports from.
@@ -101,9 +101,9 @@ impl Failing {
         self.gateways.extend(ports);
     }
 
-    fn tell(&mut self, text: impl ToString) {
+    fn report(&mut self, text: impl ToString) {
         match self.texts.len() {
-            told if told < TOLD => self.texts.push(text.to_string()),
+            reported if reported < REPORTED => self.texts.push(text.to_string()),
             _ => self.untold += 1,
         }
     }

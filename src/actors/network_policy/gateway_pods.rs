@@ -10,7 +10,7 @@ use std::{
     rc::Rc,
 };
 
-use cluster::{Index, Projected, Resource, StoreState, Want, Watch, Watches, object::NamespacedName};
+use cluster::{CachedFields, Index, Resource, StoreState, Watch, WatchOptions, Watches, object::NamespacedName};
 
 use super::together::Together;
 use crate::api::selector::Selector;
@@ -36,7 +36,7 @@ enum Follows {
 }
 
 struct Followed {
-    watch: Watch<Projected<()>>,
+    watch: Watch<CachedFields<()>>,
     by_namespace: Index<Box<str>>,
 }
 
@@ -117,8 +117,8 @@ impl GatewayPods {
         // It consists of labels alone.
         let Some(query) = selector.to_query() else { return };
         let pods = Resource::new("", "v1", "Pod", "pods", true);
-        let want = Want::new(pods, |pod| Projected::of(pod, ())).metadata().labelled(query).everywhere();
-        let watch = self.watches.open(want.unawaited());
+        let options = WatchOptions::new(pods, |pod| CachedFields::of(pod, ())).metadata().labelled(query).everywhere();
+        let watch = self.watches.open(options.unawaited());
         let by_namespace = watch.index(|name, _| vec![name.namespace.as_str().into()]);
         let followed = Followed { watch: watch.clone(), by_namespace: by_namespace.clone() };
         if let Follows::Apart(all) = &mut *self.follows.borrow_mut() {
@@ -200,7 +200,7 @@ mod tests {
     use crate::api::selector::Labels;
 
     #[test]
-    fn gateways_selector_is_followed_from_the_first_that_needs_it_to_the_last() {
+    fn gateways_selector_is_watched_from_its_first_to_its_last_gateway() {
         let selector = |app: &str| Selector::of_labels(Labels::from([("app".to_owned(), app.to_owned())]));
         let name = |name: &str| NamespacedName::new("shop", name);
         let mut needed = Needed::default();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use cluster::{Index, Projected, Record as _, Resource, Want, Watch, Watches, object::NamespacedName};
-use kit::Duty;
+use cluster::{Cached as _, CachedFields, Index, Resource, Watch, WatchOptions, Watches, object::NamespacedName};
+use kit::Reconciler;
 
 use super::{
     clients::{Client, Clients},
@@ -19,9 +19,9 @@ use crate::api::selector::{Labels, Selector};
 
 /// All of it.
 pub(super) struct Known {
-    pub(super) services: Watch<Projected<Service>>,
-    pub(super) policies: Watch<Projected<Found>>,
-    pub(super) namespaces: Watch<Projected<Namespace>>,
+    pub(super) services: Watch<CachedFields<Service>>,
+    pub(super) policies: Watch<CachedFields<Found>>,
+    pub(super) namespaces: Watch<CachedFields<Namespace>>,
     pub(super) ingresses: Option<Ingresses>,
     pub(super) virtual_services: VirtualServices,
     pub(super) gateways: Gateways,
@@ -47,13 +47,14 @@ impl Known {
     /// Opens the watches.
     pub(super) fn open(watches: &Watches, rules: &Rules) -> Self {
         let services = Resource::new("", "v1", "Service", "services", true);
-        let services = watches.open(Want::new(services, |service| Projected::of(service, Service::of(service))));
+        let services =
+            watches.open(WatchOptions::new(services, |service| CachedFields::of(service, Service::of(service))));
         let policies = Resource::new("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true);
-        let want = Want::new(policies, |policy| Projected::of(policy, Found::of(policy)?));
-        let policies = watches.open(want.labelled(format!("{SERVICE_NAME},{SERVICE_NAMESPACE}")));
+        let options = WatchOptions::new(policies, |policy| CachedFields::of(policy, Found::of(policy)?));
+        let policies = watches.open(options.labelled(format!("{SERVICE_NAME},{SERVICE_NAMESPACE}")));
         let namespaces = Resource::new("", "v1", "Namespace", "namespaces", false);
-        let want = Want::new(namespaces, |namespace| Projected::of(namespace, Namespace::of(namespace)));
-        let namespaces = watches.open(want.metadata());
+        let options = WatchOptions::new(namespaces, |namespace| CachedFields::of(namespace, Namespace::of(namespace)));
+        let namespaces = watches.open(options.metadata());
         let ingresses = rules.ingress_controller.is_some().then(|| exposure::ingresses(watches));
         let virtual_services = exposure::virtual_services(watches);
         Self {
@@ -83,12 +84,16 @@ impl Known {
     }
 
     /// A duty that waits for all of it. Whether Istio is there is known before the first pass (spec 40 §5.5).
-    pub(super) fn needed_by(&self, duty: Duty) -> Duty {
-        let duty = duty.needs(self.services.need()).needs(self.policies.need()).needs(self.namespaces.need());
-        let duty = duty.needs(self.virtual_services.need()).needs(self.gateways.need());
-        let ingresses = self.ingresses.as_ref().map(Watch::need);
-        let clients = self.clients.iter().flat_map(Clients::needs);
-        ingresses.into_iter().chain(clients).fold(duty, Duty::needs)
+    pub(super) fn needed_by(&self, reconciler: Reconciler) -> Reconciler {
+        let reconciler = reconciler
+            .requires(self.services.sync_requirement())
+            .requires(self.policies.sync_requirement())
+            .requires(self.namespaces.sync_requirement());
+        let reconciler =
+            reconciler.requires(self.virtual_services.sync_requirement()).requires(self.gateways.sync_requirement());
+        let ingresses = self.ingresses.as_ref().map(Watch::sync_requirement);
+        let clients = self.clients.iter().flat_map(Clients::requires);
+        ingresses.into_iter().chain(clients).fold(reconciler, Reconciler::requires)
     }
 
     /// Whether policies may be deleted because of what is known.
@@ -120,7 +125,7 @@ impl Known {
     /// The selector of a Gateway's pods, if a VirtualService needs it.
     pub(super) fn needed_selector(&self, gateway: &NamespacedName) -> Option<Selector> {
         let is_needed = self.by_gateway.contains(gateway);
-        let selector = |gateway: &Projected<Gateway>| gateway.fields.selector().cloned();
+        let selector = |gateway: &CachedFields<Gateway>| gateway.fields.selector().cloned();
         Some(gateway).filter(|_| is_needed).and_then(|gateway| self.gateways.store().with(gateway, selector)).flatten()
     }
 

@@ -76,7 +76,7 @@ mod tests {
 
     /// spec 40 §7.4
     #[test]
-    fn a_long_key_is_cut_and_told_apart_by_a_hash() {
+    fn label_key_that_is_too_long_is_cut_and_gets_a_hash() {
         let key = to_own("this-is-a-very-long-svc-name-which-will-exceed-max-length-tcp-5678");
         assert!(key.is_shortened());
         let expected = "to-this-is-a-very-long-svc-name-which-will-exceed-max-len-7c268";
@@ -86,7 +86,7 @@ mod tests {
 
     /// spec 40 §7.3
     #[test]
-    fn the_namespace_or_its_alias_stands_in_keys_of_foreign_clients() {
+    fn label_key_of_foreign_clients_contains_the_namespace_or_its_alias() {
         assert_eq!(to_own("cart-tcp-8443").effective(), format!("{TO}cart-tcp-8443"));
         assert_eq!(to_shared("cart-tcp-8443", "shop", None).effective(), format!("{TO}shop-cart-tcp-8443"));
         assert_eq!(to_shared("probes", "shop", Some("all-shops")).effective(), format!("{TO}all-shops-probes"));

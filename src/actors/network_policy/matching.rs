@@ -292,15 +292,15 @@ mod tests {
     /// Works off what changed; gives the selectors that moved.
     fn moved(matcher: &RefCell<Matcher>) -> Vec<Selector> {
         let (changes, moved) = (mem::take(&mut matcher.borrow_mut().changed), RefCell::new(Vec::new()));
-        let tell = |selector: &Selector| moved.borrow_mut().push(selector.clone());
+        let report = |selector: &Selector| moved.borrow_mut().push(selector.clone());
         let mut turns = Turns::new(|| std::future::ready(()));
-        apply(matcher, &changes, &tell, &mut turns).now_or_never().expect("its pauses are over at once");
+        apply(matcher, &changes, &report, &mut turns).now_or_never().expect("pauses return at once");
         moved.into_inner()
     }
 
     fn count_now(matcher: &RefCell<Matcher>, namespace: &str, labels: &[Pair]) {
         let mut turns = Turns::new(|| std::future::ready(()));
-        count(matcher, namespace, labels, &mut turns).now_or_never().expect("its pauses are over at once");
+        count(matcher, namespace, labels, &mut turns).now_or_never().expect("pauses return at once");
     }
 
     /// spec 40 §7.10
@@ -322,18 +322,18 @@ mod tests {
             matcher.borrow_mut().next_pod(pods)
         };
         matcher.borrow_mut().add(&gateway);
-        assert!(!matcher.borrow_mut().change(&name("one", "a"), &[], &right), "it is counted in the first round");
+        assert!(!matcher.borrow_mut().change(&name("one", "a"), &[], &right), "the first round counts it");
         assert!(matcher.borrow_mut().begin(vec!["one".into(), "two".into()]));
         assert_eq!(next(&["a", "b", "c"]), Some(name("one", "a")));
         count_now(&matcher, "one", &right);
-        assert!(change("one", "c", &right, &wrong).is_empty(), "it is counted with its new labels");
+        assert!(change("one", "c", &right, &wrong).is_empty(), "the round counts it with its new labels");
         assert_eq!(next(&[]), Some(name("one", "b")));
         count_now(&matcher, "one", &wrong);
         assert_eq!(next(&[]), Some(name("one", "c")));
         count_now(&matcher, "one", &wrong);
-        assert!(change("two", "b", &[], &right).is_empty(), "it is counted with its namespace");
-        assert_eq!(change("three", "a", &[], &right), std::slice::from_ref(&gateway), "nobody counts it else");
-        assert!(change("one", "d", &[], &right).is_empty(), "it is the second");
+        assert!(change("two", "b", &[], &right).is_empty(), "the round counts it with its namespace");
+        assert_eq!(change("three", "a", &[], &right), std::slice::from_ref(&gateway), "no round counts it any more");
+        assert!(change("one", "d", &[], &right).is_empty(), "the second pod");
         assert_eq!(next(&[]), Some(name("two", "a")));
         count_now(&matcher, "two", &wrong);
         assert_eq!(next(&[]), Some(name("two", "b")));
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(next(&[]), None);
         assert_eq!(matcher.borrow_mut().end(), [Rc::new(gateway.clone())]);
         assert!(change("one", "a", &right, &wrong).is_empty());
-        assert_eq!(change("one", "d", &right, &[]), std::slice::from_ref(&gateway), "it was the last");
+        assert_eq!(change("one", "d", &right, &[]), std::slice::from_ref(&gateway), "the last pod");
         let pods = || matcher.borrow().selectors[&1].pods.keys().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(pods(), ["three", "two"]);
         matcher.borrow_mut().remove(&gateway);
@@ -366,7 +366,7 @@ mod tests {
 
     /// spec 40 §12
     #[test]
-    fn gateways_whose_selectors_all_match_a_pod_are_told_in_pieces() {
+    fn gateways_whose_selectors_all_match_a_pod_are_reported_in_pieces() {
         let labels: Vec<(String, &str)> = (0..14).map(|number| (format!("label-{number:02}"), "x")).collect();
         let labels: Vec<(&str, &str)> = labels.iter().map(|(key, value)| (key.as_str(), *value)).collect();
         let matcher = RefCell::new(Matcher::default());
@@ -376,23 +376,23 @@ mod tests {
         }
         let all = (1 << labels.len()) - 1;
         let pauses = Cell::new(0);
-        let (in_turn, most, told) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let (in_turn, most, reported) = (Cell::new(0), Cell::new(0), Cell::new(0));
         let pause = || {
             pauses.set(pauses.get() + 1);
             in_turn.set(0);
             std::future::ready(())
         };
-        let tell = |_: &Selector| {
-            told.set(told.get() + 1);
+        let report = |_: &Selector| {
+            reported.set(reported.get() + 1);
             in_turn.set(in_turn.get() + 1);
             most.set(most.get().max(in_turn.get()));
         };
         let labels = pod(&labels);
         let one = name("one", "a");
-        assert!(!matcher.borrow_mut().change(&one, &[], &labels), "new selectors are not asked");
+        assert!(!matcher.borrow_mut().change(&one, &[], &labels), "new selectors count it in their round");
         assert!(matcher.borrow_mut().begin(vec!["one".into()]));
         let mut turns = Turns::new(pause);
-        count(&matcher, "one", &labels, &mut turns).now_or_never().expect("its pauses are over at once");
+        count(&matcher, "one", &labels, &mut turns).now_or_never().expect("pauses return at once");
         assert!(pauses.get() >= all / 64, "{}", pauses.get());
         let counted = matcher.borrow().selectors.values().filter(|matched| matched.pods.contains_key("one")).count();
         assert_eq!(counted, all);
@@ -402,13 +402,13 @@ mod tests {
         assert!(!matcher.borrow_mut().change(&one, &labels, &labels), "its labels are as before");
         assert!(matcher.borrow_mut().change(&one, &labels, &[]));
         let changes = mem::take(&mut matcher.borrow_mut().changed);
-        apply(&matcher, &changes, &tell, &mut turns).now_or_never().expect("its pauses are over at once");
-        assert_eq!(told.get(), all);
+        apply(&matcher, &changes, &report, &mut turns).now_or_never().expect("pauses return at once");
+        assert_eq!(reported.get(), all);
         assert!(most.get() <= 64, "{}", most.get());
     }
 
     #[test]
-    fn gateways_pod_is_asked_of_few_selectors() {
+    fn gateways_pod_is_matched_against_few_selectors() {
         let mut matcher = Matcher::default();
         for number in 0..1_000 {
             matcher.add(&selector(&[("app", "gw"), ("number", &number.to_string())]));

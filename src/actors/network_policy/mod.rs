@@ -45,7 +45,9 @@ use std::{
 };
 
 use cluster::{Cluster, Context, How, Recorder, Reference, object::NamespacedName};
-use kit::{Causes, Controller, Duty, Failure, Listening, Observers, Outcome, Pass, Supervised, Wake, WeakSupervised};
+use kit::{
+    Causes, Controller, Failure, Listening, Observers, Outcome, Reconcile, Reconciler, Supervised, Wake, WeakSupervised,
+};
 
 use self::{
     gateway_pods::GatewayPods,
@@ -56,14 +58,18 @@ use self::{
     rules::Rules,
     soon::Soon,
 };
-use super::{ground::Ground, module, texts};
+use super::{
+    controller_context::ControllerContext,
+    controller_registration::{ControllerRegistration, StartControllers},
+    texts,
+};
 use crate::api::config::Config;
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "networkpolicy";
 
 /// The controller; on with `controllers.networkPolicy.enabled`.
-pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 /// Source and action of its Events (spec 40 §9).
 const COMPONENT: &str = "networkpolicy-controller";
@@ -81,7 +87,7 @@ const EXPOSURE: Causes = Causes::own(2);
 const CLIENT: Causes = Causes::own(3);
 
 /// Deletions wait so long for a watch that was not heard of.
-const DOUBT: Duration = Duration::from_secs(10);
+const UNCONFIRMED_RETRY: Duration = Duration::from_secs(10);
 /// Policies that the page of a Service shows at most.
 const SHOWN: usize = 60;
 
@@ -99,17 +105,17 @@ struct NetworkPolicies {
     /// Services of which something cannot be read.
     failing: RefCell<BTreeSet<NamespacedName>>,
     /// Says that there is no Istio.
-    _telling: Listening,
+    _reporting: Listening,
 }
 
 /// What an actor has told already.
 #[derive(Default)]
-struct Told {
+struct ReportedState {
     shortened: BTreeSet<Key>,
     unusable: BTreeSet<String>,
 }
 
-fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.network_policy.as_ref()?;
     let (permits, resync) = (settings.concurrent_syncs, config.target.cache_resync_period);
     let rules = match Rules::new(settings) {
@@ -123,8 +129,8 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
     if rules.ingress_controller.as_ref().is_some_and(|(_, pods)| pods.is_empty()) {
         tracing::warn!("the ingress controller's podSelector is empty: policies select all pods of its namespace");
     }
-    let known = Rc::new(Known::open(&ground.target.watches, &rules));
-    Some(Box::new(move |ground| {
+    let known = Rc::new(Known::open(&ctx.target.watches, &rules));
+    Some(Box::new(move |ctx| {
         let waking = Rc::new(std::cell::OnceCell::<WeakSupervised<NetworkPolicies>>::new());
         let woken = waking.clone();
         let soon = Soon::new(&known, move |service, wake| {
@@ -134,31 +140,31 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
         });
         let gateway_pods = Rc::new_cyclic(|own: &Weak<GatewayPods>| {
             let (own, soon) = (own.clone(), soon.clone());
-            GatewayPods::new(&ground.target.watches, move |selector| {
+            GatewayPods::new(&ctx.target.watches, move |selector| {
                 if let Some(pods) = own.upgrade() {
-                    soon.gateways(pods.gateways_of(selector), Wake::live(EXPOSURE));
+                    soon.gateways(pods.gateways_of(selector), Wake::high(EXPOSURE));
                 }
             })
         });
         soon.follow_in(&gateway_pods);
-        let telling = known.virtual_services.on_absence(|| {
+        let reporting = known.virtual_services.on_absence(|| {
             tracing::info!("VirtualService watch will not be added because Istio CRDs are not installed");
         });
         let controller = Rc::new(NetworkPolicies {
-            _telling: telling,
+            _reporting: reporting,
             permits,
             resync,
             rules,
-            target: ground.target.cluster.clone(),
+            target: ctx.target.cluster.clone(),
             known,
             gateway_pods,
             soon,
-            events: ground.target.events.for_component(COMPONENT).with_action(ACTION),
-            observers: ground.env.observers.clone(),
+            events: ctx.target.events.for_component(COMPONENT).with_action(ACTION),
+            observers: ctx.env.observers.clone(),
             failing: RefCell::default(),
         });
         controller.observers.figure("services_failing", "", 0.0);
-        let supervised = Supervised::start(controller.clone(), &ground.env);
+        let supervised = Supervised::start(controller.clone(), &ctx.env);
         // Nobody else sets it.
         let _ = waking.set(supervised.weak());
         controller.subscribe(&supervised);
@@ -172,7 +178,7 @@ fn wake_all(waker: &WeakSupervised<NetworkPolicies>, services: BTreeSet<Namespac
 
 /// What was there already is less urgent than what happens now.
 fn wake(how: How<'_>, causes: Causes) -> Wake<()> {
-    if how == How::First { Wake::background(causes) } else { Wake::live(causes) }
+    if how == How::First { Wake::low(causes) } else { Wake::high(causes) }
 }
 
 impl NetworkPolicies {
@@ -190,7 +196,7 @@ impl NetworkPolicies {
             if !matches!(change.how, How::Own { .. }) {
                 // What nothing of ours changed in is looked at without hurry (spec 40 scenario 2).
                 let is_same = change.old.map(|old| &old.fields) == change.new.map(|new| &new.fields);
-                let wake = if is_same { Wake::background(POLICY) } else { wake(change.how, POLICY) };
+                let wake = if is_same { Wake::low(POLICY) } else { wake(change.how, POLICY) };
                 let states = [change.old, change.new].into_iter().flatten();
                 let owners: BTreeSet<_> = states.map(|policy| policy.fields.owner.clone()).collect();
                 wake_all(&waker, owners, wake);
@@ -205,7 +211,7 @@ impl NetworkPolicies {
             if states[0] == states[1] {
                 return;
             }
-            soon.selecting(states.into_iter().flatten().map(|namespace| &namespace.labels), Wake::live(NAMESPACE));
+            soon.selecting(states.into_iter().flatten().map(|namespace| &namespace.labels), Wake::high(NAMESPACE));
             let mut concerned = known.services_in(&change.name.name);
             let is_open = states.map(|namespace| namespace.is_some_and(|namespace| !namespace.is_terminating));
             if is_open[0] != is_open[1] {
@@ -213,9 +219,9 @@ impl NetworkPolicies {
                     concerned.extend(known.exposed());
                 }
                 let gateways = pods.upgrade().map(|pods| pods.gateways_in(&change.name.name)).unwrap_or_default();
-                soon.gateways(gateways, Wake::live(NAMESPACE));
+                soon.gateways(gateways, Wake::high(NAMESPACE));
             }
-            wake_all(&waker, concerned, Wake::live(NAMESPACE));
+            wake_all(&waker, concerned, Wake::high(NAMESPACE));
         });
         if let Some(ingresses) = &self.known.ingresses {
             let waker = supervised.weak();
@@ -224,7 +230,7 @@ impl NetworkPolicies {
                 if old != new && change.how != How::First {
                     let services = [old, new].into_iter().flatten();
                     let services = services.flat_map(|it| exposure::backend_services(&change.name.namespace, it));
-                    wake_all(&waker, services.collect(), Wake::live(EXPOSURE));
+                    wake_all(&waker, services.collect(), Wake::high(EXPOSURE));
                 }
             });
         }
@@ -246,7 +252,7 @@ impl NetworkPolicies {
         });
         if let Some(clients) = &self.known.clients {
             let soon = self.soon.clone();
-            clients.subscribe(move |client| soon.client(client, Wake::live(CLIENT)));
+            clients.subscribe(move |client| soon.client(client, Wake::high(CLIENT)));
         }
     }
 
@@ -255,7 +261,7 @@ impl NetworkPolicies {
     }
 
     /// Tells people what they may want to change, once.
-    fn tell(&self, name: &NamespacedName, plan: &Plan, told: &mut Told) {
+    fn report(&self, name: &NamespacedName, plan: &Plan, reported: &mut ReportedState) {
         let uid = self.known.services.store().with(name, |service| service.fields.uid.to_string()).unwrap_or_default();
         let reference = Reference {
             api_version: "v1".into(),
@@ -264,7 +270,7 @@ impl NetworkPolicies {
             name: name.name.clone(),
             uid,
         };
-        for key in plan.desired.shortened.iter().filter(|key| !told.shortened.contains(key)) {
+        for key in plan.desired.shortened.iter().filter(|key| !reported.shortened.contains(key)) {
             let selector = |key: &str| format!("{{MatchLabels:map[{key}:{}] MatchExpressions:[]}}", label::ALLOWED);
             let (usual, mutated) = (selector(key.usual()), selector(&key.effective()));
             tracing::debug!(
@@ -278,12 +284,12 @@ impl NetworkPolicies {
             );
             self.events.warning(&reference, TOO_LONG, &text);
         }
-        for text in plan.failing.texts.iter().filter(|text| !told.unusable.contains(*text)) {
-            self.events.warning(&reference, UNUSABLE, &format!("{text}; the policies it stood for stay as they are"));
+        for text in plan.failing.texts.iter().filter(|text| !reported.unusable.contains(*text)) {
+            self.events.warning(&reference, UNUSABLE, &format!("{text}; the policies of this source stay unchanged"));
         }
         self.count(name, !plan.failing.texts.is_empty());
-        told.shortened = plan.desired.shortened.iter().cloned().collect();
-        told.unusable = plan.failing.texts.iter().cloned().collect();
+        reported.shortened = plan.desired.shortened.iter().cloned().collect();
+        reported.unusable = plan.failing.texts.iter().cloned().collect();
     }
 
     fn count(&self, name: &NamespacedName, is_failing: bool) {
@@ -300,7 +306,7 @@ impl Controller for NetworkPolicies {
     type Key = NamespacedName;
     type Ref = ();
     type Object = ();
-    type Memory = Told;
+    type Memory = ReportedState;
 
     fn name(&self) -> &'static str {
         NAME
@@ -310,28 +316,28 @@ impl Controller for NetworkPolicies {
         &["namespace", "policy", "exposure", "client"]
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        let duty = Duty::new(NAME, self.permits).about(("", "Service")).resync(self.resync);
-        vec![self.known.needed_by(duty)]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        let reconciler = Reconciler::new(NAME, self.permits).about(("", "Service")).resync(self.resync);
+        vec![self.known.needed_by(reconciler)]
     }
 
     fn object(&self, _: &NamespacedName) {}
 
-    async fn pass(
+    async fn reconcile(
         self: &Rc<Self>,
         _: &Rc<()>,
-        told: &mut Told,
-        pass: &Pass<NamespacedName>,
+        reported: &mut ReportedState,
+        reconcile: &Reconcile<NamespacedName>,
     ) -> Result<Outcome, Failure> {
-        let name = &pass.key;
+        let name = &reconcile.key;
         let mut plan = self.plan(name).await?;
-        self.tell(name, &plan, told);
-        let context = Context::new(pass.lane(), pass.deadline, name.to_string());
+        self.report(name, &plan, reported);
+        let context = Context::new(reconcile.priority(), reconcile.deadline, name.to_string());
         let written = self.write(&context, name, &mut plan).await;
 
         let policies = &plan.desired.policies;
-        pass.note(format!("{} policies, {} written now", policies.len(), written.count));
-        pass.detail(policies.iter().take(SHOWN).map(row).collect());
+        reconcile.note(format!("{} policies, {} written now", policies.len(), written.count));
+        reconcile.detail(policies.iter().take(SHOWN).map(row).collect());
         if !written.errors.is_empty() {
             return Err(Failure::new(texts::together(&written.errors, "; ")));
         }
@@ -340,8 +346,8 @@ impl Controller for NetworkPolicies {
         }
         Ok(if written.is_overtaken || plan.is_incomplete {
             Outcome::Again
-        } else if written.is_in_doubt {
-            Outcome::After(DOUBT)
+        } else if written.is_unconfirmed {
+            Outcome::After(UNCONFIRMED_RETRY)
         } else if policies.is_empty() && self.known.policies_of(name).is_empty() {
             Outcome::Retire
         } else {

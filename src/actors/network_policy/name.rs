@@ -49,8 +49,8 @@ pub fn beside(name: &str, subject: &str) -> String {
     suffixed(name, subject)
 }
 
-fn suffixed(name: &str, told_apart_by: &str) -> String {
-    format!("{name}-{}", label::short_hash(told_apart_by))
+fn suffixed(name: &str, distinguished_by: &str) -> String {
+    format!("{name}-{}", label::short_hash(distinguished_by))
 }
 
 /// The names that a policy of the Service can have had before it got a suffix: its own, and that without [`evading`] and
@@ -181,8 +181,8 @@ mod tests {
             }
             for other in ["x-8443", "udp-0", "udp-65536", "udp-", "udp-Q", "udp-a--b", "udp-longer-than-a-name-may-be"]
             {
-                let (before, _) = before.rsplit_once("udp-").expect("it is there");
-                let (_, before) = before.split_once('/').expect("it is there");
+                let (before, _) = before.rsplit_once("udp-").expect("part of the name");
+                let (_, before) = before.split_once('/').expect("part of the name");
                 assert_eq!(name.port_of(&format!("{before}{other}{after}")), None, "{other}");
             }
         }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn name_of_a_way_in_ends_with_its_namespace() {
+    fn name_of_an_ingress_policy_ends_with_its_namespace() {
         let found: Vec<&str> = namespaces_in("ingress-to-a-from-b-tcp-1-from-web").collect();
         assert_eq!(found, ["b-tcp-1-from-web", "web"]);
     }

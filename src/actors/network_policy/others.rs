@@ -40,7 +40,7 @@ mod tests {
 
     /// spec 40 §7.11
     #[tokio::test]
-    async fn services_with_names_in_common_are_planned_once() {
+    async fn other_services_with_common_names_are_planned_once() {
         let (others, planned) = (Others::default(), Cell::new(0));
         let name = |number: usize| NamespacedName::new(format!("x{number}"), "egress-to-a-b-c-tcp-1");
         let plan = || async {

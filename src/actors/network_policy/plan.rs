@@ -72,7 +72,7 @@ pub struct Plan {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
     /// Its namespace is not known: whether it is handled is not known then.
-    #[error("failed fetching service namespace {0}: it is not there")]
+    #[error("failed fetching service namespace {0}: not found")]
     NoNamespace(String),
     /// It would have more policies than there is memory for.
     #[error(
@@ -87,7 +87,7 @@ pub enum NoPlan {
 /// If that cannot be said.
 pub fn plan(name: &NamespacedName, rules: &Rules, around: &dyn Surroundings) -> Result<Plan, NoPlan> {
     let at_once = plan_in_turns(name, rules, around, || std::future::ready(()));
-    at_once.now_or_never().expect("it waits for nothing but its pauses, and these are over at once")
+    at_once.now_or_never().expect("the plan awaits only its pauses, which return at once")
 }
 
 /// The same with pauses: it takes as long as the Service has ports, client namespaces and gateways.
@@ -106,7 +106,7 @@ pub async fn plan_in_turns<F: Future<Output = ()>>(
         return none("it is being deleted");
     }
     if service.selector.is_empty() {
-        return none("it has no selector: it stands for no pods");
+        return none("it has no selector, so it selects no pods");
     }
     let home = around.namespace(&name.namespace);
     let labels = home.as_ref().map(|home| home.labels.clone()).unwrap_or_default();
@@ -265,7 +265,7 @@ mod tests {
             only_for_matching_pods: false,
             explicit_from_world_peers: true,
         };
-        Rules::new(&settings).expect("it has no selectors")
+        Rules::new(&settings).expect("no selectors to parse")
     }
 
     /// The Service `shop/cart`, open to all namespaces with all these ports.
@@ -296,8 +296,8 @@ mod tests {
             pauses.set(pauses.get() + 1);
             std::future::ready(())
         };
-        let plan = plan_in_turns(&name, &rules, &cluster, pause).now_or_never().expect("its pauses are over at once");
-        assert_eq!(plan.expect("there is one").desired.policies.len(), 2 * 2 * 1_001);
+        let plan = plan_in_turns(&name, &rules, &cluster, pause).now_or_never().expect("pauses return at once");
+        assert_eq!(plan.expect("a plan").desired.policies.len(), 2 * 2 * 1_001);
         // Each namespace is asked, then a pair of policies is made for each of its ports, and these are put together.
         assert!(pauses.get() >= (1_000 + 2_002 + 2 * 2_002) / 64, "{}", pauses.get());
     }
@@ -346,7 +346,7 @@ mod tests {
 
     /// spec 40 §7.10: whoever routes to a Service from elsewhere costs it nothing
     #[test]
-    fn plan_looks_at_the_virtual_services_of_its_own_namespace_only() {
+    fn plan_reads_virtual_services_of_its_own_namespace_only() {
         let mut snapshot = cluster(3, 1);
         for namespace in ["shop", "n0", "n1"] {
             let destination = json!({ "host": "cart.shop.svc.cluster.local", "port": { "number": 1 } });
@@ -357,7 +357,7 @@ mod tests {
         }
         let (noting, name) = (Noting(snapshot, RefCell::default()), NamespacedName::new("shop", "cart"));
         assert_eq!(noting.0.routes_to(&name).len(), 3);
-        plan(&name, &rules(), &noting).expect("there is one");
+        plan(&name, &rules(), &noting).expect("a plan");
         assert_eq!(noting.1.take(), [NamespacedName::new("shop", "routes")]);
     }
 

@@ -66,7 +66,7 @@ impl Port {
         if let Some(end) = end {
             match &port {
                 Some(PortRef::Number(first)) if *first <= end => {}
-                _ => return Err(format!("endPort {end} needs a port that is a number and not higher")),
+                _ => return Err(format!("endPort {end} requires a numeric port that is not higher")),
             }
         }
         Ok(Self { protocol: last(protocol).map(|text| Protocol::read(&text)).transpose()?, port, end })
@@ -90,7 +90,7 @@ impl Port {
 
 fn number_of(value: &Json<'_>, name: &str) -> Result<u16, String> {
     let number = if let Json::Number(number) = value { number.as_u64().and_then(port_number) } else { None };
-    number.ok_or_else(|| format!("{name} {} is no number from 1 to 65535", as_text(value)))
+    number.ok_or_else(|| format!("{name} {} is not a number from 1 to 65535", as_text(value)))
 }
 
 fn cut(text: &str) -> String {
@@ -112,7 +112,9 @@ impl PortRef {
     pub(super) fn read(text: &str) -> Result<Self, String> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             let number = text.parse().ok().and_then(port_number);
-            return number.map(Self::Number).ok_or_else(|| format!("port {} is no number from 1 to 65535", cut(text)));
+            return number
+                .map(Self::Number)
+                .ok_or_else(|| format!("port {} is not a number from 1 to 65535", cut(text)));
         }
         let is_name = text.len() <= 15
             && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')

@@ -258,7 +258,7 @@ mod tests {
 
     /// spec 40 §11 P12
     #[test]
-    fn selectors_with_too_many_conditions_are_unusable() {
+    fn namespace_selectors_with_too_many_conditions_are_unusable() {
         let of = |values: usize| {
             let values: Vec<String> = (0..values).map(|number| format!("v{number}")).collect();
             let expression = json!({ "key": "team", "operator": "NotIn", "values": values });
@@ -267,7 +267,7 @@ mod tests {
             Service::of(&json!({ "metadata": { "annotations": annotations } })).clients
         };
         assert_eq!(of(998).map(|selectors| selectors.len()), Ok(2));
-        let error = of(999).expect_err("they are too many").to_string();
+        let error = of(999).expect_err("too many values").to_string();
         assert!(error.ends_with("1001 labels, expressions and values are more than 1000"), "{error}");
         assert!(error.starts_with(&format!("annotation {NAMESPACE_SELECTORS}: ")), "{error}");
     }

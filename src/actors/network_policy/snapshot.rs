@@ -32,7 +32,7 @@ pub struct Snapshot {
 
 /// How a policy of the cluster compares with the one that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum ServiceState {
     /// It is as it should be.
     Right,
     /// It is not there.
@@ -123,11 +123,11 @@ impl Snapshot {
     }
 
     /// How the policy that is there compares.
-    pub fn state(&self, policy: &Policy, service: &NamespacedName) -> State {
+    pub fn state(&self, policy: &Policy, service: &NamespacedName) -> ServiceState {
         match self.policies.get(&policy.name) {
-            None => State::Missing,
-            Some(Some(found)) if policy.is(found, service) => State::Right,
-            Some(_) => State::Differs,
+            None => ServiceState::Missing,
+            Some(Some(found)) if policy.is(found, service) => ServiceState::Right,
+            Some(_) => ServiceState::Differs,
         }
     }
 

@@ -9,7 +9,9 @@ use std::{
     rc::Rc,
 };
 
-use cluster::{Change, Index, Projected, Resource, StoreState, Want, Watch, Watches, object::NamespacedName};
+use cluster::{
+    CachedFields, Change, Index, Resource, StoreState, Watch, WatchOptions, Watches, object::NamespacedName,
+};
 use kit::Listening;
 use serde_json::Value;
 use tokio::task::yield_now;
@@ -25,7 +27,7 @@ type Moved = Rc<dyn Fn(&Selector)>;
 
 /// All selectors, and all pods.
 pub(super) struct Together {
-    watch: Watch<Projected<Pairs>>,
+    watch: Watch<CachedFields<Pairs>>,
     by_namespace: Index<Box<str>>,
     matcher: RefCell<Matcher>,
     is_working: Cell<bool>,
@@ -50,20 +52,20 @@ impl Together {
     /// Opens the watch of all pods.
     pub(super) fn open(watches: &Watches, moved: Moved) -> Rc<Self> {
         let pods = Resource::new("", "v1", "Pod", "pods", true);
-        let want = Want::new(pods, |pod| Projected::of(pod, pairs(pod))).metadata().everywhere();
-        let watch = watches.open(want.unawaited());
+        let options = WatchOptions::new(pods, |pod| CachedFields::of(pod, pairs(pod))).metadata().everywhere();
+        let watch = watches.open(options.unawaited());
         let by_namespace = watch.index(|name, _| vec![name.namespace.as_str().into()]);
         let (matcher, is_working, listening) = (RefCell::default(), Cell::default(), OnceCell::new());
         let together = Rc::new(Self { watch, by_namespace, matcher, is_working, moved, listening });
-        let told = Rc::downgrade(&together);
+        let reported = Rc::downgrade(&together);
         together.watch.subscribe(move |change| {
-            if let Some(together) = told.upgrade() {
-                together.told(change);
+            if let Some(together) = reported.upgrade() {
+                together.reported(change);
             }
         });
-        let told = Rc::downgrade(&together);
+        let reported = Rc::downgrade(&together);
         let listening = together.watch.signal().listen(move || {
-            if let Some(together) = told.upgrade() {
+            if let Some(together) = reported.upgrade() {
                 together.begin();
             }
         });
@@ -72,7 +74,7 @@ impl Together {
         together
     }
 
-    fn told(self: &Rc<Self>, change: &Change<'_, Projected<Pairs>>) {
+    fn reported(self: &Rc<Self>, change: &Change<'_, CachedFields<Pairs>>) {
         let [old, new] = [change.old, change.new].map(|pod| pod.map(|pod| &*pod.fields).unwrap_or_default());
         if self.matcher.borrow_mut().change(change.name, old, new) {
             self.begin();

@@ -29,7 +29,7 @@ pub(super) struct Written {
     /// Something happened meanwhile: to be looked at again.
     pub(super) is_overtaken: bool,
     /// Deletions wait: what is known may be out of date.
-    pub(super) is_in_doubt: bool,
+    pub(super) is_unconfirmed: bool,
 }
 
 /// What became of one policy.
@@ -40,7 +40,7 @@ enum Fate {
 }
 
 /// What the writes of one pass share.
-struct Pass<'p> {
+struct PolicyWrites<'p> {
     context: &'p Context,
     owner: &'p NamespacedName,
     plan: &'p Plan,
@@ -52,9 +52,9 @@ impl NetworkPolicies {
     pub(super) async fn write(&self, context: &Context, owner: &NamespacedName, plan: &mut Plan) -> Written {
         let others = Others::default();
         self.evade(owner, plan, &others).await;
-        let pass = Pass { context, owner, plan, others: &others };
+        let reconcile = PolicyWrites { context, owner, plan, others: &others };
         let mut written = Written::default();
-        let wanted = &pass.plan.desired.policies;
+        let wanted = &reconcile.plan.desired.policies;
         let (mut turns, mut differing) = (Turns::new(yield_now), Vec::new());
         for policy in wanted {
             let is = |found: &Found| policy.is(found, owner);
@@ -64,7 +64,7 @@ impl NetworkPolicies {
             turns.piece().await;
         }
         let mut fates =
-            stream::iter(differing).map(|policy| self.bring_about(&pass, policy)).buffer_unordered(SIDE_BY_SIDE);
+            stream::iter(differing).map(|policy| self.bring_about(&reconcile, policy)).buffer_unordered(SIDE_BY_SIDE);
         while let Some(fate) = fates.next().await {
             written.add(fate);
         }
@@ -73,7 +73,7 @@ impl NetworkPolicies {
         let names: BTreeSet<&NamespacedName> = wanted.iter().map(|policy| &policy.name).collect();
         let mut stale = Vec::new();
         for policy in self.known.policies_of(owner) {
-            if !names.contains(&policy) && !self.keeps(&pass, &policy) {
+            if !names.contains(&policy) && !self.keeps(&reconcile, &policy) {
                 stale.push(policy);
             }
             turns.piece().await;
@@ -82,7 +82,7 @@ impl NetworkPolicies {
             return written;
         }
         if !self.known.is_evidence(owner) {
-            written.is_in_doubt = true;
+            written.is_unconfirmed = true;
             return written;
         }
         let mut fates =
@@ -94,13 +94,13 @@ impl NetworkPolicies {
     }
 
     /// Whether a policy that is known may come from what cannot be read at present.
-    fn keeps(&self, pass: &Pass<'_>, policy: &NamespacedName) -> bool {
+    fn keeps(&self, reconcile: &PolicyWrites<'_>, policy: &NamespacedName) -> bool {
         let found = self.known.policies.store().with(policy, |found| found.fields.clone());
-        found.is_some_and(|found| self.keeps_found(pass, policy, &found))
+        found.is_some_and(|found| self.keeps_found(reconcile, policy, &found))
     }
 
-    fn keeps_found(&self, pass: &Pass<'_>, policy: &NamespacedName, found: &Found) -> bool {
-        pass.plan.failing.keeps(policy, found, &|namespace| self.known.is_open(namespace))
+    fn keeps_found(&self, reconcile: &PolicyWrites<'_>, policy: &NamespacedName, found: &Found) -> bool {
+        reconcile.plan.failing.keeps(policy, found, &|namespace| self.known.is_open(namespace))
     }
 
     /// Takes other names for policies whose names another Service has and wants (spec 40 §7.11).
@@ -127,37 +127,37 @@ impl NetworkPolicies {
         others.want(other, policy, plan).await
     }
 
-    async fn bring_about(&self, pass: &Pass<'_>, policy: &Policy) -> Fate {
+    async fn bring_about(&self, reconcile: &PolicyWrites<'_>, policy: &Policy) -> Fate {
         let is_known = self.known.policies.store().with(&policy.name, |_| ()).is_some();
         let result = match is_known {
-            true => self.patch(pass, policy).await,
-            false => self.create(pass, policy).await,
+            true => self.patch(reconcile, policy).await,
+            false => self.create(reconcile, policy).await,
         };
         result.unwrap_or_else(|error| Fate::Failed(format!("policy {}: {error}", policy.name)))
     }
 
-    async fn create(&self, pass: &Pass<'_>, policy: &Policy) -> Result<Fate, ApiError> {
+    async fn create(&self, reconcile: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
         let asked = self.target.clock().monotonic();
-        let (at, wanted) = (at(&policy.name), policy.created(pass.owner));
-        match self.target.create(pass.context, &at, &wanted).await {
+        let (at, wanted) = (at(&policy.name), policy.created(reconcile.owner));
+        match self.target.create(reconcile.context, &at, &wanted).await {
             Ok(answer) => {
-                self.known.policies.wrote(&answer, &pass.owner.to_string(), asked);
+                self.known.policies.wrote(&answer, &reconcile.owner.to_string(), asked);
                 Ok(Fate::of_answer(&answer, &wanted))
             }
             // One without our labels, which is adopted, or one that the watch has not told of yet.
-            Err(error) if error.is_already_exists() => self.patch(pass, policy).await,
+            Err(error) if error.is_already_exists() => self.patch(reconcile, policy).await,
             Err(error) => Err(error),
         }
     }
 
     /// Changes one that is there, by what it is now.
-    async fn patch(&self, pass: &Pass<'_>, policy: &Policy) -> Result<Fate, ApiError> {
-        let (owner, asked) = (pass.owner, self.target.clock().monotonic());
+    async fn patch(&self, reconcile: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
+        let (owner, asked) = (reconcile.owner, self.target.clock().monotonic());
         let at = at(&policy.name);
-        let Some(live) = self.target.find(pass.context, &at).await? else { return Ok(Fate::Overtaken) };
+        let Some(live) = self.target.find(reconcile.context, &at).await? else { return Ok(Fate::Overtaken) };
         let found = Found::of(&live);
         if let Some(found) = found.as_ref().filter(|found| found.owner != *owner)
-            && self.wants(pass.others, &found.owner, &policy.name).await
+            && self.wants(reconcile.others, &found.owner, &policy.name).await
         {
             self.known.policies.found(&live, asked);
             return Ok(Fate::Overtaken);
@@ -170,13 +170,13 @@ impl NetworkPolicies {
         let is_shared = |found: &Found| {
             policy.direction == Direction::Ingress
                 && found.owner == *owner
-                && self.keeps_found(pass, &policy.name, found)
+                && self.keeps_found(reconcile, &policy.name, found)
         };
         if found.as_ref().is_some_and(is_shared) {
-            pass.plan.failing.keep_peers(&live, &mut after);
+            reconcile.plan.failing.keep_peers(&live, &mut after);
         }
         let asked = self.target.clock().monotonic();
-        match self.target.patch_to(pass.context, &at, &live, &after, Lock::None).await {
+        match self.target.patch_to(reconcile.context, &at, &live, &after, Lock::None).await {
             Ok(Wrote::Updated(answer)) => {
                 self.known.policies.wrote(&answer, &owner.to_string(), asked);
                 Ok(Fate::of_answer(&answer, &after))
@@ -214,7 +214,7 @@ impl Fate {
     }
 }
 
-fn at(name: &NamespacedName) -> cluster::Target {
+fn at(name: &NamespacedName) -> cluster::ObjectRef {
     let policies = Resource::new("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true);
     policies.at(&*name.namespace, &*name.name)
 }

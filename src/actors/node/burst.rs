@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_comes_a_second_after_the_last_change_and_ten_after_the_first_at_the_latest() {
+    fn burst_ends_a_second_after_the_last_change_or_ten_after_the_first() {
         let start = Instant::now();
         let at = |seconds: f64| start + Duration::from_secs_f64(seconds);
         let waits = |burst: &mut Burst, changed, seconds| burst.wait(changed, at(seconds)).map(|it| it.as_secs_f64());

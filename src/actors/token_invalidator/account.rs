@@ -1,6 +1,6 @@
 //! ServiceAccounts: whether the static tokens of one are wanted (spec 31 §4.2 rule 5).
 
-use cluster::{Change, Projected, Resource, Want, Watch, Watches, object};
+use cluster::{CachedFields, Change, Resource, Watch, WatchOptions, Watches, object};
 use serde_json::Value;
 
 use crate::api::keys::TOKEN_INVALIDATOR_SKIP;
@@ -16,7 +16,7 @@ pub struct Account {
 }
 
 /// The watch of all ServiceAccounts.
-pub(super) type Accounts = Watch<Projected<Account>>;
+pub(super) type Accounts = Watch<CachedFields<Account>>;
 
 /// The kind.
 pub(super) fn service_account() -> Resource {
@@ -25,12 +25,12 @@ pub(super) fn service_account() -> Resource {
 
 /// Opens the watch; webhooks that read ServiceAccounts share its stream.
 pub(super) fn watch(watches: &Watches) -> Accounts {
-    watches.open(Want::new(service_account(), |account| Projected::of(account, Account::of(account))))
+    watches.open(WatchOptions::new(service_account(), |account| CachedFields::of(account, Account::of(account))))
 }
 
 /// Whether a change concerns the Secrets of the ServiceAccount: it is there now, and was not or was otherwise (spec 31 §4.1,
 /// "Better than upstream" 1).
-pub(super) fn concerns_its_secrets(change: &Change<'_, Projected<Account>>) -> bool {
+pub(super) fn concerns_its_secrets(change: &Change<'_, CachedFields<Account>>) -> bool {
     change.new.is_some() && change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields)
 }
 

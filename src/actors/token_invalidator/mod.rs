@@ -23,22 +23,25 @@ mod tests;
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::{ApiError, Cluster, Context, How, Record, object::NamespacedName};
-use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake};
+use cluster::{ApiError, Cached, Cluster, Context, How, object::NamespacedName};
+use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake};
 
 use self::{
     account::{Account, Accounts, service_account},
     pods::{Pods, Waiting},
     secret::{Purpose, Secrets, TokenSecret},
 };
-use super::{ground::Ground, module};
+use super::{
+    controller_context::ControllerContext,
+    controller_registration::{ControllerRegistration, StartControllers},
+};
 use crate::api::config::Config;
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "token-invalidator";
 
 /// The invalidator; on with `controllers.tokenInvalidator.enabled`.
-pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 /// The ServiceAccount of a Secret changed.
 const ACCOUNT: Causes = Causes::own(0);
@@ -56,16 +59,16 @@ struct Invalidator {
     pods: Pods,
 }
 
-fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let permits = config.controllers.token_invalidator?.concurrent_syncs;
     let resync = config.target.cache_resync_period;
-    let secrets = secret::watch(&ground.target.watches);
+    let secrets = secret::watch(&ctx.target.watches);
     let by_account = secret::index_by_account(&secrets);
-    let accounts = account::watch(&ground.target.watches);
-    Some(Box::new(move |ground| {
-        let (target, pods) = (ground.target.cluster.clone(), Pods::new(&ground.target.cluster, &ground.target.watches));
+    let accounts = account::watch(&ctx.target.watches);
+    Some(Box::new(move |ctx| {
+        let (target, pods) = (ctx.target.cluster.clone(), Pods::new(&ctx.target.cluster, &ctx.target.watches));
         let invalidator = Rc::new(Invalidator { permits, resync, target, secrets, accounts, pods });
-        let supervised = Supervised::start(invalidator.clone(), &ground.env);
+        let supervised = Supervised::start(invalidator.clone(), &ctx.env);
         let waker = supervised.weak();
         invalidator.secrets.subscribe(move |change| {
             let is_own = matches!(change.how, How::Own { .. });
@@ -85,7 +88,7 @@ fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
 
 /// What was there already is less urgent than what happens now.
 fn wake(how: How<'_>, causes: Causes) -> Wake<()> {
-    if how == How::First { Wake::background(causes) } else { Wake::live(causes) }
+    if how == How::First { Wake::low(causes) } else { Wake::high(causes) }
 }
 
 impl Controller for Invalidator {
@@ -102,23 +105,23 @@ impl Controller for Invalidator {
         &["account"]
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        let duty = Duty::new(NAME, self.permits).about(("", "Secret")).resync(self.resync);
-        vec![duty.needs(self.secrets.need()).needs(self.accounts.need())]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        let reconciler = Reconciler::new(NAME, self.permits).about(("", "Secret")).resync(self.resync);
+        vec![reconciler.requires(self.secrets.sync_requirement()).requires(self.accounts.sync_requirement())]
     }
 
     fn object(&self, _: &NamespacedName) {}
 
-    async fn pass(
+    async fn reconcile(
         self: &Rc<Self>,
         _: &Rc<()>,
         waiting: &mut Waiting,
-        pass: &Pass<NamespacedName>,
+        reconcile: &Reconcile<NamespacedName>,
     ) -> Result<Outcome, Failure> {
-        let (key, mut held) = (&pass.key, waiting.take());
+        let (key, mut held) = (&reconcile.key, waiting.take());
         let Some(record) = self.secrets.store().get(key) else { return Ok(Outcome::Retire) };
         let Some(secret) = &record.fields else { return Ok(Outcome::Retire) };
-        let context = Context::new(pass.lane(), pass.deadline, key.to_string());
+        let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
         let Some(account) = self.account(&context, &secret.account_in(&key.namespace)).await? else {
             return Ok(Outcome::Again);
         };
@@ -133,9 +136,9 @@ impl Controller for Invalidator {
         if matches!(end, Ok(Outcome::Wait(_) | Outcome::Again)) {
             *waiting = held;
         }
-        pass.note(match (considered, account.wants_no_tokens) {
-            (true, _) => "the token is to be invalid",
-            (false, true) => "the token is to become invalid",
+        reconcile.note(match (considered, account.wants_no_tokens) {
+            (true, _) => "the token must be invalid",
+            (false, true) => "the token will be invalidated",
             (false, false) => "the token may be valid",
         });
 
@@ -165,7 +168,7 @@ impl Invalidator {
     /// The ServiceAccount of a Secret; `None` while the watch has not yet heard of it.
     async fn account(&self, context: &Context, name: &NamespacedName) -> Result<Option<Account>, Failure> {
         if !self.accounts.is_fresh_for(name) {
-            return Err(not_fetched("nothing was heard of ServiceAccounts for some time"));
+            return Err(not_fetched("the watch of ServiceAccounts is stale"));
         }
         if let Some(known) = self.accounts.store().with(name, |account| account.fields.clone()) {
             return Ok(Some(known));

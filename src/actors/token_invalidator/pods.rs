@@ -10,8 +10,8 @@ use std::{
 };
 
 use cluster::{
-    Cluster, Context, Index, ListQuery, MOST_NAMESPACES, Projected, Resource, StoreState, Want, Watch, Watches,
-    object::NamespacedName,
+    CachedFields, Cluster, Context, Index, ListQuery, MOST_NAMESPACES, Resource, StoreState, Watch, WatchOptions,
+    Watches, object::NamespacedName,
 };
 use kit::{Failure, Moment, Outcome, Signal};
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub(super) type Waiting = Option<Rc<NamespacePods>>;
 
 /// The Pods of a namespace, watched as long as this lives.
 pub(super) struct NamespacePods {
-    watch: Watch<Projected<Box<[Box<str>]>>>,
+    watch: Watch<CachedFields<Box<[Box<str>]>>>,
     /// By the names of the Secrets they mount.
     by_secret: Index<Box<str>>,
     /// Raised when a Pod mounts a Secret no longer.
@@ -121,8 +121,8 @@ impl Pods {
 
 impl NamespacePods {
     fn open(watches: &Watches, namespace: &str) -> Self {
-        let record = |pod: &Value| Projected::of(pod, mounted(pod).map(Box::from).collect::<Box<[Box<str>]>>());
-        let watch = watches.open(Want::new(pod(), record).within([namespace]).unawaited());
+        let record = |pod: &Value| CachedFields::of(pod, mounted(pod).map(Box::from).collect::<Box<[Box<str>]>>());
+        let watch = watches.open(WatchOptions::new(pod(), record).within([namespace]).unawaited());
         let by_secret = watch.index(|_, pod| pod.fields.to_vec());
         let released = Signal::default();
         let raised = released.clone();

@@ -2,7 +2,7 @@
 //! never here: they are watched, and answers to patches come, as metadata.
 
 use cluster::{
-    Index, Projected, Resource, Want, Watch, Watches,
+    CachedFields, Index, Resource, Watch, WatchOptions, Watches,
     object::{self, NamespacedName},
 };
 use serde_json::{Map, Value, json};
@@ -34,7 +34,7 @@ pub enum Purpose {
 }
 
 /// The watch of all Secrets; of those without a token of a ServiceAccount only the version is kept.
-pub(super) type Secrets = Watch<Projected<Option<TokenSecret>>>;
+pub(super) type Secrets = Watch<CachedFields<Option<TokenSecret>>>;
 
 /// The kind.
 pub(super) fn secret() -> Resource {
@@ -43,8 +43,8 @@ pub(super) fn secret() -> Resource {
 
 /// Opens the watch. Its stream is metadata, and whoever else watches all Secrets of the cluster shares it.
 pub(super) fn watch(watches: &Watches) -> Secrets {
-    let want = Want::new(secret(), |secret| Projected::of(secret, TokenSecret::of(secret)));
-    watches.open(want.metadata())
+    let options = WatchOptions::new(secret(), |secret| CachedFields::of(secret, TokenSecret::of(secret)));
+    watches.open(options.metadata())
 }
 
 /// The Secrets with tokens of a ServiceAccount, whether it lists them in `.secrets[]` or not (spec 31 T5).

@@ -22,7 +22,7 @@ fn account(automount: Value, labels: Value) -> Account {
 
 /// spec 31 §4.1, scenario 1
 #[test]
-fn only_the_annotation_makes_a_secret_relevant() {
+fn secret_is_relevant_by_its_annotation_only() {
     assert_eq!(TokenSecret::of(&secret("", json!({}))), None);
     assert_eq!(TokenSecret::of(&json!({ "type": "kubernetes.io/service-account-token" })), None);
 
@@ -33,7 +33,7 @@ fn only_the_annotation_makes_a_secret_relevant() {
 
 /// spec 31 §2, §4.2 rules 4 and 6
 #[test]
-fn the_consider_label_counts_by_its_presence() {
+fn consider_label_counts_by_its_presence() {
     for (labels, purpose, considered) in [
         (json!({ CONSIDER: "true" }), Purpose::Unset, true),
         (json!({ CONSIDER: "" }), Purpose::Unset, true),
@@ -49,7 +49,7 @@ fn the_consider_label_counts_by_its_presence() {
 
 /// spec 31 §2, §4.2 rule 5, scenarios 2, 3 and 8
 #[test]
-fn only_who_opted_out_and_is_not_skipped_wants_no_tokens() {
+fn account_wants_no_tokens_if_it_opted_out_and_is_not_skipped() {
     for (automount, labels, wanted) in [
         (json!(null), json!({}), false),
         (json!(true), json!({}), false),
@@ -65,7 +65,7 @@ fn only_who_opted_out_and_is_not_skipped_wants_no_tokens() {
 
 /// spec 31 §4.2 rules 4, 5, 6 and 9, "Better than upstream" 3 and 4
 #[test]
-fn one_patch_sets_what_differs_and_nothing_else() {
+fn patch_sets_only_the_labels_that_differ() {
     use Purpose::{Other, TokenInvalidator, Unset};
     let (ours, on, off) = (json!("token-invalidator"), json!("true"), json!(null));
     for (purpose, before, after, labels) in [
@@ -93,7 +93,7 @@ fn one_patch_sets_what_differs_and_nothing_else() {
 
 /// spec 31 T11: the webhook never sees a Secret of another purpose
 #[test]
-fn a_label_changes_the_token_only_where_the_webhook_sees_it() {
+fn token_changes_only_where_the_webhook_sees_the_label() {
     for (purpose, before, after, changes) in [
         (Purpose::Unset, false, true, true),
         (Purpose::TokenInvalidator, false, true, true),
@@ -110,7 +110,7 @@ fn a_label_changes_the_token_only_where_the_webhook_sees_it() {
 
 /// spec 31 §4.2 rule 8, scenarios 10, 11 and 12; spec 31, better 2
 #[test]
-fn a_pod_mounts_what_is_in_its_plain_secret_volumes_until_it_has_ended() {
+fn pod_mounts_its_plain_secret_volumes_until_it_has_ended() {
     let volumes = json!([
         { "name": "a", "secret": { "secretName": "one" } },
         { "name": "b", "configMap": { "name": "two" } },

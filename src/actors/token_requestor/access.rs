@@ -1,7 +1,7 @@
 //! Secrets that want a token: what is kept of one, and what is to be done with it (spec 30 §2.1, §9). Metadata alone; the
 //! content is never here.
 
-use cluster::{Index, Projected, Resource, Want, Watch, Watches, object, object::NamespacedName};
+use cluster::{CachedFields, Index, Resource, Watch, WatchOptions, Watches, object, object::NamespacedName};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ pub enum Task {
 }
 
 /// The watch of Secrets.
-pub(super) type Secrets = Watch<Projected<Option<Access>>>;
+pub(super) type Secrets = Watch<CachedFields<Option<Access>>>;
 
 /// The kind.
 pub(super) fn secret() -> Resource {
@@ -65,8 +65,8 @@ pub(super) fn secret() -> Resource {
 /// Opens the watch, of metadata. With deletion on it is of all Secrets, because one that holds our finalizer may have lost its
 /// label; whoever else watches all Secrets shares the stream.
 pub(super) fn watch(watches: &Watches, rules: Rules) -> Secrets {
-    let want = Want::new(secret(), |secret| Projected::of(secret, Access::of(secret))).metadata();
-    watches.open(if rules.deletes { want } else { want.labelled(format!("{PURPOSE}={PURPOSE_TOKEN_REQUESTOR}")) })
+    let options = WatchOptions::new(secret(), |secret| CachedFields::of(secret, Access::of(secret))).metadata();
+    watches.open(if rules.deletes { options } else { options.labelled(format!("{PURPOSE}={PURPOSE_TOKEN_REQUESTOR}")) })
 }
 
 /// The Secrets that name a ServiceAccount.

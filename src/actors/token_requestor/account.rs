@@ -1,7 +1,7 @@
 //! ServiceAccounts: what is kept of one, and what one is to be (spec 30 §5.2).
 
 use cluster::{
-    Change, Projected, Resource, Want, Watch, Watches,
+    CachedFields, Change, Resource, Watch, WatchOptions, Watches,
     object::{self, NamespacedName},
 };
 use serde_json::{Map, Value, json};
@@ -18,7 +18,7 @@ pub struct Account {
 }
 
 /// The watch of all ServiceAccounts. Nobody waits for it: where it is not fresh they are read.
-pub(super) type Accounts = Watch<Projected<Account>>;
+pub(super) type Accounts = Watch<CachedFields<Account>>;
 
 const AUTOMOUNT: &str = "automountServiceAccountToken";
 
@@ -29,13 +29,13 @@ pub(super) fn service_account() -> Resource {
 
 /// Opens the watch.
 pub(super) fn watch(watches: &Watches) -> Accounts {
-    let want = Want::new(service_account(), |account| Projected::of(account, Account::of(account)));
-    watches.open(want.unawaited())
+    let options = WatchOptions::new(service_account(), |account| CachedFields::of(account, Account::of(account)));
+    watches.open(options.unawaited())
 }
 
 /// Whether tokens of the ServiceAccount are good no longer: it is gone, or another one ("Better than upstream" 1).
-pub(super) fn invalidates_tokens(change: &Change<'_, Projected<Account>>) -> bool {
-    let uid = |account: &Projected<Account>| account.fields.uid.clone();
+pub(super) fn invalidates_tokens(change: &Change<'_, CachedFields<Account>>) -> bool {
+    let uid = |account: &CachedFields<Account>| account.fields.uid.clone();
     change.old.is_some_and(|old| change.new.map(uid) != Some(uid(old)))
 }
 

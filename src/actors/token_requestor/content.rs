@@ -52,7 +52,7 @@ pub fn held(holder: &Value, ca: Option<&[u8]>) -> Result<Held, Problem> {
         None => String::from_utf8(decoded(holder, DATA_KEY_TOKEN).unwrap_or_default()).unwrap_or_default(),
     };
     if token.is_empty() {
-        return Ok(Held::Nothing("there is no token"));
+        return Ok(Held::Nothing("the token is missing"));
     }
     if let Some(ca) = ca {
         let held = match &mut kubeconfig {

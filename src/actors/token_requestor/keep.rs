@@ -2,13 +2,13 @@
 
 use std::{borrow::Cow, time::Duration};
 
-use cluster::{ApiError, Context, Record as _, Resource, object, object::NamespacedName};
+use cluster::{ApiError, Cached as _, Context, Resource, object, object::NamespacedName};
 use jiff::Timestamp;
-use kit::{Causes, Look, Outcome, Pass};
+use kit::{Causes, IdleCheck, Outcome, Reconcile};
 use serde_json::Value;
 
 use super::{
-    ACCOUNT, Problem, Requestor, State,
+    ACCOUNT, Problem, Requestor, TokenState,
     access::{Access, Task, secret},
     account::{self, Account, service_account},
     content::{self, Held},
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_secs(3600);
 const UPDATE: &str = "could not update Secret with token: ";
 
 /// Whether a token is needed.
-enum Verdict {
+enum KeepVerdict {
     /// For this reason.
     Due(&'static str),
     /// Not before this time; when the one that is there expires.
@@ -37,13 +37,13 @@ enum Verdict {
 
 impl Requestor {
     /// The end of a pass that was woken by nothing but the event of its own write: the Secret is as it was left.
-    pub(super) fn is_as_written(&self, memory: &Memory, pass: &Pass<NamespacedName>) -> Option<Outcome> {
-        if pass.because_of(ACCOUNT.with(Causes::RESYNC)) {
+    pub(super) fn is_as_written(&self, memory: &Memory, reconcile: &Reconcile<NamespacedName>) -> Option<Outcome> {
+        if reconcile.because_of(ACCOUNT.with(Causes::RESYNC)) {
             return None;
         }
-        let version = self.secrets.store().with(&pass.key, |secret| secret.version())?;
+        let version = self.secrets.store().with(&reconcile.key, |secret| secret.version())?;
         let (renewal, expires) = memory.as_written(version, &self.clock)?;
-        Some(self.rest(memory, pass, renewal, Some(expires)))
+        Some(self.rest(memory, reconcile, renewal, Some(expires)))
     }
 
     /// Sees to it that a Secret holds a good token.
@@ -51,7 +51,7 @@ impl Requestor {
         &self,
         context: &Context,
         memory: &mut Memory,
-        pass: &Pass<NamespacedName>,
+        reconcile: &Reconcile<NamespacedName>,
         mut live: Value,
     ) -> Result<Outcome, Problem> {
         let mut left = ATTEMPTS;
@@ -59,16 +59,16 @@ impl Requestor {
             left -= 1;
             let order = Order::of(&live);
             let holder = self.holder(context, &order, &live).await?;
-            let is_suspect = pass.because_of(ACCOUNT);
+            let is_suspect = reconcile.because_of(ACCOUNT);
             let reason = match self.judge(context, memory, &order, (&live, holder.as_deref()), is_suspect).await? {
-                Verdict::Due(reason) => reason,
-                Verdict::Good { renewal, expires } => {
+                KeepVerdict::Due(reason) => reason,
+                KeepVerdict::Good { renewal, expires } => {
                     memory.drop_token();
-                    return Ok(self.rest(memory, pass, renewal, expires));
+                    return Ok(self.rest(memory, reconcile, renewal, expires));
                 }
-                Verdict::Pause(time) => {
-                    self.book.enter(&pass.key, State::Rejected, None);
-                    pass.note("the API server does not accept the tokens that it issues");
+                KeepVerdict::Pause(time) => {
+                    self.metrics.enter(&reconcile.key, TokenState::Rejected, None);
+                    reconcile.note("the API server rejects the tokens that it issues");
                     return Ok(Outcome::After(time));
                 }
             };
@@ -76,22 +76,22 @@ impl Requestor {
             match self.write(context, &order, (&live, holder), &token).await {
                 Ok((renewal, version)) => {
                     let account = &order.account;
-                    tracing::info!(secret = %pass.key, %account, reason, expires = %token.expires, "a token is renewed");
+                    tracing::info!(secret = %reconcile.key, %account, reason, expires = %token.expires, "a token is renewed");
                     // What becomes of a target Secret is not heard of.
                     memory.wrote(&token, renewal, version.filter(|_| order.target.is_none()), &self.clock);
-                    return Ok(self.rest(memory, pass, renewal, Some(token.expires)));
+                    return Ok(self.rest(memory, reconcile, renewal, Some(token.expires)));
                 }
                 Err(Problem::Api(_, error)) if is_race(&error) && left > 0 => {
-                    tracing::debug!(secret = %pass.key, %error, "somebody else was faster; reading again");
+                    tracing::debug!(secret = %reconcile.key, %error, "another writer was faster; reading again");
                 }
                 Err(error) => {
                     if matches!(&error, Problem::Api(_, error) if error.outcome_unknown()) {
-                        memory.doubt(object::resource_version(&live));
+                        memory.unconfirmed(object::resource_version(&live));
                     }
                     return Err(error);
                 }
             }
-            let at = secret().at(&*pass.key.namespace, &*pass.key.name);
+            let at = secret().at(&*reconcile.key.namespace, &*reconcile.key.name);
             let Some(again) = self.source.find(context, &at).await? else { return Ok(Outcome::Retire) };
             let is_other = object::uid(&again) != memory.uid();
             let task = Access::of(&again).map_or(Task::None, |access| access.task(self.rules));
@@ -124,38 +124,40 @@ impl Requestor {
         order: &Order,
         (live, holder): (&Value, Option<&Value>),
         is_suspect: bool,
-    ) -> Result<Verdict, Problem> {
+    ) -> Result<KeepVerdict, Problem> {
         let renewal = Access::of(live).and_then(|access| access.renewal);
-        let Some(renewal) = renewal else { return Ok(Verdict::Due("no time of renewal")) };
-        let Some(holder) = holder else { return Ok(Verdict::Due("there is no target Secret")) };
+        let Some(renewal) = renewal else { return Ok(KeepVerdict::Due("it has no renewal time")) };
+        let Some(holder) = holder else { return Ok(KeepVerdict::Due("the target Secret is missing")) };
         let text = match content::held(holder, order.wants_ca.then_some(&*self.ca))? {
-            Held::Nothing(reason) => return Ok(Verdict::Due(reason)),
+            Held::Nothing(reason) => return Ok(KeepVerdict::Due(reason)),
             Held::Token(text) => text,
         };
         let (fingerprint, claims) = (token::fingerprint(&text), Claims::of(&text));
         let of_it = (&fingerprint, claims.as_ref());
         let renewal = renewal.parse::<Timestamp>().map(|written| memory.renewal(written, of_it, &self.clock));
         if renewal.as_ref().is_ok_and(|renewal| memory.is_due(*renewal, &self.clock)) {
-            return Ok(Verdict::Due("its time has come"));
+            return Ok(KeepVerdict::Due("it is due"));
         }
         if claims.as_ref().is_some_and(|claims| self.is_of_another_account(claims)) {
-            return Ok(Verdict::Due("its ServiceAccount is another one"));
+            return Ok(KeepVerdict::Due("its ServiceAccount was deleted or recreated"));
         }
         if is_suspect || !memory.vouches_for(&fingerprint) {
             if let Err(reason) = self.review(context, &text).await? {
                 tracing::info!(secret = %NamespacedName::of(live), reason, audience = AUDIENCE, "a token is rejected");
-                return Ok(memory.rejected(&fingerprint).map_or(Verdict::Due("it is rejected"), Verdict::Pause));
+                return Ok(memory
+                    .rejected(&fingerprint)
+                    .map_or(KeepVerdict::Due("the API server rejects it"), KeepVerdict::Pause));
             }
             memory.accepted(fingerprint, self.clock.monotonic());
         }
         let renewal = renewal.map_err(|error| Problem::Order(format!("could not parse renew timestamp: {error}")))?;
-        Ok(Verdict::Good { renewal, expires: claims.and_then(|claims| claims.expires) })
+        Ok(KeepVerdict::Good { renewal, expires: claims.and_then(|claims| claims.expires) })
     }
 
     /// Whether the ServiceAccount of a token is known to be gone, or another one. The API server remembers for some seconds
     /// that it accepted a token (spec 30 T4).
     fn is_of_another_account(&self, claims: &Claims) -> bool {
-        let uid = |account: &cluster::Projected<Account>| account.fields.uid.clone();
+        let uid = |account: &cluster::CachedFields<Account>| account.fields.uid.clone();
         let known = self.accounts.store().with(&claims.account, uid);
         self.accounts.is_fresh_for(&claims.account) && known.as_deref() != Some(&*claims.account_uid)
     }
@@ -219,7 +221,7 @@ impl Requestor {
         };
         if !live && self.accounts.is_fresh_for(name) {
             let look =
-                |account: &cluster::Projected<Account>| (account.fields.uid.clone(), account.fields.fits(labels));
+                |account: &cluster::CachedFields<Account>| (account.fields.uid.clone(), account.fields.fits(labels));
             match self.accounts.store().with(name, look) {
                 Some((uid, true)) => return Ok(uid.into()),
                 Some((_, false)) => {}
@@ -279,16 +281,16 @@ impl Requestor {
     fn rest(
         &self,
         memory: &Memory,
-        pass: &Pass<NamespacedName>,
+        reconcile: &Reconcile<NamespacedName>,
         renewal: Timestamp,
         expires: Option<Timestamp>,
     ) -> Outcome {
-        self.book.enter(&pass.key, State::Fresh, expires);
-        pass.note(format!("renewal at {}", renewal::text(renewal)));
+        self.metrics.enter(&reconcile.key, TokenState::Fresh, expires);
+        reconcile.note(format!("renewal at {}", renewal::text(renewal)));
         let row = |label: &str, time: Option<Timestamp>| time.map(|time| (label.to_owned(), renewal::text(time)));
         let rows = [("next renewal", Some(renewal)), ("last renewal", memory.renewed()), ("token expires", expires)];
-        pass.detail(rows.into_iter().filter_map(|(label, time)| row(label, time)).collect());
-        let next = renewal::next_look(self.clock.wall(), renewal, expires);
+        reconcile.detail(rows.into_iter().filter_map(|(label, time)| row(label, time)).collect());
+        let next = renewal::next_idle_check(self.clock.wall(), renewal, expires);
         // Both clocks are looked at now and then: a machine may have slept, and a wall clock be set back.
         let (clock, due) = (self.clock.clone(), memory.due_at(renewal));
         let left = move || {
@@ -298,7 +300,7 @@ impl Requestor {
             (!left.is_zero()).then_some(left)
         };
         match left() {
-            Some(delay) => Outcome::Rest(delay, Look::new(left)),
+            Some(delay) => Outcome::Idle(delay, IdleCheck::new(left)),
             None => Outcome::Continue,
         }
     }

@@ -195,7 +195,7 @@ impl Kubeconfig {
             document = Value::Object(Map::new());
         }
         let Some(fields) = document.as_object() else {
-            return Err(KubeconfigError::Undecodable(": it is no object".to_owned()));
+            return Err(KubeconfigError::Undecodable(": it is not an object".to_owned()));
         };
         for (key, expected) in [("kind", "Config"), ("apiVersion", "v1")] {
             match fields.get(key) {

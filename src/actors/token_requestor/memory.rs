@@ -64,7 +64,7 @@ struct InHand {
     token: Token,
     at: Instant,
     /// A write that was bound to this version of the Secret failed, and may have happened nevertheless.
-    doubt: Option<String>,
+    unconfirmed: Option<String>,
 }
 
 impl Memory {
@@ -161,7 +161,8 @@ impl Memory {
 
     /// A token was issued, and is to be written.
     pub(super) fn take(&mut self, token: Token, order: &Order, live: &Value, now: Instant) {
-        self.in_hand = Some(InHand { order: order.clone(), renewal: renewal_of(live), token, at: now, doubt: None });
+        self.in_hand =
+            Some(InHand { order: order.clone(), renewal: renewal_of(live), token, at: now, unconfirmed: None });
     }
 
     /// The token in hand, if it may be written into this Secret: it is for the same order, of the ServiceAccount with this uid,
@@ -172,9 +173,9 @@ impl Memory {
     }
 
     /// A write of the token in hand failed that was bound to this version of the Secret, and may have happened nevertheless.
-    pub(super) fn doubt(&mut self, version: &str) {
+    pub(super) fn unconfirmed(&mut self, version: &str) {
         if let Some(hand) = &mut self.in_hand {
-            hand.doubt = Some(version.to_owned());
+            hand.unconfirmed = Some(version.to_owned());
         }
     }
 
@@ -204,7 +205,7 @@ impl InHand {
     fn fits(&self, order: &Order, live: &Value, account_uid: &str) -> bool {
         let is_wanted = self.order == *order && self.renewal == renewal_of(live) && self.at.elapsed() < TRUSTED;
         // The Secret changed since: perhaps by that write, and then whoever wants a token wants another one.
-        let may_be_written = self.doubt.as_ref().is_some_and(|version| version != object::resource_version(live));
+        let may_be_written = self.unconfirmed.as_ref().is_some_and(|version| version != object::resource_version(live));
         let claims = Claims::of(self.token.reveal());
         is_wanted && !may_be_written && claims.is_some_and(|claims| claims.account_uid == account_uid)
     }

@@ -14,12 +14,12 @@
 
 pub mod access;
 pub mod account;
-mod book;
 pub mod content;
 mod keep;
 pub mod kubeconfig;
 pub mod mask;
 mod memory;
+mod metrics;
 pub mod order;
 mod release;
 pub mod renewal;
@@ -30,24 +30,27 @@ pub mod token;
 use std::{rc::Rc, time::Duration};
 
 use cluster::{ApiError, Cluster, Context, How, Index, Recorder, object, object::NamespacedName};
-use kit::{Causes, Clock, Controller, Duty, Failure, Lane, Outcome, Pass, Random, Supervised, Wake};
+use kit::{Causes, Clock, Controller, Failure, Outcome, Priority, Random, Reconcile, Reconciler, Supervised, Wake};
 use serde_json::Value;
 
 use self::{
     access::{Access, Rules, Secrets, Task, secret},
     account::Accounts,
-    book::{Book, State},
     memory::Memory,
+    metrics::{TokenMetrics, TokenState},
     order::reference,
 };
-use super::{ground::Ground, module};
+use super::{
+    controller_context::ControllerContext,
+    controller_registration::{ControllerRegistration, StartControllers},
+};
 use crate::api::config::Config;
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "token-requestor";
 
 /// The requestor; on with `controllers.tokenRequestor.enabled`.
-pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 /// The ServiceAccount of a Secret is gone, or another one.
 const ACCOUNT: Causes = Causes::own(0);
@@ -91,50 +94,50 @@ struct Requestor {
     /// The CA bundle of the target; empty if there is none.
     ca: Rc<[u8]>,
     events: Recorder,
-    book: Book,
+    metrics: TokenMetrics,
     clock: Clock,
     random: Random,
 }
 
-fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.token_requestor?;
     let rules = Rules { any_class: settings.any_class, deletes: settings.delete_service_accounts };
     let (permits, resync) = (settings.concurrent_syncs, config.source.cache_resync_period);
-    let secrets = access::watch(&ground.source.watches, rules);
+    let secrets = access::watch(&ctx.source.watches, rules);
     let by_account = access::index_by_account(&secrets);
-    let accounts = account::watch(&ground.target.watches);
-    Some(Box::new(move |ground| {
+    let accounts = account::watch(&ctx.target.watches);
+    Some(Box::new(move |ctx| {
         let requestor = Rc::new(Requestor {
             permits,
             resync,
             rules,
-            source: ground.source.cluster.clone(),
-            target: ground.target.cluster.clone(),
+            source: ctx.source.cluster.clone(),
+            target: ctx.target.cluster.clone(),
             secrets,
             by_account,
             accounts,
-            ca: ground.target_ca.clone(),
-            events: ground.source.events.for_component(NAME),
-            book: Book::new(ground.env.observers.clone()),
-            clock: ground.env.clock.clone(),
-            random: ground.env.random.clone(),
+            ca: ctx.target_ca.clone(),
+            events: ctx.source.events.for_component(NAME),
+            metrics: TokenMetrics::new(ctx.env.observers.clone()),
+            clock: ctx.env.clock.clone(),
+            random: ctx.env.random.clone(),
         });
-        let supervised = Supervised::start(requestor.clone(), &ground.env);
-        let (waker, clock) = (supervised.weak(), ground.env.clock.clone());
+        let supervised = Supervised::start(requestor.clone(), &ctx.env);
+        let (waker, clock) = (supervised.weak(), ctx.env.clock.clone());
         requestor.secrets.subscribe(move |change| {
             let known = [change.old, change.new].map(|secret| secret.and_then(|secret| secret.fields.as_ref()));
             let is_ours = known.into_iter().flatten().any(|access| access.task(rules) != Task::None);
             if is_ours && !matches!(change.how, How::Own { .. }) {
                 // What was there before comes after what happens now, unless it has no good token any more.
                 let is_due = known[1].is_none_or(|access| access.is_due(clock.wall()));
-                let lane = if change.how == How::First && !is_due { Lane::Background } else { Lane::Live };
-                waker.wake(change.name, Wake { lane, ..Wake::live(Causes::OBJECT) });
+                let priority = if change.how == How::First && !is_due { Priority::Low } else { Priority::High };
+                waker.wake(change.name, Wake { priority, ..Wake::high(Causes::OBJECT) });
             }
         });
         let (waker, by_account) = (supervised.weak(), requestor.by_account.clone());
         requestor.accounts.subscribe(move |change| {
             if account::invalidates_tokens(change) {
-                by_account.get(change.name).iter().for_each(|secret| waker.wake(secret, Wake::live(ACCOUNT)));
+                by_account.get(change.name).iter().for_each(|secret| waker.wake(secret, Wake::high(ACCOUNT)));
             }
         });
         supervised.into()
@@ -151,35 +154,35 @@ impl Controller for Requestor {
         NAME
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        vec![Duty::new(NAME, self.permits).resync(self.resync).needs(self.secrets.need())]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        vec![Reconciler::new(NAME, self.permits).resync(self.resync).requires(self.secrets.sync_requirement())]
     }
 
     fn object(&self, _: &NamespacedName) {}
 
-    async fn pass(
+    async fn reconcile(
         self: &Rc<Self>,
         _: &Rc<()>,
         memory: &mut Memory,
-        pass: &Pass<NamespacedName>,
+        reconcile: &Reconcile<NamespacedName>,
     ) -> Result<Outcome, Failure> {
-        let key = &pass.key;
+        let key = &reconcile.key;
         memory.drop_old_token();
-        if let Some(delay) = self.may_wait(memory, pass) {
-            pass.note("not due; to be looked at");
+        if let Some(delay) = self.may_wait(memory, reconcile) {
+            reconcile.note("not due; to be checked later");
             return Ok(Outcome::After(delay));
         }
-        if let Some(outcome) = self.is_as_written(memory, pass) {
+        if let Some(outcome) = self.is_as_written(memory, reconcile) {
             return Ok(outcome);
         }
-        let context = Context::new(pass.lane(), pass.deadline, key.to_string());
-        let result = self.attempt(&context, memory, pass).await;
+        let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
+        let result = self.attempt(&context, memory, reconcile).await;
         match &result {
-            Ok(Outcome::Retire) => self.book.forget(key),
+            Ok(Outcome::Retire) => self.metrics.forget(key),
             Ok(_) => {}
             Err(problem) => {
-                self.book.failed(key);
-                if problem.is_worth_telling() {
+                self.metrics.failed(key);
+                if problem.is_worth_reporting() {
                     let reference = reference(key, memory.uid());
                     self.events.warning(&reference, REASON, &problem.to_string());
                 }
@@ -192,13 +195,13 @@ impl Controller for Requestor {
 impl Requestor {
     /// How long the first look at a token that is not due may be put off, so that not all are looked at at once after a start
     /// (spec 30 "Better than upstream" 9).
-    fn may_wait(&self, memory: &mut Memory, pass: &Pass<NamespacedName>) -> Option<Duration> {
-        if !memory.is_first_look() || pass.lane() == Lane::Live {
+    fn may_wait(&self, memory: &mut Memory, reconcile: &Reconcile<NamespacedName>) -> Option<Duration> {
+        if !memory.is_first_look() || reconcile.priority() == Priority::High {
             return None;
         }
         let now = self.clock.wall().checked_add(SPREAD).ok()?;
         let is_due = |access: &Access| access.task(self.rules) != Task::Keep { finalizer: None } || access.is_due(now);
-        let is_due = self.secrets.store().with(&pass.key, |secret| secret.fields.as_ref().is_none_or(is_due))?;
+        let is_due = self.secrets.store().with(&reconcile.key, |secret| secret.fields.as_ref().is_none_or(is_due))?;
         (!is_due).then(|| SPREAD.mul_f64(self.random.unit()))
     }
 
@@ -206,9 +209,9 @@ impl Requestor {
         &self,
         context: &Context,
         memory: &mut Memory,
-        pass: &Pass<NamespacedName>,
+        reconcile: &Reconcile<NamespacedName>,
     ) -> Result<Outcome, Problem> {
-        let at = secret().at(&*pass.key.namespace, &*pass.key.name);
+        let at = secret().at(&*reconcile.key.namespace, &*reconcile.key.name);
         let read = self.source.find(context, &at).await;
         let live = read.map_err(|error| Problem::Api("error retrieving object from store: ", error))?;
         let Some(live) = live else { return Ok(Outcome::Retire) };
@@ -225,7 +228,7 @@ impl Requestor {
                     None => live,
                     Some(held) => self.set_finalizer(context, &live, held).await?,
                 };
-                self.keep(context, memory, pass, live).await
+                self.keep(context, memory, reconcile, live).await
             }
         }
     }
@@ -241,7 +244,7 @@ impl Requestor {
 
 impl Problem {
     /// Whether somebody should look at it: not what comes right by itself, nor credentials, which concern all Secrets alike.
-    fn is_worth_telling(&self) -> bool {
+    fn is_worth_reporting(&self) -> bool {
         match self {
             Self::Order(_) | Self::Content(_) | Self::Answer(_) => true,
             Self::Api(_, error) => {

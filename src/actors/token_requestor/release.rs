@@ -1,6 +1,6 @@
 //! The finalizer, and deletion of ServiceAccounts (spec 30 §9).
 
-use cluster::{ApiError, Context, DeleteOptions, Target, object, object::NamespacedName};
+use cluster::{ApiError, Context, DeleteOptions, ObjectRef, object, object::NamespacedName};
 use serde_json::Value;
 
 use super::{
@@ -20,7 +20,7 @@ impl Requestor {
         if let Some(account) = account.filter(|account| !account.name.is_empty() && !account.namespace.is_empty()) {
             if !self.secrets.is_fresh() {
                 return Err(Problem::Unknown(
-                    "it is not known at present whether other Secrets name the ServiceAccount",
+                    "the watch of Secrets is stale: other Secrets may name the ServiceAccount",
                 ));
             }
             if !self.is_claimed(account, &NamespacedName::of(live)) {
@@ -48,7 +48,7 @@ impl Requestor {
     /// Whether another Secret wants the ServiceAccount (D6).
     fn is_claimed(&self, account: &NamespacedName, by_other_than: &NamespacedName) -> bool {
         let claims = |name: &NamespacedName| {
-            let claims = |secret: &cluster::Projected<Option<super::Access>>| {
+            let claims = |secret: &cluster::CachedFields<Option<super::Access>>| {
                 secret.fields.as_ref().is_some_and(|access| access.claims_account(self.rules))
             };
             self.secrets.store().with(name, claims) == Some(true)
@@ -58,7 +58,7 @@ impl Requestor {
 
     /// Gives a Secret the finalizer, or takes it away; the Secret then, or as it was last.
     pub(super) async fn set_finalizer(&self, context: &Context, live: &Value, held: bool) -> Result<Value, Problem> {
-        let at: Target = secret().at(object::namespace(live), object::name(live));
+        let at: ObjectRef = secret().at(object::namespace(live), object::name(live));
         let asked = self.clock.monotonic();
         let answer: Result<Value, ApiError> = self.source.set_finalizer(context, &at, live, FINALIZER, held).await;
         let answer = answer?;

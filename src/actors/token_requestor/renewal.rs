@@ -49,7 +49,7 @@ pub fn text(time: Timestamp) -> String {
 
 /// When to look at a token that is good now and to be renewed at `renewal`: not after it expires, if that is known and the
 /// clocks agree. Whoever wrote the time may have had another clock.
-pub fn next_look(now: Timestamp, renewal: Timestamp, expires: Option<Timestamp>) -> Timestamp {
+pub fn next_idle_check(now: Timestamp, renewal: Timestamp, expires: Option<Timestamp>) -> Timestamp {
     match expires {
         Some(expires) if expires < renewal => {
             expires.max(now.saturating_add(LOOK_AGAIN).unwrap_or(renewal)).min(renewal)

@@ -52,7 +52,7 @@ const SELECTING: [&str; 4] = ["LabelSelector", "LabelSelectorRequirement", "Ingr
 pub(super) fn decode<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<String>), DecodeError> {
     let mut unknown = Vec::new();
     let mut note = |path: Path<'_>| unknown.push(text(&path));
-    let value = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(Node(value), &mut note));
+    let value = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(ConfigNode(value), &mut note));
     let value = value.map_err(|error| {
         let path = Some(error.path()).filter(|path| path.iter().len() > 0).map(ToString::to_string);
         DecodeError::Value { path: path.unwrap_or_default(), cause: error.inner().to_string() }
@@ -93,9 +93,9 @@ impl Error for Cause {
 }
 
 /// A JSON value. Other than for `serde_json`, a known key without a value is absent, and a list is no record.
-struct Node(Value);
+struct ConfigNode(Value);
 
-impl<'de> Deserializer<'de> for Node {
+impl<'de> Deserializer<'de> for ConfigNode {
     type Error = Cause;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Cause> {
@@ -104,9 +104,9 @@ impl<'de> Deserializer<'de> for Node {
             Value::Bool(value) => visitor.visit_bool(value),
             Value::Number(number) => number.deserialize_any(visitor).map_err(Cause::custom),
             Value::String(text) => visitor.visit_string(text),
-            Value::Array(entries) => visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(Node))),
+            Value::Array(entries) => visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(ConfigNode))),
             Value::Object(fields) => {
-                visitor.visit_map(MapDeserializer::new(fields.into_iter().map(|(key, value)| (key, Node(value)))))
+                visitor.visit_map(MapDeserializer::new(fields.into_iter().map(|(key, value)| (key, ConfigNode(value)))))
             }
         }
     }
@@ -146,7 +146,7 @@ impl<'de> Deserializer<'de> for Node {
     }
 }
 
-impl IntoDeserializer<'_, Cause> for Node {
+impl IntoDeserializer<'_, Cause> for ConfigNode {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

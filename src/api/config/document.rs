@@ -11,7 +11,7 @@ pub const API_VERSION: &str = "resourcemanager.config.gardener.cloud/v1alpha1";
 pub const KIND: &str = "ResourceManagerConfiguration";
 
 /// A document with official keys only.
-pub(super) struct Document {
+pub(super) struct ConfigDocument {
     pub(super) value: Value,
     pub(super) warnings: Vec<Warning>,
     pub(super) moved: Moved,
@@ -81,7 +81,7 @@ const ALIASES: [Alias; 5] = [
 const WITHOUT_EFFECT: [(&str, &str); 3] =
     [("controllers", "rootCAPublisher"), ("controllers", "secret"), ("webhooks", "podZoneAffinity")];
 
-impl Document {
+impl ConfigDocument {
     /// Reads the first YAML document (or the JSON document), checks its kind and moves aliases.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut document = Self { value: parse(bytes)?, warnings: Vec::new(), moved: Moved::default() };

@@ -27,7 +27,7 @@ pub use document::{API_VERSION, KIND};
 pub use finding::{FieldError, Warning, WarningKind};
 pub use types::*;
 
-use self::{document::Document, file::ConfigFile};
+use self::{document::ConfigDocument, file::ConfigFile};
 
 /// A configuration to run with.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +117,7 @@ impl Loaded {
 impl Draft {
     /// Reads a file.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let Document { value, mut warnings, moved } = Document::read(bytes)?;
+        let ConfigDocument { value, mut warnings, moved } = ConfigDocument::read(bytes)?;
         let (file, unknown) = decode::decode(value).map_err(|error| match error {
             DecodeError::Value { path, cause } => DecodeError::Value { path: moved.as_written(&path), cause },
             DecodeError::Syntax(_) | DecodeError::Kind { .. } => error,

@@ -113,32 +113,35 @@ fn json(value: &Json<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn told(new: &str, old: &str) -> String {
+    fn reported(new: &str, old: &str) -> String {
         difference(&serde_json::from_str(new).unwrap(), &serde_json::from_str(old).unwrap())
     }
 
     /// spec 62 §2.5
     #[test]
-    fn a_change_is_told_with_its_path() {
-        assert_eq!(told(r#"{"a":{"b":2},"c":[1,2]}"#, r#"{"a":{"b":1},"c":[1]}"#), "a.b: 2 != 1,c[1]: 2 != <no value>");
+    fn difference_names_the_path_of_a_change() {
         assert_eq!(
-            told(r#"{"a":"x"}"#, r#"{"b":null}"#),
+            reported(r#"{"a":{"b":2},"c":[1,2]}"#, r#"{"a":{"b":1},"c":[1]}"#),
+            "a.b: 2 != 1,c[1]: 2 != <no value>"
+        );
+        assert_eq!(
+            reported(r#"{"a":"x"}"#, r#"{"b":null}"#),
             "a: x != <does not have key>,b: <does not have key> != <nil pointer>"
         );
-        assert_eq!(told("{}", "{}"), "");
+        assert_eq!(reported("{}", "{}"), "");
         let many: String = (0..30).map(|key| format!(r#""{key}":0,"#)).collect();
-        assert_eq!(told(&format!(r#"{{{many}"x":1}}"#), "{}").split(',').count(), 10);
-        let long = told(&format!(r#"{{"{}":1}}"#, "k".repeat(100_000)), "{}");
+        assert_eq!(reported(&format!(r#"{{{many}"x":1}}"#), "{}").split(',').count(), 10);
+        let long = reported(&format!(r#"{{"{}":1}}"#, "k".repeat(100_000)), "{}");
         assert_eq!(long, format!("{}…: 1 != <does not have key>", "k".repeat(512)));
     }
 
     #[test]
-    fn content_of_users_is_not_repeated() {
-        let told = told(
+    fn difference_does_not_repeat_content_of_users() {
+        let reported = reported(
             r#"{"userData":"s3cret","files":[{"content":{"inline":{"data":"s3cret"}}}],"providerConfig":{"a":"s3cret"}}"#,
             r#"{"userData":"0ther","files":[{"content":{}}]}"#,
         );
-        assert!(!told.contains("s3cret") && !told.contains("0ther"), "{told}");
-        assert!(told.starts_with("userData: <8 bytes, SHA-256 "), "{told}");
+        assert!(!reported.contains("s3cret") && !reported.contains("0ther"), "{reported}");
+        assert!(reported.starts_with("userData: <8 bytes, SHA-256 "), "{reported}");
     }
 }

@@ -19,7 +19,7 @@ const LONGEST_MESSAGE: usize = 16 * 1024;
 
 /// What is wrong with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// It is missing or empty.
     Required,
     /// Its value is not as it must be.
@@ -38,7 +38,7 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// The kind.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     /// Path of the field.
     pub field: String,
     /// The text after the path.
@@ -75,7 +75,7 @@ pub trait ToJson: fmt::Debug {
     fn to_json(&self) -> String;
 }
 
-impl Kind {
+impl ErrorKind {
     /// The reason of a cause in `details.causes` of an API status.
     pub fn reason(self) -> &'static str {
         match self {
@@ -93,17 +93,17 @@ impl Errors {
     /// The field is missing or empty.
     pub fn required(&mut self, field: &Path<'_>, detail: &str) {
         let colon = if detail.is_empty() { "" } else { ": " };
-        self.add(Kind::Required, field, || format!("Required value{colon}{detail}"));
+        self.add(ErrorKind::Required, field, || format!("Required value{colon}{detail}"));
     }
 
     /// The value is not as it must be.
     pub fn invalid(&mut self, field: &Path<'_>, value: Shown<'_>, detail: impl fmt::Display) {
-        self.add(Kind::Invalid, field, || format!("Invalid value: {value}: {detail}"));
+        self.add(ErrorKind::Invalid, field, || format!("Invalid value: {value}: {detail}"));
     }
 
     /// The value is none of these.
     pub fn unsupported(&mut self, field: &Path<'_>, value: Shown<'_>, supported: &[&str]) {
-        self.add(Kind::Unsupported, field, || {
+        self.add(ErrorKind::Unsupported, field, || {
             let supported: Vec<_> = supported.iter().map(|value| quoted(value)).collect();
             format!("Unsupported value: {value}: supported values: {}", supported.join(", "))
         });
@@ -111,20 +111,20 @@ impl Errors {
 
     /// The field must not be there, or not change.
     pub fn forbidden(&mut self, field: &Path<'_>, detail: impl fmt::Display) {
-        self.add(Kind::Forbidden, field, || format!("Forbidden: {detail}"));
+        self.add(ErrorKind::Forbidden, field, || format!("Forbidden: {detail}"));
     }
 
     /// The value is there twice.
     pub fn duplicate(&mut self, field: &Path<'_>, value: Shown<'_>) {
-        self.add(Kind::Duplicate, field, || format!("Duplicate value: {value}"));
+        self.add(ErrorKind::Duplicate, field, || format!("Duplicate value: {value}"));
     }
 
     /// The field has more bytes than this.
     pub fn too_long(&mut self, field: &Path<'_>, bytes: usize) {
-        self.add(Kind::TooLong, field, || format!("Too long: may not be more than {bytes} bytes"));
+        self.add(ErrorKind::TooLong, field, || format!("Too long: may not be more than {bytes} bytes"));
     }
 
-    fn add(&mut self, kind: Kind, field: &Path<'_>, message: impl FnOnce() -> String) {
+    fn add(&mut self, kind: ErrorKind, field: &Path<'_>, message: impl FnOnce() -> String) {
         if self.more == 0 && self.kept.len() < MOST_ERRORS {
             let field = cut(&field.to_string()).into_owned();
             let message = cut_after(LONGEST_MESSAGE, &message()).into_owned();
@@ -234,7 +234,7 @@ mod tests {
 
     /// spec 62 §2.1, all rows of the tables of kinds and of values
     #[test]
-    fn each_kind_has_its_reason_and_text() {
+    fn errors_have_the_reason_and_text_of_their_kind() {
         let field = Path::root("f");
         let mut errors = Errors::default();
         errors.required(&field, "field is required");
@@ -248,7 +248,7 @@ mod tests {
         errors.duplicate(&field, Shown::Text("a"));
         errors.too_long(&field, 128);
 
-        let told: Vec<_> = errors.iter().map(|error| (error.kind.reason(), &*error.message)).collect();
+        let reported: Vec<_> = errors.iter().map(|error| (error.kind.reason(), &*error.message)).collect();
 
         let expected = [
             ("FieldValueRequired", "Required value: field is required"),
@@ -262,12 +262,12 @@ mod tests {
             ("FieldValueDuplicate", r#"Duplicate value: "a""#),
             ("FieldValueTooLong", "Too long: may not be more than 128 bytes"),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(reported, expected);
     }
 
     /// spec 62 §2.2
     #[test]
-    fn a_text_that_is_there_twice_is_told_once() {
+    fn errors_with_equal_texts_appear_once() {
         let mut errors = Errors::default();
         assert_eq!(errors.to_string(), "");
         errors.forbidden(&Path::root("a"), "x");
@@ -311,9 +311,9 @@ mod tests {
         let (mut errors, large) = (Errors::default(), "<".repeat(100_000));
         errors.invalid(&Path::root("f"), Shown::Text(&large), "detail");
         errors.invalid(&Path::root("f"), Shown::Json(&[&large]), "detail");
-        let told: Vec<_> = errors.iter().map(|error| &*error.message).collect();
+        let reported: Vec<_> = errors.iter().map(|error| &*error.message).collect();
         let json = format!("[\"{}", "\\u003c".repeat(1000));
         let json = format!("Invalid value: {}: detail", cut_after(LONGEST_VALUE, &json));
-        assert_eq!(told, [&*format!("Invalid value: \"{}…\": detail", "<".repeat(512)), &*json]);
+        assert_eq!(reported, [&*format!("Invalid value: \"{}…\": detail", "<".repeat(512)), &*json]);
     }
 }

@@ -287,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_what_is_written() {
+    fn json_is_written_as_it_was_read() {
         let text = r#"{"a":[1,-2,0.5,true,null,"x\n"],"b":{}}"#;
         assert_eq!(serde_json::to_string(&read(text)).unwrap(), text);
         assert!(matches!(read(r#""plain""#), Json::Text(Cow::Borrowed(_))));
     }
 
     #[test]
-    fn of_a_key_that_is_there_twice_the_last_counts() {
+    fn json_keeps_the_last_of_equal_keys() {
         let many: String = (0..40).map(|key| format!(r#""{key}":0,"#)).collect();
         for text in [r#"{"a":1,"b":2,"a":3}"#.to_owned(), format!(r#"{{"a":1,{many}"a":3}}"#)] {
             assert_eq!(read(&text).get("a"), Some(&Json::Number(3.into())));

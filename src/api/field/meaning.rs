@@ -45,9 +45,9 @@ fn same(one: &Json<'_>, other: &Json<'_>) -> bool {
     }
 }
 
-type Entry<'a> = (Cow<'a, str>, Json<'a>);
+type MapEntry<'a> = (Cow<'a, str>, Json<'a>);
 
-fn sorted<'b, 'a>(entries: &'b [Entry<'a>]) -> Vec<&'b Entry<'a>> {
+fn sorted<'b, 'a>(entries: &'b [MapEntry<'a>]) -> Vec<&'b MapEntry<'a>> {
     let mut entries: Vec<_> = entries.iter().collect();
     entries.sort_by(|(one, _), (other, _)| one.cmp(other));
     entries
@@ -173,7 +173,7 @@ impl Sense {
 }
 
 /// The entries that are not empty, in the order of their keys.
-fn filled<'b, 'a>(entries: &'b [Entry<'a>]) -> Vec<&'b Entry<'a>> {
+fn filled<'b, 'a>(entries: &'b [MapEntry<'a>]) -> Vec<&'b MapEntry<'a>> {
     let mut entries = sorted(entries);
     entries.retain(|(_, value)| !is_empty(value));
     entries
@@ -211,7 +211,7 @@ mod tests {
 
     /// spec 62 §2.6
     #[test]
-    fn what_means_the_same_is_equal() {
+    fn meaning_is_equal_in_different_notations() {
         let opaque = |text| read::<Opaque<'_>>(text);
         assert_eq!(opaque(r#"{"a":1,"b":[]}"#), opaque(r#"{"b":[],"a":1}"#));
         assert_ne!(opaque(r#"{"b":[]}"#), opaque("{}"));
@@ -227,7 +227,7 @@ mod tests {
 
     /// spec 62 §2.6
     #[test]
-    fn the_key_says_whether_a_text_is_a_duration_a_quantity_or_a_moment() {
+    fn meaning_of_a_text_depends_on_its_key() {
         let table = [
             (r#"{"store":{"container":"60m"}}"#, r#"{"store":{"container":"1h"}}"#, false),
             (r#"{"labels":{"a":"1m"}}"#, r#"{"labels":{"a":"60s"}}"#, false),

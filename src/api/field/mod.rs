@@ -29,7 +29,7 @@ pub mod shapes;
 mod time;
 pub mod url;
 
-pub use error::{Error, Errors, Kind, Shown};
+pub use error::{Error, ErrorKind, Errors, Shown};
 pub use json::{Budget, Json, MOST_VALUES, TOO_MANY};
 pub use meaning::{Loose, Opaque, means_the_same};
 pub use path::Path;

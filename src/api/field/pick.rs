@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_picked_takes_no_room() {
+    fn picking_skips_the_rest_without_taking_room() {
         const NAME: Keep = Keep::Only(&[("m", Keep::Only(&[("n", Keep::Only(&[]))]))]);
         const NO_S: Keep = Keep::Except(&[("s", None)]);
         const NO_S_IN_L: Keep = Keep::Except(&[("l", Some(Keep::Each(&NO_S)))]);

@@ -356,7 +356,7 @@ mod tests {
 
     /// spec 62 §2.6
     #[test]
-    fn what_means_the_same_is_equal() {
+    fn shapes_with_the_same_meaning_are_equal() {
         let quantity = |text| read::<Quantity<'_>>(text).unwrap();
         assert_eq!(quantity(r#""1500m""#), quantity(r#""1.5""#));
         assert_eq!(read::<Time>(r#""2026-01-01T00:00:00Z""#), read::<Time>(r#""2026-01-01T01:00:00+01:00""#));

@@ -37,7 +37,7 @@ mod tests {
 
     /// spec 62 §2.3: "a value of a wrong JSON type … is a decode failure"
     #[test]
-    fn a_moment_has_one_of_the_forms_that_go_takes() {
+    fn time_has_a_form_that_go_accepts() {
         let table = [
             ("2026-01-01T00:00:00Z", true),
             ("2026-01-01T00:00:59.5Z", true),

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_compressed_comes_back() {
+    fn brotli_round_trip_keeps_the_data() {
         for size in [0, 1, 100, 200_000] {
             let data: Vec<u8> = (0..size).map(|index| (index % 251) as u8).collect();
 
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cut_of_a_stream_is_an_error() {
+    fn brotli_stream_cut_anywhere_is_an_error() {
         let stream = compress(&b"some text, some text, some more text".repeat(50));
 
         for length in 0..stream.len() {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn data_after_the_end_is_an_error() {
+    fn brotli_data_after_the_end_is_an_error() {
         let mut stream = compress(b"text");
         stream.push(0);
 
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_limit_is_not_produced() {
+    fn brotli_output_stops_at_the_limit() {
         let stream = compress(&vec![0; 1_000_000]);
 
         assert_eq!(decompress(&stream, 999_999), Ok(None));

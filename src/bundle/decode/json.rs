@@ -18,7 +18,7 @@ pub(super) fn next(input: &[u8], limits: &Limits, meter: &mut Meter) -> Option<R
 
     let mut deserializer = serde_json::Deserializer::from_slice(input);
     deserializer.disable_recursion_limit(); // there is one in each node
-    let value = Node { limits, depth: 0, meter }.deserialize(&mut deserializer);
+    let value = JsonNode { limits, depth: 0, meter }.deserialize(&mut deserializer);
     // The iterator is only asked where the deserializer stands.
     let offset = deserializer.into_iter::<IgnoredAny>().byte_offset();
     Some(value.map(|value| (value, offset)).map_err(|error| format!("json: {error}")))
@@ -26,15 +26,15 @@ pub(super) fn next(input: &[u8], limits: &Limits, meter: &mut Meter) -> Option<R
 
 /// Builds a value: like `serde_json`'s own, but metered, bounded in depth, and with whole floats as integers. A key that
 /// comes twice has its last value.
-struct Node<'a> {
+struct JsonNode<'a> {
     limits: &'a Limits,
     depth: usize,
     meter: &'a mut Meter,
 }
 
-impl Node<'_> {
-    fn child(&mut self) -> Node<'_> {
-        Node { limits: self.limits, depth: self.depth + 1, meter: self.meter }
+impl JsonNode<'_> {
+    fn child(&mut self) -> JsonNode<'_> {
+        JsonNode { limits: self.limits, depth: self.depth + 1, meter: self.meter }
     }
 
     fn enter<E: Error>(&mut self) -> Result<(), E> {
@@ -49,7 +49,7 @@ impl Node<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for JsonNode<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -57,7 +57,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for JsonNode<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_tells_the_position_and_no_content() {
+    fn json_errors_name_the_position_and_no_content() {
         assert_eq!(one(r#"{"password": geheim}"#), Some(Err("json: expected value at line 1 column 14".to_owned())));
     }
 

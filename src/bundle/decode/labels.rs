@@ -54,7 +54,7 @@ fn display(manifest: &Value) -> String {
 impl fmt::Display for LabelWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object, field, key } = self;
-        write!(f, "metadata.{field} of \"{object}\" are passed over: the value of \"{key}\" is no string")
+        write!(f, "metadata.{field} of \"{object}\" are ignored: the value of \"{key}\" is no string")
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_value_that_is_no_string_drops_the_whole_map_and_names_it() {
+    fn labels_with_a_value_that_is_no_string_are_dropped_and_the_key_is_named() {
         let mut manifest = json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "a", "labels": {"l": "1"}, "annotations": {"a": "x", "b": true, "c": 1}}
@@ -78,12 +78,12 @@ mod tests {
         assert_eq!(warnings, [expected]);
         assert_eq!(
             warnings[0].to_string(),
-            "metadata.annotations of \"v1/ConfigMap/default/a\" are passed over: the value of \"b\" is no string"
+            "metadata.annotations of \"v1/ConfigMap/default/a\" are ignored: the value of \"b\" is no string"
         );
     }
 
     #[test]
-    fn null_becomes_an_empty_string() {
+    fn label_of_null_becomes_an_empty_string() {
         let mut manifest = json!({"metadata": {"labels": {"a": null, "b": "x"}, "annotations": null}});
 
         assert_eq!(normalise(&mut manifest), []);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_no_map_is_dropped() {
+    fn labels_that_are_no_map_are_dropped() {
         let mut manifest = json!({"metadata": {"labels": ["a"], "annotations": "b"}});
 
         assert_eq!(normalise(&mut manifest).len(), 2);

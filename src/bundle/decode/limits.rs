@@ -94,7 +94,7 @@ impl Meter {
         self.spent = self.spent.saturating_add(cost);
         if self.is_exhausted() {
             let limit = self.limit;
-            return Err(format!("the bundle takes more than {limit} bytes of memory, the rest of it is skipped"));
+            return Err(format!("the manifests take more than {limit} bytes of memory, the rest is skipped"));
         }
         Ok(())
     }

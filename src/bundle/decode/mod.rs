@@ -50,7 +50,7 @@ pub struct SecretData<'a> {
 
 /// One manifest. The items of a list are manifests of their own (spec 10 §11.3).
 #[derive(Clone, PartialEq)]
-pub struct Document {
+pub struct ManifestDocument {
     /// The object. Its labels and annotations hold strings only (spec 10 §11.5).
     pub manifest: Value,
     /// Namespace and name of the Secret, `ns/name`.
@@ -82,7 +82,7 @@ pub struct DecodeError {
 #[derive(Clone, Default)]
 pub struct Decoded<'a> {
     /// The manifests, in processing order.
-    pub documents: Vec<Document>,
+    pub documents: Vec<ManifestDocument>,
     /// What is no manifest, in processing order.
     pub errors: Vec<DecodeError>,
     /// Labels and annotations that had to be dropped.
@@ -168,9 +168,9 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
     }
 
     /// A document of the last data key.
-    fn document(&self, mut manifest: Value, data_key: Arc<str>, index: usize) -> Document {
+    fn document(&self, mut manifest: Value, data_key: Arc<str>, index: usize) -> ManifestDocument {
         let warnings = labels::normalise(&mut manifest);
-        Document { manifest, secret: self.secret.clone(), data_key, index, raw: self.raw.len() - 1, warnings }
+        ManifestDocument { manifest, secret: self.secret.clone(), data_key, index, raw: self.raw.len() - 1, warnings }
     }
 
     /// Goes on to the next data key; `None` at the end of the bundle.
@@ -191,7 +191,7 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
 }
 
 impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
-    type Item = Result<Document, DecodeError>;
+    type Item = Result<ManifestDocument, DecodeError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -230,7 +230,7 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
     }
 }
 
-impl fmt::Debug for Document {
+impl fmt::Debug for ManifestDocument {
     /// Without the manifest, which may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Document")

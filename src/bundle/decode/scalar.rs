@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_looks_like_a_number_is_text() {
+    fn scalars_that_only_look_like_numbers_are_text() {
         for text in [
             "2001-12-14",
             "2001-12-14T21:59:43Z",

@@ -18,12 +18,12 @@ const SEPARATOR: &[u8] = b"---";
 /// One data key, read document by document.
 pub(super) struct DataKey<'a> {
     limits: Limits,
-    state: State<'a>,
+    state: ParserState<'a>,
     /// How many documents have been read, the empty and the broken included.
     index: usize,
 }
 
-enum State<'a> {
+enum ParserState<'a> {
     /// Nothing read yet.
     Raw { value: &'a [u8], compressed: bool },
     /// A JSON stream. `good` counts what was read without an error.
@@ -44,32 +44,32 @@ struct Chunk {
 impl<'a> DataKey<'a> {
     /// A data key with its raw value.
     pub(super) fn new(data_key: &str, value: &'a [u8], limits: Limits) -> Self {
-        let state = State::Raw { value, compressed: data_key.ends_with(BROTLI_SUFFIX) };
+        let state = ParserState::Raw { value, compressed: data_key.ends_with(BROTLI_SUFFIX) };
         Self { limits, state, index: 0 }
     }
 
     /// The next object, or what is no object, with its index. Empty documents are passed over, but count.
     pub(super) fn next(&mut self, meter: &mut Meter) -> Option<(usize, Result<Value, String>)> {
         loop {
-            let state = std::mem::replace(&mut self.state, State::Done);
+            let state = std::mem::replace(&mut self.state, ParserState::Done);
             let read = match state {
-                State::Done => return None,
-                State::Raw { value, compressed } => match self.open(value, compressed, meter) {
+                ParserState::Done => return None,
+                ParserState::Raw { value, compressed } => match self.open(value, compressed, meter) {
                     Ok(state) => {
                         self.state = state;
                         continue;
                     }
                     Err(text) => Some(Err(text)),
                 },
-                State::Json { data, offset, good } => self.next_json(data, offset, good, meter),
-                State::Yaml { data, offset, line } => self.next_yaml(data, offset, line, meter),
+                ParserState::Json { data, offset, good } => self.next_json(data, offset, good, meter),
+                ParserState::Yaml { data, offset, line } => self.next_yaml(data, offset, line, meter),
             };
 
             let result = read?;
             let index = self.index;
             self.index += 1;
             if index >= self.limits.documents {
-                self.state = State::Done;
+                self.state = ParserState::Done;
                 return Some((index, Err(self.limits.documents_text())));
             }
             match result.transpose() {
@@ -80,7 +80,7 @@ impl<'a> DataKey<'a> {
     }
 
     /// Decompresses, and finds out which language it is.
-    fn open(&self, value: &'a [u8], compressed: bool, meter: &mut Meter) -> Result<State<'a>, String> {
+    fn open(&self, value: &'a [u8], compressed: bool, meter: &mut Meter) -> Result<ParserState<'a>, String> {
         let data = if compressed {
             match compression::decompress(value, self.limits.decompressed)? {
                 Some(data) => Cow::Owned(data),
@@ -94,10 +94,10 @@ impl<'a> DataKey<'a> {
         let start = &data[..data.len().min(LOOK_AHEAD)];
         let is_json = start[blanks(start)..].starts_with(b"{");
         if is_json {
-            return Ok(State::Json { data, offset: 0, good: 0 });
+            return Ok(ParserState::Json { data, offset: 0, good: 0 });
         }
         let (data, offset, line) = as_lines(data, 0);
-        Ok(State::Yaml { data, offset, line })
+        Ok(ParserState::Yaml { data, offset, line })
     }
 
     /// One value of a JSON stream. As long as at most one was good, the stream may as well be YAML.
@@ -112,7 +112,7 @@ impl<'a> DataKey<'a> {
         let may_be_yaml = good <= 1 && !meter.is_exhausted();
         match read {
             Ok((value, length)) if value.is_object() || value.is_null() => {
-                self.state = State::Json { data, offset: offset + length, good: good + 1 };
+                self.state = ParserState::Json { data, offset: offset + length, good: good + 1 };
                 Some(Ok(Some(value).filter(|value| !value.is_null())))
             }
             Ok(_) | Err(_) if may_be_yaml => {
@@ -121,7 +121,7 @@ impl<'a> DataKey<'a> {
                 self.next_yaml(data, offset, line, meter).or_else(|| read.err().map(Err))
             }
             Ok((value, length)) => {
-                self.state = State::Json { data, offset: offset + length, good };
+                self.state = ParserState::Json { data, offset: offset + length, good };
                 Some(Ok(Some(value)))
             }
             // An error in a stream that is JSON for sure would be found again and again: the rest is skipped.
@@ -148,7 +148,7 @@ impl<'a> DataKey<'a> {
             },
             Err(text) => Err(text),
         };
-        self.state = State::Yaml { data, offset, line };
+        self.state = ParserState::Yaml { data, offset, line };
         Some(read)
     }
 }

@@ -110,7 +110,7 @@ struct Anchored {
 }
 
 /// A finished node, on its way to its parent.
-struct Node {
+struct YamlNode {
     value: Value,
     height: usize,
 }
@@ -184,7 +184,7 @@ impl Builder<'_> {
         };
 
         if !self.is_key_next() {
-            let node = Node { value: value(resolved, text)?, height: 0 };
+            let node = YamlNode { value: value(resolved, text)?, height: 0 };
             return self.finish(node, anchor, spent_before);
         }
         if text == MERGE_KEY && (tag.is_none() && is_plain || tag.as_deref() == Some("merge")) {
@@ -192,7 +192,7 @@ impl Builder<'_> {
             return Ok(());
         }
         if anchor != 0 {
-            let node = Node { value: value(resolved.clone(), text.clone())?, height: 0 };
+            let node = YamlNode { value: value(resolved.clone(), text.clone())?, height: 0 };
             self.remember(anchor, &node, spent_before)?;
         }
         self.set_key(Key::Text(key_text(resolved, text)?));
@@ -219,7 +219,7 @@ impl Builder<'_> {
             Content::List(items) => Value::Array(items),
             Content::Map { fields, .. } => Value::Object(fields),
         };
-        self.finish(Node { value, height: height + 1 }, anchor, spent_before)
+        self.finish(YamlNode { value, height: height + 1 }, anchor, spent_before)
     }
 
     fn alias(&mut self, anchor: usize) -> Result<(), Cow<'static, str>> {
@@ -239,7 +239,7 @@ impl Builder<'_> {
 
         let value = value.clone();
         if !self.is_key_next() {
-            return self.finish(Node { value, height }, 0, spent_before);
+            return self.finish(YamlNode { value, height }, 0, spent_before);
         }
         self.set_key(Key::Text(match value {
             Value::String(text) => text,
@@ -252,7 +252,7 @@ impl Builder<'_> {
     }
 
     /// Keeps a copy of a node for its aliases. The copy is paid for: anchors within anchors copy the same again.
-    fn remember(&mut self, anchor: usize, node: &Node, spent_before: usize) -> Result<(), Cow<'static, str>> {
+    fn remember(&mut self, anchor: usize, node: &YamlNode, spent_before: usize) -> Result<(), Cow<'static, str>> {
         let cost = self.meter.spent() - spent_before;
         self.copied = self.copied.saturating_add(cost);
         if self.copied > self.limits.aliases {
@@ -264,7 +264,7 @@ impl Builder<'_> {
     }
 
     /// Hands a finished node to its parent.
-    fn finish(&mut self, node: Node, anchor: usize, spent_before: usize) -> Result<(), Cow<'static, str>> {
+    fn finish(&mut self, node: YamlNode, anchor: usize, spent_before: usize) -> Result<(), Cow<'static, str>> {
         if anchor != 0 {
             self.remember(anchor, &node, spent_before)?;
         }

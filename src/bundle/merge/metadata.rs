@@ -68,7 +68,7 @@ mod tests {
 
     /// spec 10 §12.2, scenario 10
     #[test]
-    fn what_was_desired_before_goes_unless_somebody_changed_it() {
+    fn labels_desired_before_are_removed_unless_they_were_changed() {
         type Entries = &'static [(&'static str, &'static str)];
         let table: [(&str, Entries, Entries, Entries, Entries); 7] = [
             ("foreign entry stays", &[("a", "1")], &[("a", "1"), ("x", "1")], &[("a", "1")], &[("a", "1"), ("x", "1")]),

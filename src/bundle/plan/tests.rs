@@ -84,7 +84,7 @@ fn a_config_map_lands_in_default_and_a_cluster_role_has_no_namespace() {
 
 /// spec 10 scenario 8
 #[test]
-fn an_object_whose_manifest_is_gone_is_removed() {
+fn prune_removes_an_object_whose_manifest_is_gone() {
     let old = [ResourceRef::new("v1", "ConfigMap", "ns", "a"), ResourceRef::new("v1", "ConfigMap", "ns", "b")];
 
     let plan = plan_of(vec![config_map("b"), config_map("c")], &old);
@@ -95,7 +95,7 @@ fn an_object_whose_manifest_is_gone_is_removed() {
 
 /// decision 9
 #[test]
-fn nothing_is_removed_or_forgotten_while_a_document_does_not_decode() {
+fn prune_removes_and_forgets_nothing_while_a_document_does_not_decode() {
     let plan = plan(Input {
         documents: vec![config_map("b")],
         old: &[ResourceRef::new("v1", "ConfigMap", "ns", "a")],
@@ -125,7 +125,7 @@ fn an_equivalent_kind_is_the_same_object_and_its_old_labels_are_known() {
 
 /// spec 10 §10.2: no list takes a kind out of a set.
 #[test]
-fn kinds_of_any_one_set_are_equivalent_whatever_else_they_are_equivalent_to() {
+fn equivalent_kinds_share_a_set_and_may_have_further_sets() {
     let kind = GroupKind::new;
     let b_and_c = vec![vec![kind("c.io", "C"), kind("b.io", "B")], vec![kind("apps", "Deployment"), kind("c.io", "C")]];
     let ingress = vec![vec![kind("apps", "Deployment"), kind("extensions", "Ingress")]];
@@ -222,7 +222,7 @@ fn an_object_in_ignore_mode_is_not_released_while_the_manifest_that_is_applied_m
 
 /// spec 10 §9.4: exactly `Ignore`
 #[test]
-fn another_mode_has_no_meaning() {
+fn mode_other_than_ignore_has_no_meaning() {
     let mut manifest = config_map("a");
     manifest["metadata"]["annotations"] = json!({keys::MODE: "ignore"});
 
@@ -279,7 +279,7 @@ fn manifests_no_cluster_would_take_fail_in_their_turn_and_leave_no_reference() {
 }
 
 #[test]
-fn while_a_document_is_no_object_nothing_is_removed() {
+fn prune_removes_nothing_while_a_document_is_no_object() {
     let old = [ResourceRef::new("v1", "ConfigMap", "ns", "gone")];
     let broken = [
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns"}}),
@@ -330,7 +330,7 @@ fn a_cluster_scoped_object_whose_manifest_names_a_namespace_is_not_removed_while
     let plan = plan_of(vec![role], &[ResourceRef::new("rbac.authorization.k8s.io/v1", "ClusterRole", "", "a")]);
 
     assert!(plan.removed.is_empty());
-    assert!(plan.objects[0].old.is_some() && plan.added.is_empty(), "it is the one that was applied before");
+    assert!(plan.objects[0].old.is_some() && plan.added.is_empty(), "it is the object that was applied before");
 }
 
 /// spec 10 §9.4: an object that has a namespace may move while the scope of its kind is unknown
@@ -365,7 +365,7 @@ fn a_planned_secret_does_not_show_its_data() {
 
 /// spec 10 §9.4
 #[test]
-fn a_bundle_gives_away_what_it_names_in_ignore_mode() {
+fn ignore_mode_gives_objects_away() {
     let in_mode = |kind: &str, mode: &str| {
         let mut manifest = config_map("a");
         manifest["kind"] = json!(kind);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use cluster::{ApiError, Cluster, Context, ListQuery, Located, Resource, Serving, Side};
-use kit::{Clock, Deadline, Lane, Random};
+use kit::{Clock, Deadline, Priority, Random};
 use serde_json::Value;
 
 use super::{
@@ -32,7 +32,7 @@ use crate::{
         merge::{self, MergeContext},
         normalise::{Scope, normalise_namespace},
         plan::{self, Plan, PlannedObject},
-        settled,
+        up_to_date,
     },
     commands::connect,
     producer::{
@@ -81,7 +81,7 @@ pub async fn compare(source: kube::Client, target: kube::Client, request: &Reque
 }
 
 fn context() -> Context {
-    Context::new(Lane::Live, Deadline::after(PATIENCE), "diff")
+    Context::new(Priority::High, Deadline::after(PATIENCE), "diff")
 }
 
 /// The object, or `None` if it does not exist; also if its kind is not served.
@@ -186,7 +186,7 @@ impl Clusters {
             scope: &|kind| scope(&kinds, kind),
         });
         for key in &plan.duplicates {
-            report.remarks.push(format!("warning: several manifests are of {key}; all would be applied in turn"));
+            report.remarks.push(format!("warning: several manifests of {key}; all would be applied in turn"));
         }
         let scaled = self.scaled(&plan).await?;
         let origin = Origin::new(request.cluster_id.clone(), bundle.key.clone());
@@ -250,7 +250,7 @@ impl Clusters {
             (Ok(merged), None) => report.changes.push(Change::created(display, &merged)),
             (Ok(merged), Some(live)) => {
                 let before = bundle.before.get(&planned.key);
-                let expected = settled::expected(&merged, &live, before, OWN_MANAGER);
+                let expected = up_to_date::expected(&merged, &live, before, OWN_MANAGER);
                 let change = Change::between(display.clone(), &live, &expected);
                 let change = match self.would_become(resource, &merged).await {
                     Ok(after) => Change::between(display, &live, &after),

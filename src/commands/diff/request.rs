@@ -57,7 +57,7 @@ impl Request {
     pub(in crate::commands) fn new(options: &DiffOptions, sources: &[Source]) -> Result<Self, DiffError> {
         let files = Bundles::of(sources);
         let remarks = files.manifests.iter().flat_map(|located| {
-            located.warnings.iter().map(|warning| format!("warning: {}: {warning}", located.place))
+            located.warnings.iter().map(|warning| format!("warning: {}: {warning}", located.location))
         });
         let remarks = remarks.collect();
         let bundles = match &options.managed_resource {
@@ -74,27 +74,27 @@ impl Request {
 }
 
 fn from_files(files: Bundles, name: Option<&NamespacedName>) -> Result<Vec<Wanted>, DiffError> {
-    if let Some((place, text)) = files.broken.first() {
-        return Err(DiffError::Input(format!("{place}: {text} — correct the document")));
+    if let Some((location, text)) = files.broken.first() {
+        return Err(DiffError::Input(format!("{location}: {text} — correct the document")));
     }
     if files.managed_resources.is_empty() {
         let Some(key) = name.cloned() else {
-            let text = "the files hold no ManagedResource — say which one they stand for: --name <namespace>/<name>";
+            let text = "the files hold no ManagedResource — name the one they belong to: --name <namespace>/<name>";
             return Err(DiffError::Input(text.to_owned()));
         };
-        let secrets = files.secrets.into_iter().map(|secret| (secret.place, Part::Secret(secret.object)));
-        let manifests = files.manifests.into_iter().map(|it| (it.place, Part::Manifest(it.object)));
+        let secrets = files.secrets.into_iter().map(|secret| (secret.location, Part::Secret(secret.object)));
+        let manifests = files.manifests.into_iter().map(|it| (it.location, Part::Manifest(it.object)));
         let mut parts: Vec<_> = secrets.chain(manifests).collect();
         parts.sort_by(|(a, _), (b, _)| a.cmp(b));
         let parts = Some(parts.into_iter().map(|(_, part)| part).collect());
         return Ok(vec![Wanted { key, managed_resource: None, parts }]);
     }
     if let Some(stray) = files.manifests.first() {
-        let text = "manifests beside a ManagedResource belong to nothing — give them alone, with --name, or pack them";
-        return Err(DiffError::Input(format!("{}: {text}", stray.place)));
+        let text = "manifests beside a ManagedResource are not part of it — give them alone, with --name, or pack them";
+        return Err(DiffError::Input(format!("{}: {text}", stray.location)));
     }
     if name.is_some() && files.managed_resources.len() > 1 {
-        let text = "the files hold several ManagedResources — --name can stand for one only";
+        let text = "the files hold several ManagedResources — --name can name only one";
         return Err(DiffError::Input(text.to_owned()));
     }
     files.managed_resources.iter().map(|located| packed(located, name, &files.secrets)).collect()
@@ -103,11 +103,11 @@ fn from_files(files: Bundles, name: Option<&NamespacedName>) -> Result<Vec<Wante
 /// A bundle whose ManagedResource is in a file.
 fn packed(located: &Located, name: Option<&NamespacedName>, secrets: &[Located]) -> Result<Wanted, DiffError> {
     let mr = ManagedResource::from_value(&located.object)
-        .map_err(|error| DiffError::Input(format!("{}: {error} — see the command validate", located.place)))?;
+        .map_err(|error| DiffError::Input(format!("{}: {error} — see the command validate", located.location)))?;
     let key = name.cloned().unwrap_or_else(|| mr.key());
     if key.namespace.is_empty() || key.name.is_empty() {
         let text = "the ManagedResource has no namespace or name — say which one it is: --name <namespace>/<name>";
-        return Err(DiffError::Input(format!("{}: {text}", located.place)));
+        return Err(DiffError::Input(format!("{}: {text}", located.location)));
     }
     let of_file = |name: &str| {
         let found = secrets.iter().find(|secret| {

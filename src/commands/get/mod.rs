@@ -19,7 +19,7 @@ mod table;
 use std::{io, time::Duration};
 
 use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side};
-use kit::{Clock, Deadline, Lane, Random};
+use kit::{Clock, Deadline, Priority, Random};
 use serde_json::Value;
 
 pub(super) use self::screen::{Screen, columns};
@@ -118,7 +118,7 @@ impl Get<'_, '_> {
     async fn read(
         &mut self,
         printer: &mut Printer,
-        mut tell: impl FnMut(Listed<'_>),
+        mut report: impl FnMut(Listed<'_>),
     ) -> Result<(usize, String), GetError> {
         let mut lists = 1;
         let (mut read, mut version) = (0, String::new());
@@ -129,7 +129,7 @@ impl Get<'_, '_> {
                 Err(error) if error.is_expired() && lists < MOST_LISTS && printer.forget() => {
                     lists += 1;
                     read = 0;
-                    tell(Listed::Anew);
+                    report(Listed::Anew);
                     pages = self.pages();
                     continue;
                 }
@@ -139,7 +139,7 @@ impl Get<'_, '_> {
             for object in page.items {
                 if self.is_wanted(&object) {
                     read += 1;
-                    tell(Listed::Object(&object));
+                    report(Listed::Object(&object));
                     self.take(printer, object)?;
                 }
             }
@@ -166,7 +166,7 @@ impl Get<'_, '_> {
 
     /// The object of this name. That it does not exist is remarked on in the server's words.
     async fn find(&mut self, name: &str) -> Result<Option<Value>, GetError> {
-        let context = Context::new(Lane::Live, Deadline::after(PATIENCE), "get");
+        let context = Context::new(Priority::High, Deadline::after(PATIENCE), "get");
         let namespace = self.scope.as_deref().unwrap_or_default();
         match self.cluster.get(&context, &self.resource.at(namespace, name)).await {
             Ok(object) => Ok(Some(object)),
@@ -179,7 +179,7 @@ impl Get<'_, '_> {
     }
 
     fn pages(&self) -> cluster::Pages {
-        let context = Context::new(Lane::Live, Deadline::after(LIST_TIME), "get");
+        let context = Context::new(Priority::High, Deadline::after(LIST_TIME), "get");
         let query = ListQuery {
             label_selector: self.options.selector.clone(),
             field_selector: self.field_selector(),
@@ -249,17 +249,17 @@ impl Get<'_, '_> {
     }
 
     fn remark_on_nothing(&mut self, read: usize) {
-        let place = self.scope.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
+        let location = self.scope.as_ref().map_or_else(String::new, |namespace| format!(" in namespace {namespace}"));
         self.screen.remark(&match read {
-            0 => format!("no ManagedResources found{place}"),
-            1 => format!("the one ManagedResource found{place} is applied, healthy and rolled out"),
-            _ => format!("all {read} ManagedResources found{place} are applied, healthy and rolled out"),
+            0 => format!("no ManagedResources found{location}"),
+            1 => format!("the one ManagedResource found{location} is applied, healthy and rolled out"),
+            _ => format!("all {read} ManagedResources found{location} are applied, healthy and rolled out"),
         });
     }
 
     fn failed(&self, source: ApiError) -> GetError {
-        let place = self.scope.as_ref().map_or_else(String::new, |namespace| format!(" of namespace {namespace}"));
-        GetError::Read { what: format!("the ManagedResources{place}"), source }
+        let location = self.scope.as_ref().map_or_else(String::new, |namespace| format!(" of namespace {namespace}"));
+        GetError::Read { what: format!("the ManagedResources{location}"), source }
     }
 }
 

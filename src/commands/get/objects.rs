@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_one_document_however_many_objects_it_has() {
+    fn list_output_is_one_document() {
         let expected = objects().map(|mut object| {
             object["metadata"] = json!({"name": object["metadata"]["name"]});
             object
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_stand_behind_one_another() {
+    fn document_output_separates_objects() {
         let objects = [json!({"a": 1}), json!({"b": 2})];
 
         assert_eq!(text(Format::Yaml, Shape::Documents, &objects), "a: 1\n---\nb: 2\n");

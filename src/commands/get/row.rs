@@ -42,12 +42,12 @@ pub(super) struct Row {
 pub(super) struct Mark {
     /// Its status, with an asterisk if it is about an older spec.
     pub(super) text: String,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: RowVerdict,
 }
 
 /// What to think of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RowVerdict {
     /// As it should be.
     Good,
     /// On its way, or not known.
@@ -89,17 +89,17 @@ impl Row {
 impl Mark {
     fn of(mr: &ManagedResource, kind: &str, wanted: &ConditionStatus) -> Self {
         let Some(condition) = mr.condition(kind) else {
-            return Self { text: ABSENT.to_owned(), verdict: Verdict::Open };
+            return Self { text: ABSENT.to_owned(), verdict: RowVerdict::Open };
         };
         let stale = is_stale(mr);
         let verdict = match &condition.status {
-            status if status == wanted && !stale => Verdict::Good,
-            ConditionStatus::False if kind != RESOURCES_PROGRESSING => Verdict::Bad,
+            status if status == wanted && !stale => RowVerdict::Good,
+            ConditionStatus::False if kind != RESOURCES_PROGRESSING => RowVerdict::Bad,
             ConditionStatus::True
             | ConditionStatus::False
             | ConditionStatus::Unknown
             | ConditionStatus::Progressing
-            | ConditionStatus::Other(_) => Verdict::Open,
+            | ConditionStatus::Other(_) => RowVerdict::Open,
         };
         let mut text = condition.status.to_string();
         text.extend(stale.then_some(STALE));
@@ -165,9 +165,9 @@ mod tests {
 
     /// spec 10 §19.8
     #[test]
-    fn each_condition_is_a_cell_and_the_first_bad_one_is_the_problem() {
-        use Verdict::{Bad, Good, Open};
-        type Case = ([&'static str; 3], i64, [&'static str; 3], [Verdict; 3], Option<&'static str>);
+    fn row_shows_each_condition_and_the_first_problem() {
+        use RowVerdict::{Bad, Good, Open};
+        type Case = ([&'static str; 3], i64, [&'static str; 3], [RowVerdict; 3], Option<&'static str>);
         let table: [Case; 11] = [
             (["True", "True", "False"], 2, ["True", "True", "False"], [Good; 3], None),
             (
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_name_class_objects_and_age() {
+    fn row_has_name_class_objects_and_age() {
         let mut seed = object(["", "", ""], 0);
         seed["spec"]["class"] = "seed".into();
         let row = Row::of(&object(["", "", ""], 0));
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_deleted_is_not_well_whatever_its_conditions_say() {
+    fn row_of_a_deleted_managed_resource_has_a_problem() {
         let mut deleting = object(["True", "True", "False"], 1);
         deleting["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
 
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_a_row_as_well() {
+    fn row_of_an_unreadable_managed_resource_has_a_problem() {
         let row = Row::of(&json!({"metadata": {"namespace": "ns", "name": "mr"}, "spec": {"secretRefs": 1}}));
 
         assert_eq!((row.key.name.as_str(), row.class.as_str(), row.objects), ("mr", "-", 0));

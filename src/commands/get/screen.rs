@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_environment_knows_the_width_best_then_the_terminal() {
+    fn terminal_width_comes_from_the_environment_then_from_the_terminal() {
         let table = [
             (Some("132"), Some(100), 132),
             (Some("0"), Some(100), 100),

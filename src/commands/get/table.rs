@@ -4,7 +4,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::row::{Row, Verdict};
+use super::row::{Row, RowVerdict};
 use crate::commands::{
     colours::{GREEN, PLAIN, RED, YELLOW, paint},
     output::one_line,
@@ -89,9 +89,9 @@ fn cells(row: &Row, now: Timestamp) -> [Cell; HEAD.len()] {
     let plain = |text: &str| Cell { text: one_line(text), style: PLAIN };
     let [applied, healthy, progressing] = row.conditions.each_ref().map(|mark| {
         let style = match mark.verdict {
-            Verdict::Good => GREEN,
-            Verdict::Open => YELLOW,
-            Verdict::Bad => RED,
+            RowVerdict::Good => GREEN,
+            RowVerdict::Open => YELLOW,
+            RowVerdict::Bad => RED,
         };
         Cell { text: one_line(&mark.text), style }
     });
@@ -129,11 +129,11 @@ mod tests {
 
     fn row(name: &str, problem: &str) -> Row {
         let mark = |text: &str, verdict| Mark { text: text.to_owned(), verdict };
-        let healthy = if problem.is_empty() { mark("True", Verdict::Good) } else { mark("False", Verdict::Bad) };
+        let healthy = if problem.is_empty() { mark("True", RowVerdict::Good) } else { mark("False", RowVerdict::Bad) };
         Row {
             key: crate::api::object::NamespacedName::new("garden", name),
             class: "seed".to_owned(),
-            conditions: [mark("True*", Verdict::Open), healthy, mark("False", Verdict::Good)],
+            conditions: [mark("True*", RowVerdict::Open), healthy, mark("False", RowVerdict::Good)],
             objects: 12,
             created: Some(now()),
             problem: Some(problem.to_owned()).filter(|problem| !problem.is_empty()),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
+    fn table_columns_are_as_wide_as_their_widest_cell() {
         let mut table = Table::new(true, false, None, true);
         let rows = [row("a-long-name", ""), row("b", "R: m\n\x1b[2J")];
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_keeps_its_width_in_later_lines_and_colours_take_no_room() {
+    fn table_column_keeps_its_width_and_colours_take_no_room() {
         let mut table = Table::new(false, true, None, false);
         let (long, short) = ([row("long", "R")], [row("s", "R")]);
 
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_is_cut_at_the_edge_of_the_screen() {
+    fn table_problem_is_cut_at_the_edge_of_the_screen() {
         let problem = "0123456789äöüß0123456789";
         let before = "a   seed   True*   False   False   12   0s   ".len();
         let table = [
@@ -192,7 +192,7 @@ mod tests {
 
     /// What is written in wide letters takes two columns each.
     #[test]
-    fn columns_are_counted_as_a_terminal_has_them() {
+    fn table_width_counts_wide_letters_twice() {
         assert_eq!(cut("节点不可用 now", 14), "节点不可用 now");
         assert_eq!(cut("节点不可用 now", 8), "节点不…");
         assert_eq!(cut("节点不可用 now", 7), "节点不…");

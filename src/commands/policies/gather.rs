@@ -6,7 +6,7 @@ use cluster::{
     ApiError, Cluster, Context, ListQuery, Resource, Serving,
     object::{NamespacedName, field_mut},
 };
-use kit::{Deadline, Lane};
+use kit::{Deadline, Priority};
 
 use super::super::CommandError;
 use crate::{
@@ -35,7 +35,7 @@ pub(in crate::commands) async fn gather(
     service: &NamespacedName,
     rules: &Rules,
 ) -> Result<Option<Snapshot>, CommandError> {
-    let context = Context::new(Lane::Live, Deadline::after(TIME), service.to_string());
+    let context = Context::new(Priority::High, Deadline::after(TIME), service.to_string());
     let mut gathering = Gathering { cluster, context, snapshot: Snapshot::default() };
     let selector = format!("{SERVICE_NAME}={},{SERVICE_NAMESPACE}={}", service.name, service.namespace);
     let is_there = gathering.one(core("Service", "services").at(&*service.namespace, &*service.name)).await?;
@@ -89,7 +89,7 @@ impl Gathering<'_> {
     }
 
     /// Reads one object; whether it is there. A kind that is not served has none.
-    async fn one(&mut self, at: cluster::Target) -> Result<bool, CommandError> {
+    async fn one(&mut self, at: cluster::ObjectRef) -> Result<bool, CommandError> {
         match self.cluster.find(&self.context, &at).await {
             Ok(Some(object)) => Ok(self.snapshot.add(&object)),
             Ok(None) => Ok(false),

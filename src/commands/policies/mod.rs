@@ -17,7 +17,7 @@ use crate::{
         plan::{Plan, plan},
         policy::{Direction, Policy},
         rules::Rules,
-        snapshot::{Snapshot, State},
+        snapshot::{ServiceState, Snapshot},
         text::Wording,
     },
     api::config::{self, Draft, NetworkPolicyController},
@@ -65,7 +65,8 @@ pub(super) fn from_files(
 ) -> Result<(Snapshot, Vec<String>), CommandError> {
     let (mut snapshot, mut remarks) = (Snapshot::default(), Vec::new());
     for document in sources.iter().flat_map(Source::documents) {
-        let object = document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.place)))?;
+        let object =
+            document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.location)))?;
         let objects = match object["items"].as_array() {
             Some(items) => items.clone(),
             None => vec![object],
@@ -81,7 +82,7 @@ pub(super) fn from_files(
     if !assumed.is_empty() {
         let names = assumed.join(", ");
         remarks.push(format!(
-            "warning: not among the files: namespace {names} — taken as there, with no labels of its own"
+            "warning: not among the files: namespace {names} — assumed to exist without labels of its own"
         ));
     }
     Ok((snapshot, remarks))
@@ -126,8 +127,7 @@ pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rul
             said.code = DIFFERENT;
         }
         if shown.yaml && !is_right {
-            said.remarks
-                .push(format!("{service}: not all of them are as they should be; without -o yaml STATE shows which"));
+            said.remarks.push(format!("{service}: some policies are not right; without -o yaml, STATE shows which"));
         }
         remark(service, &plan, &mut said.remarks);
     }
@@ -149,7 +149,7 @@ fn remark(service: &NamespacedName, plan: &Plan, remarks: &mut Vec<String>) {
         remarks.push(format!("{service}: no policies: {reason}"));
     }
     for text in &plan.failing.texts {
-        remarks.push(format!("warning: {service}: {text}; the policies it stood for stay as they are"));
+        remarks.push(format!("warning: {service}: {text}; the policies of this source stay unchanged"));
     }
     for key in &plan.desired.shortened {
         let (long, short) = (key.usual(), key.effective());
@@ -170,9 +170,9 @@ fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Sh
     let state = match snapshot.state(policy, service) {
         _ if !shown.compared => "",
         _ if owner.is_some() => "taken",
-        State::Right => "right",
-        State::Missing => "missing",
-        State::Differs => "differs",
+        ServiceState::Right => "right",
+        ServiceState::Missing => "missing",
+        ServiceState::Differs => "differs",
     };
     let way = match policy.direction {
         Direction::Ingress => "in",
@@ -180,7 +180,7 @@ fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Sh
     };
     let mut why = policy.text(Wording::Present);
     if let Some(owner) = owner {
-        write!(why, " (Service {owner} has this name; while it needs it, ours gets a hash at its end.)").ok();
+        write!(why, " (Service {owner} uses this name. While it does, the name of this policy ends with a hash.)").ok();
     }
     Row { state, way, name: policy.name.clone(), why }
 }
@@ -195,7 +195,7 @@ fn left(snapshot: &Snapshot, service: &NamespacedName, plan: &Plan, wanted: &[Po
     };
     let row = |name: &NamespacedName| {
         let (state, why) = match is_kept(name) {
-            true => ("kept", "It may come from what cannot be read at present."),
+            true => ("kept", "It may come from an annotation or a Gateway that cannot be read at present."),
             false => ("obsolete", "Nothing asks for it any more: the controller deletes it."),
         };
         Row { state, way: "", name: name.clone(), why: why.to_owned() }
@@ -224,7 +224,7 @@ pub(super) fn missing(snapshot: &Snapshot, service: Option<&str>, namespace: Opt
     let there: Vec<String> = snapshot.services().take(10).map(ToString::to_string).collect();
     let there = if there.is_empty() { "there is none".to_owned() } else { format!("there are {}", there.join(", ")) };
     let name = service.map(|service| format!(" {service}")).unwrap_or_default();
-    let place = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
-    let text = format!("error: the files have no Service{name}{place}: {there}");
+    let location = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+    let text = format!("error: the files have no Service{name}{location}: {there}");
     Said { remarks: vec![text], code: DIFFERENT, ..Said::default() }
 }

@@ -63,7 +63,7 @@ async fn bundle(sim: &Sim, manifests: &str, refs: &[&str]) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_object_is_created_changed_deleted_kept_or_unchanged() {
+async fn diff_shows_created_changed_deleted_kept_and_unchanged_objects() {
     let sim = cluster();
     sim.put(object("ConfigMap", "keep", "data", json!({}))).unwrap();
     bundle(&sim, "", &["changed", "gone", "keep", "same"]).await;
@@ -99,7 +99,7 @@ async fn each_object_is_created_changed_deleted_kept_or_unchanged() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_differs_from_what_was_applied() {
+async fn diff_is_empty_after_an_apply() {
     let sim = cluster();
     bundle(&sim, &config_map("a"), &["a"]).await;
     applied(&sim, object("ConfigMap", "a", "data", json!({"key": "value"}))).await;
@@ -112,7 +112,7 @@ async fn nothing_differs_from_what_was_applied() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn values_of_secrets_are_never_shown() {
+async fn diff_never_shows_values_of_secrets() {
     let sim = cluster();
     let annotations = json!({"kubectl.kubernetes.io/last-applied-configuration": "b2xk"});
     let mut live = object("Secret", "s1", "data", json!({"a": "b2xk", "b": "c2FtZQ==", "gone": "Z29uZQ=="}));
@@ -132,7 +132,7 @@ async fn values_of_secrets_are_never_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_person_changed_and_what_the_bundle_drops_is_shown_but_defaults_are_not() {
+async fn diff_shows_manual_changes_and_dropped_fields_but_no_defaults() {
     let sim = cluster();
     let service = |ports: &str| {
         format!(
@@ -157,7 +157,7 @@ async fn what_a_person_changed_and_what_the_bundle_drops_is_shown_but_defaults_a
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_applied_or_read_is_a_failure() {
+async fn diff_fails_for_objects_that_cannot_be_applied_or_read() {
     let sim = cluster();
     bundle(&sim, "- hidden", &["a"]).await;
     applied(&sim, object("ConfigMap", "a", "data", json!({}))).await;
@@ -184,7 +184,7 @@ async fn what_cannot_be_applied_or_read_is_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn packed_files_stand_for_their_managed_resource_and_unknown_kinds_are_created() {
+async fn diff_of_packed_files_uses_their_managed_resource_and_creates_unknown_kinds() {
     let sim = cluster();
     let manifests = format!("{}---\napiVersion: g.io/v1\nkind: Thing\nmetadata: {{name: t}}\n", config_map("a"));
     let options =
@@ -201,7 +201,7 @@ async fn packed_files_stand_for_their_managed_resource_and_unknown_kinds_are_cre
 
 /// spec 10 §13.7
 #[tokio::test(start_paused = true)]
-async fn what_the_bundle_holds_of_itself_is_kept() {
+async fn diff_keeps_parts_of_the_bundle_itself() {
     let sim = cluster();
     bundle(&sim, "", &[]).await;
     sim.put(object("Secret", "old", "data", json!({}))).unwrap();
@@ -227,7 +227,7 @@ async fn what_the_bundle_holds_of_itself_is_kept() {
 
 /// spec 10 §12.8a
 #[tokio::test(start_paused = true)]
-async fn fields_that_controllers_fill_in_are_no_difference() {
+async fn diff_ignores_fields_that_controllers_fill_in() {
     let sim = cluster();
     let manifest = "apiVersion: v1\nkind: Secret\nmetadata: {namespace: ns, name: token}\n\
                     type: kubernetes.io/service-account-token\n";
@@ -244,7 +244,7 @@ async fn fields_that_controllers_fill_in_are_no_difference() {
 
 /// spec 10 §11.3
 #[tokio::test(start_paused = true)]
-async fn lists_stand_for_their_items() {
+async fn diff_splits_lists_into_items() {
     let sim = cluster();
     bundle(&sim, "", &[]).await;
     let item = "  - {apiVersion: v1, kind: ConfigMap, metadata: {namespace: ns, name: a}}\n";
@@ -261,7 +261,7 @@ async fn lists_stand_for_their_items() {
 
 /// spec 10 §11.3, decision 40: what another attempt left is in no manifest, and was not in the one before either.
 #[tokio::test(start_paused = true)]
-async fn what_another_attempt_left_behind_is_shown() {
+async fn diff_shows_fields_that_another_attempt_left_behind() {
     let sim = cluster();
     bundle(&sim, &config_map("a"), &["a"]).await;
     applied(&sim, object("ConfigMap", "a", "data", json!({"key": "value", "left": "x"}))).await;
@@ -278,7 +278,7 @@ async fn what_another_attempt_left_behind_is_shown() {
 
 /// spec 10 §11.3, decision 40
 #[tokio::test(start_paused = true)]
-async fn what_admission_would_add_today_is_shown_and_what_it_added_is_no_difference() {
+async fn diff_shows_what_admission_would_add_but_not_what_it_added() {
     let sim = cluster();
     bundle(&sim, &config_map("a"), &["a", "b"]).await;
     applied(&sim, object("ConfigMap", "a", "data", json!({"key": "value"}))).await;
@@ -299,7 +299,7 @@ async fn what_admission_would_add_today_is_shown_and_what_it_added_is_no_differe
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_right_to_update_the_difference_is_estimated_and_said_to_be() {
+async fn diff_is_estimated_without_the_right_to_update() {
     let sim = cluster();
     bundle(&sim, &config_map("a"), &["a", "b"]).await;
     for name in ["a", "b"] {
@@ -320,7 +320,7 @@ async fn without_the_right_to_update_the_difference_is_estimated_and_said_to_be(
 
 /// spec 10 §12.9
 #[tokio::test(start_paused = true)]
-async fn an_update_that_would_be_refused_is_said_to_be_unless_nothing_differs() {
+async fn diff_reports_a_refused_update_unless_nothing_differs() {
     let sim = cluster();
     bundle(&sim, &config_map("a"), &["a", "b"]).await;
     for (name, value) in [("a", "value"), ("b", "edited")] {

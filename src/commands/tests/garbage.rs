@@ -22,7 +22,7 @@ fn put(sim: &Sim, kind: &str, name: &str, mut object: Value) {
 
 /// spec 33, better 10
 #[tokio::test(start_paused = true)]
-async fn what_would_be_deleted_is_shown_and_nothing_is_written() {
+async fn garbage_is_shown_and_nothing_is_written() {
     let (sim, clock) = cluster_and_clock();
     put(&sim, "ConfigMap", "unused", collectable(OLD));
     put(&sim, "Secret", "used", collectable(OLD));
@@ -45,7 +45,7 @@ async fn what_would_be_deleted_is_shown_and_nothing_is_written() {
 
 /// spec 33 T5, T6: a proxy that answers all else with 404 proves nothing
 #[tokio::test(start_paused = true)]
-async fn where_it_cannot_be_told_what_would_be_deleted_nothing_is_shown() {
+async fn garbage_is_not_shown_when_a_list_fails() {
     let not_found = || Seen::status(404, "NotFound", "the server could not find the requested resource");
     for (refused, expected) in [
         ("secrets", "failed listing secrets: the server could not find the requested resource"),

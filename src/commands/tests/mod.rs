@@ -47,7 +47,7 @@ fn errors(said: &Said) -> Vec<&str> {
 }
 
 #[test]
-fn what_could_steer_or_reorder_a_line_becomes_a_space() {
+fn control_and_layout_characters_become_spaces() {
     let table = [
         ("äöü — שלום 日本 👩\u{200d}🔧", "äöü — שלום 日本 👩\u{200d}🔧"),
         ("a\r\n\t\u{1b}[2J\u{7f}\u{9b}1m", "a    [2J  1m"),

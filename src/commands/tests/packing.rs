@@ -14,7 +14,7 @@ fn options() -> PackOptions {
 }
 
 #[test]
-fn what_was_packed_is_unpacked() {
+fn pack_and_unpack_are_inverse() {
     let manifests = format!("{}---\n# nothing\n---\n{}", config_map("b"), config_map("a"));
     for plain in [false, true] {
         let packed =
@@ -36,7 +36,7 @@ fn what_was_packed_is_unpacked() {
 }
 
 #[test]
-fn the_order_of_files_does_not_matter() {
+fn pack_ignores_the_order_of_files() {
     let (a, b) = (config_map("a"), config_map("b"));
 
     let one = pack(&options(), &[source("1.yaml", &a), source("2.yaml", &b)]);
@@ -46,7 +46,7 @@ fn the_order_of_files_does_not_matter() {
 }
 
 #[test]
-fn the_secret_may_come_alone_and_without_a_namespace() {
+fn pack_may_print_only_the_secret_and_no_namespace() {
     let said =
         pack(&PackOptions { secret_only: true, namespace: None, ..options() }, &[source("a.yaml", &config_map("a"))]);
 
@@ -55,7 +55,7 @@ fn the_secret_may_come_alone_and_without_a_namespace() {
 }
 
 #[test]
-fn what_cannot_be_packed_is_named_by_file_and_document_without_content() {
+fn pack_names_bad_documents_by_file_and_position_without_content() {
     let duplicate = format!("{}---\n{}", config_map("a"), config_map("a"));
     let table = [
         ("kind: ConfigMap\nmetadata: {name: a}", "f.yaml: the object has no apiVersion or no kind"),
@@ -86,7 +86,7 @@ fn what_cannot_be_packed_is_named_by_file_and_document_without_content() {
 
 /// spec 10 §11.3
 #[test]
-fn lists_are_packed_as_their_items() {
+fn pack_splits_lists_into_items() {
     let item =
         |name: &str| format!("- {{apiVersion: v1, kind: ConfigMap, metadata: {{namespace: ns, name: {name}}}}}\n");
     let list = format!("apiVersion: v1\nkind: ConfigMapList\nitems:\n{}{}", item("a"), item("b"));
@@ -99,7 +99,7 @@ fn lists_are_packed_as_their_items() {
 }
 
 #[test]
-fn names_and_sizes_that_the_api_server_refuses_are_refused_before() {
+fn pack_refuses_names_and_sizes_that_the_api_server_refuses() {
     let random = "x".repeat(1 << 20);
     let huge = format!("{}  big: \"{random}\"\n", config_map("a"));
 
@@ -114,7 +114,7 @@ fn names_and_sizes_that_the_api_server_refuses_are_refused_before() {
 }
 
 #[test]
-fn lists_of_secrets_are_unpacked_and_other_objects_are_refused() {
+fn unpack_takes_lists_of_secrets_and_refuses_other_objects() {
     let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: s}\n  stringData: {a: 'kind: A'}\n";
     let broken = "apiVersion: v1\nkind: Secret\nmetadata: {namespace: ns, name: s}\nstringData: {a: \"kind: A\\n---\\n- hidden\"}\n";
 
@@ -130,7 +130,7 @@ fn lists_of_secrets_are_unpacked_and_other_objects_are_refused() {
 }
 
 #[test]
-fn a_bomb_is_refused_by_the_limits_of_the_decoder() {
+fn unpack_refuses_a_decompression_bomb() {
     let mut registry = crate::producer::Registry::default();
     registry.add_serialized("bomb", format!("a: {}", "x".repeat(2000)));
     let secret = crate::producer::SecretBuilder::new("ns", "s").data(registry.data()).build();
@@ -143,7 +143,7 @@ fn a_bomb_is_refused_by_the_limits_of_the_decoder() {
 }
 
 #[test]
-fn folders_are_read_in_order_and_only_their_manifests() {
+fn input_folders_are_read_in_order_and_only_their_manifests() {
     let folder = tempfile::tempdir().unwrap();
     let at = |path: &str| folder.path().join(path);
     std::fs::create_dir(at("b")).unwrap();

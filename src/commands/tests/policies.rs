@@ -37,7 +37,7 @@ fn names(said: &Said) -> Vec<Vec<&str>> {
 
 /// spec 40 §7.5 A and W
 #[test]
-fn the_policies_of_a_file_are_shown_with_their_reasons() {
+fn policies_of_a_file_are_shown_with_their_reasons() {
     let said = said(&[SERVICE], None);
 
     assert_eq!(
@@ -51,12 +51,12 @@ fn the_policies_of_a_file_are_shown_with_their_reasons() {
     );
     assert!(said.out.contains("     Allows ingress traffic from everywhere to ports [TCP/8080]"), "{}", said.out);
     assert_eq!(said.code, OK);
-    let assumed = "warning: not among the files: namespace ns — taken as there, with no labels of its own";
+    let assumed = "warning: not among the files: namespace ns — assumed to exist without labels of its own";
     assert_eq!(said.remarks, [assumed]);
 }
 
 #[test]
-fn an_annotation_that_cannot_be_read_is_named() {
+fn policies_name_an_annotation_that_cannot_be_read() {
     let said = said(&[&SERVICE.replace("'[{", "'{[")], Some("ns/web"));
 
     assert_eq!(said.code, DIFFERENT);
@@ -66,15 +66,15 @@ fn an_annotation_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_service_without_policies_is_told_why() {
+fn policies_missing_for_a_service_are_explained() {
     let said = said(&[&SERVICE.replace("  selector: {app: web}\n", "")], None);
 
     assert_eq!((said.out.as_str(), said.code), ("", OK));
-    assert!(said.remarks.contains(&"ns/web: no policies: it has no selector: it stands for no pods".to_owned()));
+    assert!(said.remarks.contains(&"ns/web: no policies: it has no selector, so it selects no pods".to_owned()));
 }
 
 #[test]
-fn a_service_is_meant_by_its_name_with_or_without_a_namespace() {
+fn policies_select_a_service_by_name_with_or_without_a_namespace() {
     let other = SERVICE.replace("namespace: ns", "namespace: other");
     let sources = [source("a.yaml", SERVICE), source("b.yaml", &other)];
     let (snapshot, _) = from_files(&sources, &rules(None).unwrap(), None).unwrap();
@@ -94,7 +94,7 @@ fn a_service_is_meant_by_its_name_with_or_without_a_namespace() {
 
 /// spec 40 §7.11
 #[test]
-fn a_name_that_another_service_has_is_told() {
+fn policies_report_a_name_that_another_service_uses() {
     let other = "apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
@@ -115,7 +115,9 @@ spec: {podSelector: {}}
     let name = "ingress-to-web-tcp-8080";
     let taken = shown(&[policy(name, "other")]);
     assert!(taken.contains("taken     in   ns         ingress-to-web-tcp-8080\n"), "{taken}");
-    assert!(taken.contains("(Service ns/other has this name; while it needs it, ours gets a hash at its end.)"));
+    assert!(
+        taken.contains("(Service ns/other uses this name. While it does, the name of this policy ends with a hash.)")
+    );
 
     let evading = crate::actors::network_policy::name::evading(name, &NamespacedName::new("ns", "web"));
     let both = shown(&[policy(name, "other"), policy(&evading, "web")]);
@@ -123,7 +125,7 @@ spec: {podSelector: {}}
 }
 
 #[test]
-fn objects_without_a_namespace_are_in_the_given_one() {
+fn policies_give_objects_without_a_namespace_the_given_one() {
     let sources = [source("a.yaml", &SERVICE.replace("  namespace: ns\n", ""))];
     for (given, expected) in [(Some("ns"), "ns/web"), (None, "default/web")] {
         let (snapshot, _) = from_files(&sources, &rules(None).unwrap(), given).unwrap();
@@ -133,7 +135,7 @@ fn objects_without_a_namespace_are_in_the_given_one() {
 }
 
 #[test]
-fn a_configuration_without_the_controller_is_refused() {
+fn policies_refuse_a_configuration_without_the_controller() {
     let text = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
 kind: ResourceManagerConfiguration
 leaderElection: {leaderElect: false}
@@ -164,7 +166,7 @@ mod in_a_cluster {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_there_is_compared_and_nothing_is_written() {
+    async fn policies_are_compared_and_nothing_is_written() {
         let (sim, clock) = cluster_and_clock();
         put_yaml(&sim, SERVICE);
         let yaml = Shown { yaml: true, compared: false };
@@ -204,7 +206,7 @@ mod in_a_cluster {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_service_that_is_not_there_is_told_apart() {
+    async fn policies_of_a_missing_service_are_none() {
         let (sim, clock) = cluster_and_clock();
         let cluster = read_only(sim.client(), Side::Target, clock, Random::seeded(1));
 

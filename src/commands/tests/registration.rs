@@ -21,7 +21,7 @@ fn names(said: &Said) -> Vec<String> {
 }
 
 #[test]
-fn only_what_the_configuration_enables_is_registered() {
+fn registration_has_only_enabled_webhooks() {
     let config = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1
 kind: ResourceManagerConfiguration
 leaderElection: {leaderElect: false}
@@ -32,15 +32,15 @@ webhooks: {seccompProfile: {enabled: true}, systemComponentsConfig: {enabled: tr
     let shoot = registered("shoot", Some(config), CA).unwrap();
 
     assert_eq!((seed.code, names(&seed)), (OK, vec!["seccomp-profile".to_owned()]));
-    assert_eq!(seed.remarks, ["warning: webhooks.systemComponentsConfig is not used in this place"]);
+    assert_eq!(seed.remarks, ["warning: webhooks.systemComponentsConfig is not used with this --place"]);
     assert_eq!(names(&shoot), ["system-components-config"]);
-    assert_eq!(shoot.remarks, ["warning: webhooks.seccompProfile is not used in this place"]);
+    assert_eq!(shoot.remarks, ["warning: webhooks.seccompProfile is not used with this --place"]);
     assert!(shoot.out.contains("https://gardener-resource-manager.ns:443/webhooks/"));
     assert!(shoot.out.contains(&base64::Engine::encode(&base64::prelude::BASE64_STANDARD, CA)));
 }
 
 #[test]
-fn without_a_configuration_it_has_what_such_a_place_usually_enables() {
+fn registration_without_a_configuration_has_the_usual_webhooks() {
     let said = registered("shoot", None, CA).unwrap();
     assert!(names(&said).contains(&"projected-token-mount".to_owned()), "{:?}", names(&said));
 
@@ -50,7 +50,7 @@ fn without_a_configuration_it_has_what_such_a_place_usually_enables() {
 }
 
 #[test]
-fn what_is_no_certificate_is_refused() {
+fn registration_refuses_an_invalid_certificate() {
     let error = registered("seed", None, "-----BEGIN PRIVATE KEY-----").unwrap_err();
 
     assert_eq!(error.to_string(), "ca.crt does not begin with a PEM certificate");

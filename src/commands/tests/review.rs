@@ -11,7 +11,7 @@ use crate::{
     webhooks::{
         endpoint::Validating,
         knowledge::Manifests,
-        registry::Entry,
+        registry::WebhookEntry,
         validating::{Judgement, Review, Validated, Validator},
         view::{Failure, View},
     },
@@ -37,7 +37,7 @@ fn documents(said: &Said) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_review_gives_the_object_and_the_patch() {
+fn review_prints_the_object_and_the_patch() {
     let review = format!(
         "{{apiVersion: admission.k8s.io/v1, kind: AdmissionReview, request: {{uid: u, operation: CREATE, namespace: ns,
           kind: {{version: v1, kind: Pod}}, object: {POD}}}}}"
@@ -55,7 +55,7 @@ fn a_review_gives_the_object_and_the_patch() {
 }
 
 #[test]
-fn what_is_not_among_the_objects_does_not_exist() {
+fn review_objects_that_are_not_given_do_not_exist() {
     let said = reviewed(TOKEN_MOUNT, POD, None, "").unwrap();
 
     assert_eq!(said.remarks, ["denied with code 404: ServiceAccount \"a\" not found"]);
@@ -63,7 +63,7 @@ fn what_is_not_among_the_objects_does_not_exist() {
 }
 
 #[test]
-fn an_object_that_stays_as_it_is_is_printed_without_a_patch() {
+fn review_prints_an_unchanged_object_without_a_patch() {
     let objects = "{apiVersion: v1, kind: Secret, metadata: {namespace: ns, name: s}}";
 
     let said = reviewed(
@@ -79,7 +79,7 @@ fn an_object_that_stays_as_it_is_is_printed_without_a_patch() {
 }
 
 #[test]
-fn settings_come_from_the_configuration_and_what_is_off_is_not_served() {
+fn review_takes_settings_from_the_configuration_and_refuses_disabled_webhooks() {
     let config = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nkind: ResourceManagerConfiguration\n\
                   leaderElection: {leaderElect: false}\nwebhooks: {podSchedulerName: {enabled: true, schedulerName: mine}}\n";
 
@@ -91,7 +91,7 @@ fn settings_come_from_the_configuration_and_what_is_off_is_not_served() {
 }
 
 #[test]
-fn input_that_cannot_be_read_is_named_and_not_quoted() {
+fn review_input_that_cannot_be_read_is_named_and_not_quoted() {
     let broken = reviewed(SCHEDULER, "{hidden: [", None, "").unwrap_err().to_string();
     let mistyped = reviewed(SCHEDULER, "{request: hidden}", None, "").unwrap_err().to_string();
 
@@ -102,7 +102,7 @@ fn input_that_cannot_be_read_is_named_and_not_quoted() {
 
 /// spec 60 §2.3, spec 62 §2.2
 #[test]
-fn a_validating_webhook_says_what_is_wrong() {
+fn review_by_a_validating_webhook_prints_errors() {
     let worker = "{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Worker, metadata: {namespace: ns, name: w}, spec: {type: t}}";
 
     let said = reviewed(WORKERS, worker, None, "").unwrap();
@@ -118,7 +118,7 @@ fn a_validating_webhook_says_what_is_wrong() {
 
 /// spec 60 §2.3 step 7, spec 62 §2.2
 #[test]
-fn a_validating_webhook_that_allows_changes_nothing_and_does_not_say_so() {
+fn review_that_a_validating_webhook_allows_has_no_output() {
     let good = "{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Extension, metadata: {namespace: ns, name: e}, spec: {type: t}}";
     let deletion = "{request: {operation: DELETE, name: w,
         resource: {group: extensions.gardener.cloud, version: v1alpha1, resource: workers},
@@ -133,7 +133,7 @@ fn a_validating_webhook_that_allows_changes_nothing_and_does_not_say_so() {
 
 /// spec 62 §2.2: those that find no room are counted, too
 #[test]
-fn all_errors_of_an_object_are_counted() {
+fn review_counts_all_errors_of_an_object() {
     let pools = vec!["{}"; 26].join(", ");
     let worker = format!(
         "{{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Worker, metadata: {{namespace: ns, name: w}}, spec: {{pools: [{pools}]}}}}"
@@ -146,7 +146,7 @@ fn all_errors_of_an_object_are_counted() {
 }
 
 #[test]
-fn objects_that_no_validating_webhook_reads_are_named() {
+fn review_warns_of_objects_for_a_validating_webhook() {
     let said = reviewed(DELETIONS, POD, None, ACCOUNT).unwrap();
 
     assert_eq!(
@@ -160,7 +160,7 @@ fn objects_that_no_validating_webhook_reads_are_named() {
 
 /// spec 60 §1.2
 #[test]
-fn the_panic_of_a_validating_webhook_is_a_defect_of_it() {
+fn review_reports_a_panic_of_a_validating_webhook_as_a_defect() {
     struct Panicking;
 
     impl Validator for Panicking {
@@ -174,7 +174,7 @@ fn the_panic_of_a_validating_webhook_is_a_defect_of_it() {
     }
 
     let endpoint = Validating { validator: Arc::new(Panicking) };
-    let entry = Entry { key: "x", path: "/x", reads: Vec::new(), endpoint };
+    let entry = WebhookEntry { key: "x", path: "/x", reads: Vec::new(), endpoint };
     let input = Input { path: "/x", review: &source("review", POD), config: None, objects: &[] };
 
     let said = validate(&entry, &input, &Manifests::new(&[], BTreeMap::new())).unwrap();

@@ -12,7 +12,7 @@ fn findings(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn good_input_has_no_findings() {
+fn validate_has_no_findings_for_good_input() {
     let manifests = format!("{}---\n{}", config_map("a"), config_map("b"));
     let options = PackOptions { name: "web".to_owned(), namespace: Some("ns".to_owned()), ..PackOptions::default() };
     let packed = pack(&options, &[source("f", &manifests)]);
@@ -25,7 +25,7 @@ fn good_input_has_no_findings() {
 }
 
 #[test]
-fn manifests_have_their_mistakes_named() {
+fn validate_names_mistakes_of_manifests() {
     let table = [
         ("- hidden", "f: the document is a list and no map — "),
         (
@@ -52,7 +52,7 @@ fn manifests_have_their_mistakes_named() {
         ),
         (
             "apiVersion: v1\nkind: A\nmetadata: {name: a, annotations: {b: true}}",
-            "f v1/A/default/a: all metadata.annotations are passed over, because the value of \"b\" is no string — quote",
+            "f v1/A/default/a: all metadata.annotations are ignored, because the value of \"b\" is no string — quote",
         ),
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {b: 1}",
@@ -87,7 +87,7 @@ fn manifests_have_their_mistakes_named() {
 
 /// spec 10 §2.7
 #[test]
-fn annotations_follow_the_rules_of_their_table() {
+fn validate_checks_annotations_by_their_table() {
     let table = [
         (
             "mode",
@@ -129,7 +129,7 @@ fn annotations_follow_the_rules_of_their_table() {
 }
 
 #[test]
-fn duplicates_are_found_within_what_is_applied_together() {
+fn validate_finds_duplicates_within_a_bundle() {
     let deployment = |group: &str| format!("apiVersion: {group}\nkind: Deployment\nmetadata: {{name: a}}\n");
     let said = validate(&[
         source("a", &config_map("a")),
@@ -151,7 +151,7 @@ fn duplicates_are_found_within_what_is_applied_together() {
 }
 
 #[test]
-fn documents_inside_of_secrets_are_looked_at() {
+fn validate_checks_documents_inside_of_secrets() {
     let text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\nstringData:\n  a.yaml: |\n    apiVersion: v1\n    kind: ConfigMap\n    metadata: {name: on}\n    ---\n    hidden: [\n";
 
     let found = findings(text);
@@ -162,7 +162,7 @@ fn documents_inside_of_secrets_are_looked_at() {
 }
 
 #[test]
-fn managed_resources_have_their_mistakes_named() {
+fn validate_names_mistakes_of_managed_resources() {
     let table = [
         ("{}", "there is no spec.secretRefs — "),
         ("{secretRefs: [{name: a}, {name: a}]}", "spec.secretRefs[1] names Secret \"a\" again"),
@@ -176,7 +176,7 @@ fn managed_resources_have_their_mistakes_named() {
         ("{secretRefs: [], equivalences: [[{kind: K}]]}", "spec.equivalences[0] has a member without group or kind"),
         (
             "{secretRefs: [], equivalences: [[{group: '', kind: Secret}, {group: '', kind: ConfigMap}]]}",
-            "spec.equivalences[0] makes different kinds of the API server one: ConfigMap, Secret",
+            "spec.equivalences[0] declares different kinds of the API server to be equivalent: ConfigMap, Secret",
         ),
         (
             "{secretRefs: [], equivalences: [[{group: a, kind: K}, {group: b, kind: K}], [{group: b, kind: K}, {group: c, kind: K}]]}",
@@ -196,7 +196,7 @@ fn managed_resources_have_their_mistakes_named() {
 }
 
 #[test]
-fn component_configurations_are_validated_by_their_own_rules() {
+fn validate_checks_component_configurations() {
     let text = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nkind: ResourceManagerConfiguration\n\
                 controllers: {managedResource: {concurrentSyncs: 0}}\nunknown: 1\n";
 
@@ -209,7 +209,7 @@ fn component_configurations_are_validated_by_their_own_rules() {
 }
 
 #[test]
-fn an_edited_immutable_secret_is_noticed() {
+fn validate_notices_an_edited_immutable_secret() {
     let options = PackOptions { name: "web".to_owned(), plain: true, secret_only: true, ..PackOptions::default() };
     let packed = pack(&options, &[source("f", &config_map("a"))]).out;
 
@@ -220,7 +220,7 @@ fn an_edited_immutable_secret_is_noticed() {
 
 /// spec 62 §4
 #[test]
-fn extension_objects_are_held_against_their_rules() {
+fn extension_objects_are_checked_against_their_rules() {
     let worker = "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: Worker\nmetadata: {name: w}\n\
         spec: {type: t, region: r, secretRef: {name: s}, pools: [{name: p, machineType: m}]}\n";
     let found = findings(worker);
@@ -228,12 +228,12 @@ fn extension_objects_are_held_against_their_rules() {
     let error = "spec.pools[0].machineImage.name: Required value: field is required";
     assert!(found.len() == 2 && found[0].contains(error), "{found:?}");
     let found = findings(&worker.replace("type: t", "type: 5"));
-    assert!(found.len() == 1 && found[0].contains("spec.type is not of its type"), "{found:?}");
+    assert!(found.len() == 1 && found[0].contains("spec.type has the wrong type"), "{found:?}");
 }
 
 /// spec 62 §3.1 rules 4 and 5
 #[test]
-fn a_namespace_of_an_extension_object_may_be_missing_but_not_wrong() {
+fn extension_object_namespace_may_be_missing_but_not_wrong() {
     let of = |kind: &str, namespace: &str| {
         let said = findings(&format!(
             "apiVersion: extensions.gardener.cloud/v1alpha1\nkind: {kind}\nmetadata: {{name: o{namespace}}}\n\
@@ -250,7 +250,7 @@ fn a_namespace_of_an_extension_object_may_be_missing_but_not_wrong() {
 
 /// spec 62 §2.3
 #[test]
-fn an_extension_object_that_the_webhook_cannot_read_is_told() {
+fn extension_object_that_the_webhook_cannot_read_is_reported() {
     let extension = |spec: &str| {
         findings(&format!(
             "{{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Extension, metadata: {{name: o}}, spec: {{type: t, x: {spec}}}}}"
@@ -270,7 +270,7 @@ fn an_extension_object_that_the_webhook_cannot_read_is_told() {
 
 /// spec 62 §2.3: what the webhook passes over
 #[test]
-fn the_status_of_an_extension_object_is_read_only_if_it_has_rules() {
+fn extension_object_status_is_read_only_if_it_has_rules() {
     let of = |kind: &str, spec: &str| {
         findings(&format!(
             "{{apiVersion: extensions.gardener.cloud/v1alpha1, kind: {kind}, metadata: {{name: o}}, spec: {{{spec}}}, status: []}}"
@@ -278,12 +278,12 @@ fn the_status_of_an_extension_object_is_read_only_if_it_has_rules() {
     };
     assert_eq!(of("Extension", "type: t"), Vec::<String>::new());
     let config = of("OperatingSystemConfig", "type: t, purpose: reconcile");
-    assert!(config.len() == 1 && config[0].contains("status is not of its type"), "{config:?}");
+    assert!(config.len() == 1 && config[0].contains("status has the wrong type"), "{config:?}");
 }
 
 /// spec 60 §4
 #[test]
-fn extension_objects_of_versions_that_are_not_registered_are_left_alone() {
+fn extension_objects_of_unregistered_versions_are_ignored() {
     for version in ["v1alpha1", "v1beta1"] {
         for (group, kind) in [("extensions.gardener.cloud", "Infrastructure"), ("druid.gardener.cloud", "Etcd")] {
             let spec = "{backup: {store: {prefix: x}}}";

@@ -14,7 +14,7 @@ use crate::{
     bundle::identity::{Equivalences, is_built_in_group},
     commands::{bundles::Located, input::is_dns_subdomain},
     producer::{
-        decode::{Decoder, Document, Limits, SecretData},
+        decode::{Decoder, Limits, ManifestDocument, SecretData},
         unique,
     },
 };
@@ -37,7 +37,7 @@ const FIELDS: [&str; 8] = [
 /// A Secret and what came out of it.
 struct Opened<'a> {
     secret: &'a Located,
-    documents: Vec<Document>,
+    documents: Vec<ManifestDocument>,
 }
 
 /// Looks at all ManagedResources, at all Secrets, and at what would be applied together.
@@ -62,7 +62,7 @@ pub(super) fn check(managed_resources: &[Located], secrets: &[Located], findings
                 }
                 None if !reference.name.is_empty() => {
                     let what =
-                        format!("Secret {:?} is not in the input, so its manifests are not looked at", reference.name);
+                        format!("Secret {:?} is not in the input, so its manifests are not checked", reference.name);
                     findings.push(located.finding(Issue::warning(what, "give its file as well")));
                 }
                 None => {}
@@ -225,7 +225,7 @@ fn equivalences(lists: &Value, issues: &mut Vec<Issue>) {
         if distinct.len() < 2 {
             error(
                 "has less than two different kinds, so it has no effect",
-                "name all kinds that are one, or remove it",
+                "name all kinds that are equivalent, or remove it",
             );
         }
         if members.iter().any(|member| member.kind.is_empty()) {
@@ -239,13 +239,13 @@ fn equivalences(lists: &Value, issues: &mut Vec<Issue>) {
         if built_in.len() > 1 {
             let all = built_in.into_iter().collect::<Vec<_>>().join(", ");
             error(
-                &format!("makes different kinds of the API server one: {all}"),
+                &format!("declares different kinds of the API server to be equivalent: {all}"),
                 "name kinds that hold the same objects",
             );
         }
         for member in distinct {
             if let Some(first) = sets_of.get(member).filter(|first| **first != index) {
-                let what = format!("names {member}, as spec.equivalences[{first}] does: only one of them is joined");
+                let what = format!("names {member}, as spec.equivalences[{first}] does: only one list counts");
                 issues.push(Issue::warning(format!("spec.equivalences[{index}] {what}"), "make one list of both"));
             }
             sets_of.entry(member.clone()).or_insert(index);
@@ -256,7 +256,7 @@ fn equivalences(lists: &Value, issues: &mut Vec<Issue>) {
 impl Opened<'_> {
     fn manifests(&self) -> impl Iterator<Item = Manifest<'_>> {
         self.documents.iter().map(|document| Manifest {
-            place: &self.secret.place,
+            location: &self.secret.location,
             inside: format!("{}:{}", document.data_key, document.index + 1),
             object: &document.manifest,
             warnings: &document.warnings,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Issue, metadata};
 use crate::{
     api::{
-        field::{Error, Kind},
+        field::{Error, ErrorKind},
         keys,
         object::{self, GroupVersionKind, truthy},
     },
@@ -35,7 +35,7 @@ pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
         issues.push(if key.is_empty() {
             Issue::error(format!("metadata.{field} is no map"), "write key: \"value\" pairs")
         } else {
-            let what = format!("all metadata.{field} are passed over, because the value of {key:?} is no string");
+            let what = format!("all metadata.{field} are ignored, because the value of {key:?} is no string");
             Issue::error(what, "quote the value")
         });
     }
@@ -54,7 +54,7 @@ fn extension(manifest: &Value, issues: &mut Vec<Issue>) {
     match extension.check(manifest) {
         Ok(checked) => {
             // Whoever applies the manifest fills in a namespace.
-            let is_filled_in = |error: &Error| error.kind == Kind::Required && error.field == "metadata.namespace";
+            let is_filled_in = |error: &Error| error.kind == ErrorKind::Required && error.field == "metadata.namespace";
             let errors = checked.errors.iter().filter(|error| !is_filled_in(error)).map(Error::to_string);
             issues.extend(errors.chain(checked.errors.rest()).map(|text| Issue::error(text, SEE_EXTENSIONS)));
         }

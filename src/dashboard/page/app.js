@@ -5,7 +5,7 @@
 import {
   ACTIVITIES, QUIET_AFTER, activityText, agoText, buildTree, clockText, countdownText, durationText, isBad, lastHeard, leadershipText,
   makeFilter, markQuiet, summarize, visibleRows,
-} from "./census.js";
+} from "./actors.js";
 import { connect } from "./connection.js";
 
 /** In pixels; `--row` of the style sheet. */
@@ -20,7 +20,7 @@ const page = {
 };
 
 const state = {
-  census: null,
+  status: null,
   tree: buildTree([]),
   rows: [],
   collapsed: new Set(),
@@ -102,7 +102,7 @@ const chips = [...ACTIVITIES].map(([activity, label]) => {
 });
 
 function showSummary() {
-  const summary = summarize(state.census?.actors ?? []);
+  const summary = summarize(state.status?.actors ?? []);
   for (const { tile, number, value, tone, active } of tiles) {
     setText(number, value(summary));
     setAttribute(tile, "data-tone", tone(summary));
@@ -118,7 +118,7 @@ function showSummary() {
 }
 
 function showProcess() {
-  const { process } = state.census;
+  const { process } = state.status;
   setText(byId("name"), process.name);
   setText(byId("version"), process.version);
   setText(byId("host"), process.host);
@@ -130,7 +130,7 @@ function showProcess() {
 
 /** Since when nothing was heard of the API servers. */
 function showHeard() {
-  const clusters = [...lastHeard(state.census.actors)];
+  const clusters = [...lastHeard(state.status.actors)];
   const isQuiet = clusters.some(([, heard]) => now() - Date.parse(heard) > QUIET_AFTER);
   setText(byId("heard"), clusters.map(([cluster, heard]) => `${cluster} ${agoText(heard, now())}`).join(" · ") || "never");
   setAttribute(byId("heard"), "data-state", isQuiet || clusters.length === 0 ? "quiet" : "live");
@@ -242,8 +242,8 @@ function refresh() {
   page.rows.style.height = `${state.rows.length * ROW_HEIGHT}px`;
   setAttribute(page.table, "aria-rowcount", `${state.rows.length + 1}`);
   page.empty.hidden = state.rows.length > 0;
-  if (state.census) setText(page.empty, filter.active ? "No actor matches." : "There are no actors.");
-  const total = state.census?.actors.length ?? 0;
+  if (state.status) setText(page.empty, filter.active ? "No actor matches." : "There are no actors.");
+  const total = state.status?.actors.length ?? 0;
   const shown = state.rows.filter((row) => row.node.actor !== null && !row.faint).length;
   setText(page.shown, shown === total ? `${total} actors` : `${shown} of ${total} actors`);
   showSummary();
@@ -369,11 +369,11 @@ document.addEventListener("keydown", (event) => {
 // --- data and time
 
 connect("dashboard/events", {
-  snapshot(census) {
-    state.census = census;
-    state.skew = Date.parse(census.now) - Date.now();
-    markQuiet(census.actors, now());
-    state.tree = buildTree(census.actors);
+  snapshot(status) {
+    state.status = status;
+    state.skew = Date.parse(status.now) - Date.now();
+    markQuiet(status.actors, now());
+    state.tree = buildTree(status.actors);
     for (const path of state.collapsed) if (!state.tree.nodes.has(path)) state.collapsed.delete(path);
     showProcess();
     showClock();
@@ -387,10 +387,10 @@ connect("dashboard/events", {
 });
 
 function showClock() {
-  if (!state.census) return;
-  setText(byId("uptime"), durationText(now() - Date.parse(state.census.process.started)));
+  if (!state.status) return;
+  setText(byId("uptime"), durationText(now() - Date.parse(state.status.process.started)));
   showHeard();
-  if (markQuiet(state.census.actors, now())) refresh();
+  if (markQuiet(state.status.actors, now())) refresh();
   for (const row of pool) {
     const shown = row.element.hidden ? undefined : state.rows[row.index];
     if (shown?.node.actor) showTimes(row, shown.node.actor);

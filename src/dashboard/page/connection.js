@@ -4,12 +4,12 @@
 const REFUSED_WAIT = 5000;
 
 /**
- * Reads server-sent events from `url` for ever. `snapshot` gets each census; `connection` gets `live` or `reconnecting`.
+ * Reads server-sent events from `url` for ever. `snapshot` gets each status document; `connection` gets `live` or `reconnecting`.
  */
 export function connect(url, { snapshot, connection }) {
   const source = new EventSource(url);
   source.addEventListener("open", () => connection("live"));
-  source.addEventListener("census", (event) => {
+  source.addEventListener("actors", (event) => {
     connection("live");
     snapshot(JSON.parse(event.data));
   });

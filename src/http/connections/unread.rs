@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_that_waited_for_longest_make_room() {
+    async fn unread_answers_that_waited_longest_make_room() {
         let unread = Arc::new(Unread::within(LIMITS));
         let all: Vec<_> = (0..4).map(|_| connection()).collect();
         let open = || all.iter().map(|(_, client)| is_open(client)).collect::<Vec<_>>();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_too_long_is_closed_and_the_others_leave_no_trace() {
+    async fn unread_answers_that_wait_too_long_are_closed() {
         let unread = Arc::new(Unread::within(LIMITS));
         let closing = tokio::spawn({
             let unread = unread.clone();

@@ -65,7 +65,7 @@ impl Rig {
 
 /// spec 70 §11
 #[actix_web::test]
-async fn a_head_that_does_not_end_is_refused_at_16_kib() {
+async fn head_without_an_end_is_refused_at_16_kib() {
     tokio::time::pause();
     let mut rig = Rig::new();
     rig.say(MOST_HEAD - 1).await;
@@ -78,7 +78,7 @@ async fn a_head_that_does_not_end_is_refused_at_16_kib() {
 
 /// spec 70 §11
 #[actix_web::test]
-async fn each_head_has_32_seconds_from_its_first_byte_on() {
+async fn head_has_32_seconds_from_its_first_byte_on() {
     tokio::time::pause();
     for heads in [1, 2] {
         let mut rig = Rig::new();
@@ -104,7 +104,7 @@ async fn each_head_has_32_seconds_from_its_first_byte_on() {
 }
 
 #[actix_web::test]
-async fn small_requests_in_one_piece_are_no_large_head() {
+async fn head_limit_does_not_count_small_requests_in_one_piece() {
     let mut rig = Rig::new();
     rig.say(10 * TURN).await;
 
@@ -119,7 +119,7 @@ async fn small_requests_in_one_piece_are_no_large_head() {
 }
 
 #[actix_web::test]
-async fn little_is_read_ahead_of_an_answer_however_many_requests_were_read_before() {
+async fn read_ahead_of_an_answer_is_bounded_whatever_was_read_before() {
     let mut rig = Rig::new();
     rig.say(1 << 19).await;
     assert_eq!(rig.turn(), TURN);
@@ -148,7 +148,7 @@ async fn little_is_read_ahead_of_an_answer_however_many_requests_were_read_befor
 }
 
 #[actix_web::test]
-async fn bodies_come_turn_by_turn_without_a_limit() {
+async fn body_is_read_turn_by_turn_without_a_limit() {
     tokio::time::pause();
     let mut rig = Rig::new();
     rig.say(1).await;
@@ -164,7 +164,7 @@ async fn bodies_come_turn_by_turn_without_a_limit() {
 
 /// spec 70 §11
 #[actix_web::test]
-async fn the_rest_of_a_body_has_one_second_even_if_nothing_comes() {
+async fn rest_of_a_body_has_one_second_even_if_nothing_comes() {
     tokio::time::pause();
     let Rig { mut library, course, client: _client } = Rig::new();
     let read = tokio::task::spawn_local(async move { library.read(&mut [0]).await.unwrap() });
@@ -178,7 +178,7 @@ async fn the_rest_of_a_body_has_one_second_even_if_nothing_comes() {
 }
 
 #[actix_web::test]
-async fn nothing_is_read_while_the_client_does_not_read() {
+async fn unread_answer_stops_reading() {
     let mut rig = Rig::new();
     rig.course.enter(Phase::Body);
     rig.say(10).await;

@@ -4,7 +4,7 @@ use super::*;
 
 /// spec 70 scenario 24
 #[test]
-fn the_second_replica_works_when_the_first_has_crashed() {
+fn standby_takes_over_when_the_leader_has_crashed() {
     world(|world| async move {
         let mut first = world.start_beside("first", elected());
         world.held_by("first").await;
@@ -29,7 +29,7 @@ fn the_second_replica_works_when_the_first_has_crashed() {
 
 /// spec 71 scenario 8: the standby watches the Lease
 #[test]
-fn the_second_replica_works_at_once_when_the_first_was_stopped_and_when_the_lease_expires() {
+fn standby_takes_over_at_once_after_a_stop_and_when_the_lease_expires() {
     world(|world| async move {
         let first = world.start_beside("first", elected());
         world.held_by("first").await;
@@ -54,7 +54,7 @@ fn the_second_replica_works_at_once_when_the_first_was_stopped_and_when_the_leas
 
 /// spec 70 §12: a standby that sees each renewal asks for nothing.
 #[test]
-fn a_standby_asks_for_nothing_while_it_sees_the_renewals() {
+fn standby_sends_no_requests_while_it_sees_the_renewals() {
     world(|world| async move {
         let first = world.start_beside("first", elected());
         world.held_by("first").await;
@@ -73,7 +73,7 @@ fn a_standby_asks_for_nothing_while_it_sees_the_renewals() {
 
 /// spec 70 §12: nobody leads beside a leader whose Lease was deleted.
 #[test]
-fn a_leader_keeps_a_lease_that_somebody_deleted() {
+fn leader_keeps_a_lease_that_was_deleted() {
     world(|world| async move {
         let first = world.start_beside("first", elected());
         world.held_by("first").await;
@@ -96,7 +96,7 @@ fn a_leader_keeps_a_lease_that_somebody_deleted() {
 
 /// spec 70 scenario 28, contract rule 9
 #[test]
-fn a_lease_that_was_taken_over_ends_the_process_and_its_writes() {
+fn leader_election_loss_ends_the_process_and_its_writes() {
     world(|world| async move {
         let mut replica = world.start("first", elected());
         world.bundle("one", "v");
@@ -116,7 +116,7 @@ fn a_lease_that_was_taken_over_ends_the_process_and_its_writes() {
 }
 
 #[test]
-fn settings_that_do_not_fit_together_are_refused_at_the_start() {
+fn leader_election_settings_that_contradict_are_refused_at_the_start() {
     type Change = fn(&mut LeaderElection);
     let cases: [(Change, &str); 3] = [
         (|it| it.retry_period = Duration::from_secs(9), "renewDeadline must be greater than retryPeriod*JitterFactor"),

@@ -4,7 +4,7 @@ use super::*;
 
 /// spec 70 scenario 22
 #[test]
-fn without_an_api_server_the_process_waits_and_says_so() {
+fn probes_report_an_api_server_that_cannot_be_reached() {
     world(|world| async move {
         let away = Arc::new(AtomicBool::new(true));
         let faults = away.clone();
@@ -34,7 +34,7 @@ fn without_an_api_server_the_process_waits_and_says_so() {
 
 /// spec 70 trap 10
 #[test]
-fn an_api_server_that_goes_away_later_leaves_the_process_ready() {
+fn readiness_survives_an_api_server_that_goes_away_later() {
     world(|world| async move {
         let replica = world.start("grm", Config::default());
         let readiness = replica.vitals.readiness();
@@ -52,7 +52,7 @@ fn an_api_server_that_goes_away_later_leaves_the_process_ready() {
 
 /// spec 70 scenario 23; many probes share a request, and at rest there is none
 #[test]
-fn the_api_server_is_asked_when_somebody_asks() {
+fn liveness_asks_the_api_server_only_for_probes() {
     world(|world| async move {
         let replica = world.start("grm", Config::default());
         let liveness = replica.vitals.liveness();
@@ -88,7 +88,7 @@ fn the_api_server_is_asked_when_somebody_asks() {
 /// spec 70 §6: without the first lists there is nothing to answer reviews by; with them webhooks go on, and a restart would only
 /// take that away
 #[test]
-fn rejected_credentials_change_no_probe_of_a_process_that_has_its_first_lists() {
+fn probes_ignore_rejected_credentials_after_the_first_lists() {
     let unauthorized = |_: &sim::RequestInfo| Fault::FailBefore(Seen::unauthorized());
     let codes = async |replica: &Replica| {
         let (liveness, readiness) = (replica.vitals.liveness(), replica.vitals.readiness());

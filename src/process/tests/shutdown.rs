@@ -4,7 +4,7 @@ use super::*;
 
 /// spec 70 scenario 27
 #[test]
-fn a_pass_of_two_seconds_ends_and_the_lease_is_released() {
+fn shutdown_waits_for_a_reconcile_of_two_seconds_and_releases_the_lease() {
     world(|world| async move {
         let replica = world.start("first", elected());
         world.held_by("first").await;
@@ -24,7 +24,7 @@ fn a_pass_of_two_seconds_ends_and_the_lease_is_released() {
 
 /// spec 70 scenario 27: what was sent may still take effect, so the lease is left to expire
 #[test]
-fn a_pass_of_sixty_seconds_is_cut_off_and_the_lease_is_kept() {
+fn shutdown_cuts_off_a_reconcile_of_sixty_seconds_and_keeps_the_lease() {
     world(|world| async move {
         let replica = world.start("first", elected());
         world.held_by("first").await;
@@ -45,7 +45,7 @@ fn a_pass_of_sixty_seconds_is_cut_off_and_the_lease_is_kept() {
 }
 
 #[test]
-fn events_of_the_election_are_written_at_the_end() {
+fn shutdown_writes_the_events_of_the_election() {
     world(|world| async move {
         let replica = world.start("first", elected());
         world.held_by("first").await;

@@ -4,7 +4,7 @@ use super::*;
 
 /// spec 70 §7: a controller that fails takes the process down.
 #[test]
-fn a_controller_that_has_lost_its_supervisor_ends_the_process_and_frees_the_lease() {
+fn fatal_panic_of_a_supervisor_ends_the_process_and_releases_the_lease() {
     world(|world| async move {
         let mut replica = world.start("first", elected());
         world.bundle("one", "v");
@@ -23,7 +23,7 @@ fn a_controller_that_has_lost_its_supervisor_ends_the_process_and_frees_the_leas
 
 /// spec 70 §7.1.
 #[test]
-fn a_kind_that_cannot_be_listed_in_time_ends_the_process() {
+fn cache_sync_timeout_ends_the_process() {
     for (resource, name) in [("managedresources", "source/managedresources"), ("secrets", "source/secrets")] {
         world(|world| async move {
             world.bundle("one", "v");
@@ -49,7 +49,7 @@ fn a_kind_that_cannot_be_listed_in_time_ends_the_process() {
 
 /// spec 70 §7 step 8c, §7.1
 #[test]
-fn without_election_the_controllers_start_when_the_stores_are_there_however_long_it_takes() {
+fn start_without_election_waits_for_the_caches_without_a_limit() {
     world(|world| async move {
         world.bundle("one", "v");
         world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
@@ -69,7 +69,7 @@ fn without_election_the_controllers_start_when_the_stores_are_there_however_long
 
 /// spec 70 §14, scenarios 29 and 30
 #[test]
-fn the_cluster_identity_is_resolved_before_controllers_start() {
+fn cluster_identity_is_resolved_before_controllers_start() {
     const UNKNOWN: &str = "failed during bootstrapping: unable to determine cluster id: \
                            cannot determine cluster identity from configmap: ";
     let found = || Some(json!({"cluster-identity": "garden-1"}));

@@ -13,7 +13,7 @@ use crate::{
 
 /// spec 50 scenario 12, "better" 2
 #[test]
-fn a_replica_that_does_not_lead_knows_what_webhooks_read_before_it_is_ready() {
+fn standby_knows_what_webhooks_read_before_it_is_ready() {
     world(|world| async move {
         let mut config = elected();
         config.webhooks.high_availability_config = Some(HighAvailabilityConfig {
@@ -46,7 +46,7 @@ fn a_replica_that_does_not_lead_knows_what_webhooks_read_before_it_is_ready() {
 
 /// spec 61 scenario 32: from the moment it is ready, without a single read
 #[test]
-fn a_replica_that_does_not_lead_authorizes() {
+fn standby_authorizes() {
     world(|world| async move {
         let mut config = elected();
         config.webhooks.node_agent_authorizer =
@@ -78,7 +78,7 @@ fn a_replica_that_does_not_lead_authorizes() {
 
 /// spec 60 scenario 20
 #[test]
-fn a_replica_that_does_not_lead_protects_from_deletion() {
+fn standby_protects_from_deletion() {
     world(|world| async move {
         let mut config = elected();
         config.webhooks.crd_deletion_protection = true;

@@ -23,7 +23,7 @@ fn after(seconds: u64, sim: &Sim, act: impl FnOnce(&Sim) + Send + 'static) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_the_wait_at_once() {
+async fn wait_ends_at_once_by_its_watch() {
     let (sim, client) = cluster();
     put_managed_resource(&sim, "mr", &[]);
     after(7, &sim, |sim| put_managed_resource(sim, "mr", &HEALTHY));
@@ -36,7 +36,7 @@ async fn a_watch_ends_the_wait_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_managed_resource_may_come_into_being_while_it_is_waited_for() {
+async fn wait_notices_a_managed_resource_that_is_created_meanwhile() {
     let (sim, client) = cluster();
     after(7, &sim, |sim| put_managed_resource(sim, "mr", &HEALTHY));
     let start = Instant::now();
@@ -47,7 +47,7 @@ async fn a_managed_resource_may_come_into_being_while_it_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_watch_the_object_is_read_every_two_seconds() {
+async fn wait_reads_every_two_seconds_without_a_watch() {
     let (sim, client) = cluster();
     sim.set_faults(|request| match request.verb.as_str() {
         "watch" => Fault::FailBefore(Seen::forbidden(request)),
@@ -62,7 +62,7 @@ async fn without_a_watch_the_object_is_read_every_two_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_watch_is_taken_up_again() {
+async fn wait_opens_a_broken_watch_again() {
     let (sim, client) = cluster();
     put_managed_resource(&sim, "mr", &[]);
     after(3, &sim, |sim| {
@@ -79,7 +79,7 @@ async fn a_broken_watch_is_taken_up_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_deadline_the_last_error_is_told() {
+async fn wait_returns_the_last_error_at_the_deadline() {
     let (sim, client) = cluster();
     let start = Instant::now();
 
@@ -104,7 +104,7 @@ async fn at_the_deadline_the_last_error_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_progresses_any_more() {
+async fn wait_for_the_end_of_a_rollout() {
     let (sim, client) = cluster();
     put_managed_resource(&sim, "mr", &HEALTHY);
     after(5, &sim, |sim| {
@@ -116,7 +116,7 @@ async fn nothing_progresses_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn any_other_error_of_a_read_ends_the_wait() {
+async fn wait_ends_with_any_other_error_of_a_read() {
     let (sim, client) = cluster();
     sim.set_faults(|request| Fault::FailBefore(Seen::forbidden(request)));
     let start = Instant::now();
@@ -132,7 +132,7 @@ async fn any_other_error_of_a_read_ends_the_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_ends_the_wait_at_once() {
+async fn wait_ends_at_once_by_a_deletion() {
     let (sim, client) = cluster();
     put_managed_resource(&sim, "a", &[]);
     put_managed_resource(&sim, "b", &[]);
@@ -148,7 +148,7 @@ async fn a_deletion_ends_the_wait_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_holds_a_deletion_up_is_told() {
+async fn wait_reports_what_blocks_a_deletion() {
     let (sim, client) = cluster();
     let message = "error during apply of object \"v1/Pod/a/b\": Pod \"b\" is invalid: spec";
     put_managed_resource(&sim, "a", &[("ResourcesApplied", "Progressing", "DeletionPending", message)]);
@@ -168,7 +168,7 @@ async fn what_holds_a_deletion_up_is_told() {
 
 /// spec 10 §19.9 with its deviation (a)
 #[tokio::test(start_paused = true)]
-async fn a_list_that_does_not_get_empty_is_an_error_with_or_without_messages() {
+async fn wait_fails_for_a_list_that_does_not_get_empty() {
     let (sim, client) = cluster();
     let list = async |namespace| wait::until_all_deleted(&client, namespace, "part=x", MINUTE).await.unwrap_err();
     put_managed_resource(&sim, "a", &[]);

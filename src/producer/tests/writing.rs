@@ -15,7 +15,7 @@ fn parts(text: &str) -> Parts {
 
 /// spec 10 §19.5
 #[tokio::test(start_paused = true)]
-async fn a_secret_is_created_then_updated_and_left_alone_when_nothing_differs() {
+async fn secret_is_created_then_updated_and_unchanged_when_nothing_differs() {
     let (sim, client) = cluster();
     let secret = SecretBuilder::new("ns", "s").labels(texts(&[("a", "b")])).data(data("x"));
 
@@ -32,7 +32,7 @@ async fn a_secret_is_created_then_updated_and_left_alone_when_nothing_differs() 
 
 /// spec 10 §19.5
 #[tokio::test(start_paused = true)]
-async fn only_a_unique_secret_is_created_where_creation_is_switched_off() {
+async fn secret_is_created_despite_disabled_creation_only_if_unique() {
     let (sim, client) = cluster();
     let secret = SecretBuilder::new("ns", "s").data(data("x")).create_if_not_exists(false);
 
@@ -77,7 +77,7 @@ async fn old_secrets_are_marked_before_the_managed_resource_forgets_them() {
 
 /// spec 10 §19.6
 #[tokio::test(start_paused = true)]
-async fn a_secret_that_cannot_be_marked_leaves_the_managed_resource_as_it_is() {
+async fn old_secret_that_cannot_be_marked_leaves_the_managed_resource_unchanged() {
     let (sim, client) = cluster();
     SecretBuilder::new("ns", "old").reconcile(&client).await.unwrap();
     ManagedResourceBuilder::new("ns", "mr").secret_ref("old").reconcile(&client).await.unwrap();
@@ -94,7 +94,7 @@ async fn a_secret_that_cannot_be_marked_leaves_the_managed_resource_as_it_is() {
 
 /// spec 10 §19.7
 #[tokio::test(start_paused = true)]
-async fn a_bundle_is_created_updated_read_and_deleted() {
+async fn bundle_is_created_updated_read_and_deleted() {
     let (sim, client) = cluster();
     let with_prefix = |text| Parts { secret_name_with_prefix: true, class: "x".to_owned(), ..parts(text) };
 
@@ -124,7 +124,7 @@ async fn a_bundle_is_created_updated_read_and_deleted() {
 
 /// spec 10 §19.7
 #[tokio::test(start_paused = true)]
-async fn an_update_needs_the_managed_resource_but_makes_its_secret() {
+async fn bundle_update_needs_the_managed_resource_but_writes_its_secret() {
     let (sim, client) = cluster();
 
     let error = bundle::update(&client, &parts("kind: A")).await.unwrap_err();
@@ -138,7 +138,7 @@ async fn an_update_needs_the_managed_resource_but_makes_its_secret() {
 
 /// spec 10 §19.7
 #[tokio::test(start_paused = true)]
-async fn seed_and_shoot_have_their_labels_and_classes() {
+async fn bundle_for_seed_and_shoot_has_labels_and_class() {
     let (sim, client) = cluster();
     let labels = texts(&[("a", "b")]);
 
@@ -161,7 +161,7 @@ async fn seed_and_shoot_have_their_labels_and_classes() {
 
 /// spec 10 §19.7
 #[tokio::test(start_paused = true)]
-async fn raw_objects_become_json_under_the_name_of_the_managed_resource() {
+async fn bundle_of_raw_objects_is_json_under_the_name_of_the_managed_resource() {
     let (sim, client) = cluster();
 
     bundle::create_from_objects(&client, &parts(""), &[json!({"kind": "A"}), json!({"kind": "B"})]).await.unwrap();
@@ -177,7 +177,7 @@ async fn raw_objects_become_json_under_the_name_of_the_managed_resource() {
 
 /// spec 10 §19.7
 #[tokio::test(start_paused = true)]
-async fn existence_is_asked_by_class_with_exceptions() {
+async fn bundle_existence_is_checked_by_class_with_exceptions() {
     let (_sim, client) = cluster();
     ManagedResourceBuilder::new("ns", "plain").reconcile(&client).await.unwrap();
     ManagedResourceBuilder::new("ns", "seed").class("seed").reconcile(&client).await.unwrap();
@@ -201,7 +201,7 @@ async fn existence_is_asked_by_class_with_exceptions() {
 
 /// spec 10 §19.7
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_read_or_deleted_is_named_without_content() {
+async fn bundle_errors_name_objects_without_content() {
     let (sim, client) = cluster();
     bundle::create(&client, &parts("- hidden")).await.unwrap();
     let secret = parts("- hidden").secret().name();

@@ -9,19 +9,19 @@ use crate::webhooks::exchange::Reply;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct AnswerDocument<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     kind: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     api_version: &'a str,
     metadata: Empty,
     spec: Empty,
-    status: Status<'a>,
+    status: AnswerStatus<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Status<'a> {
+struct AnswerStatus<'a> {
     allowed: bool,
     #[serde(skip_serializing_if = "is_false")]
     denied: bool,
@@ -37,7 +37,7 @@ struct Empty {}
 
 /// The HTTP answer: always 200. It says the version and kind of its review.
 pub fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
-    let mut status = Status { allowed: false, denied: false, reason: "", evaluation_error: Cow::Borrowed("") };
+    let mut status = AnswerStatus { allowed: false, denied: false, reason: "", evaluation_error: Cow::Borrowed("") };
     match ruling {
         Ruling::Decided(Decision::Allow) => status.allowed = true,
         Ruling::Decided(Decision::Deny(reason)) => (status.denied, status.reason) = (true, reason),
@@ -45,11 +45,11 @@ pub fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
         Ruling::Failed { code, message } => status.evaluation_error = format!("{code} {message}").into(),
         Ruling::Panicked(text) => status.evaluation_error = format!("500 panic: {text} [recovered]").into(),
     }
-    let document = Document { kind, api_version, metadata: Empty {}, spec: Empty {}, status };
+    let document = AnswerDocument { kind, api_version, metadata: Empty {}, spec: Empty {}, status };
     Reply::json(&document)
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "that is how serde asks")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde expects this signature")]
 fn is_false(value: &bool) -> bool {
     !*value
 }

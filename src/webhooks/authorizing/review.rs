@@ -96,18 +96,18 @@ pub struct Refusal {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct ReviewDocument<'a> {
     #[serde(borrow, default)]
     api_version: Text<'a>,
     #[serde(borrow, default)]
     kind: Text<'a>,
     #[serde(borrow)]
-    spec: Option<Keyed<Spec<'a>>>,
+    spec: Option<Keyed<ReviewSpec<'a>>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Spec<'a> {
+struct ReviewSpec<'a> {
     #[serde(borrow, default)]
     user: Text<'a>,
     /// Which of the two counts is known when the version is; what stands in the other is no error.
@@ -163,8 +163,8 @@ pub fn decode(received: &Received) -> Result<Review<'_>, Refusal> {
         let found = &received.content_type;
         return Err(Refusal::of(bytes, 400, format!("contentType={found}, expected {JSON}")));
     }
-    let Keyed(document) =
-        serde_json::from_slice::<Keyed<Document<'_>>>(bytes).map_err(|error| Refusal::of(bytes, 400, fault(&error)))?;
+    let Keyed(document) = serde_json::from_slice::<Keyed<ReviewDocument<'_>>>(bytes)
+        .map_err(|error| Refusal::of(bytes, 400, fault(&error)))?;
     Review::of(document).map_err(|message| Refusal::of(bytes, 400, message))
 }
 
@@ -179,15 +179,15 @@ fn fault(error: &serde_json::Error) -> String {
 }
 
 impl<'a> Review<'a> {
-    fn of(document: Document<'a>) -> Result<Self, String> {
-        let Document { api_version: Text(mut api_version), kind: Text(mut kind), spec } = document;
+    fn of(document: ReviewDocument<'a>) -> Result<Self, String> {
+        let ReviewDocument { api_version: Text(mut api_version), kind: Text(mut kind), spec } = document;
         let spec = spec.map(|Keyed(spec)| spec).unwrap_or_default();
         let groups = if api_version == OLD_VERSION { spec.group } else { spec.groups };
         let groups = match groups {
             Lenient::Null => Vec::new(),
             Lenient::List(groups) => groups,
             Lenient::Text(_) | Lenient::Other => {
-                return Err(format!("couldn't decode the {KIND}: the groups are no list of texts"));
+                return Err(format!("couldn't decode the {KIND}: the groups are not a list of strings"));
             }
         };
         if api_version.is_empty() && kind.is_empty() {

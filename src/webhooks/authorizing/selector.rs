@@ -219,7 +219,7 @@ impl<'de> Visitor<'de> for ValuesVisitor {
     type Value = Values<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of texts")
+        f.write_str("a list of strings")
     }
 
     fn visit_unit<E: Error>(self) -> Result<Values<'de>, E> {
@@ -250,7 +250,7 @@ mod tests {
 
     /// spec 61 §2
     #[test]
-    fn a_text_is_read_as_the_api_server_reads_it() {
+    fn raw_selector_is_parsed_as_the_api_server_does() {
         let table = [
             ("", Ok(vec![])),
             (",", Ok(vec![])),
@@ -276,7 +276,7 @@ mod tests {
 
     /// spec 61 §2
     #[test]
-    fn what_a_list_requires_beyond_one_value_is_dropped_and_told() {
+    fn requirement_without_exactly_one_value_is_dropped_and_reported() {
         let table: [(&str, Vec<Requirement<'_>>, Option<&str>); 9] = [
             (r#"{"requirements": null, "rawSelector": "a=b"}"#, vec![equals("a", "b")], None),
             (

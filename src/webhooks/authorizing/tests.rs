@@ -9,7 +9,7 @@ use crate::{
     webhooks::{
         endpoint::{
             Account, Authorizing, Endpoint as _,
-            testing::{answer, authorizing, json as parsed, received, told},
+            testing::{answer, authorizing, json as parsed, received, reported},
         },
         exchange::{Body, JSON, LIMIT, Received},
         testing::TestView,
@@ -61,7 +61,7 @@ fn whole(text: &str) -> Body {
 
 /// spec 61 §1.1, §1.3; scenario 31
 #[test]
-fn what_is_no_review_is_answered_with_an_error_inside_of_http_200() {
+fn malformed_review_is_answered_with_an_error_inside_of_http_200() {
     let table = [
         (Body::None, "", "422 request body is empty"),
         (Body::Broken("connection reset".into()), "", "400 connection reset"),
@@ -83,13 +83,13 @@ fn what_is_no_review_is_answered_with_an_error_inside_of_http_200() {
         (
             whole(r#"{"spec": {"groups": "hush"}}"#),
             JSON,
-            "400 couldn't decode the SubjectAccessReview: the groups are no list of texts",
+            "400 couldn't decode the SubjectAccessReview: the groups are not a list of strings",
         ),
     ];
 
     for (body, content_type, expected) in table {
         let answer = answered(body, content_type);
-        assert_eq!(told(&answer), format!("error: {expected}"));
+        assert_eq!(reported(&answer), format!("error: {expected}"));
         assert_eq!(answer["apiVersion"], "authorization.k8s.io/v1", "{answer}");
         assert_eq!(answer["kind"], "SubjectAccessReview", "{answer}");
     }
@@ -116,7 +116,7 @@ fn groups_are_read_by_version_and_the_answer_has_the_version_of_the_review() {
 
     for (body, expected, version, kind) in table {
         let answer = answered(whole(&body), JSON);
-        assert!(told(&answer).starts_with(&format!("deny: {expected}")), "{answer}");
+        assert!(reported(&answer).starts_with(&format!("deny: {expected}")), "{answer}");
         let text = |field: &str| answer.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
         assert_eq!((text("apiVersion"), text("kind")), (version.to_owned(), kind.to_owned()), "{body}");
     }
@@ -124,7 +124,7 @@ fn groups_are_read_by_version_and_the_answer_has_the_version_of_the_review() {
 
 /// spec 61 §2
 #[test]
-fn a_review_says_who_wants_to_do_what() {
+fn attributes_are_decoded_from_a_review() {
     let resource = json!({
         "verb": "get", "namespace": "ns", "group": "g", "version": "v1", "resource": "rs", "subresource": "s", "name": "n",
         "labelSelector": 5, "later": [{}],
@@ -142,16 +142,16 @@ fn a_review_says_who_wants_to_do_what() {
     ];
 
     for (review, expected) in table {
-        assert_eq!(told(&answer(&witness(), &TestView::new(), &review)), format!("deny: {expected}"), "{review}");
+        assert_eq!(reported(&answer(&witness(), &TestView::new(), &review)), format!("deny: {expected}"), "{review}");
     }
     for list in ["[]", r#"["authorization.k8s.io/v1"]"#, r#"{"spec": []}"#, r#"{"spec": {"resourceAttributes": []}}"#] {
-        assert!(told(&answered(whole(list), JSON)).contains("a field has the wrong type"), "{list}");
+        assert!(reported(&answered(whole(list), JSON)).contains("a field has the wrong type"), "{list}");
     }
 }
 
 /// spec 61 §1.2, §1.3
 #[test]
-fn decisions_and_their_absence_are_told_each_in_its_way() {
+fn answers_distinguish_decisions_errors_and_panics() {
     let timeout =
         || ApiStatus { code: 504, reason: "Timeout".into(), message: "late".into(), details: Details::default() };
     let table: [(Authorizing, &str, &str); 6] = [
@@ -165,7 +165,7 @@ fn decisions_and_their_absence_are_told_each_in_its_way() {
 
     for (authorizing, expected, outcome) in table {
         let answer = authorizing.answer(&received("{}"), &TestView::new()).unwrap();
-        assert_eq!(told(&parsed(&answer)), expected);
+        assert_eq!(reported(&parsed(&answer)), expected);
         let Account::Authorization(Authorized { topic, ruling, .. }) = answer.account else {
             panic!("no authorization")
         };
@@ -175,14 +175,14 @@ fn decisions_and_their_absence_are_told_each_in_its_way() {
     let late = Failure::Status(Box::new(timeout()));
     assert_eq!(late.text(), "late");
     let given_up = witness().give_up(&received("{}"), "asked again");
-    assert_eq!(told(&parsed(&given_up)), "error: 500 asked again");
+    assert_eq!(reported(&parsed(&given_up)), "error: 500 asked again");
     let given_up = witness().give_up(&received("{"), "asked again");
-    assert!(told(&parsed(&given_up)).starts_with("error: 400 "));
+    assert!(reported(&parsed(&given_up)).starts_with("error: 400 "));
 }
 
 /// A body of 7 MiB has room for millions of items, each of which would take ten times its text.
 #[test]
-fn lists_longer_than_any_can_be_are_refused() {
+fn lists_with_too_many_items_are_refused() {
     let groups = |count: usize| format!(r#"{{"spec": {{"groups": [{}]}}}}"#, vec!["\"\""; count].join(","));
     let required = |count: usize| {
         let list = vec!["{}"; count].join(",");
@@ -190,9 +190,9 @@ fn lists_longer_than_any_can_be_are_refused() {
     };
 
     for body in [groups(text::MOST_ITEMS), required(text::MOST_ITEMS)] {
-        assert!(told(&answered(whole(&body), JSON)).starts_with("deny"));
+        assert!(reported(&answered(whole(&body), JSON)).starts_with("deny"));
     }
     for body in [groups(text::MOST_ITEMS + 1), required(text::MOST_ITEMS + 1)] {
-        assert!(told(&answered(whole(&body), JSON)).starts_with("error: 400 "));
+        assert!(reported(&answered(whole(&body), JSON)).starts_with("error: 400 "));
     }
 }

@@ -8,7 +8,7 @@ use super::{Account, Conclusion, Endpoint};
 use crate::webhooks::{
     exchange::Received,
     mutating::Mutator,
-    review::{FailurePolicy, Identity, Judged, Refusal, Review, Verdict, attempt, decode, reply},
+    review::{FailurePolicy, Identity, Judged, Refusal, Review, ReviewVerdict, attempt, decode, reply},
     view::{Lookup, View},
 };
 
@@ -28,7 +28,7 @@ impl Mutating {
     }
 
     /// The object of the review is gone when it returns.
-    fn conclude(&self, review: Review, verdict: Verdict) -> Conclusion {
+    fn conclude(&self, review: Review, verdict: ReviewVerdict) -> Conclusion {
         let reply = reply(&review.identity, &verdict, self.failure_policy);
         let Review { identity: _, operation, namespace, name, kind: _, object: _ } = review;
         let judged = Judged::Reviewed { operation, namespace, name, verdict };
@@ -53,7 +53,7 @@ impl Endpoint for Mutating {
     }
 
     fn give_up(&self, received: &Received, why: &str) -> Conclusion {
-        let verdict = Verdict::Errored { code: 500, message: why.to_owned() };
+        let verdict = ReviewVerdict::Errored { code: 500, message: why.to_owned() };
         match decode(&received.body, &received.content_type) {
             Ok(review) => self.conclude(review, verdict),
             Err(refusal) => Self::refuse(refusal),

@@ -29,7 +29,7 @@ pub(in crate::webhooks) fn ask(
 
 /// The answer as the API server gets it.
 pub(in crate::webhooks) fn answer(authorizing: &Authorizing, view: &TestView, review: &Value) -> Value {
-    json(&ask(authorizing, view, review).expect("all is known"))
+    json(&ask(authorizing, view, review).expect("no live read is needed"))
 }
 
 pub(in crate::webhooks) fn json(answer: &Conclusion) -> Value {
@@ -38,7 +38,7 @@ pub(in crate::webhooks) fn json(answer: &Conclusion) -> Value {
 }
 
 /// `allow`, `deny` or `deny: reason`, `no opinion`, or `error: text`; an answer must be one of them.
-pub(in crate::webhooks) fn told(answer: &Value) -> String {
+pub(in crate::webhooks) fn reported(answer: &Value) -> String {
     assert_eq!((&answer["spec"], &answer["metadata"]), (&serde_json::json!({}), &serde_json::json!({})));
     let status = &answer["status"];
     let flag = |field: &str| status.get(field).is_some_and(|value| value.as_bool().expect("a boolean"));

@@ -6,7 +6,7 @@ use super::{Account, Conclusion, Endpoint, mutating::of_review};
 use crate::webhooks::{
     exchange::Received,
     panics::caught,
-    review::{FailurePolicy, Judged, Refusal, Verdict, reply},
+    review::{FailurePolicy, Judged, Refusal, ReviewVerdict, reply},
     validating::{Judgement, Review, Validated, Validator, decode},
     view::{Failure, Lookup, View},
 };
@@ -27,7 +27,7 @@ impl Validating {
     fn conclude(&self, review: &Review<'_>, judgement: Judgement) -> Conclusion {
         let validated = match &judgement.verdict {
             // Whoever panicked is not asked again.
-            Verdict::Panicked(_) => Validated { resource: "other", is_denied: false, deletion: None },
+            ReviewVerdict::Panicked(_) => Validated { resource: "other", is_denied: false, deletion: None },
             _ => self.validator.account(review, &judgement),
         };
         let verdict = judgement.verdict;
@@ -52,15 +52,15 @@ impl Endpoint for Validating {
         let judgement = match caught(|| self.validator.judge(&review, view)) {
             Ok(Ok(judgement)) => judgement,
             Ok(Err(Failure::Look(lookup))) => return Err(lookup),
-            Ok(Err(failure)) => Verdict::Errored { code: 500, message: failure.text().to_owned() }.into(),
-            Err(panic) => Verdict::Panicked(panic).into(),
+            Ok(Err(failure)) => ReviewVerdict::Errored { code: 500, message: failure.text().to_owned() }.into(),
+            Err(panic) => ReviewVerdict::Panicked(panic).into(),
         };
         Ok(self.conclude(&review, judgement))
     }
 
     fn give_up(&self, received: &Received, why: &str) -> Conclusion {
         match decode(received, self.validator.extent()) {
-            Ok(review) => self.conclude(&review, Verdict::Errored { code: 500, message: why.to_owned() }.into()),
+            Ok(review) => self.conclude(&review, ReviewVerdict::Errored { code: 500, message: why.to_owned() }.into()),
             Err(refusal) => Self::refuse(refusal),
         }
     }

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use cluster::{Projected, Resource, Side, Store, Want, Watch, Watches};
+use cluster::{CachedFields, Resource, Side, Store, Watch, WatchOptions, Watches};
 use kit::Fatal;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -17,8 +17,8 @@ use super::{
     records::{self, Autoscaler, Node},
 };
 use crate::webhooks::{
+    cached_kind::{AnyCachedKind, Fields, Reads, Within},
     mutating::system_components::node_taints::TaintSet,
-    projection::{AnyProjection, Fields, Reads, Within},
     view::Lookup,
 };
 
@@ -32,12 +32,12 @@ pub struct Caches {
 }
 
 /// What is known of single objects.
-pub(super) type ObjectStore = Store<Projected<Fields>>;
+pub(super) type ObjectStore = Store<CachedFields<Fields>>;
 
 /// What can be read from any thread; `None` where nobody reads it.
 #[derive(Debug, Default)]
 pub(super) struct Stores {
-    pub(super) objects: BTreeMap<&'static dyn AnyProjection, ObjectStore>,
+    pub(super) objects: BTreeMap<&'static dyn AnyCachedKind, ObjectStore>,
     pub(super) autoscalers: Option<AutoscalerStore>,
     pub(super) nodes: Option<NodeStore>,
     /// The namespaces this process may look at in the source; empty for all.
@@ -48,13 +48,13 @@ pub(super) struct Stores {
 
 #[derive(Debug)]
 pub(super) struct AutoscalerStore {
-    pub(super) store: Store<Projected<Autoscaler>>,
+    pub(super) store: Store<CachedFields<Autoscaler>>,
     pub(super) limits: Limits,
 }
 
 #[derive(Debug)]
 pub(super) struct NodeStore {
-    pub(super) store: Store<Projected<Arc<Node>>>,
+    pub(super) store: Store<CachedFields<Arc<Node>>>,
     pub(super) taints: Arc<RwLock<TaintSet>>,
 }
 
@@ -103,8 +103,8 @@ impl Caches {
         };
         for read in reads {
             match read {
-                Reads::Objects(projection) => opening.objects(*projection, None),
-                Reads::ObjectsOf(projection, namespace) => opening.objects(*projection, Some(namespace)),
+                Reads::Objects(cached_kind) => opening.objects(*cached_kind, None),
+                Reads::ObjectsOf(cached_kind, namespace) => opening.objects(*cached_kind, Some(namespace)),
                 Reads::Autoscalers => opening.autoscalers(),
                 Reads::NodeCount | Reads::NodeTaints => {}
             }
@@ -118,7 +118,7 @@ impl Caches {
         let (questions, receiver) = mpsc::channel(QUESTIONS);
         // Ends when nobody can ask any more: live reads go on until the last review is answered.
         let reader = Reader::new(source.cluster().apart(), target.cluster().apart(), first_lists);
-        fatal.spawn("the live reader of the webhooks", reader.run(receiver));
+        fatal.spawn("live reader of the webhooks", reader.run(receiver));
         Self { knowledge: Knowledge { stores: Arc::new(stores), questions }, stops }
     }
 
@@ -134,52 +134,56 @@ impl Caches {
 }
 
 impl Opening<'_> {
-    fn open<T: Clone + Send + Sync + 'static>(&mut self, side: Side, want: Want<Projected<T>>) -> Watch<Projected<T>> {
+    fn open<T: Clone + Send + Sync + 'static>(
+        &mut self,
+        side: Side,
+        options: WatchOptions<CachedFields<T>>,
+    ) -> Watch<CachedFields<T>> {
         let watches = match side {
             Side::Source => self.source,
             Side::Target => self.target,
         };
-        let watch = watches.open(want);
+        let watch = watches.open(options);
         let stopped = watch.clone();
         self.stops.push(Box::new(move || stopped.stop()));
         watch
     }
 
     /// Watches the objects of a projection, once; `within`: only those of this namespace.
-    fn objects(&mut self, projection: &'static dyn AnyProjection, within: Option<&str>) {
-        if self.stores.objects.contains_key(projection) {
+    fn objects(&mut self, cached_kind: &'static dyn AnyCachedKind, within: Option<&str>) {
+        if self.stores.objects.contains_key(cached_kind) {
             return;
         }
-        let objects = projection.objects();
-        let want = projected(objects.resource(), |object| projection.project(object));
-        let want = match (objects.within, within) {
-            _ if !objects.namespaced => want,
+        let objects = cached_kind.objects();
+        let options = projected(objects.resource(), |object| cached_kind.cached_fields(object));
+        let options = match (objects.within, within) {
+            _ if !objects.namespaced => options,
             // What is not visible is not watched, and asked for it is an error.
             (Within::Configured, Some(one)) if !self.stores.is_visible(objects.side, one) => {
-                self.stores.objects.insert(projection, ObjectStore::default());
+                self.stores.objects.insert(cached_kind, ObjectStore::default());
                 return;
             }
-            (_, Some(one)) => want.within([one]),
-            (Within::Configured, None) => want,
-            (Within::All, None) => want.everywhere(),
-            (Within::One(one), None) => want.within([one]),
+            (_, Some(one)) => options.within([one]),
+            (Within::Configured, None) => options,
+            (Within::All, None) => options.everywhere(),
+            (Within::One(one), None) => options.within([one]),
         };
         let (labels, fields) = objects.selected.selectors();
-        let want = if let Some(labels) = labels { want.labelled(labels) } else { want };
-        let want = if let Some(fields) = fields { want.selecting(fields) } else { want };
-        let want = if objects.metadata_only { want.metadata() } else { want };
-        let want = if objects.optional { want.optional() } else { want };
-        let watch = self.open(objects.side, want);
-        self.first_lists.insert(Lookup::Objects(projection), FirstList::of(&watch));
-        self.stores.objects.insert(projection, watch.store().clone());
+        let options = if let Some(labels) = labels { options.labelled(labels) } else { options };
+        let options = if let Some(fields) = fields { options.selecting(fields) } else { options };
+        let options = if objects.metadata_only { options.metadata() } else { options };
+        let options = if objects.optional { options.optional() } else { options };
+        let watch = self.open(objects.side, options);
+        self.first_lists.insert(Lookup::Objects(cached_kind), FirstList::of(&watch));
+        self.stores.objects.insert(cached_kind, watch.store().clone());
     }
 
     /// Everywhere, as who applies objects watches them, so that there is one stream of them; which may be asked for, the view
     /// checks (spec 50 §2.7). Without the right to all, those in the namespaces of the configuration.
     fn autoscalers(&mut self) {
         let configured = self.stores.of_target.clone();
-        let want = projected(records::autoscalers(), records::autoscaler).everywhere();
-        let watch = self.open(Side::Target, want.narrowing(move || configured.iter().cloned().collect()));
+        let options = projected(records::autoscalers(), records::autoscaler).everywhere();
+        let watch = self.open(Side::Target, options.narrowing(move || configured.iter().cloned().collect()));
         let limits = Limits::default();
         let following = limits.clone();
         watch.subscribe(move |change| {
@@ -193,8 +197,8 @@ impl Opening<'_> {
         let is_counted_only = selector.is_none();
         let selector = selector.unwrap_or_default();
         let taints = Arc::new(RwLock::new(TaintSet::new(selector.clone())));
-        let want = projected(records::nodes(), move |node| Arc::new(records::node(node, &selector)));
-        let watch = self.open(Side::Target, if is_counted_only { want.metadata() } else { want });
+        let options = projected(records::nodes(), move |node| Arc::new(records::node(node, &selector)));
+        let watch = self.open(Side::Target, if is_counted_only { options.metadata() } else { options });
         let following = taints.clone();
         watch.subscribe(move |change| {
             let now = change.new.map(|record| (&record.fields.labels, record.fields.taints.as_slice()));
@@ -209,6 +213,6 @@ impl Opening<'_> {
 fn projected<T: Clone + Send + Sync + 'static>(
     resource: Resource,
     fields: impl Fn(&Value) -> T + 'static,
-) -> Want<Projected<T>> {
-    Want::new(resource, move |object| Projected::of(object, fields(object)))
+) -> WatchOptions<CachedFields<T>> {
+    WatchOptions::new(resource, move |object| CachedFields::of(object, fields(object)))
 }

@@ -71,7 +71,7 @@ mod tests {
 
     /// spec 51 §2.3, "better" 3, scenario 6
     #[test]
-    fn the_largest_limit_of_the_same_target_counts() {
+    fn autoscaler_with_the_largest_limit_of_a_target_counts() {
         let limits = Limits::default();
 
         limits.change(None, Some(&autoscaler("web", 4)));

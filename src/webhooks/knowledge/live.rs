@@ -7,9 +7,9 @@
 
 use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Side, Status, StoreState, Watch};
+use cluster::{ApiError, Cached, Cluster, Context, ListQuery, Resource, Side, Status, StoreState, Watch};
 use futures::FutureExt as _;
-use kit::{Deadline, Lane, Signal};
+use kit::{Deadline, Priority, Signal};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
@@ -19,7 +19,7 @@ use super::{index::Limits, kind_of, records, too_late};
 use crate::{
     api::object::NamespacedName,
     webhooks::{
-        projection::{AnyProjection, Fields},
+        cached_kind::{AnyCachedKind, Fields},
         validating::deletion::is_confirmed,
         view::{ApiStatus, Cause, Collection, Details, Failure, Lookup, Recency},
     },
@@ -92,7 +92,7 @@ struct Waiting {
 }
 
 impl FirstList {
-    pub(super) fn of<R: Record>(watch: &Watch<R>) -> Self {
+    pub(super) fn of<R: Cached>(watch: &Watch<R>) -> Self {
         let (store, signal) = (watch.store().clone(), watch.signal().clone());
         let is_listed = move || match store.is_listed() {
             true => Some(true),
@@ -147,10 +147,10 @@ impl Reader {
     }
 
     async fn read(&self, lookup: &Lookup) -> LiveAnswer {
-        let context = Context { lane: Lane::Live, deadline: Deadline::after(TIME), key: "webhooks".into() };
+        let context = Context { priority: Priority::High, deadline: Deadline::after(TIME), key: "webhooks".into() };
         let known = match lookup {
-            Lookup::Object { projection, name, recency: _ } => self.object(&context, *projection, name).await,
-            Lookup::List(projection) => self.objects(&context, *projection).await,
+            Lookup::Object { cached_kind, name, recency: _ } => self.object(&context, *cached_kind, name).await,
+            Lookup::List(cached_kind) => self.objects(&context, *cached_kind).await,
             Lookup::Autoscalers(namespace) => self.autoscalers(&context, namespace).await,
             Lookup::Collection(collection) => self.collection(&context, collection).await,
             Lookup::Objects(_) | Lookup::Nodes => return self.listed(lookup, context.deadline).await,
@@ -166,12 +166,12 @@ impl Reader {
     async fn object(
         &self,
         context: &Context,
-        projection: &'static dyn AnyProjection,
+        cached_kind: &'static dyn AnyCachedKind,
         name: &NamespacedName,
     ) -> Result<LiveAnswer, ApiError> {
-        let objects = projection.objects();
+        let objects = cached_kind.objects();
         match self.cluster(objects.side).get(context, &objects.resource().at(&name.namespace, &name.name)).await {
-            Ok(object) => Ok(LiveAnswer::Object(Some(projection.project(&object)))),
+            Ok(object) => Ok(LiveAnswer::Object(Some(cached_kind.cached_fields(&object)))),
             Err(error) if error.is_not_found() => Ok(LiveAnswer::Object(None)),
             Err(ApiError::BadRequest(_)) => Ok(LiveAnswer::Object(None)),
             Err(error) => Err(error),
@@ -186,8 +186,12 @@ impl Reader {
     }
 
     /// All that a watch of them would tell of.
-    async fn objects(&self, context: &Context, projection: &'static dyn AnyProjection) -> Result<LiveAnswer, ApiError> {
-        let objects = projection.objects();
+    async fn objects(
+        &self,
+        context: &Context,
+        cached_kind: &'static dyn AnyCachedKind,
+    ) -> Result<LiveAnswer, ApiError> {
+        let objects = cached_kind.objects();
         let cluster = self.cluster(objects.side);
         let (label_selector, field_selector) = objects.selected.selectors();
         let mut all = Vec::new();
@@ -200,7 +204,9 @@ impl Reader {
             };
             let mut pages = cluster.pages(context.clone(), objects.resource(), scope, query);
             while let Some(page) = pages.next().await {
-                all.extend(page?.items.iter().map(|object| (NamespacedName::of(object), projection.project(object))));
+                all.extend(
+                    page?.items.iter().map(|object| (NamespacedName::of(object), cached_kind.cached_fields(object))),
+                );
             }
         }
         all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
@@ -339,7 +345,7 @@ mod tests {
 
     /// spec 50 §2.4, "Denied with status": that API status, unchanged
     #[test]
-    fn a_status_of_the_target_keeps_its_details() {
+    fn api_status_keeps_its_details() {
         let [reason, message, field] = ["R", "m", "spec.a"].map(str::to_owned);
         let causes = vec![cluster::Cause { reason: reason.clone(), message: message.clone(), field: field.clone() }];
         let [group, uid] = ["g", "u"].map(str::to_owned);

@@ -53,8 +53,8 @@ pub struct Knowledge {
 /// Version and kind of what is looked up, for error texts.
 fn kind_of(lookup: &Lookup) -> (&str, &str) {
     match lookup {
-        Lookup::Object { projection, .. } | Lookup::List(projection) | Lookup::Objects(projection) => {
-            (projection.objects().version, projection.objects().kind)
+        Lookup::Object { cached_kind, .. } | Lookup::List(cached_kind) | Lookup::Objects(cached_kind) => {
+            (cached_kind.objects().version, cached_kind.objects().kind)
         }
         Lookup::Autoscalers(_) => ("v1", "HorizontalPodAutoscaler"),
         Lookup::Nodes => ("v1", "Node"),

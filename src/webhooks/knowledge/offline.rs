@@ -11,8 +11,8 @@ use super::{index::Limits, records};
 use crate::{
     api::object::{self, GroupVersionKind, NamespacedName},
     webhooks::{
+        cached_kind::{AnyCachedKind, Fields, Reads, Selected},
         mutating::system_components::node_taints::TaintSet,
-        projection::{AnyProjection, Fields, Reads, Selected},
         view::{Failure, Recency, Scaled, View},
     },
 };
@@ -20,7 +20,7 @@ use crate::{
 /// What webhooks read of some manifests.
 #[derive(Debug)]
 pub struct Manifests {
-    objects: BTreeMap<&'static dyn AnyProjection, BTreeMap<NamespacedName, Fields>>,
+    objects: BTreeMap<&'static dyn AnyCachedKind, BTreeMap<NamespacedName, Fields>>,
     limits: Limits,
     nodes: BTreeSet<String>,
     node_selector: BTreeMap<String, String>,
@@ -31,7 +31,7 @@ impl Manifests {
     /// None. `reads`: what webhooks read. `node_selector`: labels of the Nodes whose taints count.
     pub fn new(reads: &[Reads], node_selector: BTreeMap<String, String>) -> Self {
         let objects = reads.iter().filter_map(|read| match read {
-            Reads::Objects(projection) | Reads::ObjectsOf(projection, _) => Some((*projection, BTreeMap::new())),
+            Reads::Objects(cached_kind) | Reads::ObjectsOf(cached_kind, _) => Some((*cached_kind, BTreeMap::new())),
             Reads::Autoscalers | Reads::NodeCount | Reads::NodeTaints => None,
         });
         Self {
@@ -48,8 +48,8 @@ impl Manifests {
         let Some(GroupVersionKind { group, kind, .. }) = GroupVersionKind::of(object) else { return false };
         let name = NamespacedName::of(object);
         let mut is_read = false;
-        for (projection, known) in &mut self.objects {
-            let objects = projection.objects();
+        for (cached_kind, known) in &mut self.objects {
+            let objects = cached_kind.objects();
             let is_selected = match objects.selected {
                 Selected::All => true,
                 Selected::Named(wanted) => name.name == wanted,
@@ -57,7 +57,7 @@ impl Manifests {
             };
             if (objects.group, objects.kind) == (&*group, &*kind) && is_selected {
                 let name = NamespacedName::new(if objects.namespaced { &name.namespace } else { "" }, &name.name);
-                known.insert(name, projection.project(object));
+                known.insert(name, cached_kind.cached_fields(object));
                 is_read = true;
             }
         }
@@ -79,15 +79,15 @@ impl Manifests {
 impl View for Manifests {
     fn find(
         &self,
-        projection: &'static dyn AnyProjection,
+        cached_kind: &'static dyn AnyCachedKind,
         name: &NamespacedName,
         _: Recency,
     ) -> Result<Option<Fields>, Failure> {
-        Ok(self.objects.get(projection).and_then(|known| known.get(name)).cloned())
+        Ok(self.objects.get(cached_kind).and_then(|known| known.get(name)).cloned())
     }
 
-    fn find_all(&self, projection: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
-        let known = self.objects.get(projection).into_iter().flatten();
+    fn find_all(&self, cached_kind: &'static dyn AnyCachedKind) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
+        let known = self.objects.get(cached_kind).into_iter().flatten();
         Ok(known.map(|(name, fields)| (name.clone(), fields.clone())).collect())
     }
 
@@ -126,7 +126,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_webhooks_read_comes_from_the_manifests() {
+    fn manifests_answer_the_reads_of_webhooks() {
         let mut manifests = Manifests::new(&READS, [("pool".to_owned(), "system".to_owned())].into());
         let known = [
             "{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: ns, name: a}, automountServiceAccountToken: false}",

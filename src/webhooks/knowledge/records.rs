@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_nodes_only_what_they_are_selected_by_and_their_taints_are_kept() {
+    fn cached_node_has_only_the_selector_labels_and_taints() {
         let selector = BTreeMap::from([("pool".to_owned(), "system".to_owned())]);
         let labels = json!({"pool": "other", "more": "x"});
         let of_node =

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     api::object::NamespacedName,
     webhooks::{
-        projection::{AnyProjection, Fields, Objects, Within},
+        cached_kind::{AnyCachedKind, Fields, Objects, Within},
         view::{Collection, Failure, Lookup, Recency, Scaled, View},
     },
 };
@@ -49,9 +49,9 @@ impl Answers {
     }
 
     /// The latest read of an object, for whatever reason it was read.
-    fn of_object(&self, wanted: &'static dyn AnyProjection, of: &NamespacedName) -> Option<(&LiveAnswer, &Lookup)> {
+    fn of_object(&self, wanted: &'static dyn AnyCachedKind, of: &NamespacedName) -> Option<(&LiveAnswer, &Lookup)> {
         self.0.iter().rev().find_map(|(asked, known)| match asked {
-            Lookup::Object { projection, name, .. } if name == of && *projection == wanted => Some((known, asked)),
+            Lookup::Object { cached_kind, name, .. } if name == of && *cached_kind == wanted => Some((known, asked)),
             Lookup::Object { .. }
             | Lookup::List(_)
             | Lookup::Objects(_)
@@ -71,8 +71,8 @@ impl Sight<'_> {
         }
     }
 
-    fn store(&self, projection: &'static dyn AnyProjection) -> Result<&ObjectStore, Failure> {
-        self.stores.objects.get(projection).ok_or_else(not_started)
+    fn store(&self, cached_kind: &'static dyn AnyCachedKind) -> Result<&ObjectStore, Failure> {
+        self.stores.objects.get(cached_kind).ok_or_else(not_started)
     }
 
     fn is_answered(&self, lookup: &Lookup) -> bool {
@@ -113,7 +113,7 @@ fn answered<T>(lookup: &Lookup, known: &LiveAnswer, of: impl FnOnce(&LiveAnswer)
         return Err(failure.clone());
     }
     of(known).ok_or_else(|| {
-        let message = format!("the answer about {} is of another kind", lookup.subject());
+        let message = format!("the live read of {} has an answer of an unexpected kind", lookup.subject());
         Failure::Errored { code: 500, message }
     })
 }
@@ -125,14 +125,14 @@ fn not_started() -> Failure {
 impl View for Sight<'_> {
     fn find(
         &self,
-        projection: &'static dyn AnyProjection,
+        cached_kind: &'static dyn AnyCachedKind,
         name: &NamespacedName,
         recency: Recency,
     ) -> Result<Option<Fields>, Failure> {
-        let objects = projection.objects();
-        let store = self.store(projection)?;
+        let objects = cached_kind.objects();
+        let store = self.store(cached_kind)?;
         self.check_get(objects, name)?;
-        if let Some((known, lookup)) = self.answers.of_object(projection, name) {
+        if let Some((known, lookup)) = self.answers.of_object(cached_kind, name) {
             return answered(lookup, known, |known| {
                 if let LiveAnswer::Object(found) = known { Some(found.clone()) } else { None }
             });
@@ -142,19 +142,19 @@ impl View for Sight<'_> {
             Recency::Known => store.with(name, |record| record.fields.clone()),
             Recency::Live => None,
         };
-        known.map(Some).ok_or_else(|| Failure::Look(Lookup::Object { projection, name: name.clone(), recency }))
+        known.map(Some).ok_or_else(|| Failure::Look(Lookup::Object { cached_kind, name: name.clone(), recency }))
     }
 
-    fn find_all(&self, projection: &'static dyn AnyProjection) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
-        let store = self.store(projection)?;
+    fn find_all(&self, cached_kind: &'static dyn AnyCachedKind) -> Result<Vec<(NamespacedName, Fields)>, Failure> {
+        let store = self.store(cached_kind)?;
         if !store.is_listed() {
-            let lookup = Lookup::Objects(projection);
+            let lookup = Lookup::Objects(cached_kind);
             self.answer(lookup.clone(), |_| Some(()))?;
             return Err(too_late(&lookup));
         }
-        if projection.objects().heard_of && (!store.is_fresh() || store.has_unreadable()) {
+        if cached_kind.objects().heard_of && (!store.is_fresh() || store.has_unreadable()) {
             let all = |known: &LiveAnswer| if let LiveAnswer::Objects(all) = known { Some(all.clone()) } else { None };
-            return self.answer(Lookup::List(projection), all);
+            return self.answer(Lookup::List(cached_kind), all);
         }
         let mut all = Vec::with_capacity(store.len());
         store.for_each(|name, record| all.push((name.clone(), record.fields.clone())));

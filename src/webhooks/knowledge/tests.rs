@@ -19,12 +19,12 @@ use super::{
 use crate::{
     api::object::NamespacedName,
     webhooks::{
+        cached_kind::{AnyCachedKind, Reads},
         mutating::{
             high_availability::{self, NAMESPACES},
             load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
             token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
         },
-        projection::{AnyProjection, Reads},
         view::{Annotations, Scaled, View},
     },
 };

@@ -43,7 +43,7 @@ mod tests {
 
     /// spec 50 §13, scenarios 40 and 41
     #[test]
-    fn each_endpoint_is_for_the_zone_where_it_is() {
+    fn hint_of_each_endpoint_is_its_own_zone() {
         let view = TestView::new();
 
         changes(
@@ -66,7 +66,7 @@ endpoints:
 
     /// spec 50 §13, scenario 41
     #[test]
-    fn other_hints_are_replaced_as_a_whole() {
+    fn hints_of_other_zones_are_replaced_as_a_whole() {
         for hints in
             ["null", "{}", "{forZones: [{name: c}]}", "{forZones: [{name: a}, {name: b}]}", "{forNodes: [{name: n}]}"]
         {
@@ -78,7 +78,7 @@ endpoints:
 
     /// spec 50 §13
     #[test]
-    fn an_endpoint_without_a_zone_keeps_its_hints() {
+    fn hints_of_an_endpoint_without_a_zone_stay() {
         for endpoints in [
             "null",
             "[]",
@@ -94,7 +94,7 @@ endpoints:
 
     /// spec 50 §13
     #[test]
-    fn conditions_ports_and_fields_nobody_knows_stay() {
+    fn conditions_ports_and_unknown_fields_stay() {
         changes(
             &EndpointSliceHints,
             &TestView::new(),
@@ -114,7 +114,7 @@ endpoints:
 
     /// spec 50 §2.2 row 7
     #[test]
-    fn a_wrong_type_is_an_error_that_names_the_element() {
+    fn wrong_type_is_an_error_that_names_the_element() {
         for (slice, message) in [
             ("endpoints: {}", "endpoints: expected a list, found a map"),
             ("endpoints: [{}, a]", "endpoints[1]: expected a map, found a string"),

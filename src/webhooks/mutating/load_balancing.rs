@@ -13,8 +13,8 @@ use super::{Mutation, Mutator, Request};
 use crate::{
     api::object::NamespacedName,
     webhooks::{
+        cached_kind::{CachedKind, Objects, Selected},
         fields::{self, Field, Type, WrongType},
-        projection::{Objects, Projection, Selected},
         view::{Annotations, Failure, View},
     },
 };
@@ -32,7 +32,7 @@ pub const ISTIO_NAMESPACE: &str = "istio-namespace";
 pub const SERVICE: &str = "istio-ingressgateway-internal";
 
 /// `data` of the ConfigMaps `istio-internal-load-balancing`; only the keys that are read.
-pub const CONFIG_MAPS: Projection<Annotations> = Projection {
+pub const CONFIG_MAPS: CachedKind<Annotations> = CachedKind {
     objects: Objects {
         kind: "ConfigMap",
         plural: "configmaps",
@@ -47,7 +47,7 @@ pub const CONFIG_MAPS: Projection<Annotations> = Projection {
     },
 };
 /// `spec.clusterIPs` of the Services `istio-ingressgateway-internal`.
-pub const SERVICES: Projection<Vec<String>> = Projection {
+pub const SERVICES: CachedKind<Vec<String>> = CachedKind {
     objects: Objects { kind: "Service", plural: "services", selected: Selected::Named(SERVICE), ..Objects::TARGET },
     fields: |object| {
         let addresses = object.pointer("/spec/clusterIPs").and_then(Value::as_array);

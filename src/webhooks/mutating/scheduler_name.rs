@@ -58,7 +58,7 @@ mod tests {
 
     /// spec 50 §6, scenario 21
     #[test]
-    fn who_chose_no_scheduler_gets_the_configured_one() {
+    fn scheduler_name_is_set_if_the_pod_chose_none() {
         let view = TestView::new();
         let webhook = webhook("bin-packing-scheduler");
 
@@ -82,7 +82,7 @@ spec: {schedulerName: bin-packing-scheduler, futureField: 7}
 
     /// spec 50 §6
     #[test]
-    fn with_the_default_of_the_api_server_only_the_absent_name_is_written() {
+    fn scheduler_name_equal_to_the_default_is_written_only_if_absent() {
         let webhook = webhook("default-scheduler");
 
         changes(&webhook, &TestView::new(), "{}\n---\nspec: {schedulerName: default-scheduler}");
@@ -91,7 +91,7 @@ spec: {schedulerName: bin-packing-scheduler, futureField: 7}
 
     /// spec 50 §2.2 row 7
     #[test]
-    fn a_name_that_is_no_text_is_an_error() {
+    fn scheduler_name_of_a_wrong_type_is_an_error() {
         let failure = failure(&webhook("a"), &TestView::new(), "spec: {schedulerName: [a]}");
 
         let message = "spec.schedulerName: expected a string, found a list".to_owned();

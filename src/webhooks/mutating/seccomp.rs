@@ -43,7 +43,7 @@ mod tests {
 
     /// spec 50 §7, scenario 22
     #[test]
-    fn a_pod_without_a_profile_gets_the_default_of_the_runtime() {
+    fn pod_without_a_profile_gets_the_default_of_the_runtime() {
         let view = TestView::new();
 
         changes(
@@ -72,7 +72,7 @@ spec: {securityContext: {runAsUser: 1000, seccompProfile: {type: RuntimeDefault}
 
     /// spec 50 §7, scenario 22
     #[test]
-    fn a_pod_that_has_a_profile_keeps_it() {
+    fn profile_of_a_pod_stays() {
         for profile in ["{type: Unconfined}", "{type: RuntimeDefault}", "{type: Localhost, localhostProfile: a}"] {
             let pod = format!("spec: {{securityContext: {{seccompProfile: {profile}}}}}");
             leaves(&Seccomp, &TestView::new(), &pod);
@@ -81,7 +81,7 @@ spec: {securityContext: {runAsUser: 1000, seccompProfile: {type: RuntimeDefault}
 
     /// spec 50 §7
     #[test]
-    fn containers_are_neither_looked_at_nor_changed() {
+    fn containers_are_neither_read_nor_changed() {
         changes(
             &Seccomp,
             &TestView::new(),
@@ -97,7 +97,7 @@ spec:
 
     /// spec 50, "better" 13
     #[test]
-    fn a_pod_for_windows_gets_none() {
+    fn windows_pod_gets_no_profile() {
         leaves(&Seccomp, &TestView::new(), "spec: {os: {name: windows}}");
         changes(
             &Seccomp,
@@ -112,7 +112,7 @@ spec: {os: {name: linux}, securityContext: {seccompProfile: {type: RuntimeDefaul
 
     /// spec 50 §2.2 row 7
     #[test]
-    fn a_wrong_type_is_an_error_that_names_the_field() {
+    fn wrong_type_is_an_error_that_names_the_field() {
         for (pod, message) in [
             ("spec: {securityContext: []}", "spec.securityContext: expected a map, found a list"),
             (

@@ -72,7 +72,7 @@ mod tests {
 
     /// spec 50 scenario 23
     #[test]
-    fn each_container_learns_the_host_unless_it_has_one() {
+    fn host_is_injected_into_each_container_without_the_variable() {
         changes(
             &webhook(),
             &TestView::new(),
@@ -97,7 +97,7 @@ spec:
     }
 
     #[test]
-    fn a_pod_without_containers_is_left_alone() {
+    fn pod_without_containers_stays() {
         for pod in ["{}", "spec: {}", "spec: {containers: []}", "spec: {containers: null, initContainers: []}"] {
             leaves(&webhook(), &TestView::new(), pod);
         }
@@ -105,7 +105,7 @@ spec:
 
     /// spec 50 §2.2 row 7
     #[test]
-    fn a_field_of_the_wrong_type_is_named() {
+    fn wrong_type_is_an_error_that_names_the_field() {
         let table = [
             ("spec: {containers: x}", "spec.containers: expected a list, found a string"),
             ("spec: {initContainers: [x]}", "spec.initContainers[0]: expected a map, found a string"),

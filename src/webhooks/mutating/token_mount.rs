@@ -9,8 +9,8 @@ use super::{Mutation, Mutator, Request};
 use crate::{
     api::{config::ProjectedTokenMount, integer, object::NamespacedName, quote::quoted},
     webhooks::{
+        cached_kind::{CachedKind, Objects},
         fields::{self, Field, Type, WrongType},
-        projection::{Objects, Projection},
         view::{Failure, View},
     },
 };
@@ -19,7 +19,7 @@ use crate::{
 pub const PATH: &str = "/webhooks/mount-projected-service-account-token";
 
 /// What is read of ServiceAccounts.
-pub const SERVICE_ACCOUNTS: Projection<ServiceAccount> = Projection {
+pub const SERVICE_ACCOUNTS: CachedKind<ServiceAccount> = CachedKind {
     objects: Objects { kind: "ServiceAccount", plural: "serviceaccounts", ..Objects::TARGET },
     fields: |object| ServiceAccount { automount: object.get("automountServiceAccountToken").and_then(Value::as_bool) },
 };

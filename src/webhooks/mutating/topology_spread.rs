@@ -102,7 +102,7 @@ spec: {{topologySpreadConstraints: [{constraint}]}}
 
     /// spec 50 §11
     #[test]
-    fn the_selector_gets_the_hash_and_the_keys_lose_it() {
+    fn hash_moves_from_the_keys_to_the_selector() {
         let view = TestView::new();
 
         changes(
@@ -132,7 +132,7 @@ spec:
 
     /// spec 50 §11 rules 1 and 2, scenario 37
     #[test]
-    fn a_pod_without_the_label_or_without_constraints_stays() {
+    fn pod_without_the_label_or_without_constraints_stays() {
         for pod in [
             "spec: {topologySpreadConstraints: [{matchLabelKeys: [pod-template-hash]}]}",
             "{metadata: {labels: {app: web}}, spec: {topologySpreadConstraints: [{maxSkew: 1}]}}",
@@ -179,7 +179,7 @@ spec: {topologySpreadConstraints: [{maxSkew: 1, labelSelector: {matchLabels: {po
 
     /// It would be there once for each constraint, and the API server refuses such a Pod anyway.
     #[test]
-    fn a_hash_that_is_too_long_for_a_label_is_not_copied() {
+    fn hash_that_is_too_long_for_a_label_is_not_copied() {
         let pod = |length: usize| {
             let hash = "a".repeat(length);
             let mut pod = object("spec: {topologySpreadConstraints: [{}, {}]}");
@@ -198,7 +198,7 @@ spec: {topologySpreadConstraints: [{maxSkew: 1, labelSelector: {matchLabels: {po
 
     /// spec 50 §11 rule 3a, scenario 38
     #[test]
-    fn a_selector_that_has_the_hash_stays() {
+    fn selector_with_the_hash_stays() {
         for selector in [
             "{matchLabels: {pod-template-hash: old}}",
             "{matchExpressions: [{key: pod-template-hash, operator: In, values: [old]}]}",
@@ -225,7 +225,7 @@ spec: {topologySpreadConstraints: [{maxSkew: 1, labelSelector: {matchLabels: {po
 
     /// spec 50, "better" 14
     #[test]
-    fn the_key_goes_also_where_the_selector_came_with_the_hash() {
+    fn key_is_removed_also_if_the_selector_had_the_hash() {
         assert_constraint(
             "{labelSelector: {matchLabels: {pod-template-hash: old}}, matchLabelKeys: [pod-template-hash]}",
             "{labelSelector: {matchLabels: {pod-template-hash: old}}}",
@@ -240,7 +240,7 @@ spec: {topologySpreadConstraints: [{maxSkew: 1, labelSelector: {matchLabels: {po
 
     /// spec 50 §2.2 row 7
     #[test]
-    fn a_wrong_type_is_an_error_that_names_the_element() {
+    fn wrong_type_is_an_error_that_names_the_element() {
         for (pod, message) in [
             ("metadata: {labels: a}", "metadata.labels: expected a map, found a string"),
             (

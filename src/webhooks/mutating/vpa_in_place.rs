@@ -45,7 +45,7 @@ mod tests {
 
     /// spec 50 §12, scenario 39
     #[test]
-    fn an_autoscaler_without_a_mode_updates_in_place() {
+    fn update_mode_is_set_if_absent() {
         let view = TestView::new();
 
         changes(
@@ -68,7 +68,7 @@ spec:
 
     /// spec 50 §12, scenario 39
     #[test]
-    fn a_mode_that_evicts_is_replaced() {
+    fn update_mode_that_evicts_is_replaced() {
         let after = "
 metadata: {labels: {a: b, vpa-in-place-updates.resources.gardener.cloud/mutated: 'true'}}
 spec: {updatePolicy: {updateMode: InPlaceOrRecreate}}
@@ -88,7 +88,7 @@ spec: {updatePolicy: {updateMode: InPlaceOrRecreate}}
 
     /// spec 50 §12, scenario 39
     #[test]
-    fn any_other_mode_stays_and_gets_no_label() {
+    fn update_mode_without_eviction_stays_and_gets_no_label() {
         for mode in ["Off", "Initial", "InPlaceOrRecreate", "InPlaceOnly", "auto", "''"] {
             leaves(&VpaInPlace, &TestView::new(), &format!("spec: {{updatePolicy: {{updateMode: {mode}}}}}"));
         }
@@ -96,7 +96,7 @@ spec: {updatePolicy: {updateMode: InPlaceOrRecreate}}
 
     /// spec 50 §12, traps
     #[test]
-    fn the_label_stays_when_the_mode_is_switched_off_later() {
+    fn label_stays_when_the_mode_is_switched_off_later() {
         leaves(
             &VpaInPlace,
             &TestView::new(),
@@ -109,7 +109,7 @@ spec: {updatePolicy: {updateMode: 'Off'}}
 
     /// spec 50 §2.2 row 7, §12 traps
     #[test]
-    fn the_kind_does_not_matter_but_the_types_of_the_fields_do() {
+    fn wrong_type_is_an_error_whatever_the_kind() {
         assert_eq!(VpaInPlace.takes(), None);
 
         for (object, message) in [

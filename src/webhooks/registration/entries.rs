@@ -33,7 +33,7 @@ const SECRETS: [Rule; 1] = [Rule { group: "", version: "v1", resources: &["secre
 
 /// An entry. The order is that in which API servers call them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Entry {
+pub enum RegistrationEntry {
     /// `projected-token-mount`
     ProjectedTokenMount,
     /// `high-availability-config`
@@ -82,7 +82,7 @@ pub(super) struct Rule {
     operations: &'static [&'static str],
 }
 
-impl Entry {
+impl RegistrationEntry {
     /// All, in order.
     pub const ALL: [Self; 12] = [
         Self::ProjectedTokenMount,

@@ -21,8 +21,8 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 pub use self::{
-    entries::Entry,
-    place::{Circumstances, Place},
+    entries::RegistrationEntry,
+    place::{Circumstances, RegisteredCluster},
 };
 
 /// An instance of the program and the cluster that calls it.
@@ -37,7 +37,7 @@ pub struct Deployment {
     /// Namespace of the program's Service.
     pub namespace: String,
     /// The entries to have.
-    pub enabled: BTreeSet<Entry>,
+    pub enabled: BTreeSet<RegistrationEntry>,
     /// The CAs of the server certificate, PEM in Base64.
     pub ca_bundle: String,
 }
@@ -112,7 +112,7 @@ impl Deployment {
         }
     }
 
-    fn entry(&self, entry: Entry) -> Value {
+    fn entry(&self, entry: RegistrationEntry) -> Value {
         let row = entry.row();
         let mut json = Map::new();
         let mut set = |field: &str, value: Value| json.insert(field.to_owned(), value);

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Client, Entry, Mode};
+use super::{Client, Mode, RegistrationEntry};
 
 /// Where Gardener deploys the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum RegisteredCluster {
     /// A seed, for the seed itself.
     SeedRuntime,
     /// The runtime cluster of a garden, for itself.
@@ -40,7 +40,7 @@ pub struct Circumstances {
     pub match_label_keys_off: bool,
 }
 
-impl Place {
+impl RegisteredCluster {
     /// All, with the names that users give them, and what these mean.
     pub const NAMED: [(&str, Self, &str); 7] = [
         ("seed", Self::SeedRuntime, "A seed, for itself"),
@@ -71,11 +71,11 @@ impl Place {
     }
 
     /// The entries of its registration.
-    pub fn entries(self, circumstances: &Circumstances) -> BTreeSet<Entry> {
-        Entry::ALL.into_iter().filter(|entry| self.has(*entry, circumstances)).collect()
+    pub fn entries(self, circumstances: &Circumstances) -> BTreeSet<RegistrationEntry> {
+        RegistrationEntry::ALL.into_iter().filter(|entry| self.has(*entry, circumstances)).collect()
     }
 
-    fn has(self, entry: Entry, now: &Circumstances) -> bool {
+    fn has(self, entry: RegistrationEntry, now: &Circumstances) -> bool {
         let (seed, garden) = (self == Self::SeedRuntime, self == Self::GardenRuntime);
         let (own_runtime, hosted) = (self == Self::SelfHostedRuntime, self == Self::HostedShoot);
         let runtime = seed || garden || own_runtime;
@@ -83,19 +83,19 @@ impl Place {
         let shoot = hosted || own_shoot;
         match entry {
             // Where Pods get no static token, they need a projected one (spec 31 T12).
-            Entry::ProjectedTokenMount | Entry::TokenInvalidator => runtime || shoot,
-            Entry::HighAvailabilityConfig => {
+            RegistrationEntry::ProjectedTokenMount | RegistrationEntry::TokenInvalidator => runtime || shoot,
+            RegistrationEntry::HighAvailabilityConfig => {
                 seed || garden || hosted || ((own_runtime || own_shoot) && !now.bootstrapping)
             }
-            Entry::PodSchedulerName => shoot && now.bin_packing,
-            Entry::SeccompProfile => runtime && now.default_seccomp_profile,
-            Entry::KubernetesServiceHost => hosted,
-            Entry::LoadBalancing => runtime,
-            Entry::LoadBalancingOfVirtualGarden => garden,
-            Entry::SystemComponentsConfig => shoot || own_runtime || (garden && now.garden_is_self_hosted),
-            Entry::EndpointSliceHints => (seed || garden) && now.topology_aware_routing,
-            Entry::PodTopologySpreadConstraints => shoot && now.match_label_keys_off,
-            Entry::VpaInPlaceUpdates => seed || garden || hosted,
+            RegistrationEntry::PodSchedulerName => shoot && now.bin_packing,
+            RegistrationEntry::SeccompProfile => runtime && now.default_seccomp_profile,
+            RegistrationEntry::KubernetesServiceHost => hosted,
+            RegistrationEntry::LoadBalancing => runtime,
+            RegistrationEntry::LoadBalancingOfVirtualGarden => garden,
+            RegistrationEntry::SystemComponentsConfig => shoot || own_runtime || (garden && now.garden_is_self_hosted),
+            RegistrationEntry::EndpointSliceHints => (seed || garden) && now.topology_aware_routing,
+            RegistrationEntry::PodTopologySpreadConstraints => shoot && now.match_label_keys_off,
+            RegistrationEntry::VpaInPlaceUpdates => seed || garden || hosted,
         }
     }
 }

@@ -19,13 +19,13 @@ fn deployment(mode: Mode) -> Deployment {
         client: Client::Service,
         prefix: String::new(),
         namespace: "garden".into(),
-        enabled: Entry::ALL.into(),
+        enabled: RegistrationEntry::ALL.into(),
         ca_bundle: "LS0t...".into(),
     }
 }
 
 /// The rendered entry.
-fn rendered(mode: Mode, entry: Entry) -> Value {
+fn rendered(mode: Mode, entry: RegistrationEntry) -> Value {
     deployment(mode).entry(entry)
 }
 
@@ -50,7 +50,7 @@ fn shown(selector: &Value) -> String {
 
 /// spec 50 §3.6
 #[test]
-fn the_sample_of_a_hosted_shoot_is_rendered() {
+fn registration_of_a_hosted_shoot_is_the_sample() {
     let sample = object(
         "
 apiVersion: admissionregistration.k8s.io/v1
@@ -106,7 +106,7 @@ webhooks:
         client: Client::Url,
         prefix: String::new(),
         namespace: "shoot--demo--a".into(),
-        enabled: [Entry::KubernetesServiceHost, Entry::ProjectedTokenMount].into(),
+        enabled: [RegistrationEntry::KubernetesServiceHost, RegistrationEntry::ProjectedTokenMount].into(),
         ca_bundle: "LS0t...".into(),
     });
 
@@ -116,7 +116,7 @@ webhooks:
 /// spec 50 §1, spec 31 §5.1
 #[test]
 #[rustfmt::skip]
-fn the_registry_is_that_of_the_specification() {
+fn registration_entries_are_those_of_the_specification() {
     let table = [
         ("projected-token-mount", "mount-projected-service-account-token", "/v1 pods", "CREATE", "Exact", "Fail", 10, ""),
         ("high-availability-config", "high-availability-config", "apps/v1 deployments,statefulsets; autoscaling/v2 horizontalpodautoscalers", "CREATE,UPDATE", "Equivalent", "Fail", 10, ""),
@@ -163,7 +163,7 @@ fn the_registry_is_that_of_the_specification() {
 
 /// spec 50 §3.3, §3.4
 #[test]
-fn the_namespaces_are_those_of_the_specification() {
+fn namespace_selectors_are_those_of_the_specification() {
     const RUNTIME: &str = "gardener.cloud/role, kubernetes.io/metadata.name notin (kube-system,kubernetes-dashboard)";
     const SHOOT: &str = "kubernetes.io/metadata.name in (kube-system,kubernetes-dashboard)";
     let with = |webhook: &str, base: &str| format!("{webhook}.{LABEL}/consider=true, {base}");
@@ -172,22 +172,22 @@ fn the_namespaces_are_those_of_the_specification() {
     let base = || [RUNTIME.to_owned(), SHOOT.to_owned()];
 
     for (entry, [runtime, shoot]) in [
-        (Entry::ProjectedTokenMount, base()),
+        (RegistrationEntry::ProjectedTokenMount, base()),
         (
-            Entry::HighAvailabilityConfig,
+            RegistrationEntry::HighAvailabilityConfig,
             [with("high-availability-config", RUNTIME), with("high-availability-config", SHOOT)],
         ),
-        (Entry::PodSchedulerName, both("")),
-        (Entry::SeccompProfile, base()),
-        (Entry::KubernetesServiceHost, both(inject)),
-        (Entry::LoadBalancing, both("gardener.cloud/role=shoot")),
-        (Entry::LoadBalancingOfVirtualGarden, both("kubernetes.io/metadata.name=garden")),
-        (Entry::SystemComponentsConfig, [with("system-components-config", RUNTIME), SHOOT.to_owned()]),
-        (Entry::EndpointSliceHints, base()),
-        (Entry::PodTopologySpreadConstraints, base()),
-        (Entry::VpaInPlaceUpdates, base()),
+        (RegistrationEntry::PodSchedulerName, both("")),
+        (RegistrationEntry::SeccompProfile, base()),
+        (RegistrationEntry::KubernetesServiceHost, both(inject)),
+        (RegistrationEntry::LoadBalancing, both("gardener.cloud/role=shoot")),
+        (RegistrationEntry::LoadBalancingOfVirtualGarden, both("kubernetes.io/metadata.name=garden")),
+        (RegistrationEntry::SystemComponentsConfig, [with("system-components-config", RUNTIME), SHOOT.to_owned()]),
+        (RegistrationEntry::EndpointSliceHints, base()),
+        (RegistrationEntry::PodTopologySpreadConstraints, base()),
+        (RegistrationEntry::VpaInPlaceUpdates, base()),
         (
-            Entry::TokenInvalidator,
+            RegistrationEntry::TokenInvalidator,
             ["notin", "in"]
                 .map(|operator| format!("gardener.cloud/purpose {operator} (kube-system,kubernetes-dashboard)")),
         ),
@@ -199,33 +199,37 @@ fn the_namespaces_are_those_of_the_specification() {
 
 /// spec 50 §3.4
 #[test]
-fn the_objects_are_those_of_the_specification() {
+fn object_selectors_are_those_of_the_specification() {
     const MANAGED: &str = "resources.gardener.cloud/managed-by=gardener, ";
     let skip = |webhook: &str| format!("!{webhook}.{LABEL}/skip");
     let app = "app notin (gardener-resource-manager)";
     let static_pod = "static-pod notin (true)";
 
     for (entry, in_shoots, selector) in [
-        (Entry::ProjectedTokenMount, "", format!("{}, {app}, {static_pod}", skip("projected-token-mount"))),
-        (Entry::HighAvailabilityConfig, MANAGED, skip("high-availability-config")),
-        (Entry::PodSchedulerName, "", static_pod.to_owned()),
-        (Entry::SeccompProfile, "", format!("{}, {app}, {static_pod}", skip("seccompprofile"))),
+        (RegistrationEntry::ProjectedTokenMount, "", format!("{}, {app}, {static_pod}", skip("projected-token-mount"))),
+        (RegistrationEntry::HighAvailabilityConfig, MANAGED, skip("high-availability-config")),
+        (RegistrationEntry::PodSchedulerName, "", static_pod.to_owned()),
+        (RegistrationEntry::SeccompProfile, "", format!("{}, {app}, {static_pod}", skip("seccompprofile"))),
         (
-            Entry::KubernetesServiceHost,
+            RegistrationEntry::KubernetesServiceHost,
             "",
             format!("apiserver-proxy.networking.gardener.cloud/inject notin (disable), {static_pod}"),
         ),
-        (Entry::LoadBalancing, "", static_pod.to_owned()),
-        (Entry::LoadBalancingOfVirtualGarden, "", format!("{app}, {static_pod}")),
-        (Entry::SystemComponentsConfig, MANAGED, format!("{}, {static_pod}", skip("system-components-config"))),
-        (Entry::EndpointSliceHints, "", format!("endpoint-slice-hints.{LABEL}/consider=true")),
+        (RegistrationEntry::LoadBalancing, "", static_pod.to_owned()),
+        (RegistrationEntry::LoadBalancingOfVirtualGarden, "", format!("{app}, {static_pod}")),
         (
-            Entry::PodTopologySpreadConstraints,
+            RegistrationEntry::SystemComponentsConfig,
+            MANAGED,
+            format!("{}, {static_pod}", skip("system-components-config")),
+        ),
+        (RegistrationEntry::EndpointSliceHints, "", format!("endpoint-slice-hints.{LABEL}/consider=true")),
+        (
+            RegistrationEntry::PodTopologySpreadConstraints,
             MANAGED,
             format!("{app}, {}, {static_pod}", skip("topology-spread-constraints")),
         ),
-        (Entry::VpaInPlaceUpdates, "", skip("vpa-in-place-updates")),
-        (Entry::TokenInvalidator, "", format!("{LABEL}/purpose=token-invalidator")),
+        (RegistrationEntry::VpaInPlaceUpdates, "", skip("vpa-in-place-updates")),
+        (RegistrationEntry::TokenInvalidator, "", format!("{LABEL}/purpose=token-invalidator")),
     ] {
         assert_eq!(shown(&rendered(Mode::Runtime, entry)["objectSelector"]), selector, "{entry:?}");
         let in_shoots = format!("{in_shoots}{selector}");
@@ -235,7 +239,7 @@ fn the_objects_are_those_of_the_specification() {
 
 /// spec 50 §1, §3.4, scenario 42
 #[test]
-fn no_entry_for_pods_selects_static_ones_and_all_agree_on_effects_and_versions() {
+fn entries_for_pods_exclude_static_pods_and_all_agree_on_effects_and_versions() {
     for mode in [Mode::Runtime, Mode::Shoot] {
         for entry in configuration(&deployment(mode))["webhooks"].as_array().unwrap() {
             let for_pods = entry["rules"].as_array().unwrap().iter().any(|rule| rule["resources"] == json!(["pods"]));
@@ -251,8 +255,8 @@ fn no_entry_for_pods_selects_static_ones_and_all_agree_on_effects_and_versions()
 
 /// spec 50 §3.4, scenario 43: the API server calls for an UPDATE whose old or new object is selected.
 #[test]
-fn the_update_that_adds_the_skip_label_is_still_sent() {
-    let entry = rendered(Mode::Runtime, Entry::VpaInPlaceUpdates);
+fn skip_label_update_itself_is_still_sent() {
+    let entry = rendered(Mode::Runtime, RegistrationEntry::VpaInPlaceUpdates);
     let selected = |labels: Value| {
         let expressions = entry["objectSelector"]["matchExpressions"].as_array().unwrap();
         expressions.iter().all(|expression| {
@@ -270,7 +274,7 @@ fn the_update_that_adds_the_skip_label_is_still_sent() {
 
 /// spec 50 §3.1, §3.2
 #[test]
-fn names_labels_and_addresses_follow_the_deployment() {
+fn registration_names_labels_and_addresses_follow_the_deployment() {
     let remediation = "remediation.webhook.shoot.gardener.cloud/exclude";
     for (mode, client, prefix, name, labels, address) in [
         (
@@ -300,7 +304,7 @@ fn names_labels_and_addresses_follow_the_deployment() {
             client,
             prefix: prefix.into(),
             namespace: "ns".into(),
-            enabled: [Entry::SeccompProfile].into(),
+            enabled: [RegistrationEntry::SeccompProfile].into(),
             ca_bundle: "Q0E=".into(),
         });
 
@@ -313,10 +317,10 @@ fn names_labels_and_addresses_follow_the_deployment() {
 
 /// spec 50 §3.4 row 6b: it keeps the instance of the runtime cluster out, whatever the prefix.
 #[test]
-fn the_entry_of_the_virtual_garden_never_selects_the_program_itself() {
+fn entry_of_the_virtual_garden_never_selects_the_program_itself() {
     let deployment = Deployment { prefix: "virtual-garden-".into(), ..deployment(Mode::Runtime) };
 
-    let entry = deployment.entry(Entry::LoadBalancingOfVirtualGarden);
+    let entry = deployment.entry(RegistrationEntry::LoadBalancingOfVirtualGarden);
 
     assert_eq!(shown(&entry["objectSelector"]), "app notin (gardener-resource-manager), static-pod notin (true)");
 }
@@ -324,10 +328,10 @@ fn the_entry_of_the_virtual_garden_never_selects_the_program_itself() {
 /// spec 50 §3.5
 #[test]
 #[rustfmt::skip]
-fn each_place_has_the_entries_of_the_specification() {
-    const PLACES: [Place; 7] = [
-        Place::SeedRuntime, Place::GardenRuntime, Place::SelfHostedRuntime, Place::HostedShoot, Place::SelfHostedShoot,
-        Place::WorkerlessShoot, Place::VirtualGarden,
+fn registration_of_each_cluster_has_the_entries_of_the_specification() {
+    const PLACES: [RegisteredCluster; 7] = [
+        RegisteredCluster::SeedRuntime, RegisteredCluster::GardenRuntime, RegisteredCluster::SelfHostedRuntime, RegisteredCluster::HostedShoot, RegisteredCluster::SelfHostedShoot,
+        RegisteredCluster::WorkerlessShoot, RegisteredCluster::VirtualGarden,
     ];
     let nothing = Circumstances::default();
     let seccomp = Circumstances { default_seccomp_profile: true, ..nothing };
@@ -339,24 +343,24 @@ fn each_place_has_the_entries_of_the_specification() {
 
     for (entry, now, expected) in [
         //                                                         seed   garden own rt hosted own sh none   virtual
-        (Entry::ProjectedTokenMount,          nothing,     [true,  true,  true,  true,  true,  false, false]),
-        (Entry::HighAvailabilityConfig,       nothing,     [true,  true,  true,  true,  true,  false, false]),
-        (Entry::HighAvailabilityConfig,       bootstrap,   [true,  true,  false, true,  false, false, false]),
-        (Entry::PodSchedulerName,             nothing,     [false, false, false, false, false, false, false]),
-        (Entry::PodSchedulerName,             bin_packing, [false, false, false, true,  true,  false, false]),
-        (Entry::SeccompProfile,               nothing,     [false, false, false, false, false, false, false]),
-        (Entry::SeccompProfile,               seccomp,     [true,  true,  true,  false, false, false, false]),
-        (Entry::KubernetesServiceHost,        nothing,     [false, false, false, true,  false, false, false]),
-        (Entry::LoadBalancing,                nothing,     [true,  true,  true,  false, false, false, false]),
-        (Entry::LoadBalancingOfVirtualGarden, nothing,     [false, true,  false, false, false, false, false]),
-        (Entry::SystemComponentsConfig,       nothing,     [false, false, true,  true,  true,  false, false]),
-        (Entry::SystemComponentsConfig,       self_hosted, [false, true,  true,  true,  true,  false, false]),
-        (Entry::EndpointSliceHints,           nothing,     [false, false, false, false, false, false, false]),
-        (Entry::EndpointSliceHints,           routing,     [true,  true,  false, false, false, false, false]),
-        (Entry::PodTopologySpreadConstraints, nothing,     [false, false, false, false, false, false, false]),
-        (Entry::PodTopologySpreadConstraints, keys_off,    [false, false, false, true,  true,  false, false]),
-        (Entry::VpaInPlaceUpdates,            nothing,     [true,  true,  false, true,  false, false, false]),
-        (Entry::TokenInvalidator,             nothing,     [true,  true,  true,  true,  true,  false, false]),
+        (RegistrationEntry::ProjectedTokenMount,          nothing,     [true,  true,  true,  true,  true,  false, false]),
+        (RegistrationEntry::HighAvailabilityConfig,       nothing,     [true,  true,  true,  true,  true,  false, false]),
+        (RegistrationEntry::HighAvailabilityConfig,       bootstrap,   [true,  true,  false, true,  false, false, false]),
+        (RegistrationEntry::PodSchedulerName,             nothing,     [false, false, false, false, false, false, false]),
+        (RegistrationEntry::PodSchedulerName,             bin_packing, [false, false, false, true,  true,  false, false]),
+        (RegistrationEntry::SeccompProfile,               nothing,     [false, false, false, false, false, false, false]),
+        (RegistrationEntry::SeccompProfile,               seccomp,     [true,  true,  true,  false, false, false, false]),
+        (RegistrationEntry::KubernetesServiceHost,        nothing,     [false, false, false, true,  false, false, false]),
+        (RegistrationEntry::LoadBalancing,                nothing,     [true,  true,  true,  false, false, false, false]),
+        (RegistrationEntry::LoadBalancingOfVirtualGarden, nothing,     [false, true,  false, false, false, false, false]),
+        (RegistrationEntry::SystemComponentsConfig,       nothing,     [false, false, true,  true,  true,  false, false]),
+        (RegistrationEntry::SystemComponentsConfig,       self_hosted, [false, true,  true,  true,  true,  false, false]),
+        (RegistrationEntry::EndpointSliceHints,           nothing,     [false, false, false, false, false, false, false]),
+        (RegistrationEntry::EndpointSliceHints,           routing,     [true,  true,  false, false, false, false, false]),
+        (RegistrationEntry::PodTopologySpreadConstraints, nothing,     [false, false, false, false, false, false, false]),
+        (RegistrationEntry::PodTopologySpreadConstraints, keys_off,    [false, false, false, true,  true,  false, false]),
+        (RegistrationEntry::VpaInPlaceUpdates,            nothing,     [true,  true,  false, true,  false, false, false]),
+        (RegistrationEntry::TokenInvalidator,             nothing,     [true,  true,  true,  true,  true,  false, false]),
     ] {
         assert_eq!(PLACES.map(|place| place.entries(&now).contains(&entry)), expected, "{entry:?} with {now:?}");
     }
@@ -364,7 +368,7 @@ fn each_place_has_the_entries_of_the_specification() {
 
 /// spec 60 §4
 #[test]
-fn deletions_and_extension_objects_are_sent_in_clusters_that_run_control_planes() {
+fn validating_registration_exists_in_clusters_that_run_control_planes() {
     let all = super::validating(&deployment(Mode::Runtime), |_| true).unwrap();
     let webhooks = all["webhooks"].as_array().unwrap();
     let names: Vec<_> = webhooks.iter().map(|webhook| webhook["name"].as_str().unwrap()).collect();
@@ -402,10 +406,11 @@ fn deletions_and_extension_objects_are_sent_in_clusters_that_run_control_planes(
 
 /// The files are renewed with `RENEW_EXAMPLES=1 cargo test --lib webhooks::registration`.
 #[test]
-fn the_examples_are_up_to_date() {
-    for (file, place, namespace) in
-        [("runtime.yaml", Place::GardenRuntime, "garden"), ("shoot.yaml", Place::HostedShoot, "shoot--demo--a")]
-    {
+fn registration_examples_are_up_to_date() {
+    for (file, place, namespace) in [
+        ("runtime.yaml", RegisteredCluster::GardenRuntime, "garden"),
+        ("shoot.yaml", RegisteredCluster::HostedShoot, "shoot--demo--a"),
+    ] {
         let deployment = Deployment {
             mode: place.mode(),
             client: place.client(),

@@ -20,7 +20,7 @@ pub enum FailurePolicy {
 
 /// What a webhook says about a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ReviewVerdict {
     /// Allowed as it is.
     Allowed,
     /// Allowed with a patch, a JSON array that is not empty.
@@ -70,13 +70,13 @@ pub enum Judged {
         /// `request.name`.
         name: String,
         /// The verdict.
-        verdict: Verdict,
+        verdict: ReviewVerdict,
     },
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct AnswerDocument<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     kind: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -116,16 +116,18 @@ struct Empty {}
 
 /// The HTTP answer to a review. Where a webhook's failures shall be ignored, one of its own must not be a denial: it is an
 /// HTTP error, which leaves the decision to the API server (spec 50, "better" 8).
-pub fn reply(identity: &Identity, verdict: &Verdict, policy: FailurePolicy) -> Reply {
+pub fn reply(identity: &Identity, verdict: &ReviewVerdict, policy: FailurePolicy) -> Reply {
     let panicked;
     let (allowed, status) = match verdict {
-        Verdict::Allowed | Verdict::Patched(_) => (true, Status { code: 200, ..Status::default() }),
-        Verdict::Unexpected(message) => (true, Status { message, code: 200, ..Status::default() }),
-        Verdict::Denied(message) => (false, Status { message, reason: "Forbidden", code: 403, ..Status::default() }),
-        Verdict::Status(status) | Verdict::Invalid { status, errors: _ } => (false, Status::of(status)),
-        Verdict::ReadFailed { read: _, message } => (false, Status { message, code: 500, ..Status::default() }),
-        Verdict::Errored { code, message } => (false, Status { message, code: *code, ..Status::default() }),
-        Verdict::Panicked(text) => {
+        ReviewVerdict::Allowed | ReviewVerdict::Patched(_) => (true, Status { code: 200, ..Status::default() }),
+        ReviewVerdict::Unexpected(message) => (true, Status { message, code: 200, ..Status::default() }),
+        ReviewVerdict::Denied(message) => {
+            (false, Status { message, reason: "Forbidden", code: 403, ..Status::default() })
+        }
+        ReviewVerdict::Status(status) | ReviewVerdict::Invalid { status, errors: _ } => (false, Status::of(status)),
+        ReviewVerdict::ReadFailed { read: _, message } => (false, Status { message, code: 500, ..Status::default() }),
+        ReviewVerdict::Errored { code, message } => (false, Status { message, code: *code, ..Status::default() }),
+        ReviewVerdict::Panicked(text) => {
             panicked = format!("panic: {text} [recovered]");
             (false, Status { message: &panicked, code: 500, ..Status::default() })
         }
@@ -133,13 +135,13 @@ pub fn reply(identity: &Identity, verdict: &Verdict, policy: FailurePolicy) -> R
     if policy == FailurePolicy::Ignore && status.code >= 500 {
         return Reply { status: 500, body: format!("{}\n", status.message).into_bytes() };
     }
-    let patch = if let Verdict::Patched(patch) = verdict { Some(BASE64_STANDARD.encode(patch)) } else { None };
+    let patch = if let ReviewVerdict::Patched(patch) = verdict { Some(BASE64_STANDARD.encode(patch)) } else { None };
     let patch_type = patch.is_some().then_some("JSONPatch");
     written(identity, Response { uid: &identity.uid, allowed, status, patch, patch_type })
 }
 
 fn written(identity: &Identity, response: Response<'_>) -> Reply {
-    let document = Document { kind: &identity.kind, api_version: &identity.api_version, response };
+    let document = AnswerDocument { kind: &identity.kind, api_version: &identity.api_version, response };
     Reply::json(&document)
 }
 
@@ -152,7 +154,7 @@ impl Refusal {
     }
 }
 
-impl Verdict {
+impl ReviewVerdict {
     /// Why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::metrics::FAILURE_CAUSES).
     pub fn cause(&self) -> Option<&'static str> {
         Some(match self {
@@ -170,7 +172,7 @@ impl Verdict {
     }
 
     /// `status.code` and `status.message`, for logs and counters.
-    pub fn told(&self) -> (u16, &str) {
+    pub fn reported(&self) -> (u16, &str) {
         match self {
             Self::Allowed | Self::Patched(_) => (200, ""),
             Self::Unexpected(message) => (200, message),

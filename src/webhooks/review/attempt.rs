@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Review, Verdict,
+    Review, ReviewVerdict,
     patch::{Operation, difference},
 };
 use crate::{
@@ -22,22 +22,22 @@ const NO_CONTENT: &str = "there is no content to decode";
 ///
 /// # Errors
 /// What must be read live before the next attempt.
-pub fn attempt(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<Verdict, Lookup> {
+pub fn attempt(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<ReviewVerdict, Lookup> {
     match caught(|| judge(mutator, review, view)) {
         Ok(Ok(verdict)) => Ok(verdict),
         Ok(Err(Failure::Look(lookup))) => Err(lookup),
-        Ok(Err(Failure::Denied(message))) => Ok(Verdict::Denied(message)),
-        Ok(Err(Failure::Status(status))) => Ok(Verdict::Status(status)),
-        Ok(Err(Failure::ReadFailed { read, message })) => Ok(Verdict::ReadFailed { read, message }),
-        Ok(Err(Failure::Errored { code, message })) => Ok(Verdict::Errored { code, message }),
-        Err(panic) => Ok(Verdict::Panicked(panic)),
+        Ok(Err(Failure::Denied(message))) => Ok(ReviewVerdict::Denied(message)),
+        Ok(Err(Failure::Status(status))) => Ok(ReviewVerdict::Status(status)),
+        Ok(Err(Failure::ReadFailed { read, message })) => Ok(ReviewVerdict::ReadFailed { read, message }),
+        Ok(Err(Failure::Errored { code, message })) => Ok(ReviewVerdict::Errored { code, message }),
+        Err(panic) => Ok(ReviewVerdict::Panicked(panic)),
     }
 }
 
-fn judge(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<Verdict, Failure> {
+fn judge(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<ReviewVerdict, Failure> {
     let before = match &review.object {
         object if mutator.sees_everything() => object.as_ref().unwrap_or(&Value::Null),
-        _ if review.operation == "DELETE" => return Ok(Verdict::Allowed),
+        _ if review.operation == "DELETE" => return Ok(ReviewVerdict::Allowed),
         object => decoded(mutator, object.as_ref())?,
     };
     let request = Request {
@@ -48,18 +48,18 @@ fn judge(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<Verd
     };
     let mut after = before.clone();
     match mutator.mutate(&mut after, &request, view)? {
-        Mutation::Unexpected(message) => Ok(Verdict::Unexpected(message)),
+        Mutation::Unexpected(message) => Ok(ReviewVerdict::Unexpected(message)),
         Mutation::Done => Ok(verdict_of(&difference(before, &after))),
     }
 }
 
-fn verdict_of(operations: &[Operation<'_>]) -> Verdict {
+fn verdict_of(operations: &[Operation<'_>]) -> ReviewVerdict {
     if operations.is_empty() {
-        return Verdict::Allowed;
+        return ReviewVerdict::Allowed;
     }
     match serde_json::to_vec(operations) {
-        Ok(patch) => Verdict::Patched(patch),
-        Err(error) => Verdict::Errored { code: 500, message: format!("cannot write the patch: {error}") },
+        Ok(patch) => ReviewVerdict::Patched(patch),
+        Err(error) => ReviewVerdict::Errored { code: 500, message: format!("cannot encode the patch: {error}") },
     }
 }
 
@@ -75,7 +75,7 @@ fn decoded<'a>(mutator: &dyn Mutator, object: Option<&'a Value>) -> Result<&'a V
 /// matter, because no field a webhook looks at depends on it.
 fn check_kind(mutator: &dyn Mutator, object: &Value) -> Result<(), String> {
     if !object.is_object() {
-        return Err("the object is no map".to_owned());
+        return Err("the object is not a map".to_owned());
     }
     let Some((group, kind)) = mutator.takes() else { return Ok(()) };
     let text = |field| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());

@@ -42,7 +42,7 @@ pub struct Refusal {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct ReviewDocument {
     api_version: Option<String>,
     kind: Option<String>,
     request: Option<Keyed<RequestDocument>>,
@@ -73,7 +73,7 @@ struct KindDocument {
 /// Rows 1 to 5 of spec 50 §2.2.
 pub fn decode(body: &Body, content_type: &str) -> Result<Review, Refusal> {
     let bytes = checked(body, content_type)?;
-    match serde_json::from_slice::<Keyed<Document>>(bytes) {
+    match serde_json::from_slice::<Keyed<ReviewDocument>>(bytes) {
         Ok(Keyed(document)) => Ok(document.into()),
         Err(error) => Err(Refusal { identity: Identity::found_in(bytes), code: 400, message: fault(&error) }),
     }
@@ -117,8 +117,8 @@ pub(in crate::webhooks) fn reason(error: &serde_json::Error) -> &'static str {
     }
 }
 
-impl From<Document> for Review {
-    fn from(document: Document) -> Self {
+impl From<ReviewDocument> for Review {
+    fn from(document: ReviewDocument) -> Self {
         let request = document.request.map(|Keyed(request)| request).unwrap_or_default();
         let kind = request.kind.map(|Keyed(kind)| kind).unwrap_or_default();
         let identity = Identity {

@@ -19,7 +19,7 @@ mod patch;
 mod tests;
 
 pub use super::exchange::{Body, LIMIT, Reply};
-pub use answer::{FailurePolicy, Judged, Verdict, reply};
+pub use answer::{FailurePolicy, Judged, ReviewVerdict, reply};
 pub use attempt::attempt;
 pub use identity::Identity;
 pub use input::{Refusal, Review, decode};

@@ -16,7 +16,7 @@ pub(in crate::webhooks) struct Keyed<T>(pub(in crate::webhooks) T);
 struct KeyedVisitor<T>(PhantomData<T>);
 
 /// Reads a value like `serde_json` itself, as long as there is room.
-struct Node<'a> {
+struct ObjectNode<'a> {
     room: &'a mut usize,
 }
 
@@ -25,7 +25,7 @@ struct Node<'a> {
 /// # Errors
 /// When it is no JSON, or has more than [`MOST_VALUES`].
 pub(super) fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    let object = Node { room: &mut { MOST_VALUES } }.deserialize(deserializer)?;
+    let object = ObjectNode { room: &mut { MOST_VALUES } }.deserialize(deserializer)?;
     Ok((!object.is_null()).then_some(object))
 }
 
@@ -47,9 +47,9 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for KeyedVisitor<T> {
     }
 }
 
-impl Node<'_> {
-    fn child(&mut self) -> Node<'_> {
-        Node { room: self.room }
+impl ObjectNode<'_> {
+    fn child(&mut self) -> ObjectNode<'_> {
+        ObjectNode { room: self.room }
     }
 
     fn take<E: Error>(&mut self) -> Result<(), E> {
@@ -63,7 +63,7 @@ impl Node<'_> {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
+impl<'de> DeserializeSeed<'de> for ObjectNode<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -71,7 +71,7 @@ impl<'de> DeserializeSeed<'de> for Node<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Node<'_> {
+impl<'de> Visitor<'de> for ObjectNode<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -250,7 +250,7 @@ mod tests {
 
     /// spec 50 §2.5
     #[test]
-    fn a_patch_holds_what_differs_and_nothing_else() {
+    fn patch_contains_only_the_differences() {
         let table = [
             (json!({"a": 1}), json!({"a": 1}), json!([])),
             (json!({"a": 1}), json!({"a": 2}), json!([{"op": "replace", "path": "/a", "value": 2}])),
@@ -309,7 +309,7 @@ mod tests {
 
     /// spec 50 §2.5 rule 8
     #[test]
-    fn a_patch_of_a_list_whose_elements_move_is_no_larger_than_the_list() {
+    fn patch_of_a_list_with_moved_elements_is_no_larger_than_the_list() {
         for (count, length, fields) in [(2, 100_000, 10_000), (10, 10_000, 2_000), (1_000, 100, 10), (10_000, 1, 1)] {
             let before = json!({ "spec": { "list": elements(count, length, fields) } });
             let mut after = before.clone();
@@ -322,7 +322,7 @@ mod tests {
 
     /// spec 50 §2.5 rule 8
     #[test]
-    fn a_patch_of_many_fields_below_one_long_key_is_no_larger_than_the_object() {
+    fn patch_of_many_fields_below_one_long_key_is_no_larger_than_the_object() {
         let key = "/".repeat(100_000);
         let before = json!({ "metadata": { &key: {} } });
         let mut after = before.clone();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_patch_is_said_to_take_is_what_it_takes() {
+    fn patch_size_is_estimated_correctly() {
         let before = json!({ "a\"\n~/\u{1}é": [1, { "b": 1, "c": 2 }], "d": {} });
         let after = json!({ "a\"\n~/\u{1}é": [2, { "b": "\u{7f}\t" }], "d": [] });
         let mut walk = Walk::default();

@@ -96,7 +96,7 @@ fn refused(body: &Body, content_type: &str) -> Value {
 
 /// spec 50 §2.2 rows 1 to 4, scenarios 3, 4 and 5
 #[test]
-fn what_is_no_review_is_refused_in_the_order_of_the_table() {
+fn malformed_review_is_refused_in_the_order_of_the_table() {
     let bytes = |text: &'static str| Bytes::from_static(text.as_bytes());
     let table = [
         (Body::None, "", 400, "request body is empty"),
@@ -120,7 +120,7 @@ fn what_is_no_review_is_refused_in_the_order_of_the_table() {
 
 /// spec 50 §2.2 row 5
 #[test]
-fn what_cannot_be_decoded_is_refused_without_quoting_it() {
+fn undecodable_review_is_refused_without_quoting_it() {
     let table = [
         (r#"{"request": {"uid": "#, "unexpected end of JSON at line 1, column 20"),
         (r#"{"request": secret}"#, "invalid JSON at line 1, column 13"),
@@ -154,7 +154,7 @@ fn lists_are_no_reviews() {
 
 /// Each field may take a hundred times the memory of its text.
 #[test]
-fn an_object_of_more_fields_than_any_has_is_refused() {
+fn object_with_too_many_fields_is_refused() {
     let body = |items: usize| {
         let items = vec!["{}"; items].join(",");
         let text = format!(r#"{{"request": {{"uid": "7c1f", "oldObject": [{items}], "object": {{"a": [{items}]}}}}}}"#);
@@ -174,7 +174,7 @@ fn an_object_of_more_fields_than_any_has_is_refused() {
 
 /// spec 50 §2.2 row 5
 #[test]
-fn an_object_that_is_nested_too_deeply_is_told_so() {
+fn object_nested_too_deeply_is_refused_with_that_reason() {
     let body = |levels: usize| {
         let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
         Body::Whole(Bytes::from(format!(r#"{{"request": {{"uid": "7c1f", "object": {{"a": {open}{close}}}}}}}"#)))
@@ -190,7 +190,7 @@ fn an_object_that_is_nested_too_deeply_is_told_so() {
 
 /// spec 50, "better" 9
 #[test]
-fn a_refusal_echoes_what_can_be_read_of_the_review() {
+fn refusal_repeats_the_readable_identity_of_the_review() {
     // in the order in which API servers write it
     let cut =
         r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"7c1f","object":{"a":[1,"#;
@@ -216,7 +216,7 @@ fn a_refusal_echoes_what_can_be_read_of_the_review() {
 
 /// spec 50 §2.2 rows 6 and 7, scenario 6
 #[test]
-fn an_object_that_cannot_be_decoded_is_an_error_with_the_uid() {
+fn undecodable_object_is_an_error_with_the_uid() {
     let status = |object| {
         let review = review_of("admission.k8s.io/v1", "CREATE", object);
         let (_, answer) = answer(&scripted(|_| Ok(Mutation::Done)), FailurePolicy::Fail, &review);
@@ -243,7 +243,7 @@ fn an_object_that_cannot_be_decoded_is_an_error_with_the_uid() {
 
 /// spec 51 §2.4, §3, scenarios 35 and 36
 #[test]
-fn the_high_availability_webhook_looks_at_whatever_comes() {
+fn high_availability_webhook_sees_every_review() {
     let status = |kind: &str, namespace: &str, operation, object| {
         let mut review = review_of("admission.k8s.io/v1", operation, object);
         review["request"]["kind"]["kind"] = json!(kind);
@@ -275,7 +275,7 @@ fn the_high_availability_webhook_looks_at_whatever_comes() {
 
 /// spec 50 §2.6: an UPDATE is processed like a CREATE, a dry run like any other.
 #[test]
-fn what_else_a_review_says_makes_no_difference() {
+fn other_fields_of_a_review_make_no_difference() {
     let review = review_of("admission.k8s.io/v1", "CREATE", pod());
     let expected = answer(&scripted(labelled), FailurePolicy::Fail, &review);
     let table = [
@@ -299,7 +299,7 @@ fn what_else_a_review_says_makes_no_difference() {
 
 /// spec 50 §2.6: namespace, name and kind are those of the request, after conversion by `matchPolicy: Equivalent`.
 #[test]
-fn a_webhook_is_asked_by_what_the_request_says_and_not_by_the_object() {
+fn namespace_name_and_kind_are_those_of_the_request_not_the_object() {
     let mut object = pod();
     object["metadata"] = json!({"name": "other", "namespace": "other"});
     let mut review = review_of("admission.k8s.io/v1", "UPDATE", object);
@@ -314,7 +314,7 @@ fn a_webhook_is_asked_by_what_the_request_says_and_not_by_the_object() {
 
 /// spec 50 §2.3, scenarios 1 and 2
 #[test]
-fn an_answer_has_version_kind_and_uid_of_its_review() {
+fn answer_has_version_kind_and_uid_of_its_review() {
     let table = [
         (
             json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}),
@@ -343,7 +343,7 @@ fn an_answer_has_version_kind_and_uid_of_its_review() {
 
 /// spec 50 §2.4, scenarios 2, 9 and 10
 #[test]
-fn a_change_is_a_patch_and_no_change_is_none() {
+fn patch_is_sent_only_for_a_change() {
     let patched = answer_to_pod(labelled);
     let patch = BASE64_STANDARD.decode(patched["patch"].as_str().unwrap()).unwrap();
     assert_eq!(
@@ -362,7 +362,7 @@ fn a_change_is_a_patch_and_no_change_is_none() {
 
 /// spec 50 §2.4, scenario 7
 #[test]
-fn a_deletion_is_allowed_unseen() {
+fn deletion_is_allowed_unseen() {
     let review = review_of("admission.k8s.io/v1", "DELETE", Value::Null);
 
     let (_, answer) = answer(&scripted(|_| Err(Failure::Denied("seen".into()))), FailurePolicy::Fail, &review);
@@ -424,7 +424,7 @@ fn failures_are_denials_of_these_forms() {
 
 /// spec 50, "better" 8
 #[test]
-fn what_may_be_ignored_fails_as_http_and_denies_as_a_review() {
+fn ignored_failures_are_http_errors_and_denials_are_reviews() {
     let review = review_of("admission.k8s.io/v1", "CREATE", pod());
     let ignored = |mutate| answer(&scripted(mutate), FailurePolicy::Ignore, &review);
 
@@ -437,32 +437,34 @@ fn what_may_be_ignored_fails_as_http_and_denies_as_a_review() {
 /// spec 51, "better" 11
 #[test]
 fn each_failure_has_a_cause_that_metrics_know() {
-    let failed = |read| Verdict::ReadFailed { read, message: String::new() };
-    let errored = |code| Verdict::Errored { code, message: String::new() };
+    let failed = |read| ReviewVerdict::ReadFailed { read, message: String::new() };
+    let errored = |code| ReviewVerdict::Errored { code, message: String::new() };
     let Failure::Status(status) = Failure::not_found("ServiceAccount", "x") else { panic!("no status") };
     let table = [
-        (Verdict::Denied(String::new()), "denied"),
-        (Verdict::Status(status.clone()), "status"),
-        (Verdict::Invalid { status, errors: 1 }, "invalid"),
+        (ReviewVerdict::Denied(String::new()), "denied"),
+        (ReviewVerdict::Status(status.clone()), "status"),
+        (ReviewVerdict::Invalid { status, errors: 1 }, "invalid"),
         (failed(Read::Namespace), "namespace"),
         (failed(Read::Autoscalers), "autoscalers"),
         (failed(Read::Nodes), "nodes"),
         (errored(400), "undecodable"),
         (errored(500), "internal"),
-        (Verdict::Panicked(String::new()), "panic"),
+        (ReviewVerdict::Panicked(String::new()), "panic"),
     ];
 
     assert_eq!(table.clone().map(|(_, cause)| cause), FAILURE_CAUSES);
     for (verdict, cause) in table {
         assert_eq!(verdict.cause(), Some(cause));
     }
-    for verdict in [Verdict::Allowed, Verdict::Patched(Vec::new()), Verdict::Unexpected(String::new())] {
+    for verdict in
+        [ReviewVerdict::Allowed, ReviewVerdict::Patched(Vec::new()), ReviewVerdict::Unexpected(String::new())]
+    {
         assert_eq!(verdict.cause(), None);
     }
 }
 
 #[test]
-fn a_look_is_no_verdict() {
+fn request_for_a_live_read_is_no_verdict() {
     let review = decode(&body(&review_of("admission.k8s.io/v1", "CREATE", pod())), JSON).unwrap();
     let looking = scripted(|_| Err(Failure::Look(Lookup::Autoscalers("istio".into()))));
 

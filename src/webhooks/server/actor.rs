@@ -9,7 +9,7 @@
 use std::{cell::RefCell, sync::Arc};
 
 use actix::{Actor, Addr, AsyncContext as _, Context, Handler, Message, WrapFuture as _};
-use kit::{Census, post};
+use kit::{StatusRegistry, post};
 use tokio::{sync::oneshot, time::Instant};
 use tracing::{Instrument as _, field};
 
@@ -23,7 +23,7 @@ use crate::{
         endpoint::Conclusion,
         exchange::{Body, Received, Reply},
         knowledge::{Answers, Knowledge},
-        registry::Entry,
+        registry::WebhookEntry,
         view::Lookup,
     },
 };
@@ -33,7 +33,7 @@ const MAILBOX: usize = MOST_REQUESTS;
 
 /// A webhook that is served.
 pub(super) struct Webhook {
-    pub(super) entry: Entry,
+    pub(super) entry: WebhookEntry,
     pub(super) statistics: Statistics,
 }
 
@@ -60,8 +60,8 @@ struct Request {
 }
 
 impl Webhook {
-    pub(super) fn new(entry: Entry, metrics: &Metrics, census: &Census) -> Self {
-        let statistics = Statistics::new(entry.path, metrics, census);
+    pub(super) fn new(entry: WebhookEntry, metrics: &Metrics, status_registry: &StatusRegistry) -> Self {
+        let statistics = Statistics::new(entry.path, metrics, status_registry);
         Self { entry, statistics }
     }
 
@@ -83,7 +83,7 @@ impl Webhook {
             let known = knowledge.look(lookup.clone(), deadline).await;
             if !answers.add(lookup, known) {
                 return self
-                    .conclude(self.entry.endpoint.give_up(received, "the webhook asked the same question again"));
+                    .conclude(self.entry.endpoint.give_up(received, "the webhook asked for too many live reads"));
             }
             match self.attempt(received, knowledge, &answers) {
                 Ok(reply) => return reply,
@@ -111,7 +111,7 @@ impl Desk {
             return Err(Overloaded);
         }
         // The actor ended without an answer, which only a defect of it can do.
-        answer.await.unwrap_or_else(|_| Ok(Reply { status: 500, body: b"the review was given up\n".to_vec() }))
+        answer.await.unwrap_or_else(|_| Ok(Reply { status: 500, body: b"the review was abandoned\n".to_vec() }))
     }
 
     /// Over the one address: each copy of it would have a full mailbox of its own.

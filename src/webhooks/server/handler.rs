@@ -104,9 +104,9 @@ fn content_type(request: &HttpRequest) -> String {
 
 /// The time for a request whose query is `timeout=10s` (spec 50, "better" 10).
 fn time_of(query: &str) -> Duration {
-    let told = query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
-    let told = told.and_then(|text| text.parse::<GoDuration>().ok()).and_then(GoDuration::to_std);
-    let time = told.filter(|time| !time.is_zero()).map_or(USUAL, |time| time.min(LONGEST));
+    let reported = query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
+    let reported = reported.and_then(|text| text.parse::<GoDuration>().ok()).and_then(GoDuration::to_std);
+    let time = reported.filter(|time| !time.is_zero()).map_or(USUAL, |time| time.min(LONGEST));
     time.saturating_sub((time / 10).clamp(MARGIN.0, MARGIN.1))
 }
 
@@ -185,7 +185,7 @@ mod tests {
 
     /// spec 50, "better" 10
     #[test]
-    fn a_request_has_the_time_of_its_query_without_a_margin() {
+    fn request_deadline_is_the_timeout_of_the_query_minus_a_margin() {
         let millis = |query| time_of(query).as_millis();
 
         assert_eq!(millis("timeout=10s"), 9000);

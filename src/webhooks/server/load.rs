@@ -19,14 +19,14 @@ const MOST_BYTES: usize = 64 << 20;
 /// Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Load {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<LoadState>>,
     /// For tests: more of a body came.
     #[cfg(test)]
     grown: Arc<tokio::sync::Notify>,
 }
 
 #[derive(Default)]
-struct State {
+struct LoadState {
     requests: usize,
     /// Of all bodies.
     bytes: usize,
@@ -81,12 +81,12 @@ impl Load {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LoadState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl LoadState {
     /// Gives up the body that has been arriving for longest; false if there is none.
     fn give_up_oldest(&mut self) -> bool {
         let Some((_, oldest)) = self.receiving.pop_first() else { return false };
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_much_is_refused_and_leaves_no_trace() {
+    fn load_limit_refuses_excess_requests_and_bytes_and_recovers() {
         let load = Load::default();
 
         let entered: Vec<_> = (0..MOST_REQUESTS).map_while(|_| load.enter()).collect();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_body_makes_room() {
+    fn load_limit_gives_up_the_oldest_body() {
         let load = Load::default();
         let mut requests: Vec<_> = (0..=MOST_BODIES).map_while(|_| load.enter()).collect();
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_slow_bodies_make_room_and_those_of_whole_ones_do_not() {
+    fn load_limit_gives_up_slow_bodies_but_not_complete_bodies() {
         let load = Load::default();
         let mut requests: Vec<_> = (0..4).map_while(|_| load.enter()).collect();
         let [whole, slow, younger, newest] = requests.as_mut_slice() else { panic!("too few") };

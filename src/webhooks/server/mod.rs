@@ -29,11 +29,11 @@ use std::{
 };
 
 use actix_web::{App, HttpRequest, web};
-use kit::{Census, Role};
+use kit::{Role, StatusRegistry};
 use rustls::{ServerConfig, crypto::ring, server::NoServerSessionStorage, sign::CertifiedKey};
 use tokio::{task::JoinHandle, time::Instant};
 
-use super::{knowledge::Knowledge, registry::Entry};
+use super::{knowledge::Knowledge, registry::WebhookEntry};
 use crate::{
     http::{
         connections::{Bounds, UNREAD, UnreadLimits},
@@ -58,7 +58,7 @@ const PLACE: &str = "webhooks";
 /// What the server is made of.
 pub struct ServerParts {
     /// The webhooks.
-    pub webhooks: Vec<Entry>,
+    pub webhooks: Vec<WebhookEntry>,
     /// What they know of the target cluster.
     pub knowledge: Knowledge,
     /// The pair to begin with.
@@ -68,7 +68,7 @@ pub struct ServerParts {
     /// Counts requests and reads of the certificate.
     pub metrics: Metrics,
     /// Shows the webhooks.
-    pub census: Census,
+    pub status_registry: StatusRegistry,
     /// Told where the server listens.
     pub presence: Presence,
     /// How many files the process may have open.
@@ -91,7 +91,7 @@ pub struct WebhookServer {
     #[cfg(test)]
     load: Load,
     follower: JoinHandle<()>,
-    census: Census,
+    status_registry: StatusRegistry,
     places: Vec<String>,
 }
 
@@ -141,10 +141,10 @@ impl Bound {
         let webhooks: Vec<_> = parts
             .webhooks
             .into_iter()
-            .map(|entry| Arc::new(Webhook::new(entry, &parts.metrics, &parts.census)))
+            .map(|entry| Arc::new(Webhook::new(entry, &parts.metrics, &parts.status_registry)))
             .collect();
         let mut places: Vec<_> = webhooks.iter().map(|webhook| webhook.statistics.place().to_owned()).collect();
-        parts.census.enter(PLACE, Role::Service).update(kit::Clock::system_wall(), |cell| {
+        parts.status_registry.enter(PLACE, Role::Service).update(kit::Clock::system_wall(), |cell| {
             cell.activity = kit::Activity::Idle;
             cell.line = format!("{} webhooks on {}", webhooks.len(), self.address);
         });
@@ -167,7 +167,7 @@ impl Bound {
             #[cfg(test)]
             load,
             follower,
-            census: parts.census,
+            status_registry: parts.status_registry,
             places,
         })
     }
@@ -185,7 +185,7 @@ impl WebhookServer {
             tracing::warn!("Reviews were cut off at the end of the grace period");
         }
         self.follower.abort();
-        self.places.iter().for_each(|place| self.census.leave(place));
+        self.places.iter().for_each(|place| self.status_registry.leave(place));
     }
 }
 

@@ -68,7 +68,7 @@ impl CertificateError {
     fn of_file(path: PathBuf, error: &pem::Error) -> Self {
         let cause = match error {
             pem::Error::NoItemsFound => "no PEM block of the right kind found".to_owned(),
-            _ => "it is no valid PEM".to_owned(),
+            _ => "it is not valid PEM".to_owned(),
         };
         Self::File { path, cause }
     }
@@ -80,7 +80,7 @@ mod tests {
 
     /// spec 70 scenario 26
     #[test]
-    fn a_missing_pair_is_named() {
+    fn certificate_error_names_the_missing_file() {
         let directory = tempfile::tempdir().unwrap();
 
         let error = read_certificate(directory.path()).unwrap_err().to_string();
@@ -90,17 +90,17 @@ mod tests {
 
     /// spec 70 §11
     #[test]
-    fn a_certificate_that_is_a_pipe_or_without_end_is_refused_at_once() {
+    fn certificate_that_is_a_pipe_or_without_end_is_refused_at_once() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(CERTIFICATE);
         let refusal = || read_certificate(directory.path()).unwrap_err().to_string();
 
         assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-        assert!(refusal().ends_with("tls.crt: it is no regular file"), "{}", refusal());
+        assert!(refusal().ends_with("tls.crt: it is not a regular file"), "{}", refusal());
 
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
-        assert!(refusal().ends_with("tls.crt: it is no regular file"), "{}", refusal());
+        assert!(refusal().ends_with("tls.crt: it is not a regular file"), "{}", refusal());
 
         std::fs::remove_file(&path).unwrap();
         std::fs::File::create(&path).unwrap().set_len(LARGEST + 1).unwrap();
@@ -108,13 +108,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pair_is_refused_without_its_content() {
+    fn certificate_error_contains_nothing_of_the_files() {
         let directory = tempfile::tempdir().unwrap();
         let certificate = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         let key = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n";
         let cases = [
             ("", "", "no PEM block of the right kind found"),
-            ("-----BEGIN CERTIFICATE-----\nc2Vj*mV0", "", "no valid PEM"),
+            ("-----BEGIN CERTIFICATE-----\nc2Vj*mV0", "", "not valid PEM"),
             (certificate, "", "tls.key"),
             (certificate, key, "cannot use the serving certificate"),
         ];

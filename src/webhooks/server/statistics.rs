@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use kit::{Activity, Cell, Census, Clock, Role};
+use kit::{Activity, Cell, Clock, Role, StatusRegistry};
 use tokio::time::Instant;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     webhooks::{
         authorizing::{Asked, Authorized, Decision, Ruling},
         endpoint::Account,
-        review::{Judged, Verdict},
+        review::{Judged, ReviewVerdict},
         validating::{Validated, deletion::LOGGER},
     },
 };
@@ -37,8 +37,8 @@ pub(super) struct Answering<'a> {
 }
 
 impl Statistics {
-    pub(super) fn new(path: &'static str, metrics: &Metrics, census: &Census) -> Self {
-        let cell = census.enter(path.trim_start_matches('/'), Role::Service);
+    pub(super) fn new(path: &'static str, metrics: &Metrics, status_registry: &StatusRegistry) -> Self {
+        let cell = status_registry.enter(path.trim_start_matches('/'), Role::Service);
         let statistics = Self {
             metrics: metrics.webhook(path),
             cell,
@@ -85,40 +85,40 @@ impl Statistics {
             }
             Judged::Refused(refusal) => {
                 self.failed(&refusal.message);
-                tracing::info!(code = refusal.code, "Request is no review");
+                tracing::info!(code = refusal.code, "Request is not a review");
                 return;
             }
         };
-        let (code, message) = verdict.told();
+        let (code, message) = verdict.reported();
         if let Some(cause) = verdict.cause() {
             self.metrics.failed(cause);
         }
         match verdict {
-            Verdict::Allowed | Verdict::Patched(_) | Verdict::Unexpected(_) => {
-                let patched = matches!(verdict, Verdict::Patched(_));
+            ReviewVerdict::Allowed | ReviewVerdict::Patched(_) | ReviewVerdict::Unexpected(_) => {
+                let patched = matches!(verdict, ReviewVerdict::Patched(_));
                 tracing::debug!(operation, namespace, name, patched, "Review allowed");
             }
-            Verdict::Denied(_) | Verdict::Status(_) => {
+            ReviewVerdict::Denied(_) | ReviewVerdict::Status(_) => {
                 self.denied.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(operation, namespace, name, code, detail = message, "Review denied");
             }
-            Verdict::Invalid { status: _, errors } => {
+            ReviewVerdict::Invalid { status: _, errors } => {
                 self.denied.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(operation, namespace, name, code, errors, "Review denied");
                 // It may quote the object (spec 62 trap 8).
                 tracing::debug!(operation, namespace, name, code, detail = &*cut(message), "Object is invalid");
             }
-            Verdict::Errored { code: 400, .. } if is_validated => {
+            ReviewVerdict::Errored { code: 400, .. } if is_validated => {
                 // It names keys that users chose (spec 62 trap 8).
                 self.failed("an object cannot be decoded");
                 tracing::info!(operation, namespace, name, code, "Review not decided");
                 tracing::debug!(operation, namespace, name, code, detail = &*cut(message), "Object cannot be decoded");
             }
-            Verdict::ReadFailed { .. } | Verdict::Errored { .. } => {
+            ReviewVerdict::ReadFailed { .. } | ReviewVerdict::Errored { .. } => {
                 self.failed(message);
                 tracing::info!(operation, namespace, name, code, detail = message, "Review not decided");
             }
-            Verdict::Panicked(_) => {
+            ReviewVerdict::Panicked(_) => {
                 // Its text may quote the object.
                 self.metrics.panicked();
                 self.failed("panicked");
@@ -178,7 +178,7 @@ impl Statistics {
             }
             Ruling::Failed { code, message } => {
                 self.failed(message);
-                tracing::info!(logger, code, "Request is no review");
+                tracing::info!(logger, code, "Request is not a review");
                 message
             }
             Ruling::Panicked(_) => {
@@ -285,8 +285,8 @@ mod tests {
 
     /// The fields of what is logged of an answer.
     fn logged_of(account: &Account, level: Level) -> Vec<Value> {
-        let census = Census::default();
-        let statistics = Statistics::new("/webhooks/x", &Metrics::new("v1", census.clone()), &census);
+        let status_registry = StatusRegistry::default();
+        let statistics = Statistics::new("/webhooks/x", &Metrics::new("v1", status_registry.clone()), &status_registry);
         let captured = Captured::default();
         let stream = captured.clone();
         let subscriber =
@@ -300,7 +300,7 @@ mod tests {
 
     /// spec 61 §8
     #[test]
-    fn of_a_review_is_logged_who_wanted_what_and_why_it_was_denied() {
+    fn authorizer_log_says_who_wanted_what_and_why_it_was_denied() {
         let action = ResourceAction {
             verb: "get".into(),
             group: "g.io".into(),
@@ -332,8 +332,8 @@ mod tests {
 
     /// spec 62 §11 trap 8
     #[test]
-    fn what_users_wrote_is_cut_in_the_log_and_keys_are_told_to_debuggers_only() {
-        let verdict = Verdict::Errored { code: 400, message: "couldn't decode the Worker: spec.s3cret".into() };
+    fn review_log_cuts_user_texts_and_has_keys_at_level_debug_only() {
+        let verdict = ReviewVerdict::Errored { code: 400, message: "couldn't decode the Worker: spec.s3cret".into() };
         let long = "n".repeat(100_000);
         let judged = Judged::Reviewed { operation: long.clone(), namespace: long.clone(), name: long, verdict };
         let validated = Validated { resource: "workers", is_denied: false, deletion: None };
@@ -353,14 +353,14 @@ mod tests {
 
     /// spec 62 §2.2: those that find no room are counted, too
     #[test]
-    fn of_an_invalid_object_the_number_of_its_errors_is_logged() {
+    fn review_log_has_the_number_of_errors_of_an_invalid_object() {
         let details = Details { causes: vec![Cause::default(); 101], ..Details::default() };
         let status = ApiStatus { code: 422, reason: "Invalid".into(), message: "s3cret".into(), details };
         let judged = Judged::Reviewed {
             operation: "CREATE".into(),
             namespace: "ns".into(),
             name: "w".into(),
-            verdict: Verdict::Invalid { status: Box::new(status), errors: 107 },
+            verdict: ReviewVerdict::Invalid { status: Box::new(status), errors: 107 },
         };
         let validated = Validated { resource: "workers", is_denied: true, deletion: None };
 
@@ -372,8 +372,8 @@ mod tests {
 
     /// spec 60 §2.5
     #[test]
-    fn each_line_about_a_deletion_says_what_is_deleted_where() {
-        let verdict = Verdict::Denied("why".into());
+    fn deletion_log_lines_say_what_is_deleted_and_where() {
+        let verdict = ReviewVerdict::Denied("why".into());
         let judged =
             Judged::Reviewed { operation: "DELETE".into(), namespace: String::new(), name: String::new(), verdict };
         let object = NamespacedName::new("shoot", "unconfirmed");
@@ -400,7 +400,7 @@ mod tests {
 
     /// spec 61 §8
     #[test]
-    fn the_denial_of_a_path_names_it() {
+    fn authorizer_log_names_a_denied_path() {
         let action = PathAction { verb: "get".into(), path: "/metrics".into() };
 
         let denied = logged(Action::Path(action), Ruling::Decided(Decision::Deny(String::new())));

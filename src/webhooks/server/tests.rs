@@ -19,7 +19,7 @@ use crate::{
         endpoint::Mutating,
         knowledge::{LiveAnswer, Question},
         mutating::{Mutation, Mutator, Request, token_mount::SERVICE_ACCOUNTS},
-        registry::{self, Entry},
+        registry::{self, WebhookEntry},
         review::FailurePolicy,
         view::{Failure, Lookup, View},
     },
@@ -41,7 +41,7 @@ struct Rig {
     server: WebhookServer,
     directory: TempDir,
     metrics: Metrics,
-    census: Census,
+    status_registry: StatusRegistry,
     presence: Presence,
     questions: mpsc::Receiver<Question>,
 }
@@ -59,12 +59,12 @@ impl Mutator for Scripted {
     }
 }
 
-fn entry(path: &'static str, mutate: fn(&mut Value, &dyn View) -> Result<Mutation, Failure>) -> Entry {
+fn entry(path: &'static str, mutate: fn(&mut Value, &dyn View) -> Result<Mutation, Failure>) -> WebhookEntry {
     let endpoint = Mutating { failure_policy: FailurePolicy::Fail, mutator: Arc::new(Scripted(mutate)) };
-    Entry { key: "test", path, reads: Vec::new(), endpoint: Arc::new(endpoint) }
+    WebhookEntry { key: "test", path, reads: Vec::new(), endpoint: Arc::new(endpoint) }
 }
 
-fn webhooks() -> Vec<Entry> {
+fn webhooks() -> Vec<WebhookEntry> {
     vec![
         entry(MUTATING, |object, _| {
             object["metadata"]["labels"] = json!({"a": "b"});
@@ -84,7 +84,7 @@ fn webhooks() -> Vec<Entry> {
     ]
 }
 
-fn authorizing() -> Entry {
+fn authorizing() -> WebhookEntry {
     let config = NodeAgentAuthorizer { machine_namespace: None, authorize_with_selectors: false };
     let webhooks = Webhooks { node_agent_authorizer: Some(config), ..Config::default().webhooks };
     registry::enabled(&webhooks).remove(0)
@@ -113,8 +113,8 @@ impl Rig {
     fn start_within(bounds: Bounds, unread: UnreadLimits) -> Self {
         let directory = tempfile::tempdir().unwrap();
         write_pair(directory.path(), "first");
-        let (census, presence) = (Census::default(), Presence::default());
-        let metrics = Metrics::new("v1", census.clone());
+        let (status_registry, presence) = (StatusRegistry::default(), Presence::default());
+        let metrics = Metrics::new("v1", status_registry.clone());
         let (knowledge, questions) = Knowledge::without_service_accounts();
         let bound = Bound::to(&Bind { address: "127.0.0.1".into(), port: 0 }).unwrap();
         let server = bound
@@ -125,7 +125,7 @@ impl Rig {
                     certificate: read_certificate(directory.path()).unwrap(),
                     certificate_directory: directory.path().to_owned(),
                     metrics: metrics.clone(),
-                    census: census.clone(),
+                    status_registry: status_registry.clone(),
                     presence: presence.clone(),
                     descriptors: Descriptors::default(),
                 },
@@ -133,7 +133,7 @@ impl Rig {
                 unread,
             )
             .unwrap();
-        Self { server, directory, metrics, census, presence, questions }
+        Self { server, directory, metrics, status_registry, presence, questions }
     }
 
     fn client(&self) -> Client {
@@ -146,9 +146,9 @@ impl Rig {
     }
 
     async fn stop(self) {
-        let census = self.census.clone();
+        let status_registry = self.status_registry.clone();
         self.server.stop(Instant::now() + Duration::from_secs(5)).await;
-        assert!(census.snapshot().is_empty());
+        assert!(status_registry.snapshot().is_empty());
     }
 }
 
@@ -185,7 +185,7 @@ async fn reviews_are_answered() {
 
 /// spec 50 §2.2 rows 1, 3 and 4, scenarios 3, 4 and 5
 #[actix_web::test]
-async fn what_is_no_review_is_denied_within_an_http_200() {
+async fn malformed_review_is_denied_within_an_http_200() {
     let rig = Rig::start();
     let sized = |size: usize| format!("{}{}", review("7c1f"), " ".repeat(size - review("7c1f").len()));
     let client = rig.client();
@@ -208,7 +208,7 @@ async fn what_is_no_review_is_denied_within_an_http_200() {
 
 /// spec 50 scenario 11
 #[actix_web::test]
-async fn a_panic_costs_one_review() {
+async fn webhook_panic_costs_one_review() {
     let rig = Rig::start();
     let client = rig.client();
     assert_eq!(rig.metric("controller_runtime_webhook_panics_total"), "0");
@@ -238,14 +238,14 @@ async fn denials_are_counted_as_answers() {
     assert_eq!((count(200), count(500)), ("3".to_owned(), "0".to_owned()));
     let gauge = format!("controller_runtime_webhook_requests_in_flight{{webhook=\"{DENYING}\"}}");
     assert_eq!(rig.metric(&gauge), "0");
-    let cell = rig.census.snapshot().into_iter().find(|cell| cell.path == DENYING[1..]).unwrap();
+    let cell = rig.status_registry.snapshot().into_iter().find(|cell| cell.path == DENYING[1..]).unwrap();
     assert!(cell.line.starts_with("3 requests, 3 denied, 0 errors"), "{}", cell.line);
     rig.stop().await;
 }
 
 /// spec 61 §1.2, §1.3, "better": what is counted
 #[actix_web::test]
-async fn an_authorizer_answers_within_an_http_200_and_its_decisions_are_counted() {
+async fn authorizer_answers_within_an_http_200_and_its_decisions_are_counted() {
     let rig = Rig::start();
     let client = rig.client();
     let review = |verb: &str, resource: &str| {
@@ -279,14 +279,14 @@ async fn an_authorizer_answers_within_an_http_200_and_its_decisions_are_counted(
     };
     assert_eq!([count("nodes", "allow"), count("nodes", "error")], ["1", "1"]);
     assert_eq!([count("other", "deny"), count("other", "error"), count("pods", "allow")], ["1", "2", "absent"]);
-    let cell = rig.census.snapshot().into_iter().find(|cell| cell.path == AUTHORIZING[1..]).unwrap();
+    let cell = rig.status_registry.snapshot().into_iter().find(|cell| cell.path == AUTHORIZING[1..]).unwrap();
     assert!(cell.line.starts_with("5 requests, 1 denied, 3 errors"), "{}", cell.line);
     rig.stop().await;
 }
 
 /// spec 70 §6
 #[actix_web::test]
-async fn readiness_shares_one_connection_however_many_probes_come_at_once() {
+async fn readiness_probes_at_once_share_one_connection() {
     let rig = Rig::start();
     let refresh = || async {
         let checks = rig.presence.add_to(Checks::default());
@@ -310,7 +310,7 @@ async fn readiness_shares_one_connection_however_many_probes_come_at_once() {
 
 /// spec 70 §6
 #[actix_web::test]
-async fn the_check_passes_when_the_server_can_be_reached() {
+async fn readiness_check_passes_when_the_server_can_be_reached() {
     let presence = Presence::default();
     let checks = presence.add_to(Checks::default());
     checks.refresh(&ProbeQuery::default()).await;
@@ -333,7 +333,7 @@ async fn the_check_passes_when_the_server_can_be_reached() {
 
 /// spec 70 scenario 25
 #[actix_web::test]
-async fn a_new_pair_is_used_without_an_error_and_a_broken_one_is_not() {
+async fn certificate_reload_uses_a_new_pair_and_ignores_a_broken_pair() {
     let rig = Rig::start();
     let staying = rig.client();
     let first = staying.certificate_after_review(MUTATING).await;

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     api::{field::Json, object::NamespacedName},
     webhooks::{
-        review::Verdict,
+        review::ReviewVerdict,
         view::{Collection, Failure, View},
     },
 };
@@ -72,15 +72,15 @@ impl Validator for DeletionProtection {
 
     fn judge(&self, review: &Review<'_>, view: &dyn View) -> Result<Judgement, Failure> {
         if *review.operation != *"DELETE" {
-            return Ok(Verdict::Unexpected("operation is not DELETE".to_owned()).into());
+            return Ok(ReviewVerdict::Unexpected("operation is not DELETE".to_owned()).into());
         }
         if protected(&review.resource).is_none() {
-            return Ok(Verdict::Unexpected("resource is not deletion-protected".to_owned()).into());
+            return Ok(ReviewVerdict::Unexpected("resource is not deletion-protected".to_owned()).into());
         }
         let object = object_of(review);
         let (is_collection, is_map) = (review.name.is_empty(), matches!(object, Json::Map(_)));
         if !is_collection && !is_map && !object.is_null() {
-            return Ok(errored("couldn't decode the object: it is no map"));
+            return Ok(errored("couldn't decode the object: it is not a map"));
         }
         match (is_collection, !is_map) {
             (false, true) => return Ok(errored("no object found in admission request")),
@@ -88,14 +88,14 @@ impl Validator for DeletionProtection {
             // The object of a collection counts first, if it counts: what is not confirmed needs no list.
             (true, false) if !is_of_collection(&review.resource, object) => {}
             (_, false) if !is_confirmed_here(object) => return Ok(denied(&review.namespace, name(object)).into()),
-            (false, false) => return Ok(Verdict::Allowed.into()),
+            (false, false) => return Ok(ReviewVerdict::Allowed.into()),
             (true, false) => {}
         }
         match view.unconfirmed(&collection(review)) {
-            Ok(None) => Ok(Verdict::Allowed.into()),
+            Ok(None) => Ok(ReviewVerdict::Allowed.into()),
             Ok(Some(found)) => Ok(Judgement { verdict: denied(&found.namespace, &found.name), about: Some(found) }),
             Err(Failure::Status(status)) if status.code == 404 => {
-                Ok(Verdict::Unexpected("object was not found".to_owned()).into())
+                Ok(ReviewVerdict::Unexpected("object was not found".to_owned()).into())
             }
             Err(look @ Failure::Look(_)) => Err(look),
             Err(other) => Ok(errored(other.text())),
@@ -105,8 +105,8 @@ impl Validator for DeletionProtection {
     fn account(&self, review: &Review<'_>, judgement: &Judgement) -> Validated {
         let resource = protected(&review.resource).filter(|_| *review.operation == *"DELETE");
         let is_confirmed = match judgement.verdict {
-            Verdict::Allowed => Some(true),
-            Verdict::Denied(_) => Some(false),
+            ReviewVerdict::Allowed => Some(true),
+            ReviewVerdict::Denied(_) => Some(false),
             _ => None,
         };
         let is_collection = review.name.is_empty();
@@ -174,16 +174,16 @@ fn name<'a>(object: &'a Json<'_>) -> &'a str {
 }
 
 /// Clients look for the first sentence; the second says which object of a collection it is about.
-fn denied(namespace: &str, name: &str) -> Verdict {
+fn denied(namespace: &str, name: &str) -> ReviewVerdict {
     let object = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
-    Verdict::Denied(match name {
+    ReviewVerdict::Denied(match name {
         "" => DENIAL.to_owned(),
         _ => format!("{DENIAL}. It is missing, or not true, at {}", crate::api::quote::shown(&object)),
     })
 }
 
 fn errored(message: &str) -> Judgement {
-    Verdict::Errored { code: 500, message: message.to_owned() }.into()
+    ReviewVerdict::Errored { code: 500, message: message.to_owned() }.into()
 }
 
 #[cfg(test)]

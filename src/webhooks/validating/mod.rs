@@ -17,7 +17,7 @@ mod review;
 pub use review::{Extent, Resource, Review, decode};
 
 use super::{
-    review::Verdict,
+    review::ReviewVerdict,
     view::{Failure, View},
 };
 use crate::api::object::NamespacedName;
@@ -43,13 +43,13 @@ pub trait Validator: Send + Sync {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ReviewVerdict,
     /// The object that decided it, if that is not the object of the request: another object of a collection.
     pub about: Option<NamespacedName>,
 }
 
-impl From<Verdict> for Judgement {
-    fn from(verdict: Verdict) -> Self {
+impl From<ReviewVerdict> for Judgement {
+    fn from(verdict: ReviewVerdict) -> Self {
         Self { verdict, about: None }
     }
 }

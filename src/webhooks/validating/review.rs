@@ -66,7 +66,7 @@ pub struct Resource<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase", bound(deserialize = "O: Deserialize<'de> + Default"))]
-struct Document<'a, O> {
+struct ReviewedObjects<'a, O> {
     #[serde(borrow)]
     api_version: Text<'a>,
     kind: Text<'a>,
@@ -78,7 +78,7 @@ struct Document<'a, O> {
 struct Request<'a, O> {
     #[serde(borrow)]
     uid: Text<'a>,
-    kind: Part<Kind<'a>>,
+    kind: Part<ReviewedKind<'a>>,
     resource: Part<Resource<'a>>,
     namespace: Text<'a>,
     name: Text<'a>,
@@ -89,7 +89,7 @@ struct Request<'a, O> {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Kind<'a> {
+struct ReviewedKind<'a> {
     #[serde(borrow)]
     kind: Text<'a>,
 }
@@ -136,7 +136,7 @@ fn read(bytes: &[u8], extent: Extent) -> serde_json::Result<Review<'_>> {
 
 fn read_as<'a, E: Extended>(bytes: &'a [u8]) -> serde_json::Result<Review<'a>> {
     // `null` is an empty review.
-    let Part(document) = serde_json::from_slice::<Part<Document<'a, Object<'a, E>>>>(bytes)?;
+    let Part(document) = serde_json::from_slice::<Part<ReviewedObjects<'a, Object<'a, E>>>>(bytes)?;
     Ok(document.into())
 }
 
@@ -165,9 +165,9 @@ impl<'de: 'a, 'a, E: Extended> Deserialize<'de> for Object<'a, E> {
     }
 }
 
-impl<'a, E> From<Document<'a, Object<'a, E>>> for Review<'a> {
-    fn from(document: Document<'a, Object<'a, E>>) -> Self {
-        let Document { api_version, kind, request: Part(request) } = document;
+impl<'a, E> From<ReviewedObjects<'a, Object<'a, E>>> for Review<'a> {
+    fn from(document: ReviewedObjects<'a, Object<'a, E>>) -> Self {
+        let ReviewedObjects { api_version, kind, request: Part(request) } = document;
         let identity = Identity {
             api_version: api_version.0.into_owned(),
             kind: kind.0.into_owned(),

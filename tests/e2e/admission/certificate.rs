@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use anyhow::{Context, Result, ensure};
 use futures::future::try_join_all;
-use gardener_resource_manager::webhooks::registration::Entry;
+use gardener_resource_manager::webhooks::registration::RegistrationEntry;
 use serde_json::{Value, json};
 
 use super::{CONFIGURATIONS, LIMIT, NAMESPACE, Probe, Rig, core, dry, pod};
@@ -29,7 +29,7 @@ struct Load<'a> {
 
 /// spec 70 §11, scenario 25; spec 50 §2.9
 #[tokio::test]
-async fn no_pod_fails_while_certificates_and_authorities_are_replaced() -> Result<()> {
+async fn certificate_and_authority_rotation_fails_no_pod() -> Result<()> {
     let rig = Rig::start().await?;
     let first = rig.grm.authority();
     let next = &Authority::create(rig.grm.folder(), "next-authority")?;
@@ -63,7 +63,8 @@ async fn no_pod_fails_while_certificates_and_authorities_are_replaced() -> Resul
 /// connects anew.
 fn numbered(rig: &Rig, number: usize, trusted: &[&Authority]) -> Result<Value> {
     let bundle: Vec<_> = trusted.iter().map(|authority| authority.pem()).collect::<Result<_>>()?;
-    let mut registration = rig.registration(&[Entry::SeccompProfile], &format!("# {number}\n{}", bundle.concat()));
+    let mut registration =
+        rig.registration(&[RegistrationEntry::SeccompProfile], &format!("# {number}\n{}", bundle.concat()));
     let expressions = registration["webhooks"][0]["objectSelector"]["matchExpressions"].as_array_mut();
     let next = json!({ "key": PROBE, "operator": "NotIn", "values": [(number + 1).to_string()] });
     expressions.context("the entry selects by expressions")?.push(next);
@@ -98,7 +99,7 @@ impl Load<'_> {
         let Rig { admin, grm, .. } = self.rig;
         let issued = grm.renew_certificate(authority)?;
         eventually("the new certificate is presented", LIMIT, async || {
-            ensure!(grm.certificate(authority).await? == issued, "it is another one");
+            ensure!(grm.certificate(authority).await? == issued, "another certificate is presented");
             Ok(())
         })
         .await?;

@@ -6,7 +6,7 @@
 use anyhow::{Result, ensure};
 use gardener_resource_manager::webhooks::{
     mutating::high_availability::TYPE,
-    registration::Entry::{HighAvailabilityConfig, VpaInPlaceUpdates},
+    registration::RegistrationEntry::{HighAvailabilityConfig, VpaInPlaceUpdates},
 };
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ struct Kind {
 
 /// spec 51 scenario 37
 #[tokio::test]
-async fn an_autoscaler_is_sent_in_the_version_that_the_webhook_knows() -> Result<()> {
+async fn autoscaler_is_sent_in_the_version_that_the_webhook_knows() -> Result<()> {
     let rig = Rig::start().await?;
     let mut registration = rig.registration(&[HighAvailabilityConfig], &rig.grm.authority().pem()?);
     // Looks at the object as it would be sent: in any other version it is not.
@@ -68,7 +68,7 @@ async fn an_autoscaler_is_sent_in_the_version_that_the_webhook_knows() -> Result
 
 /// spec 51 scenario 38, §8; spec 50 §1: the next UPDATE of the object, even an empty one, sets the replicas again.
 #[tokio::test]
-async fn writes_to_subresources_are_not_sent() -> Result<()> {
+async fn subresource_writes_are_not_sent() -> Result<()> {
     let rig = Rig::start().await?;
     rig.register(&[HighAvailabilityConfig], probe()).await?;
     for kind in &KINDS[..2] {
@@ -92,7 +92,7 @@ async fn writes_to_subresources_are_not_sent() -> Result<()> {
 
 /// spec 51 scenario 39; spec 50 §3.3, §3.4
 #[tokio::test]
-async fn what_the_selectors_leave_out_is_not_sent() -> Result<()> {
+async fn objects_excluded_by_selectors_are_not_sent() -> Result<()> {
     let rig = Rig::start().await?;
     rig.register(&[HighAvailabilityConfig], probe()).await?;
     let namespaces = [
@@ -128,7 +128,7 @@ async fn what_the_selectors_leave_out_is_not_sent() -> Result<()> {
 
 /// spec 50 scenario 43, §3.4: the old object is selected. After that neither is.
 #[tokio::test]
-async fn the_update_that_adds_a_skip_label_is_still_sent() -> Result<()> {
+async fn skip_label_does_not_exclude_the_update_that_adds_it() -> Result<()> {
     let rig = Rig::start().await?;
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     rig.admin.create(definitions, &vertical_autoscalers()).await?;
@@ -192,7 +192,7 @@ impl Kind {
     fn object(&self, namespace: &str, name: &str, labels: &Value) -> Value {
         let pods = json!({ "app": name });
         let spec = if self.kind == AUTOSCALERS_V1.kind {
-            let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "nobody" });
+            let target = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "absent" });
             json!({ "scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 1 })
         } else {
             let containers = json!([{ "name": "c", "image": "i" }]);

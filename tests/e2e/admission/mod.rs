@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use gardener_resource_manager::webhooks::registration::{Client, Deployment, Entry, Mode, configuration};
+use gardener_resource_manager::webhooks::registration::{Client, Deployment, Mode, RegistrationEntry, configuration};
 use serde_json::{Value, json};
 
 use crate::{
@@ -80,13 +80,13 @@ impl Rig {
     }
 
     /// The object that is deployed with the program, but for the address: there is no DNS for its Service.
-    fn registration(&self, enabled: &[Entry], ca_bundle: &str) -> Value {
+    fn registration(&self, enabled: &[RegistrationEntry], ca_bundle: &str) -> Value {
         let mut registration = configuration(&self.deployment(enabled, ca_bundle));
         self.address(&mut registration);
         registration
     }
 
-    fn deployment(&self, enabled: &[Entry], ca_bundle: &str) -> Deployment {
+    fn deployment(&self, enabled: &[RegistrationEntry], ca_bundle: &str) -> Deployment {
         Deployment {
             mode: Mode::Runtime,
             client: Client::Service,
@@ -107,7 +107,7 @@ impl Rig {
     }
 
     /// Registers, and waits until that is in force: API servers learn of it a little later.
-    async fn register(&self, enabled: &[Entry], probe: Probe) -> Result<()> {
+    async fn register(&self, enabled: &[RegistrationEntry], probe: Probe) -> Result<()> {
         let registration = self.registration(enabled, &self.grm.authority().pem()?);
         self.admin.create(CONFIGURATIONS, &registration).await?;
         self.in_force(probe).await
@@ -126,7 +126,7 @@ impl Rig {
     }
 
     /// How many requests to a webhook the program has answered.
-    async fn calls(&self, entry: Entry) -> Result<u64> {
+    async fn calls(&self, entry: RegistrationEntry) -> Result<u64> {
         let text = self.grm.metrics("/metrics").await?.body;
         let of_path = format!("webhook=\"{}\"", entry.path());
         let series = text

@@ -1,14 +1,14 @@
 //! What is created comes out mutated.
 
 use anyhow::{Result, ensure};
-use gardener_resource_manager::webhooks::registration::Entry;
+use gardener_resource_manager::webhooks::registration::RegistrationEntry;
 use serde_json::json;
 
 use super::{NAMESPACE, Probe, Rig, core, pod};
 
 /// spec 50 scenario 1, §3
 #[tokio::test]
-async fn what_is_created_through_the_api_server_comes_out_mutated() -> Result<()> {
+async fn pods_created_through_the_api_server_are_mutated() -> Result<()> {
     let rig = Rig::start().await?;
     let account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "namespace": NAMESPACE, "name": "app" },
@@ -18,7 +18,15 @@ async fn what_is_created_through_the_api_server_comes_out_mutated() -> Result<()
     let pods = core(NAMESPACE, "pods");
     let pointer = "/spec/securityContext/seccompProfile/type";
     let probe = Probe { collection: pods.clone(), object: pod("probe"), pointer, expected: json!("RuntimeDefault") };
-    rig.register(&[Entry::ProjectedTokenMount, Entry::HighAvailabilityConfig, Entry::SeccompProfile], probe).await?;
+    rig.register(
+        &[
+            RegistrationEntry::ProjectedTokenMount,
+            RegistrationEntry::HighAvailabilityConfig,
+            RegistrationEntry::SeccompProfile,
+        ],
+        probe,
+    )
+    .await?;
 
     let pod = rig.admin.create(&pods, &pod("app")).await?;
     let labels = json!({ "app": "app" });

@@ -43,7 +43,7 @@ fn definition() -> Value {
 /// spec 60 scenarios 1, 2, 4, 8, 9
 /// spec 60 §4, spec 62 §2.2
 #[tokio::test]
-async fn extension_objects_are_stored_if_they_are_valid_and_deleted_if_that_is_confirmed() -> Result<()> {
+async fn extension_objects_are_stored_if_valid_and_deleted_if_confirmed() -> Result<()> {
     let rig =
         Rig::with(json!({ "crdDeletionProtection": { "enabled": true }, "extensionValidation": { "enabled": true } }))
             .await?;
@@ -56,7 +56,7 @@ async fn extension_objects_are_stored_if_they_are_valid_and_deleted_if_that_is_c
     rig.admin.create(VALIDATING, &configuration).await?;
 
     let nameless = infrastructure("a", "");
-    eventually("what is invalid is refused", LIMIT, async || {
+    eventually("invalid objects are refused", LIMIT, async || {
         let (code, answer) = rig.admin.send(Method::POST, &dry(&collection), Some(&nameless)).await?;
         let message = answer["message"].as_str().unwrap_or_default();
         let expected = "is invalid: spec.region: Required value: field is required";
@@ -87,11 +87,11 @@ async fn extension_objects_are_stored_if_they_are_valid_and_deleted_if_that_is_c
     refused(&format!("{collection}/a"), "admission/a").await?;
     rig.admin.merge(&format!("{collection}/a"), &confirmed).await?;
     refused(&collection, "admission/b").await?;
-    ensure!(rig.admin.list(&collection).await?.len() == 2, "nothing of the collection is gone");
+    ensure!(rig.admin.list(&collection).await?.len() == 2, "no object of the collection is deleted");
     rig.admin.merge(&format!("{collection}/b"), &confirmed).await?;
     let (code, answer) = rig.admin.send(Method::DELETE, &collection, None).await?;
     ensure!(code == 200, "{code} {answer}");
-    ensure!(rig.admin.list(&collection).await?.is_empty(), "all of the collection is gone");
+    ensure!(rig.admin.list(&collection).await?.is_empty(), "all objects of the collection are deleted");
 
     let path = format!("{DEFINITIONS}/infrastructures.extensions.gardener.cloud");
     refused(&path, "infrastructures.extensions.gardener.cloud").await?;

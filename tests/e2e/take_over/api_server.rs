@@ -23,7 +23,7 @@ const WRITES: usize = 9;
 /// spec 70 §12: without an election the same process goes on; a leader that lost its Lease ends. spec 70 scenario 28;
 /// faults row 8.
 #[tokio::test]
-async fn a_process_outlives_an_api_server_that_freezes_or_is_started_anew() -> Result<()> {
+async fn api_server_that_freezes_or_restarts_does_not_end_the_process() -> Result<()> {
     let mut cluster = ControlPlane::start(Options::default()).await?;
     let admin = Admin::prepare(&cluster, NAMESPACE).await?;
     let mut grm = Grm::start(&cluster, all_controllers()).await?;
@@ -50,7 +50,7 @@ async fn a_process_outlives_an_api_server_that_freezes_or_is_started_anew() -> R
         Ok(Instant::now())
     };
     let (thawed, ()) = tokio::try_join!(thaw, write(&mut load, &admin))?;
-    eventually("what was written meanwhile is applied", LIMIT, async || load.complete(&admin).await).await?;
+    eventually("the writes during the freeze are applied", LIMIT, async || load.complete(&admin).await).await?;
     println!("frozen for {FREEZE:?}: everything is applied {:.3?} later", thawed.elapsed());
     grm.wait_ready().await?;
 
@@ -58,10 +58,10 @@ async fn a_process_outlives_an_api_server_that_freezes_or_is_started_anew() -> R
     cluster.restart_apiserver().await?;
     let restarted = Instant::now();
     write(&mut load, &admin).await?;
-    eventually("what was written around the restart is applied", LIMIT, async || load.complete(&admin).await).await?;
-    println!("started anew: everything is applied {:.3?} later", restarted.elapsed());
+    eventually("the writes around the restart are applied", LIMIT, async || load.complete(&admin).await).await?;
+    println!("restarted: everything is applied {:.3?} later", restarted.elapsed());
     grm.wait_ready().await?;
-    ensure!(grm.id()? == process, "it is another process");
+    ensure!(grm.id()? == process, "the process has changed");
     Ok(())
 }
 

@@ -42,7 +42,7 @@ pub(super) struct TakeOver {
 pub(super) async fn term(admin: &Admin) -> Result<Term> {
     let lease = admin.get(LEASE).await?;
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default().to_owned();
-    ensure!(!holder.is_empty(), "nobody leads");
+    ensure!(!holder.is_empty(), "no replica leads");
     Ok(Term { holder, acquired: time(&lease["spec"]["acquireTime"])? })
 }
 

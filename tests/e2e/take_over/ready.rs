@@ -17,7 +17,7 @@ const LIMIT: Duration = if cfg!(debug_assertions) { Duration::from_secs(1) } els
 
 /// spec 70 §6 and scenario 22: ready as soon as the stores are filled, which takes no time in an empty cluster.
 #[tokio::test]
-async fn a_process_is_ready_at_once_in_an_empty_cluster() -> Result<()> {
+async fn readiness_in_an_empty_cluster_comes_at_once() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
     // Nothing is in it but the definition of ManagedResources.
     Admin::prepare(&cluster, NAMESPACE).await?;

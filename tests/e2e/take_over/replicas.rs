@@ -49,7 +49,7 @@ struct Replicas<'a> {
 
 /// spec 70 §12, §13 and scenarios 24, 27; spec 71 scenario 8; faults rows 1, 2, 16 and 28.
 #[tokio::test]
-async fn a_take_over_under_load_loses_and_doubles_no_effect() -> Result<()> {
+async fn leader_election_take_over_under_load_loses_and_doubles_no_effect() -> Result<()> {
     let rounds = std::env::var("TAKE_OVER_ROUNDS").map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
     let cluster = ControlPlane::start(Options::default()).await?;
     let admin = Admin::prepare(&cluster, NAMESPACE).await?;
@@ -58,7 +58,7 @@ async fn a_take_over_under_load_loses_and_doubles_no_effect() -> Result<()> {
     for _ in 0..15 {
         resting.write(&admin).await?;
     }
-    eventually("what will rest has come to rest", LIMIT, async || resting.complete(&admin).await).await?;
+    eventually("the objects that will not change are complete", LIMIT, async || resting.complete(&admin).await).await?;
     let (versions, mark) = (resting.versions(&admin).await?, cluster.audit_mark());
 
     let mut load = Load::new("busy");
@@ -74,8 +74,8 @@ async fn a_take_over_under_load_loses_and_doubles_no_effect() -> Result<()> {
     };
     tokio::try_join!(load.write_until(&admin, stopped), take_overs)?;
 
-    eventually("everything has had its effect", LIMIT, async || load.complete(&admin).await).await?;
-    ensure!(resting.versions(&admin).await? == versions, "what nobody changed was written");
+    eventually("everything has taken effect", LIMIT, async || load.complete(&admin).await).await?;
+    ensure!(resting.versions(&admin).await? == versions, "unchanged objects were written");
     ensure_none_is_doubled(&cluster, mark, &load, rounds)?;
     // Last, so that the times of all of them are printed.
     ensure!(replicas.late.is_empty(), "{:#?}", replicas.late);

@@ -33,7 +33,7 @@ type Lasting = BTreeMap<String, String>;
 
 /// decision 38; spec 10 §13.1; spec 33 T5; spec 40 scenario 38; spec 42 §5.6.
 #[tokio::test]
-async fn restarts_of_the_api_server_delete_nothing_and_leak_nothing() -> Result<()> {
+async fn api_server_restarts_delete_nothing_and_leak_nothing() -> Result<()> {
     let rounds = std::env::var("RESTART_ROUNDS").map_or(Ok(ROUNDS), |rounds| rounds.parse())?;
     let mut cluster = ControlPlane::start(Options::default()).await?;
     let admin = Admin::prepare(&cluster, NAMESPACE).await?;
@@ -44,7 +44,7 @@ async fn restarts_of_the_api_server_delete_nothing_and_leak_nothing() -> Result<
     expose_service(&admin).await?;
     collectables(&cluster, "used", 0..1)?;
     bundle(&admin, "lasting", WIDGETS).await?;
-    let lasting = eventually("what lasts is there", LIMIT, async || lasting(&admin).await).await?;
+    let lasting = eventually("the lasting objects exist", LIMIT, async || lasting(&admin).await).await?;
 
     for round in 0..rounds {
         let [deleted, pruned, held] = ["deleted", "pruned", "held"].map(|name| format!("{name}-{round}"));
@@ -52,7 +52,7 @@ async fn restarts_of_the_api_server_delete_nothing_and_leak_nothing() -> Result<
             bundle(&admin, name, WIDGETS).await?;
         }
         for name in [&deleted, &pruned, &held] {
-            eventually("the bundle is applied", LIMIT, async || applied(&admin, name).await).await?;
+            eventually("the ManagedResource is applied", LIMIT, async || applied(&admin, name).await).await?;
         }
         collectables(&cluster, "unused", round..round + 1)?;
         // One is in deletion while the server starts, and held; one begins to be then, and one loses its widgets.
@@ -62,8 +62,8 @@ async fn restarts_of_the_api_server_delete_nothing_and_leak_nothing() -> Result<
         let pruning = secret(NAMESPACE, &pruned, &[config_map(&pruned)]);
         let during = async {
             let path = format!("{}/{pruned}", core(NAMESPACE, "secrets"));
-            eventually("the bundle is pruned", LIMIT, async || admin.replace(&path, &pruning).await).await?;
-            eventually("the bundle is deleted", LIMIT, async || delete(&admin, &deleted).await).await
+            eventually("the ManagedResource is pruned", LIMIT, async || admin.replace(&path, &pruning).await).await?;
+            eventually("the ManagedResource is deleted", LIMIT, async || delete(&admin, &deleted).await).await
         };
         let port = cluster.url().rsplit(':').next().unwrap_or_default().parse::<u16>()?;
         let is_program_started_too = round % 3 == 2;
@@ -84,23 +84,23 @@ async fn restarts_of_the_api_server_delete_nothing_and_leak_nothing() -> Result<
         let release = json!({ "metadata": { "finalizers": null } });
         eventually("the widget is let go", LIMIT, async || admin.merge(&widget, &release).await).await?;
         for name in [&deleted, &held] {
-            eventually("the bundle is gone", LIMIT, async || gone(&admin, name).await).await?;
+            eventually("the ManagedResource is gone", LIMIT, async || gone(&admin, name).await).await?;
         }
-        eventually("the bundle is pruned", LIMIT, async || {
+        eventually("the ManagedResource is pruned", LIMIT, async || {
             ensure!(applied(&admin, &pruned).await? == 1, "{pruned} has other refs than its ConfigMap");
             Ok(())
         })
         .await?;
         let left = cluster.etcd().keys(&format!("example.org/widgets/{NAMESPACE}/"))?;
         let leaked: Vec<_> = left.iter().filter(|key| !key.contains("/lasting-")).collect();
-        ensure!(leaked.is_empty(), "round {round}: nobody knows these any more: {leaked:?}");
+        ensure!(leaked.is_empty(), "round {round}: these objects leaked: {leaked:?}");
         eventually("the garbage is collected", LIMIT, async || {
             let unused = cluster.etcd().keys(&format!("configmaps/{NAMESPACE}/unused-"))?;
             ensure!(unused.is_empty(), "{unused:?}");
             Ok(())
         })
         .await?;
-        let now = eventually("what lasts is there", LIMIT, async || self::lasting(&admin).await).await?;
+        let now = eventually("the lasting objects exist", LIMIT, async || self::lasting(&admin).await).await?;
         ensure!(now == lasting, "round {round}: other objects than before: {now:#?}, before: {lasting:#?}");
     }
     println!("{rounds} restarts: nothing deleted, nothing leaked");
@@ -195,7 +195,7 @@ async fn expose_service(admin: &Admin) -> Result<()> {
         (format!("/apis/monitoring.coreos.com/v1/namespaces/{NAMESPACE}/prometheuses"), prometheus),
     ];
     for (collection, object) in all {
-        eventually("it is created", LIMIT, async || admin.create(&collection, &object).await).await?;
+        eventually("the object is created", LIMIT, async || admin.create(&collection, &object).await).await?;
     }
     Ok(())
 }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 use sim::{EventFault, Fault, Seen};
 
-use super::{SKIP, account, admit, asked, considered, labelled, labels, last_error, passes, start, token};
+use super::{SKIP, account, admit, asked, considered, labelled, labels, last_error, reconciles, start, token};
 use crate::world::{NAMESPACE, seconds, world};
 
 /// spec 31 §4.1, §6, scenarios 7 and 9; "Better than upstream" 1: `.secrets[]` is not needed.
 #[test]
-fn an_account_that_opts_in_again_gets_rid_of_the_invalid_token() {
+fn service_account_that_opts_in_again_loses_the_invalid_token() {
     for (automount, labels_then) in [(Some(false), json!({ SKIP: "" })), (Some(true), json!({})), (None, json!({}))] {
         world(1, |world| async move {
             account(&world, Some(false), json!({}));
@@ -30,23 +30,23 @@ fn an_account_that_opts_in_again_gets_rid_of_the_invalid_token() {
 
 /// spec 31 §4.1, scenario 16
 #[test]
-fn an_account_whose_annotations_change_concerns_nobody() {
+fn service_account_with_changed_annotations_enqueues_nothing() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         token(&world, "t");
         start(&world).await;
-        let before = passes(&world);
+        let before = reconciles(&world);
 
         world.sim.edit("serviceaccounts", NAMESPACE, "a", |live| live["metadata"]["annotations"] = json!({ "a": "b" }));
         seconds(60).await;
 
-        assert_eq!((passes(&world), asked(&world)), (before, Vec::new()));
+        assert_eq!((reconciles(&world), asked(&world)), (before, Vec::new()));
     });
 }
 
 /// spec 31 §4.1, scenario 17
 #[test]
-fn an_account_that_opts_out_concerns_all_its_secrets() {
+fn service_account_that_opts_out_enqueues_all_its_secrets() {
     world(1, |world| async move {
         account(&world, None, json!({}));
         for name in ["one", "two"] {
@@ -66,7 +66,7 @@ fn an_account_that_opts_out_concerns_all_its_secrets() {
 
 /// spec 31 §4.2 rule 3, scenario 14; "Better than upstream" 1: no retries, but the event of its creation.
 #[test]
-fn a_secret_whose_account_comes_later_waits_for_it() {
+fn service_account_that_appears_later_is_awaited() {
     world(1, |world| async move {
         start(&world).await;
         token(&world, "t");
@@ -83,7 +83,7 @@ fn a_secret_whose_account_comes_later_waits_for_it() {
 
 /// spec 31 §4.2 rule 3
 #[test]
-fn an_account_that_cannot_be_read_is_read_again_and_nothing_is_decided_meanwhile() {
+fn service_account_that_is_unreadable_is_retried_without_a_decision() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         start(&world).await;
@@ -96,7 +96,7 @@ fn an_account_that_cannot_be_read_is_read_again_and_nothing_is_decided_meanwhile
         assert!(
             last_error(&world, "t").starts_with("could not fetch ServiceAccount: serviceaccounts \"a\" is forbidden")
         );
-        assert_eq!(labels(&world, "t"), labelled(), "that is not decided upon");
+        assert_eq!(labels(&world, "t"), labelled(), "no decision is made");
 
         world.sim.clear_faults();
         seconds(120).await;
@@ -106,7 +106,7 @@ fn an_account_that_cannot_be_read_is_read_again_and_nothing_is_decided_meanwhile
 
 /// spec 31 T3: of two streams one may lag behind the other.
 #[test]
-fn no_token_becomes_invalid_by_what_a_watch_did_not_hear() {
+fn token_stays_valid_while_a_watch_lags() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         start(&world).await;

@@ -10,7 +10,7 @@ use crate::world::{NAMESPACE, seconds, world};
 
 /// spec 31 scenario 1
 #[test]
-fn a_secret_without_the_annotation_is_left_alone() {
+fn secret_without_the_annotation_is_ignored() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         start(&world).await;
@@ -25,7 +25,7 @@ fn a_secret_without_the_annotation_is_left_alone() {
 
 /// spec 31 §4.2 rules 4 and 5, scenarios 2, 3 and 8; "Better than upstream" 3
 #[test]
-fn the_token_of_an_account_that_wants_it_stays_valid() {
+fn token_of_a_service_account_that_wants_it_stays_valid() {
     for (automount, skip) in
         [(None, None), (Some(true), None), (Some(false), Some("true")), (Some(false), Some("false"))]
     {
@@ -44,7 +44,7 @@ fn the_token_of_an_account_that_wants_it_stays_valid() {
 
 /// spec 31 §4.2 rules 4 and 9, scenario 4; "Better than upstream" 4: one patch has both labels.
 #[test]
-fn the_token_of_an_account_that_opted_out_becomes_invalid() {
+fn token_of_a_service_account_that_opted_out_becomes_invalid() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         start(&world).await;
@@ -59,7 +59,7 @@ fn the_token_of_an_account_that_opted_out_becomes_invalid() {
 
 /// spec 31 §6, scenarios 5 and 6
 #[test]
-fn a_token_that_somebody_writes_or_removes_is_invalid_again() {
+fn token_written_or_removed_by_a_user_is_invalid_again() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         token_with(&world, "t", considered());
@@ -73,7 +73,7 @@ fn a_token_that_somebody_writes_or_removes_is_invalid_again() {
 
 /// spec 31 §4.2 rule 6, scenario 13
 #[test]
-fn what_is_considered_already_costs_no_request_whatever_mounts_it() {
+fn considered_secret_costs_no_request_whatever_mounts_it() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         token_with(&world, "t", considered());
@@ -88,7 +88,7 @@ fn what_is_considered_already_costs_no_request_whatever_mounts_it() {
 
 /// spec 31 §4.2 rule 4, T11, scenario 15; "Better than upstream" 7
 #[test]
-fn a_secret_for_another_purpose_keeps_it_and_that_is_told() {
+fn secret_with_another_purpose_keeps_it_and_an_error_says_so() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         start(&world).await;

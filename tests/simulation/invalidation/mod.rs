@@ -7,7 +7,7 @@
 mod accounts;
 mod labels;
 mod pods;
-mod shell;
+mod watches;
 mod writes;
 
 use gardener_resource_manager::{
@@ -106,7 +106,7 @@ pub(super) fn last_error(world: &World, name: &str) -> String {
 }
 
 /// How many passes all Secrets had.
-pub(super) fn passes(world: &World) -> u64 {
+pub(super) fn reconciles(world: &World) -> u64 {
     let actors = world.actors_of(PROGRAM).into_iter();
     actors.filter(|actor| actor.path.starts_with("token-invalidator/")).map(|actor| actor.finished).sum()
 }

@@ -8,7 +8,7 @@ use crate::world::{NAMESPACE, World, seconds, world};
 
 /// spec 31 §4.2 rule 8, T3, T4, scenario 10; "Better than upstream" 2: as soon as the Pod is gone.
 #[test]
-fn a_token_that_a_pod_mounts_waits_for_the_end_of_the_pod() {
+fn mounted_token_waits_for_the_end_of_the_pod() {
     type End = fn(&World);
     let ends: [(&str, End); 3] = [
         ("gone", |world| drop(world.sim.remove("pods", NAMESPACE, "p"))),
@@ -24,7 +24,7 @@ fn a_token_that_a_pod_mounts_waits_for_the_end_of_the_pod() {
             seconds(3600).await;
             assert_eq!(labels(&world, "t"), labelled(), "{how}");
             let lists = asked(&world).iter().filter(|asked| *asked == "list pods").count();
-            assert!(lists <= 3, "nobody polls: {:?}", asked(&world));
+            assert!(lists <= 3, "Pods are not polled: {:?}", asked(&world));
 
             end(&world);
             seconds(1).await;
@@ -39,7 +39,7 @@ fn phase(world: &World, phase: &str) -> bool {
 
 /// spec 31 §4.2 rule 8, scenarios 11 and 12; "Better than upstream" 2
 #[test]
-fn pods_that_mount_nothing_of_the_secret_hold_up_nobody() {
+fn pods_that_do_not_mount_the_secret_delay_nothing() {
     let projected = json!({ "projected": { "sources": [{ "secret": { "name": "t" } }] } });
     for (volume, phase_then) in [(mounts("other"), "Running"), (projected, "Running"), (mounts("t"), "Succeeded")] {
         world(1, |world| async move {
@@ -57,7 +57,7 @@ fn pods_that_mount_nothing_of_the_secret_hold_up_nobody() {
 
 /// spec 31 "Better than upstream" 2
 #[test]
-fn pods_are_watched_once_for_all_who_wait_and_no_longer_than_they_do() {
+fn pods_are_watched_once_and_only_while_secrets_wait() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         for name in ["one", "two"] {
@@ -83,7 +83,7 @@ fn pods_are_watched_once_for_all_who_wait_and_no_longer_than_they_do() {
 
 /// spec 31 §4.3: to list Pods is all the right that is needed.
 #[test]
-fn pods_that_may_be_listed_but_not_watched_are_asked_for_now_and_then() {
+fn pods_without_the_right_to_watch_are_polled() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         pod(&world, "p", mounts("t"));

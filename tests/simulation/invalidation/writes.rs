@@ -3,12 +3,12 @@
 use serde_json::json;
 use sim::{Fault, Seen};
 
-use super::{CONSIDER, PURPOSE, account, considered, labelled, labels, last_error, passes, start, token};
+use super::{CONSIDER, PURPOSE, account, considered, labelled, labels, last_error, reconciles, start, token};
 use crate::world::{NAMESPACE, seconds, world};
 
 /// spec 31 §4.2, scenario 18
 #[test]
-fn a_conflict_is_tried_again() {
+fn conflict_is_retried() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         start(&world).await;
@@ -30,7 +30,7 @@ fn a_conflict_is_tried_again() {
 
 /// spec 31 §4.2, T2, scenario 18: the patch is bound to the version that was seen.
 #[test]
-fn somebody_who_writes_at_the_same_time_is_not_overwritten() {
+fn concurrent_write_is_not_overwritten() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         start(&world).await;
@@ -51,7 +51,7 @@ fn somebody_who_writes_at_the_same_time_is_not_overwritten() {
 
 /// spec 31 T7, "Better than upstream" 7
 #[test]
-fn a_secret_that_cannot_be_changed_is_told_of_and_not_tried_again_and_again() {
+fn immutable_secret_is_reported_and_not_retried_at_once() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         start(&world).await;
@@ -75,7 +75,7 @@ fn a_secret_that_cannot_be_changed_is_told_of_and_not_tried_again_and_again() {
 
 /// spec 31 §4.2 rule 1
 #[test]
-fn a_secret_that_goes_while_it_is_labelled_is_over() {
+fn secret_deleted_while_it_is_labelled_is_forgotten() {
     world(1, |world| async move {
         account(&world, Some(false), json!({}));
         start(&world).await;
@@ -90,6 +90,6 @@ fn a_secret_that_goes_while_it_is_labelled_is_over() {
         seconds(600).await;
 
         assert_eq!(world.writes(), ["patch secrets t"]);
-        assert_eq!((passes(&world), last_error(&world, "t")), (0, String::new()), "no actor is left");
+        assert_eq!((reconciles(&world), last_error(&world, "t")), (0, String::new()), "no actor is left");
     });
 }

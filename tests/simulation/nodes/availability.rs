@@ -36,7 +36,7 @@ fn join(world: &World, name: &str) {
 }
 
 fn leave(world: &World, name: &str) {
-    world.sim.remove("nodes", "", name).expect("it is there");
+    world.sim.remove("nodes", "", name).expect("it exists");
 }
 
 fn workload(kind: &str, namespace: &str, name: &str, key: &str, when: &str) -> Value {
@@ -76,7 +76,7 @@ fn patched(world: &Rc<World>) -> Vec<String> {
 
 /// spec 41 scenarios 31, 32, 33, 35
 #[test]
-fn the_second_node_and_its_leaving_cause_one_patch_of_what_does_not_fit() {
+fn second_node_and_its_removal_patch_each_wrong_workload_once() {
     world(1, |world| async move {
         namespace(&world, "x", json!({}));
         join(&world, "one");
@@ -105,7 +105,7 @@ fn the_second_node_and_its_leaving_cause_one_patch_of_what_does_not_fit() {
 /// spec 41 scenarios 34, 38
 /// spec 41 C.4
 #[test]
-fn others_are_left_alone() {
+fn workloads_out_of_scope_are_not_patched() {
     world(1, |world| async move {
         namespace(&world, "x", json!({}));
         put(&world, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "y"}}));
@@ -127,7 +127,7 @@ fn others_are_left_alone() {
 /// spec 41 scenarios 36, 37
 /// spec 41 C-T1
 #[test]
-fn what_failed_is_tried_again_until_all_is_right() {
+fn failed_patches_are_retried_until_all_workloads_are_right() {
     world(1, |world| async move {
         namespace(&world, "x", json!({}));
         join(&world, "one");
@@ -149,13 +149,13 @@ fn what_failed_is_tried_again_until_all_is_right() {
         let count = |name: &str| patched.iter().filter(|it| it.ends_with(name)).count();
         assert!(count("a") >= 1 && count("b") == 2 && count("c") == 1, "{patched:?}");
         seconds(600).await;
-        assert_eq!(self::patched(&world), [""; 0], "it has come to its end");
+        assert_eq!(self::patched(&world), [""; 0], "the retries have ended");
     });
 }
 
 /// spec 41 C-T2
 #[test]
-fn a_workload_that_should_have_changed_is_patched_again_three_times() {
+fn unchanged_workload_is_patched_again_three_times() {
     world(1, |world| async move {
         namespace(&world, "x", json!({format!("{PREFIX}failure-tolerance-type"): "node"}));
         join(&world, "one");
@@ -180,7 +180,7 @@ fn a_workload_that_should_have_changed_is_patched_again_three_times() {
 
 /// spec 41 C-T2: more nodes that join neither use up nor put off the attempts
 #[test]
-fn nodes_that_join_leave_the_attempts_as_they_are() {
+fn nodes_that_join_do_not_affect_the_attempts() {
     world(1, |world| async move {
         namespace(&world, "x", json!({format!("{PREFIX}failure-tolerance-type"): "node"}));
         join(&world, "one");
@@ -204,7 +204,7 @@ fn nodes_that_join_leave_the_attempts_as_they_are() {
 
 /// spec 41 C-T2
 #[test]
-fn a_workload_that_cannot_be_patched_again_does_not_hold_the_others() {
+fn workload_whose_patches_fail_does_not_block_the_others() {
     world(1, |world| async move {
         namespace(&world, "x", json!({format!("{PREFIX}failure-tolerance-type"): "node"}));
         join(&world, "one");
@@ -227,7 +227,7 @@ fn a_workload_that_cannot_be_patched_again_does_not_hold_the_others() {
 
 /// spec 41 scenario 39
 #[test]
-fn without_the_webhook_nothing_is_patched() {
+fn disabled_webhook_patches_nothing() {
     world(1, |world| async move {
         namespace(&world, "x", json!({}));
         join(&world, "one");
@@ -243,7 +243,7 @@ fn without_the_webhook_nothing_is_patched() {
 /// spec 41 scenario 40
 /// spec 41 C-T5
 #[test]
-fn a_burst_of_nodes_causes_one_patch_of_each_workload() {
+fn burst_of_nodes_causes_one_patch_of_each_workload() {
     world(1, |world| async move {
         namespace(&world, "x", json!({}));
         deployment(&world, "web", SOFT);
@@ -261,7 +261,7 @@ fn a_burst_of_nodes_causes_one_patch_of_each_workload() {
 /// spec 41 scenario 41
 /// spec 41 C.3 step 1a
 #[test]
-fn a_cluster_that_had_no_node_is_looked_at_anew() {
+fn first_nodes_of_a_cluster_cause_a_review() {
     world(1, |world| async move {
         namespace(&world, "x", json!({}));
         join(&world, "one");
@@ -288,7 +288,7 @@ fn a_cluster_that_had_no_node_is_looked_at_anew() {
 
 /// spec 41 scenario 41: also within one burst
 #[test]
-fn a_moment_without_nodes_is_not_overlooked() {
+fn moment_without_nodes_is_noticed() {
     world(1, |world| async move {
         namespace(&world, "x", json!({}));
         join(&world, "one");
@@ -306,7 +306,7 @@ fn a_moment_without_nodes_is_not_overlooked() {
 /// spec 41 scenario 42
 /// spec 41 C-T4
 #[test]
-fn namespaces_that_the_target_is_not_restricted_to_are_passed_over() {
+fn namespaces_outside_of_the_target_are_skipped() {
     world(1, |world| async move {
         namespace(&world, "x", json!({}));
         namespace(&world, "y", json!({}));

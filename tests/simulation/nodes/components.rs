@@ -18,20 +18,20 @@ const UNREADY: (&str, &str) =
 const DRIVERS: (&str, &str) =
     ("UnreadyRequiredCSIDrivers", "Unready required CSI drivers for Node: [disk.csi.example]");
 
-fn told(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+fn reported(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(reason, text)| ((*reason).to_owned(), (*text).to_owned())).collect()
 }
 
 /// spec 41 scenario 1
 #[test]
-fn a_node_without_critical_components_is_released_at_once() {
+fn node_without_critical_components_loses_its_taint_at_once() {
     world(1, |world| async move {
         start(&world).await;
         put(&world, node("n1"));
         seconds(1).await;
 
         assert_eq!(taints(&world, "n1"), [""; 0]);
-        assert_eq!(events(&world), told(&[READY]));
+        assert_eq!(events(&world), reported(&[READY]));
         let writes = world.writes();
         assert_eq!(writes.iter().filter(|write| write.contains("nodes")).count(), 1, "{writes:?}");
     });
@@ -40,26 +40,26 @@ fn a_node_without_critical_components_is_released_at_once() {
 /// spec 41 scenarios 2, 3, 13
 /// spec 41, better 1
 #[test]
-fn a_node_waits_for_its_daemon_set_then_its_pod_then_its_driver_and_no_longer() {
+fn node_waits_for_its_daemon_set_then_its_pod_then_its_driver() {
     world(1, |world| async move {
         start(&world).await;
         put(&world, daemon_set("cni"));
         put(&world, node("n1"));
         seconds(60).await;
-        assert_eq!((taints(&world, "n1"), events(&world)), (vec![TAINT.to_owned()], told(&[UNSCHEDULED])));
+        assert_eq!((taints(&world, "n1"), events(&world)), (vec![TAINT.to_owned()], reported(&[UNSCHEDULED])));
 
         let mut cni = pod(&world, "n1", "cni-1", Some("cni"));
         cni["metadata"]["annotations"] = json!({"node.gardener.cloud/wait-for-csi-node-x": "disk.csi.example"});
         put(&world, cni);
         seconds(2).await;
-        assert_eq!(events(&world), told(&[UNSCHEDULED, UNREADY]));
+        assert_eq!(events(&world), reported(&[UNSCHEDULED, UNREADY]));
 
         set_ready(&world, "cni-1");
         seconds(2).await;
-        assert_eq!(events(&world), told(&[UNSCHEDULED, UNREADY, DRIVERS]));
+        assert_eq!(events(&world), reported(&[UNSCHEDULED, UNREADY, DRIVERS]));
         world.sim.clear_requests();
         seconds(600).await;
-        assert_eq!(world.asked(), [""; 0], "who waits asks nobody");
+        assert_eq!(world.asked(), [""; 0], "a waiting node sends no request");
 
         let driver = |name: &str| json!({"name": name, "nodeID": "n1", "topologyKeys": []});
         put(
@@ -68,7 +68,7 @@ fn a_node_waits_for_its_daemon_set_then_its_pod_then_its_driver_and_no_longer() 
         );
         seconds(1).await;
         assert_eq!(taints(&world, "n1"), [""; 0]);
-        assert_eq!(events(&world), told(&[UNSCHEDULED, UNREADY, DRIVERS, READY]));
+        assert_eq!(events(&world), reported(&[UNSCHEDULED, UNREADY, DRIVERS, READY]));
     });
 }
 
@@ -95,7 +95,7 @@ fn pods_of_other_namespaces_and_of_other_nodes_do_not_count() {
 /// spec 41 scenario 17
 /// spec 41 A-T2
 #[test]
-fn a_taint_that_is_put_back_is_looked_at_again() {
+fn taint_that_is_added_again_is_reconciled() {
     world(1, |world| async move {
         start(&world).await;
         put(&world, node("n1"));
@@ -105,7 +105,7 @@ fn a_taint_that_is_put_back_is_looked_at_again() {
             .sim
             .edit("nodes", "", "n1", |live| live["spec"]["taints"] = json!([{"key": TAINT, "effect": "NoExecute"}]));
         seconds(2).await;
-        assert_eq!(events(&world), told(&[READY, UNSCHEDULED]));
+        assert_eq!(events(&world), reported(&[READY, UNSCHEDULED]));
 
         put(&world, pod(&world, "n1", "cni-1", Some("cni")));
         set_ready(&world, "cni-1");
@@ -117,7 +117,7 @@ fn a_taint_that_is_put_back_is_looked_at_again() {
 /// spec 41 scenario 18
 /// spec 41 A-T3
 #[test]
-fn a_taint_that_somebody_else_removed_causes_no_write() {
+fn taint_removed_by_another_client_causes_no_write() {
     world(1, |world| async move {
         start(&world).await;
         put(&world, daemon_set("cni"));
@@ -140,7 +140,7 @@ fn a_taint_that_somebody_else_removed_causes_no_write() {
 /// spec 41 scenario 16
 /// spec 41 A-T8
 #[test]
-fn a_node_that_changes_between_look_and_patch_loses_no_taint_of_another() {
+fn node_changed_between_read_and_patch_loses_no_other_taint() {
     world(1, |world| async move {
         start(&world).await;
         let sim = world.sim.clone();
@@ -159,36 +159,36 @@ fn a_node_that_changes_between_look_and_patch_loses_no_taint_of_another() {
         let patches =
             world.requests().iter().filter(|it| it.info.verb == "patch" && it.info.resource == "nodes").count();
         assert_eq!(patches, 2, "one was refused");
-        assert_eq!(events(&world), told(&[READY]), "better 5: once");
+        assert_eq!(events(&world), reported(&[READY]), "better 5: once");
     });
 }
 
 /// spec 41, better 4
 #[test]
-fn a_heartbeat_wakes_nobody() {
+fn heartbeat_enqueues_nothing() {
     world(1, |world| async move {
         start(&world).await;
         put(&world, daemon_set("cni"));
         put(&world, node("n1"));
         seconds(5).await;
-        let passes = || {
+        let reconciles = || {
             let actors = world.actors_of("grm");
             actors.iter().find(|actor| actor.path.ends_with("node-critical-components/n1")).map(|actor| actor.finished)
         };
-        let before = passes();
+        let before = reconciles();
         assert!(before.is_some());
 
         for beat in 0..4 {
             world.sim.edit("nodes", "", "n1", |live| live["status"]["beat"] = json!(beat));
             seconds(1).await;
         }
-        assert_eq!(passes(), before);
+        assert_eq!(reconciles(), before);
     });
 }
 
 /// spec 41 §A.3
 #[test]
-fn while_a_watch_is_silent_what_is_not_there_is_no_evidence() {
+fn silent_watch_is_no_evidence_of_absence() {
     world(1, |world| async move {
         start(&world).await;
         world.sim.set_faults(|request| match (request.verb.as_str(), request.resource.as_str()) {
@@ -217,7 +217,7 @@ fn pods_of_a_daemon_set_without_the_label_must_be_ready_if_they_have_it() {
         put(&world, set);
         put(&world, node("n1"));
         seconds(1).await;
-        assert_eq!(taints(&world, "n1"), [""; 0], "scheduling is not waited for");
+        assert_eq!(taints(&world, "n1"), [""; 0], "the node does not wait for scheduling");
 
         put(&world, pod(&world, "n2", "cni-1", Some("cni")));
         put(&world, node("n2"));
@@ -231,7 +231,7 @@ fn pods_of_a_daemon_set_without_the_label_must_be_ready_if_they_have_it() {
 
 /// spec 41 §A.6: the pods of a new node come one after the other
 #[test]
-fn what_a_node_waits_for_a_moment_is_not_told() {
+fn short_wait_of_a_node_is_not_reported() {
     world(1, |world| async move {
         start(&world).await;
         put(&world, daemon_set("cni"));
@@ -240,12 +240,12 @@ fn what_a_node_waits_for_a_moment_is_not_told() {
         put(&world, pod(&world, "n1", "cni-1", Some("cni")));
         seconds(60).await;
 
-        assert_eq!(events(&world), told(&[UNREADY]));
+        assert_eq!(events(&world), reported(&[UNREADY]));
     });
 }
 
 #[test]
-fn a_node_that_comes_again_under_its_name_is_told_of_anew() {
+fn recreated_node_is_reported_again() {
     world(1, |world| async move {
         start(&world).await;
         put(&world, daemon_set("cni"));
@@ -255,6 +255,6 @@ fn a_node_that_comes_again_under_its_name_is_told_of_anew() {
         put(&world, node("n1"));
         seconds(5).await;
 
-        assert_eq!(events(&world), told(&[UNSCHEDULED, UNSCHEDULED]));
+        assert_eq!(events(&world), reported(&[UNSCHEDULED, UNSCHEDULED]));
     });
 }

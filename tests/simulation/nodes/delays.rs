@@ -77,7 +77,7 @@ fn delays_follow_the_names_and_are_written_where_they_differ() {
 /// spec 41 scenarios 24, 25
 /// spec 41, better 7, 10, B-T2, B-T3
 #[test]
-fn nodes_that_are_rolled_out_serially_take_no_part() {
+fn nodes_with_serial_roll_out_get_no_delay() {
     world(1, |world| async move {
         secret(&world, "serial", Some("true"));
         secret(&world, "odd", Some("yes"));
@@ -95,7 +95,7 @@ fn nodes_that_are_rolled_out_serially_take_no_part() {
         seconds(3).await;
         let mut expected = ["5s", "10s", "15s", "20s", "25s"].map(str::to_owned).to_vec();
         expected.extend(["-"; 10].map(str::to_owned));
-        assert_eq!(delays(&world), expected, "what was written to the others goes");
+        assert_eq!(delays(&world), expected, "the delays of the other nodes are removed");
 
         world.sim.edit("nodes", "", "a0", |live| live["metadata"]["annotations"][DELAY] = json!("1h"));
         seconds(3).await;
@@ -106,7 +106,7 @@ fn nodes_that_are_rolled_out_serially_take_no_part() {
 /// spec 41 scenario 28
 /// spec 41 B-T1
 #[test]
-fn a_conflict_of_one_node_leaves_the_others_as_they_are() {
+fn conflict_on_one_node_does_not_affect_the_others() {
     world(1, |world| async move {
         start(&world).await;
         let mut refused = 3;
@@ -121,13 +121,13 @@ fn a_conflict_of_one_node_leaves_the_others_as_they_are() {
         seconds(3).await;
 
         assert_eq!(delays(&world), TEN);
-        assert_eq!(node_writes(&world), 13, "better 6: only that one again");
+        assert_eq!(node_writes(&world), 13, "better 6: only that node again");
     });
 }
 
 /// spec 41, better 8
 #[test]
-fn nodes_that_join_for_long_cause_a_run_in_ten_seconds() {
+fn nodes_that_keep_joining_cause_a_run_within_ten_seconds() {
     world(1, |world| async move {
         start(&world).await;
         for number in 0..40 {
@@ -144,7 +144,7 @@ fn nodes_that_join_for_long_cause_a_run_in_ten_seconds() {
 
 /// spec 41 B-T4
 #[test]
-fn a_node_that_comes_again_under_its_name_gets_its_delay() {
+fn recreated_node_gets_its_delay() {
     world(1, |world| async move {
         start(&world).await;
         ten(&world);

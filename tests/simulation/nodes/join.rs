@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// spec 41 part A, better 1
 #[test]
-fn a_thousand_nodes_lose_their_taints_within_a_second() {
+fn thousand_nodes_lose_their_taints_within_a_second() {
     world_with(1, Duration::from_millis(5), |world| async move {
         start(&world).await;
         put(&world, daemon_set("cni"));

@@ -51,7 +51,7 @@ fn services_are_handled_in_the_namespaces_that_are_selected() {
 
 /// spec 40 scenario 18
 #[test]
-fn a_client_namespace_need_not_be_handled() {
+fn client_namespace_need_not_be_selected() {
     world(1, |world| async move {
         namespace(&world, "web", &[("team", "blue")]);
         namespace(&world, "shop", &[("np", "handled")]);
@@ -64,7 +64,7 @@ fn a_client_namespace_need_not_be_handled() {
 
 /// spec 40 scenario 19
 #[test]
-fn a_service_that_is_deleted_leaves_no_policy() {
+fn deleted_service_leaves_no_policy() {
     world(1, |world| async move {
         namespace(&world, "web", &[("team", "blue")]);
         start(&world, settings()).await;
@@ -77,7 +77,7 @@ fn a_service_that_is_deleted_leaves_no_policy() {
 
 /// spec 40 scenario 20
 #[test]
-fn another_selector_changes_policies_and_none_removes_them() {
+fn selector_of_a_service_changes_policies_and_a_missing_one_removes_them() {
     world(1, |world| async move {
         start(&world, settings()).await;
         put(&world, cart(&[]));
@@ -123,7 +123,7 @@ fn policies_of_a_service_that_does_not_exist_are_deleted() {
 
 /// spec 40 scenario 22, §8.3
 #[test]
-fn what_somebody_edits_or_deletes_returns() {
+fn policies_edited_or_deleted_by_users_are_restored() {
     world(1, |world| async move {
         start(&world, settings()).await;
         put(&world, cart(&[]));
@@ -136,7 +136,7 @@ fn what_somebody_edits_or_deletes_returns() {
             })
         };
         world.sim.remove("networkpolicies.networking.k8s.io", "shop", name);
-        world.eventually("it is there again", is_as_before).await;
+        world.eventually("it exists again", is_as_before).await;
         world.sim.edit("networkpolicies.networking.k8s.io", "shop", name, |live| live["spec"]["ingress"] = json!([{}]));
         world.eventually("its rules are as before", is_as_before).await;
         world
@@ -148,13 +148,13 @@ fn what_somebody_edits_or_deletes_returns() {
         });
         let description = "gardener.cloud/description";
         let text = || policy(&world, OWN[0])["metadata"]["annotations"][description].clone();
-        world.eventually("it says again what it is", || text() == before["metadata"]["annotations"][description]).await;
+        world.eventually("its text is as before", || text() == before["metadata"]["annotations"][description]).await;
     });
 }
 
 /// spec 40 scenario 23
 #[test]
-fn in_a_namespace_that_is_going_nothing_is_created() {
+fn terminating_namespace_gets_no_policy() {
     world(1, |world| async move {
         namespace(&world, "web", &[("team", "blue")]);
         start(&world, settings()).await;
@@ -172,7 +172,7 @@ fn in_a_namespace_that_is_going_nothing_is_created() {
 
 /// spec 40 scenario 24
 #[test]
-fn a_client_namespace_that_is_going_gets_no_policy_again() {
+fn terminating_client_namespace_gets_no_policy_again() {
     world(1, |world| async move {
         namespace(&world, "web", &[("team", "blue")]);
         start(&world, settings()).await;
@@ -187,7 +187,7 @@ fn a_client_namespace_that_is_going_gets_no_policy_again() {
 
 /// spec 40 §8.1: a policy without the labels is adopted
 #[test]
-fn a_policy_of_that_name_without_labels_becomes_ours() {
+fn policy_of_that_name_without_labels_is_adopted() {
     world(1, |world| async move {
         namespace(&world, "shop", &[]);
         let metadata = json!({ "namespace": "shop", "name": "ingress-to-cart-tcp-8443", "labels": { "mine": "yes" } });
@@ -208,31 +208,31 @@ fn a_policy_of_that_name_without_labels_becomes_ours() {
 
 /// spec 40 scenarios 41 and 42
 #[test]
-fn what_says_nothing_of_connections_causes_no_pass() {
+fn irrelevant_changes_cause_no_reconcile() {
     world(1, |world| async move {
         start(&world, settings()).await;
         put(&world, cart(&[BLUE]));
         has(&world, &OWN).await;
         world.sim.clear_requests();
-        let passes = || {
-            let actors = world.universe.env.census.snapshot();
+        let reconciles = || {
+            let actors = world.universe.env.status_registry.snapshot();
             let actor =
                 actors.into_iter().find(|actor| actor.path == "networkpolicy/shop/cart").expect("it has an actor");
             actor.finished
         };
-        let before = passes();
+        let before = reconciles();
         world.sim.edit("services", "shop", "cart", |live| live["metadata"]["labels"] = json!({ "a": "b" }));
         world.sim.edit("services", "shop", "cart", |live| live["status"]["loadBalancer"] = json!({}));
         world.sim.edit("namespaces", "", "shop", |live| live["metadata"]["annotations"] = json!({ "a": "b" }));
         seconds(10).await;
-        assert_eq!(passes(), before);
+        assert_eq!(reconciles(), before);
         assert_eq!((world.writes(), names(&world).len()), (Vec::new(), 2));
     });
 }
 
 /// spec 40 §8.3: a change between our read and our patch is drift, too
 #[test]
-fn what_somebody_edits_while_a_policy_is_patched_returns() {
+fn policy_edited_while_it_is_patched_is_restored() {
     world(1, |world| async move {
         start(&world, settings()).await;
         put(&world, cart(&[]));
@@ -254,7 +254,7 @@ fn what_somebody_edits_while_a_policy_is_patched_returns() {
         assert_eq!(policy["spec"]["podSelector"]["matchLabels"], json!({ "app": "cart2" }));
         assert_eq!(policy["spec"]["policyTypes"], json!(["Ingress"]));
         let patches = world.writes().iter().filter(|write| write.starts_with("patch")).count();
-        assert_eq!(patches, 3, "one for each policy, and one that repairs");
+        assert_eq!(patches, 3, "one for each policy, and one repair");
     });
 }
 

@@ -11,7 +11,7 @@ use super::{
     with_ingress_controller,
 };
 use crate::{
-    logged::logged,
+    log_capture::logged,
     objects::istio_definition,
     world::{World, seconds, world},
 };
@@ -32,7 +32,7 @@ const EDGE: [&str; 2] = [
 
 /// spec 40 scenarios 30 and 31
 #[test]
-fn a_backend_of_an_ingress_opens_to_the_ingress_controller() {
+fn ingress_backend_is_open_to_the_ingress_controller() {
     world(1, |world| async move {
         namespace(&world, "edge", &[]);
         start(&world, with_ingress_controller("edge")).await;
@@ -57,7 +57,7 @@ fn a_backend_of_an_ingress_opens_to_the_ingress_controller() {
 
 /// spec 40 scenario 32
 #[test]
-fn an_ingress_controller_beside_the_service_needs_no_namespace() {
+fn ingress_controller_beside_the_service_needs_no_namespace() {
     world(1, |world| async move {
         start(&world, with_ingress_controller("shop")).await;
         put(&world, cart(&[]));
@@ -71,7 +71,7 @@ fn an_ingress_controller_beside_the_service_needs_no_namespace() {
 
 /// spec 40 scenario 33
 #[test]
-fn a_backend_that_is_no_port_of_the_service_opens_nothing() {
+fn ingress_backend_without_a_port_of_the_service_opens_nothing() {
     world(1, |world| async move {
         namespace(&world, "edge", &[]);
         start(&world, with_ingress_controller("edge")).await;
@@ -84,7 +84,7 @@ fn a_backend_that_is_no_port_of_the_service_opens_nothing() {
 
 /// spec 40 §7.9, "Better than upstream" 14
 #[test]
-fn the_way_out_of_the_ingress_controller_waits_for_its_namespace() {
+fn ingress_controller_egress_waits_for_its_namespace() {
     world(1, |world| async move {
         start(&world, with_ingress_controller("edge")).await;
         put(&world, cart(&[]));
@@ -144,7 +144,7 @@ const ISTIO: [&str; 4] = [
 
 /// spec 40 scenario 34
 #[test]
-fn a_destination_opens_to_the_pods_of_its_gateways() {
+fn virtual_service_destination_is_open_to_the_pods_of_its_gateways() {
     world(1, |world| async move {
         istio(&world);
         gateway_pods(&world);
@@ -203,7 +203,7 @@ fn gateways_keep_their_policies_while_the_api_server_starts() {
 
                 // It is no dead controller.
                 virtual_service(&world, &["other"], HOST);
-                gateway(&world, "other", "nobody");
+                gateway(&world, "other", "none");
                 has(&world, &OWN).await;
             });
         }
@@ -212,7 +212,7 @@ fn gateways_keep_their_policies_while_the_api_server_starts() {
 
 /// spec 40 §5.5, spec 42 §2
 #[test]
-fn it_is_said_that_istio_is_not_served() {
+fn missing_istio_is_logged() {
     let (_, log) = logged(Level::INFO, || {
         world(1, |world| async move {
             start(&world, settings()).await;
@@ -225,7 +225,7 @@ fn it_is_said_that_istio_is_not_served() {
 
 /// spec 40 scenario 35
 #[test]
-fn a_short_host_opens_nothing() {
+fn virtual_service_with_a_short_host_opens_nothing() {
     for host in ["cart", "cart.shop", "cart.shop.svc", "cart.shop.svc.example.org", "a.cart.shop.svc.cluster.local"] {
         world(1, |world| async move {
             istio(&world);
@@ -242,7 +242,7 @@ fn a_short_host_opens_nothing() {
 
 /// spec 40 scenario 36
 #[test]
-fn a_gateway_that_is_missing_keeps_nothing_else_from_being_opened() {
+fn gateway_that_is_missing_blocks_no_other_policy() {
     world(1, |world| async move {
         istio(&world);
         gateway_pods(&world);
@@ -251,11 +251,11 @@ fn a_gateway_that_is_missing_keeps_nothing_else_from_being_opened() {
         virtual_service(&world, &["nope", "gw"], HOST);
         put(&world, cart(&[]));
         has(&world, &[&OWN[..], &ISTIO].concat()).await;
-        let is_told = |event: &Value| {
+        let is_reported = |event: &Value| {
             let text = event["message"].as_str().unwrap_or_default();
             text.contains("gateway shop/nope of VirtualService cart does not exist")
         };
-        world.eventually("a warning", || world.sim.objects("events").iter().any(is_told)).await;
+        world.eventually("a warning", || world.sim.objects("events").iter().any(is_reported)).await;
         super::namespace(&world, "istio-c", &[]);
         pod(&world, "istio-c", "gateway", json!({ "app": "third" }));
         gateway(&world, "nope", "third");
@@ -272,7 +272,7 @@ fn a_gateway_that_is_missing_keeps_nothing_else_from_being_opened() {
 
 /// spec 40 scenario 37
 #[test]
-fn a_gateway_in_a_selected_namespace_shares_a_policy_with_other_clients() {
+fn gateway_in_a_selected_namespace_shares_a_policy_with_other_clients() {
     world(1, |world| async move {
         istio(&world);
         super::namespace(&world, "istio-a", &[("team", "blue")]);
@@ -359,7 +359,7 @@ fn gateways_may_have_any_number_of_selectors() {
 
 /// spec 40 §7.10: it costs no square of their number to take leadership
 #[test]
-fn gateways_by_the_thousand_are_taken_up_at_once() {
+fn gateways_by_the_thousand_do_not_delay_the_start() {
     world(1, |world| async move {
         istio(&world);
         gateway_pods(&world);

@@ -19,7 +19,7 @@ fn to(key: &str, value: &str) -> Value {
 
 /// spec 40 scenario 26
 #[test]
-fn without_clients_only_the_world_is_let_in() {
+fn gated_policies_without_clients_allow_only_the_world() {
     world(1, |world| async move {
         start(&world, gated()).await;
         put(&world, cart(&[("from-world-to-ports", "[]"), ("from-probes-allowed-ports", r#"[{"port":9090}]"#)]));
@@ -29,7 +29,7 @@ fn without_clients_only_the_world_is_let_in() {
 
 /// spec 40 scenarios 27 and 29
 #[test]
-fn a_pair_comes_with_the_first_client_and_goes_with_the_last() {
+fn gated_policies_exist_from_the_first_to_the_last_client() {
     world(1, |world| async move {
         namespace(&world, "web", &[("team", "blue")]);
         start(&world, gated()).await;
@@ -50,7 +50,7 @@ fn a_pair_comes_with_the_first_client_and_goes_with_the_last() {
 
 /// spec 40 scenario 28
 #[test]
-fn a_label_with_another_value_is_no_client() {
+fn gated_policies_ignore_a_label_with_another_value() {
     world(1, |world| async move {
         start(&world, gated()).await;
         put(&world, cart(&[]));
@@ -64,7 +64,7 @@ fn a_label_with_another_value_is_no_client() {
 
 /// spec 40 "Better than upstream" 4
 #[test]
-fn a_template_brings_the_policies_before_its_pods() {
+fn gated_policies_of_a_template_precede_its_pods() {
     let template = |spec: Value| json!({ "metadata": { "labels": to("cart-tcp-8443", "allowed") }, "spec": spec });
     let spec = json!({ "containers": [{ "name": "c", "image": "i" }] });
     let selector = json!({ "matchLabels": to("cart-tcp-8443", "allowed") });
@@ -172,7 +172,7 @@ fn gated_policies_need_no_right_to_see_templates() {
 
 /// spec 40 §5.3: a client concerns its own namespace, and those who select it
 #[test]
-fn gated_client_wakes_the_services_it_concerns_only() {
+fn gated_client_enqueues_only_the_services_it_affects() {
     world(1, |world| async move {
         for name in ["web", "other", "third"] {
             namespace(&world, name, &[("team", if name == "web" { "blue" } else { "red" })]);
@@ -192,23 +192,23 @@ fn gated_client_wakes_the_services_it_concerns_only() {
         put_in("other", &[open, probes, alias, ("namespace-selectors", &selectors("red"))]);
         put_in("third", &[open, probes, alias]);
         seconds(5).await;
-        let passes = || {
-            let actors = world.universe.env.census.snapshot();
+        let reconciles = || {
+            let actors = world.universe.env.status_registry.snapshot();
             let of = |home: &str| {
                 let path = format!("networkpolicy/{home}/cart");
                 actors.iter().find(|actor| actor.path == path).map_or(0, |actor| actor.finished)
             };
             ["shop", "other", "third"].map(of)
         };
-        let before = passes();
+        let before = reconciles();
         pod(&world, "web", "one", to("all-probes", "allowed"));
         seconds(5).await;
-        let after = passes();
-        assert!(before.iter().all(|passes| *passes > 0) && after[0] > before[0], "{before:?} {after:?}");
+        let after = reconciles();
+        assert!(before.iter().all(|reconciles| *reconciles > 0) && after[0] > before[0], "{before:?} {after:?}");
         assert_eq!(after[1..], before[1..]);
         pod(&world, "third", "one", to("probes", "allowed"));
         seconds(5).await;
-        let last = passes();
+        let last = reconciles();
         assert!(last[2] > after[2], "{after:?} {last:?}");
         assert_eq!(last[0], after[0]);
     });

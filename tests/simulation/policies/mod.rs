@@ -9,7 +9,7 @@ mod exposure;
 mod gating;
 mod ports;
 mod random;
-mod shell;
+mod requests;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};

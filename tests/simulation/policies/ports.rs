@@ -9,7 +9,7 @@ use crate::world::{seconds, world};
 
 /// spec 40 scenario 1
 #[test]
-fn a_port_has_a_policy_for_the_way_in_and_one_for_the_way_out() {
+fn port_has_an_ingress_and_an_egress_policy() {
     world(1, |world| async move {
         start(&world, settings()).await;
         put(&world, cart(&[]));
@@ -55,7 +55,7 @@ fn a_port_has_a_policy_for_the_way_in_and_one_for_the_way_out() {
 
 /// spec 40 scenario 3
 #[test]
-fn a_port_with_a_name_keeps_it() {
+fn port_name_is_kept() {
     world(1, |world| async move {
         start(&world, settings()).await;
         put(&world, cart_with_ports(json!([{ "port": 9090, "protocol": TCP, "targetPort": "prom" }])));
@@ -67,7 +67,7 @@ fn a_port_with_a_name_keeps_it() {
 
 /// spec 40 scenario 4
 #[test]
-fn two_ports_with_one_target_have_one_pair_and_one_creation_each() {
+fn ports_with_one_target_share_a_pair_with_one_creation_each() {
     world(1, |world| async move {
         start(&world, settings()).await;
         let port =
@@ -80,7 +80,7 @@ fn two_ports_with_one_target_have_one_pair_and_one_creation_each() {
 
 /// spec 40 scenario 5
 #[test]
-fn selected_namespaces_have_a_pair_of_their_own() {
+fn selected_namespaces_have_their_own_pair() {
     world(1, |world| async move {
         namespace(&world, "web", &[("team", "blue")]);
         namespace(&world, "db", &[("team", "red")]);
@@ -96,7 +96,7 @@ fn selected_namespaces_have_a_pair_of_their_own() {
 
 /// spec 40 scenario 8
 #[test]
-fn an_alias_of_the_namespace_stands_in_labels_and_not_in_names() {
+fn namespace_alias_appears_in_labels_and_not_in_names() {
     world(1, |world| async move {
         namespace(&world, "web", &[("team", "blue")]);
         start(&world, settings()).await;
@@ -132,7 +132,7 @@ fn ports_for_an_alias_are_open_to_pods_with_the_alias() {
 
 /// spec 40 scenario 11
 #[test]
-fn an_alias_goes_alone() {
+fn alias_is_removed_alone() {
     world(1, |world| async move {
         start(&world, settings()).await;
         let scrape = ("from-scrape-allowed-ports", r#"[{"port":"prom"}]"#);
@@ -148,7 +148,7 @@ const WORLD: &str = "shop/ingress-to-cart-from-world";
 
 /// spec 40 scenarios 12 and 13
 #[test]
-fn the_world_is_a_list_of_three_peers() {
+fn world_is_a_list_of_three_peers() {
     let cases = [
         (r#"[{"port":"8443","protocol":"TCP"}]"#, json!([{ "protocol": TCP, "port": 8443 }]), "TCP/8443"),
         ("[]", json!(null), ""),
@@ -174,7 +174,7 @@ fn the_world_is_a_list_of_three_peers() {
                 ])
             );
             assert_eq!(rule["ports"], ports);
-            let text = policy["metadata"]["annotations"]["gardener.cloud/description"].as_str().expect("there is one");
+            let text = policy["metadata"]["annotations"]["gardener.cloud/description"].as_str().expect("it exists");
             let end = format!("to ports [{listed}] for pods selected by the shop/cart service selector.");
             assert!(text.ends_with(&end), "{text}");
         });
@@ -183,7 +183,7 @@ fn the_world_is_a_list_of_three_peers() {
 
 /// spec 40 scenario 14
 #[test]
-fn the_world_may_be_everything_that_is_not_listed() {
+fn world_may_be_everything_except_listed_networks() {
     for (annotation, rule) in [
         (r#"[{"port":8443,"protocol":"TCP"}]"#, json!({ "ports": [{ "port": 8443, "protocol": TCP }] })),
         ("[]", json!({})),
@@ -201,7 +201,7 @@ fn the_world_may_be_everything_that_is_not_listed() {
 
 /// spec 40 scenario 25
 #[test]
-fn a_client_label_that_is_too_long_is_cut_and_reported() {
+fn client_label_that_is_too_long_is_cut_and_reported() {
     world(1, |world| async move {
         start(&world, settings()).await;
         let name = "this-is-a-very-long-svc-name-which-will-exceed-max-length";
@@ -227,7 +227,7 @@ fn a_client_label_that_is_too_long_is_cut_and_reported() {
 
 /// spec 40 scenario 40
 #[test]
-fn two_services_that_want_one_name_have_two_policies() {
+fn services_with_one_policy_name_have_two_policies() {
     world(1, |world| async move {
         for name in ["a", "a-b", "x"] {
             namespace(&world, name, &[("team", "blue")]);

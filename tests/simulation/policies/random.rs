@@ -16,7 +16,7 @@ const SERVICES: [(&str, &str); 3] = [("a", "x"), ("a", "y"), ("b", "x")];
 
 /// spec 40 §8.3, §12; faults rows 1 to 8
 #[test]
-fn whatever_happened_the_policies_are_those_of_the_end() {
+fn random_lives_end_with_the_policies_of_the_final_state() {
     for seed in 0..LIVES {
         world(seed, |world| async move {
             let mut random = fastrand::Rng::with_seed(seed);
@@ -56,7 +56,7 @@ fn whatever_happened_the_policies_are_those_of_the_end() {
             seconds(300).await;
             let is_write = |verb: &str| !matches!(verb, "get" | "list" | "watch");
             let written = world.sim.requests().iter().filter(|request| is_write(&request.info.verb)).count();
-            assert_eq!(written, 0, "seed {seed}: at rest nothing is written");
+            assert_eq!(written, 0, "seed {seed}: nothing is written while idle");
             world.stop_as(&leader).await;
 
             for policy in world.sim.objects("networkpolicies.networking.k8s.io") {
@@ -65,7 +65,7 @@ fn whatever_happened_the_policies_are_those_of_the_end() {
             }
             world.start().await;
             seconds(30).await;
-            assert_eq!(found, policies(&world), "seed {seed}: those of the life, and those of its end alone");
+            assert_eq!(found, policies(&world), "seed {seed}: the policies of the life, and of its final state alone");
             world.stop().await;
         });
     }

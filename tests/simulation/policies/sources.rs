@@ -12,9 +12,10 @@ use crate::world::{World, seconds, world};
 const PROBES: (&str, &str) = ("from-probes-allowed-ports", r#"[{"port":9090}]"#);
 const PROBES_OWN: [&str; 2] = ["shop/ingress-to-cart-tcp-9090-via-probes", "shop/egress-to-cart-tcp-9090-via-probes"];
 
-async fn is_told(world: &World, parts: &[&str]) {
-    let tells = |event: &Value| parts.iter().all(|part| event["message"].as_str().is_some_and(|it| it.contains(part)));
-    world.eventually("a warning", || world.sim.objects("events").iter().any(tells)).await;
+async fn is_reported(world: &World, parts: &[&str]) {
+    let reports =
+        |event: &Value| parts.iter().all(|part| event["message"].as_str().is_some_and(|it| it.contains(part)));
+    world.eventually("a warning", || world.sim.objects("events").iter().any(reports)).await;
 }
 
 /// spec 40 §11 P3, P9, decision 39
@@ -50,7 +51,7 @@ fn annotation_with_an_unknown_field_is_unusable() {
             put(&world, cart(&[("namespace-selectors", selectors)]));
             seconds(30).await;
             has(&world, &OWN).await;
-            is_told(&world, &["namespace-selectors: failed unmarshalling", "unknown field", field]).await;
+            is_reported(&world, &["namespace-selectors: failed unmarshalling", "unknown field", field]).await;
             put(&world, cart(&[BLUE]));
             has(&world, &[OWN, WEB].concat()).await;
             put(&world, cart(&[("namespace-selectors", selectors)]));
@@ -63,7 +64,7 @@ fn annotation_with_an_unknown_field_is_unusable() {
         put(&world, cart(&[("from-world-to-ports", r#"[{"prot":8443}]"#)]));
         seconds(30).await;
         has(&world, &OWN).await;
-        is_told(&world, &["from-world-to-ports: failed unmarshalling", "port [0]: unknown field \"prot\""]).await;
+        is_reported(&world, &["from-world-to-ports: failed unmarshalling", "port [0]: unknown field \"prot\""]).await;
     });
 }
 
@@ -107,7 +108,7 @@ fn annotation_of_the_empty_alias_that_is_broken_keeps_its_own() {
 
 /// spec 40 §8.4
 #[test]
-fn annotation_of_namespaces_that_is_broken_keeps_no_port_that_is_gone() {
+fn annotation_of_namespaces_that_is_broken_keeps_no_removed_port() {
     world(1, |world| async move {
         namespace(&world, "web", &[("team", "blue")]);
         start(&world, settings()).await;
@@ -128,7 +129,7 @@ fn annotation_of_namespaces_that_is_broken_keeps_no_port_that_is_gone() {
 
 /// spec 40 §7.10, §8.4
 #[test]
-fn gateway_that_is_missing_keeps_no_namespace_open_that_is_called_like_istio() {
+fn gateway_that_is_missing_keeps_no_namespace_open_that_is_named_like_istio() {
     world(1, |world| async move {
         istio(&world);
         namespace(&world, "istio-x", &[("team", "blue")]);
@@ -175,7 +176,7 @@ fn gateway_that_is_missing_keeps_its_part_of_a_policy() {
 
 /// spec 40 §7.10: no request for pods means something else than the Gateway says
 #[test]
-fn gateway_with_a_selector_of_what_is_no_label_is_refused() {
+fn gateway_with_a_selector_that_is_no_label_is_refused() {
     for app in ["gw,!x", "gw,other=1", "a b", "!gw"] {
         world(1, |world| async move {
             istio(&world);
@@ -186,7 +187,7 @@ fn gateway_with_a_selector_of_what_is_no_label_is_refused() {
             gateway(&world, "odd", app);
             virtual_service(&world, &["odd"], HOST);
             put(&world, cart(&[]));
-            is_told(
+            is_reported(
                 &world,
                 &["gateway shop/odd of VirtualService cart has a selector that cannot be used: key \"app\""],
             )

@@ -66,7 +66,7 @@ impl Accesses {
                         annotations.remove(&format!("{SA}token-renew-timestamp"));
                     }
                 });
-                format!("Secret {name} is to be renewed")
+                format!("Secret {name} is due for renewal")
             }
         }
     }

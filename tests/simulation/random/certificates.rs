@@ -12,7 +12,7 @@ use gardener_resource_manager::{
     actors::csr_approver::{
         csr::Csr,
         facts::{Facts, Lookup, Machine, NodeAddresses},
-        judge::{Verdict, judge},
+        judge::{CsrVerdict, judge},
     },
     api::config::CsrApprover,
 };
@@ -38,7 +38,7 @@ const SHORT_LAG: Duration = Duration::from_secs(5);
 /// Shared by a life and the function that sees all requests.
 #[derive(Clone)]
 pub(super) struct Registrar {
-    book: Arc<Mutex<Book>>,
+    observed: Arc<Mutex<Observed>>,
     sim: Sim,
     /// Whether there are Machines.
     machines: bool,
@@ -49,9 +49,9 @@ pub(super) struct Registrar {
 }
 
 #[derive(Default)]
-struct Book {
+struct Observed {
     /// How Nodes and Machines were, and since when.
-    states: Vec<(Instant, State)>,
+    states: Vec<(Instant, CsrState)>,
     /// By name.
     requests: BTreeMap<String, Asked>,
     /// When all watches broke last.
@@ -60,7 +60,7 @@ struct Book {
 
 /// Nodes, and the labels `node` of the Machines.
 #[derive(Clone, Default)]
-struct State {
+struct CsrState {
     nodes: BTreeMap<String, NodeAddresses>,
     machines: BTreeMap<String, String>,
 }
@@ -74,7 +74,7 @@ struct Asked {
     checked: bool,
 }
 
-impl Facts for State {
+impl Facts for CsrState {
     fn node(&self, name: &str) -> Result<Option<NodeAddresses>, Lookup> {
         Ok(self.nodes.get(name).cloned())
     }
@@ -97,19 +97,19 @@ impl Registrar {
         if machines {
             world.sim.put(definition()).expect("the definition of Machines");
         }
-        let this = Self { book: Arc::default(), sim: world.sim.clone(), machines, calm, lossy };
-        this.book().states.push((Instant::now(), State::default()));
+        let this = Self { observed: Arc::default(), sim: world.sim.clone(), machines, calm, lossy };
+        this.observed().states.push((Instant::now(), CsrState::default()));
         this
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn observed(&self) -> MutexGuard<'_, Observed> {
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sees a request before it is carried out.
     pub(super) fn see(&self, info: &RequestInfo) {
         if info.subresource == "approval"
-            && let Some(asked) = self.book().requests.get_mut(&info.name)
+            && let Some(asked) = self.observed().requests.get_mut(&info.name)
         {
             let now = Instant::now();
             asked.decided = Some((asked.decided.map_or(now, |(first, _)| first), now));
@@ -118,7 +118,7 @@ impl Registrar {
 
     /// All watches broke.
     pub(super) fn watches_broke(&self) {
-        self.book().broken = Some(Instant::now());
+        self.observed().broken = Some(Instant::now());
     }
 
     /// One thing happens; gives what.
@@ -128,17 +128,17 @@ impl Registrar {
             0..=2 => self.change_node(number, random),
             3..=5 if self.machines => self.change_machine(number, random),
             _ => {
-                let name = format!("csr-{step}-{}", self.book().requests.len());
+                let name = format!("csr-{step}-{}", self.observed().requests.len());
                 self.ask(&name, number, random)
             }
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut book = self.book();
-        let mut state = book.states.last().map(|(_, state)| state.clone()).unwrap_or_default();
+    fn change(&self, change: impl FnOnce(&mut CsrState)) {
+        let mut observed = self.observed();
+        let mut state = observed.states.last().map(|(_, state)| state.clone()).unwrap_or_default();
         change(&mut state);
-        book.states.push((Instant::now(), state));
+        observed.states.push((Instant::now(), state));
     }
 
     fn change_node(&self, number: u8, random: &mut fastrand::Rng) -> String {
@@ -204,7 +204,7 @@ impl Registrar {
             },
         });
         if let Some(csr) = Csr::read(&request).expect("a readable request") {
-            self.book().requests.insert(name.to_owned(), Asked { csr, decided: None, checked: false });
+            self.observed().requests.insert(name.to_owned(), Asked { csr, decided: None, checked: false });
         }
         self.sim.put(request).expect("a request");
         // What the server would know of whoever sent it.
@@ -214,14 +214,14 @@ impl Registrar {
 
     /// Decisions that nothing has supported for long when they were made.
     pub(super) fn violations(&self) -> Vec<String> {
-        let mut book = self.book();
-        let Book { states, requests, broken } = &mut *book;
+        let mut observed = self.observed();
+        let Observed { states, requests, broken } = &mut *observed;
         let mut violations = Vec::new();
         for (name, asked) in requests.iter_mut().filter(|(_, asked)| !asked.checked) {
             let Some(approved) = self.decision(name) else { continue };
             asked.checked = true;
             let Some((first, last)) = asked.decided else {
-                violations.push(format!("{name} was decided, and nobody saw it"));
+                violations.push(format!("{name} was decided by an unseen request"));
                 continue;
             };
             let is_quiet = self.calm && broken.is_none_or(|broken| first - broken > LAG);
@@ -240,9 +240,9 @@ impl Registrar {
 
     /// Requests that nobody has decided about, although there is something to decide.
     pub(super) fn undecided(&self) -> Vec<String> {
-        let book = self.book();
-        let Some((_, state)) = book.states.last() else { return Vec::new() };
-        let open = book
+        let observed = self.observed();
+        let Some((_, state)) = observed.states.last() else { return Vec::new() };
+        let open = observed
             .requests
             .iter()
             .filter(|(name, asked)| self.decision(name).is_none() && self.verdict(&asked.csr, state).is_some());
@@ -251,7 +251,7 @@ impl Registrar {
 
     /// Whether a request of a signer of ours is there without a decision.
     pub(super) fn is_open(&self, name: &str) -> bool {
-        self.book().requests.contains_key(name) && self.decision(name).is_none()
+        self.observed().requests.contains_key(name) && self.decision(name).is_none()
     }
 
     /// Whether a request was approved, if it was decided.
@@ -263,11 +263,11 @@ impl Registrar {
     }
 
     /// Whether a request is to be approved; `None`: it is not ours to decide.
-    fn verdict(&self, csr: &Csr, state: &State) -> Option<bool> {
+    fn verdict(&self, csr: &Csr, state: &CsrState) -> Option<bool> {
         match judge(csr, self.machines.then_some(NAMESPACE), state).expect("everything is known") {
-            Verdict::Approved(_) => Some(true),
-            Verdict::Denied(..) => Some(false),
-            Verdict::NoOpinion(_) => None,
+            CsrVerdict::Approved(_) => Some(true),
+            CsrVerdict::Denied(..) => Some(false),
+            CsrVerdict::NoOpinion(_) => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sim::Recorded;
 
 use super::{
-    items::{Form, ITEMS, Item, Place, VALUE, Want},
+    items::{Form, ITEMS, Item, ObjectPath, VALUE, Want},
     life::{BUNDLES, Bundle, Life, trace},
 };
 use crate::world::NAMESPACE;
@@ -23,12 +23,7 @@ pub(super) async fn end(life: &Life) {
     bundles_are_applied(life);
     objects_are_as_described(life);
     assert_eq!(life.registrar.undecided(), [""; 0], "each request is decided: {:#?}", trace(&life.world));
-    assert_eq!(
-        life.beside.wrong(),
-        [""; 0],
-        "what is beside the bundles is as it should be: {:#?}",
-        trace(&life.world)
-    );
+    assert_eq!(life.beside.wrong(), [""; 0], "all besides the ManagedResources is right: {:#?}", trace(&life.world));
     no_actor_is_left_over(life);
     nothing_is_written_at_rest(life).await;
 }
@@ -87,18 +82,18 @@ fn objects_are_as_described(life: &Life) {
             let live = world.sim.object(resource, namespace, name);
             let context = || format!("{resource} {namespace}/{name}: {wants:#?}\n{:#?}", trace(world));
             let Some(live) = live else {
-                assert!(wants.is_empty(), "it is there: {}", context());
+                assert!(wants.is_empty(), "it exists: {}", context());
                 continue;
             };
             if wants.is_empty() {
-                assert!(life.watchman.may_stay(item), "nobody wants it: {live:#}\n{}", context());
+                assert!(life.watchman.may_stay(item), "no ManagedResource wants it: {live:#}\n{}", context());
                 continue;
             }
-            assert!(live["metadata"]["deletionTimestamp"].is_null(), "it is not on its way out: {}", context());
+            assert!(live["metadata"]["deletionTimestamp"].is_null(), "it is not being deleted: {}", context());
             let enforced: Vec<_> = wants.values().filter(|want| want.form != Form::CreatedOnce).collect();
             let value = &live["metadata"]["annotations"][VALUE];
             let is_wanted = enforced.iter().any(|want| *value == want.value);
-            assert!(enforced.is_empty() || is_wanted, "{value} is what one of them wants: {}", context());
+            assert!(enforced.is_empty() || is_wanted, "{value} is wanted by one of them: {}", context());
             let origin = live["metadata"]["annotations"]["resources.gardener.cloud/origin"].as_str();
             let owner = origin.and_then(|origin| origin.strip_prefix("shoot/"));
             let is_owned = owner.is_some_and(|owner| wants.contains_key(owner));
@@ -128,10 +123,10 @@ fn no_actor_is_left_over(life: &Life) {
             continue;
         }
         if let Some(is_known) = life.beside.knows(&path) {
-            assert!(is_known, "{path} has nothing to look after");
+            assert!(is_known, "{path} has no object");
             continue;
         }
-        assert!(life.bundles.contains_key(name), "{path} belongs to no bundle");
+        assert!(life.bundles.contains_key(name), "{path} belongs to no ManagedResource");
     }
 }
 
@@ -150,13 +145,13 @@ async fn nothing_is_written_at_rest(life: &Life) {
         let info = &request.info;
         let item = Item::at(&info.resource, &info.group, &info.namespace, &info.name);
         // Each such write begins a roll-out, or ends one: the conditions say so, too.
-        let tells = info.resource == "events" || info.subresource == "status";
-        item.is_some_and(|item| contested.contains(&item)) || (!contested.is_empty() && tells)
+        let reports = info.resource == "events" || info.subresource == "status";
+        item.is_some_and(|item| contested.contains(&item)) || (!contested.is_empty() && reports)
     };
     let ours = |request: &Recorded| request.info.user.starts_with("grm");
     let requests = world.sim.requests();
     let writes: Vec<_> = requests.iter().filter(|request| ours(request) && is_write(request)).collect();
-    assert_eq!(versions, self::versions(life, &contested), "nothing changes at rest: {:#?}", trace(world));
+    assert_eq!(versions, self::versions(life, &contested), "nothing changes while idle: {:#?}", trace(world));
     // Then each period sends what there is, and the server changes nothing.
     let always = world.config.borrow().controllers.managed_resource.always_update;
     let is_repeated = |request: &Recorded| {
@@ -168,7 +163,7 @@ async fn nothing_is_written_at_rest(life: &Life) {
     };
     let writes: Vec<_> = writes.into_iter().filter(|request| !is_repeated(request)).collect();
     let wrong: Vec<_> = writes.iter().filter(|request| !is_contested(request)).map(|request| &request.info).collect();
-    assert!(wrong.is_empty(), "nothing is written at rest: {:#?}\n{:#?}", wrong, trace(world));
+    assert!(wrong.is_empty(), "nothing is written while idle: {:#?}\n{:#?}", wrong, trace(world));
     // a pair is two objects, and an update that lost its race is sent again
     let most = contested.len() * 2 * BUNDLES.len() * 2 * (PERIODS as usize + 1);
     let writes: Vec<_> = writes.iter().filter(|request| request.info.subresource != "status").collect();
@@ -177,7 +172,7 @@ async fn nothing_is_written_at_rest(life: &Life) {
 }
 
 /// The versions of all objects of items that are not contested.
-fn versions(life: &Life, contested: &BTreeSet<Item>) -> BTreeMap<Place, Value> {
+fn versions(life: &Life, contested: &BTreeSet<Item>) -> BTreeMap<ObjectPath, Value> {
     let version = |live: &Value| live["metadata"]["resourceVersion"].clone();
     let places = ITEMS.into_iter().filter(|item| !contested.contains(item)).flat_map(|item| item.places());
     let known = places.filter_map(|place| Some((*place, life.world.sim.look_at(place.0, place.1, place.2, version)?)));

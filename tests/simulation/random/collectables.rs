@@ -27,14 +27,14 @@ const YOUNG: f64 = 599.0;
 /// Shared by a life and the function that sees all requests.
 #[derive(Clone)]
 pub(super) struct Collectables {
-    book: Arc<Mutex<Book>>,
+    observed: Arc<Mutex<Observed>>,
     random: Arc<Mutex<fastrand::Rng>>,
     sim: Sim,
     calm: bool,
 }
 
 #[derive(Default)]
-struct Book {
+struct Observed {
     /// What the Pods refer to.
     holders: BTreeMap<String, String>,
     /// Since when something refers to a ConfigMap.
@@ -53,11 +53,11 @@ impl Collectables {
     pub(super) fn new(world: &World, seed: u64, calm: bool) -> Self {
         world.config.borrow_mut().controllers.garbage_collector = Some(GarbageCollector { sync_period: PERIOD });
         let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed ^ 0x5eed_0005)));
-        Self { book: Arc::default(), random, sim: world.sim.clone(), calm }
+        Self { observed: Arc::default(), random, sim: world.sim.clone(), calm }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn observed(&self) -> MutexGuard<'_, Observed> {
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a request deletes one of these.
@@ -70,27 +70,27 @@ impl Collectables {
         if !Self::is_collected(info) {
             return;
         }
-        let mut book = self.book();
+        let mut observed = self.observed();
         let run = if self.calm { SHORT_RUN } else { RUN };
-        let is_used = book.since.get(&info.name).is_some_and(|since| since.elapsed() > run);
+        let is_used = observed.since.get(&info.name).is_some_and(|since| since.elapsed() > run);
         if is_used {
-            book.violations.push(format!("{} is deleted although it is in use", info.name));
+            observed.violations.push(format!("{} is deleted although it is in use", info.name));
         }
         // Whether it carries out the deletion shows later: the name may stand for another object by now.
-        if let Some(made) = book.made.get(&info.name) {
-            let age = book.age(*made);
-            book.asked.insert(info.name.clone(), age);
+        if let Some(made) = observed.made.get(&info.name) {
+            let age = observed.age(*made);
+            observed.asked.insert(info.name.clone(), age);
         }
     }
 
     /// The program's clock jumps by `seconds`.
     pub(super) fn jump(&self, seconds: i64) {
-        self.book().ahead += seconds;
+        self.observed().ahead += seconds;
     }
 
     /// Seconds by which the program's clock is ahead of the server's.
     pub(super) fn ahead(&self) -> i64 {
-        self.book().ahead
+        self.observed().ahead
     }
 
     /// Some things happen; gives what.
@@ -122,14 +122,14 @@ impl Collectables {
                 return format!("ConfigMap {name} changes");
             }
             self.sim.remove("configmaps", NAMESPACE, name);
-            self.book().forget(name);
+            self.observed().forget(name);
             return format!("ConfigMap {name} goes");
         }
         let mut metadata = json!({ "labels": { "resources.gardener.cloud/garbage-collectable-reference": "true" } });
         let is_new = random.u8(0..3) == 0;
-        self.book().forget(name);
+        self.observed().forget(name);
         if is_new {
-            self.book().made.insert(name.to_owned(), Instant::now());
+            self.observed().made.insert(name.to_owned(), Instant::now());
         } else {
             metadata["creationTimestamp"] = json!("2029-01-01T00:00:00Z");
         }
@@ -140,51 +140,51 @@ impl Collectables {
     fn change_pod(&self, name: &str, random: &mut fastrand::Rng) -> String {
         if self.sim.object("pods", NAMESPACE, name).is_some() {
             self.sim.remove("pods", NAMESPACE, name);
-            let mut book = self.book();
-            let released = book.holders.remove(name);
-            let still: BTreeSet<String> = book.holders.values().cloned().collect();
-            book.since.retain(|map, _| still.contains(map));
+            let mut observed = self.observed();
+            let released = observed.holders.remove(name);
+            let still: BTreeSet<String> = observed.holders.values().cloned().collect();
+            observed.since.retain(|map, _| still.contains(map));
             return format!("Pod {name} releases {released:?}");
         }
         let map = format!("g{}", random.u8(0..NUMBERS));
         let annotations = json!({ "reference.resources.gardener.cloud/configmap-x": map });
         let spec = json!({ "containers": [{ "name": "c", "image": "i" }] });
         self.put("Pod", name, json!({ "metadata": { "annotations": annotations }, "spec": spec }));
-        let mut book = self.book();
-        book.since.entry(map.clone()).or_insert_with(Instant::now);
-        book.holders.insert(name.to_owned(), map.clone());
+        let mut observed = self.observed();
+        observed.since.entry(map.clone()).or_insert_with(Instant::now);
+        observed.holders.insert(name.to_owned(), map.clone());
         format!("Pod {name} refers to ConfigMap {map}")
     }
 
     /// What was wrong so far.
     pub(super) fn violations(&self) -> Vec<String> {
-        let mut book = self.book();
+        let mut observed = self.observed();
         let is_gone = |name: &&String| self.sim.object("configmaps", NAMESPACE, name).is_none();
-        let gone: Vec<String> = book.made.keys().filter(is_gone).cloned().collect();
+        let gone: Vec<String> = observed.made.keys().filter(is_gone).cloned().collect();
         for name in gone {
-            book.made.remove(&name);
-            if book.asked.remove(&name).is_some_and(|age| age < YOUNG) {
-                book.violations.push(format!("{name} is deleted although it is young"));
+            observed.made.remove(&name);
+            if observed.asked.remove(&name).is_some_and(|age| age < YOUNG) {
+                observed.violations.push(format!("{name} is deleted although it is young"));
             }
         }
-        std::mem::take(&mut book.violations)
+        std::mem::take(&mut observed.violations)
     }
 
     /// ConfigMaps that are old, unused, and there still.
     pub(super) fn wrong(&self) -> Vec<String> {
-        let book = self.book();
+        let observed = self.observed();
         let names = (0..NUMBERS).map(|number| format!("g{number}"));
         let is_left = |name: &String| {
             let may_be_young =
-                book.made.get(name).is_some_and(|made| book.age(*made) < YOUNG + 3.0 * PERIOD.as_secs_f64());
+                observed.made.get(name).is_some_and(|made| observed.age(*made) < YOUNG + 3.0 * PERIOD.as_secs_f64());
             let is_there = self.sim.object("configmaps", NAMESPACE, name).is_some();
-            is_there && !may_be_young && !book.since.contains_key(name)
+            is_there && !may_be_young && !observed.since.contains_key(name)
         };
         names.filter(is_left).collect()
     }
 }
 
-impl Book {
+impl Observed {
     fn forget(&mut self, name: &str) {
         self.made.remove(name);
         self.asked.remove(name);

@@ -50,7 +50,7 @@ pub(super) struct Want {
 }
 
 /// Where an object is: resource as for kubectl, namespace, name.
-pub(super) type Place = (&'static str, &'static str, &'static str);
+pub(super) type ObjectPath = (&'static str, &'static str, &'static str);
 
 pub(super) const TWINS: [Item; 3] = [Item::Twin(0), Item::Twin(1), Item::Twin(2)];
 
@@ -79,7 +79,7 @@ pub(super) fn equivalences() -> Value {
 
 impl Item {
     /// Its objects.
-    pub(super) fn places(self) -> &'static [Place] {
+    pub(super) fn places(self) -> &'static [ObjectPath] {
         match self {
             Self::ConfigMap(0) => &[("configmaps", NAMESPACE, "c0")],
             Self::ConfigMap(1) => &[("configmaps", NAMESPACE, "c1")],
@@ -111,7 +111,7 @@ impl Item {
 
     /// The item an object of a request belongs to.
     pub(super) fn at(resource: &str, group: &str, namespace: &str, name: &str) -> Option<Self> {
-        let is_at = |place: &Place| {
+        let is_at = |place: &ObjectPath| {
             let (plain, of_group) = place.0.split_once('.').unwrap_or((place.0, ""));
             (plain, of_group, place.1, place.2) == (resource, group, namespace, name)
         };

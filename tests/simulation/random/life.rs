@@ -241,11 +241,11 @@ impl Life {
             self.world.secret(name, &manifests(&wants));
         }
         self.bundles.entry(name).or_default().wants = wants;
-        self.tell(name);
+        self.report(name);
     }
 
     /// Tells the watchman what the bundle holds.
-    fn tell(&self, name: &'static str) {
+    fn report(&self, name: &'static str) {
         let forms = |bundle: &Bundle| bundle.wants.iter().map(|(item, want)| (*item, want.form)).collect();
         let held = self.bundles.get(name).filter(|bundle| !bundle.away).map(forms).unwrap_or_default();
         self.watchman.holds(name, held);
@@ -264,7 +264,7 @@ impl Life {
             self.revive().await;
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        panic!("a deleted bundle goes: {:#?}\n{:#?}", self.world.mr(name), trace(&self.world));
+        panic!("the deletion of a ManagedResource ends: {:#?}\n{:#?}", self.world.mr(name), trace(&self.world));
     }
 
     async fn delete_bundle(&mut self, name: &'static str) {
@@ -273,7 +273,7 @@ impl Life {
         if bundle.keeps_objects {
             self.watchman.keeps(bundle.wants.into_keys());
         }
-        self.tell(name);
+        self.report(name);
         self.world.delete_bundle(name).await;
     }
 
@@ -282,7 +282,7 @@ impl Life {
         bundle.away = !bundle.away;
         let class = if bundle.away { json!("other") } else { Value::Null };
         self.note(format!("{name} is of class {class}"));
-        self.tell(name);
+        self.report(name);
         self.world.patch_bundle(name, json!({ "spec": { "class": class } })).await;
     }
 
@@ -300,7 +300,7 @@ impl Life {
         if !bundle.ignored {
             return self.end_ignoring(name, is_asked).await;
         }
-        self.note(format!("{name} is ignored; somebody asks for a run: {asks}"));
+        self.note(format!("{name} is ignored; a user requests a run: {asks}"));
         self.annotate(name, json!({ "resources.gardener.cloud/ignore": "true" })).await;
         if asks {
             self.annotate(name, json!({ OPERATION: "reconcile" })).await;
@@ -315,7 +315,7 @@ impl Life {
     async fn end_ignoring(&self, name: &str, is_asked: bool) {
         self.note(format!("{name} is ignored no longer"));
         let asked = self.world.mr(name).unwrap_or_default()["metadata"]["annotations"][OPERATION] == "reconcile";
-        assert!(!is_asked || asked, "{name} is still asked for a run: {:#?}", trace(&self.world));
+        assert!(!is_asked || asked, "the requested run of {name} is still due: {:#?}", trace(&self.world));
         self.annotate(name, json!({ "resources.gardener.cloud/ignore": null })).await;
     }
 

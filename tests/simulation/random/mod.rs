@@ -38,7 +38,7 @@ const ENOUGH: usize = 5;
 
 /// faults rows 1 to 8, 15, 16, 17, 21, 22 and 23
 #[test]
-fn random_lives_end_as_the_last_manifests_say() {
+fn random_lives_end_in_the_state_of_the_last_manifests() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let (first, end) = match number("SEED") {
         Some(seed) => (seed, seed + 1),
@@ -74,7 +74,7 @@ fn goes_well(seed: u64) -> bool {
     if outcome.is_err() {
         let steps = steps.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
         // Past the test harness, which would mix the lives of all threads.
-        let text = format!("seed {seed}:\n{steps}\nplay it again: SEED={seed} cargo test --test simulation random\n");
+        let text = format!("seed {seed}:\n{steps}\nreplay it: SEED={seed} cargo test --test simulation random\n");
         std::io::stderr().write_all(text.as_bytes()).expect("standard error is open");
     }
     outcome.is_ok()

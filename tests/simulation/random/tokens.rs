@@ -20,16 +20,16 @@ const PURPOSE: &str = "resources.gardener.cloud/purpose";
 const NUMBERS: u8 = 3;
 
 /// A pass takes 3 min at most; what makes a token invalid is read in it.
-const PASS: Duration = Duration::from_secs(200);
+const RECONCILE: Duration = Duration::from_secs(200);
 /// The same where nothing goes wrong.
-const SHORT_PASS: Duration = Duration::from_secs(5);
+const SHORT_RECONCILE: Duration = Duration::from_secs(5);
 /// A watch is believed in for 150 s.
 const LAG: Duration = Duration::from_secs(360);
 
 /// Shared by a life and the function that sees all requests.
 #[derive(Clone)]
 pub(super) struct Tokens {
-    book: Arc<Mutex<Book>>,
+    observed: Arc<Mutex<Observed>>,
     /// Its own: other lives stay as they are.
     random: Arc<Mutex<fastrand::Rng>>,
     sim: Sim,
@@ -40,9 +40,9 @@ pub(super) struct Tokens {
 }
 
 #[derive(Default)]
-struct Book {
+struct Observed {
     /// How it was, and since when.
-    states: Vec<(Instant, State)>,
+    states: Vec<(Instant, TokenState)>,
     /// When the program sent a patch of a Secret.
     patched: BTreeMap<String, Vec<Instant>>,
     /// Secrets that were considered when somebody looked last.
@@ -51,7 +51,7 @@ struct Book {
 }
 
 #[derive(Clone, Default)]
-struct State {
+struct TokenState {
     /// Whether a ServiceAccount wants no tokens.
     accounts: BTreeMap<String, bool>,
     /// The ServiceAccounts of the Secrets.
@@ -60,7 +60,7 @@ struct State {
     pods: BTreeMap<String, String>,
 }
 
-impl State {
+impl TokenState {
     /// Whether the ServiceAccount of a Secret wants no tokens; `None`: one of both is not there.
     fn wants_no_tokens(&self, secret: &str) -> Option<bool> {
         self.accounts.get(self.secrets.get(secret)?).copied()
@@ -81,19 +81,19 @@ impl Tokens {
     pub(super) fn new(world: &World, seed: u64, calm: bool, lossy: bool) -> Self {
         world.config.borrow_mut().controllers.token_invalidator = Some(Workers { concurrent_syncs: 2 });
         let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed ^ 0x5eed_0003)));
-        let this = Self { book: Arc::default(), random, sim: world.sim.clone(), calm, lossy };
-        this.book().states.push((Instant::now(), State::default()));
+        let this = Self { observed: Arc::default(), random, sim: world.sim.clone(), calm, lossy };
+        this.observed().states.push((Instant::now(), TokenState::default()));
         this
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn observed(&self) -> MutexGuard<'_, Observed> {
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sees a request before it is carried out.
     pub(super) fn see(&self, info: &RequestInfo) {
         if info.verb == "patch" && info.resource == "secrets" {
-            self.book().patched.entry(info.name.clone()).or_default().push(Instant::now());
+            self.observed().patched.entry(info.name.clone()).or_default().push(Instant::now());
         }
     }
 
@@ -110,16 +110,16 @@ impl Tokens {
                 _ => self.change_pod(&format!("p{number}"), &mut random),
             });
         }
-        let mut book = self.book();
-        book.considered = self.considered(&book);
+        let mut observed = self.observed();
+        observed.considered = self.considered(&observed);
         texts.join("; ")
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut book = self.book();
-        let mut state = book.states.last().map(|(_, state)| state.clone()).unwrap_or_default();
+    fn change(&self, change: impl FnOnce(&mut TokenState)) {
+        let mut observed = self.observed();
+        let mut state = observed.states.last().map(|(_, state)| state.clone()).unwrap_or_default();
         change(&mut state);
-        book.states.push((Instant::now(), state));
+        observed.states.push((Instant::now(), state));
     }
 
     fn put(&self, kind: &str, name: &str, mut object: Value) {
@@ -189,8 +189,8 @@ impl Tokens {
     }
 
     /// The Secrets that are considered now.
-    fn considered(&self, book: &Book) -> BTreeSet<String> {
-        let secrets = book.states.last().into_iter().flat_map(|(_, state)| state.secrets.keys());
+    fn considered(&self, observed: &Observed) -> BTreeSet<String> {
+        let secrets = observed.states.last().into_iter().flat_map(|(_, state)| state.secrets.keys());
         let is_considered = |live: &Value| live["metadata"]["labels"].get(CONSIDER).is_some();
         let is_considered = |name: &&String| self.sim.look_at("secrets", NAMESPACE, name, is_considered) == Some(true);
         secrets.filter(is_considered).cloned().collect()
@@ -198,39 +198,39 @@ impl Tokens {
 
     /// Looks at what the program changed since the last time.
     fn look(&self) {
-        let mut book = self.book();
-        let now = self.considered(&book);
-        let changed: Vec<String> = book.considered.symmetric_difference(&now).cloned().collect();
+        let mut observed = self.observed();
+        let now = self.considered(&observed);
+        let changed: Vec<String> = observed.considered.symmetric_difference(&now).cloned().collect();
         for secret in changed {
             let considered = now.contains(&secret);
             let window = match considered {
-                true if self.calm => SHORT_PASS,
-                true => PASS,
+                true if self.calm => SHORT_RECONCILE,
+                true => RECONCILE,
                 false if self.lossy => continue,
                 false => LAG,
             };
-            let patches = book.patched.get(&secret).into_iter().flatten();
-            let is_right = patches.clone().any(|sent| book.supported(&secret, considered, *sent, window));
+            let patches = observed.patched.get(&secret).into_iter().flatten();
+            let is_right = patches.clone().any(|sent| observed.supported(&secret, considered, *sent, window));
             if !is_right {
                 let sent: Vec<_> = patches.map(Instant::elapsed).collect();
                 let text = format!("{secret} became considered: {considered}, by one of the patches of {sent:?} ago");
-                book.violations.push(text);
+                observed.violations.push(text);
             }
         }
-        book.considered = now;
+        observed.considered = now;
     }
 
     /// What was wrong so far.
     pub(super) fn violations(&self) -> Vec<String> {
         self.look();
-        std::mem::take(&mut self.book().violations)
+        std::mem::take(&mut self.observed().violations)
     }
 
     /// Secrets that are not as they should be in the end.
     pub(super) fn wrong(&self) -> Vec<String> {
-        let book = self.book();
-        let Some((_, state)) = book.states.last() else { return Vec::new() };
-        let now = self.considered(&book);
+        let observed = self.observed();
+        let Some((_, state)) = observed.states.last() else { return Vec::new() };
+        let now = self.considered(&observed);
         let has_purpose = |live: &Value| live["metadata"]["labels"].get(PURPOSE).is_some();
         let is_wrong = |secret: &&String| match state.wants_no_tokens(secret) {
             None => false,
@@ -243,16 +243,16 @@ impl Tokens {
 
     /// Whether a Secret with a token is there.
     pub(super) fn has(&self, secret: &str) -> bool {
-        self.book().states.last().is_some_and(|(_, state)| state.secrets.contains_key(secret))
+        self.observed().states.last().is_some_and(|(_, state)| state.secrets.contains_key(secret))
     }
 }
 
-impl Book {
+impl Observed {
     /// Whether a patch that was sent then was right by something that was so at most `window` before. A Secret becomes
     /// considered by what was read; it ceases to be by what the watches say, one of which may be behind the other.
     fn supported(&self, secret: &str, considered: bool, sent: Instant, window: Duration) -> bool {
         let ends = self.states.iter().skip(1).map(|(since, _)| Some(*since)).chain([None]);
-        let counted: Vec<&State> = (self.states.iter().zip(ends))
+        let counted: Vec<&TokenState> = (self.states.iter().zip(ends))
             .filter(|((since, _), end)| *since <= sent && end.is_none_or(|end| end + window >= sent))
             .map(|((_, state), _)| state)
             .collect();

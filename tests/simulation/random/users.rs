@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{
-    items::{Form, ITEMS, Item, Place, VALUE, Want},
+    items::{Form, ITEMS, Item, ObjectPath, VALUE, Want},
     life::Life,
 };
 
@@ -42,7 +42,7 @@ impl Life {
     /// Somebody deletes an object and creates it anew with what is in it, as `kubectl replace --force` does.
     pub(super) fn replace_live(&mut self) {
         // What is in the others would go with them.
-        let is_whole = |place: &Place| !place.1.is_empty() || place.0.starts_with("clusterroles");
+        let is_whole = |place: &ObjectPath| !place.1.is_empty() || place.0.starts_with("clusterroles");
         let places = ITEMS.into_iter().flat_map(|item| item.places()).filter(|place| is_whole(place));
         let Some(((resource, namespace, name), mut object)) = self.any_live(places) else { return };
         let is_edited = self.random.bool();
@@ -69,7 +69,7 @@ impl Life {
         let held = json!({ "metadata": { "finalizers": [STUCK] } });
         let is_held = self.world.ask("PATCH", &path, Some(held)).await.is_ok();
         let is_going = is_held && self.world.ask("DELETE", &path, None).await.is_ok();
-        self.note(format!("{item:?} is held on its way out: {is_going}"));
+        self.note(format!("{item:?} is held in deletion: {is_going}"));
         self.stuck.insert(item);
         let pause = [0, 10, 700, 5_000][self.random.usize(0..4)];
         tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -78,14 +78,14 @@ impl Life {
         let is_gone = self.world.sim.object(resource, namespace, name).is_none();
         let has_place = self.world.sim.object("namespaces", "", namespace).is_some();
         if let Some(manifest) = item.manifests(&want).pop().filter(|_| is_gone && has_place) {
-            self.note(format!("a user creates {item:?} anew"));
+            self.note(format!("a user creates {item:?} again"));
             self.watchman.keeps([item]);
             self.world.sim.put(manifest).expect("it is valid");
         }
     }
 
     /// One of those objects that are there and stay.
-    fn any_live<'a>(&mut self, places: impl Iterator<Item = &'a Place>) -> Option<(Place, Value)> {
+    fn any_live<'a>(&mut self, places: impl Iterator<Item = &'a ObjectPath>) -> Option<(ObjectPath, Value)> {
         let sim = &self.world.sim;
         let live = places.filter_map(|place| Some((*place, sim.object(place.0, place.1, place.2)?)));
         let mut live: Vec<_> = live.filter(|(_, live)| live["metadata"]["deletionTimestamp"].is_null()).collect();

@@ -14,21 +14,21 @@ use super::items::{Form, ITEMS, Item};
 use crate::world::NAMESPACE;
 
 /// A pass acts on what it read at its beginning; it ends after a minute, and what it had sent by then a moment later.
-const PASS: Duration = Duration::from_secs(70);
+const RECONCILE: Duration = Duration::from_secs(70);
 /// What was sent before a lease was lost may arrive after it.
 const ON_THE_WAY: Duration = Duration::from_millis(5);
 
 /// Shared by a life, which writes down what its users want, and the function that sees all requests.
 #[derive(Clone)]
 pub(super) struct Watchman {
-    book: Arc<Mutex<Book>>,
+    observed: Arc<Mutex<Observed>>,
     sim: Sim,
     /// Whether events get lost in this life: what the program believes may then be older than any limit.
     lossy: bool,
 }
 
 #[derive(Default)]
-struct Book {
+struct Observed {
     /// What each bundle holds, in which form.
     held: BTreeMap<&'static str, BTreeMap<Item, Form>>,
     /// When a bundle last ceased to hold an item.
@@ -44,46 +44,46 @@ struct Book {
 
 impl Watchman {
     pub(super) fn new(sim: &Sim, lossy: bool) -> Self {
-        Self { book: Arc::default(), sim: sim.clone(), lossy }
+        Self { observed: Arc::default(), sim: sim.clone(), lossy }
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn observed(&self) -> MutexGuard<'_, Observed> {
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A bundle holds this from now on.
     pub(super) fn holds(&self, bundle: &'static str, items: BTreeMap<Item, Form>) {
-        let mut book = self.book();
-        book.may_stay.extend(
+        let mut observed = self.observed();
+        observed.may_stay.extend(
             items.iter().filter(|(_, form)| matches!(form, Form::Kept | Form::Released)).map(|(item, _)| *item),
         );
-        let before = book.held.insert(bundle, items.clone()).unwrap_or_default();
+        let before = observed.held.insert(bundle, items.clone()).unwrap_or_default();
         for item in before.into_keys().filter(|item| !items.contains_key(item)) {
-            book.dropped.insert((bundle, item), Instant::now());
+            observed.dropped.insert((bundle, item), Instant::now());
         }
     }
 
     /// The objects of this bundle may stay when it goes.
     pub(super) fn keeps(&self, items: impl IntoIterator<Item = Item>) {
-        self.book().may_stay.extend(items);
+        self.observed().may_stay.extend(items);
     }
 
     /// Whether an item may be there although nobody wants it.
     pub(super) fn may_stay(&self, item: Item) -> bool {
-        self.book().may_stay.contains(&item)
+        self.observed().may_stay.contains(&item)
     }
 
     /// A program lost its lease.
     pub(super) fn deposed(&self, user: &str) {
-        self.book().deposed.insert(user.to_owned(), Instant::now());
+        self.observed().deposed.insert(user.to_owned(), Instant::now());
     }
 
     /// What was wrong so far.
     pub(super) fn violations(&self) -> Vec<String> {
-        let mut book = self.book();
-        let suspicious = std::mem::take(&mut book.suspicious);
-        let mut violations = std::mem::take(&mut book.violations);
-        drop(book);
+        let mut observed = self.observed();
+        let suspicious = std::mem::take(&mut observed.suspicious);
+        let mut violations = std::mem::take(&mut observed.violations);
+        drop(observed);
         if !suspicious.is_empty() {
             let done: BTreeSet<u64> = self.sim.requests().into_iter().filter(is_done).map(|r| r.info.number).collect();
             violations.extend(suspicious.into_iter().filter(|(number, _)| done.contains(number)).map(|(_, text)| text));
@@ -97,18 +97,18 @@ impl Watchman {
         if matches!(info.verb.as_str(), "get" | "list" | "watch") || info.resource == "events" {
             return;
         }
-        let mut book = self.book();
-        if book.deposed.get(&info.user).is_some_and(|at| at.elapsed() > ON_THE_WAY) {
+        let mut observed = self.observed();
+        if observed.deposed.get(&info.user).is_some_and(|at| at.elapsed() > ON_THE_WAY) {
             let text = format!("{} lost its lease and writes: {} {}", info.user, info.verb, info.path);
-            book.violations.push(text);
+            observed.violations.push(text);
         }
         match info.verb.as_str() {
-            "create" | "patch" => self.check_responsibility(&mut book, info),
+            "create" | "patch" => self.check_responsibility(&mut observed, info),
             "delete" => {
                 if let Some(item) = Item::at(&info.resource, &info.group, &info.namespace, &info.name)
-                    && let Some(why) = self.wrong(&book, info, item)
+                    && let Some(why) = self.wrong(&observed, info, item)
                 {
-                    book.suspicious.push((info.number, format!("request {}: {why}", info.number)));
+                    observed.suspicious.push((info.number, format!("request {}: {why}", info.number)));
                 }
             }
             _ => {}
@@ -116,24 +116,24 @@ impl Watchman {
     }
 
     /// Why an object must not be deleted now: its owner wants it, or nobody who ever had it has ceased to want it.
-    fn wrong(&self, book: &Book, info: &RequestInfo, item: Item) -> Option<String> {
+    fn wrong(&self, observed: &Observed, info: &RequestInfo, item: Item) -> Option<String> {
         if self.lossy {
             return None;
         }
-        let recently = |bundle, item| book.dropped.get(&(bundle, item)).is_some_and(|at| at.elapsed() < PASS);
-        let holds = |bundle: &str| book.held.get(bundle).and_then(|items| items.get(&item)).copied();
+        let recently = |bundle, item| observed.dropped.get(&(bundle, item)).is_some_and(|at| at.elapsed() < RECONCILE);
+        let holds = |bundle: &str| observed.held.get(bundle).and_then(|items| items.get(&item)).copied();
         let owner = self.origin(&resource(info), &info.namespace, &info.name);
         let owner = owner.as_deref().and_then(|origin| origin.strip_prefix("shoot/"));
-        if let Some((owner, _)) = owner.and_then(|owner| book.held.get_key_value(owner))
+        if let Some((owner, _)) = owner.and_then(|owner| observed.held.get_key_value(owner))
             && holds(owner).is_some_and(|form| form != Form::Released)
             && !recently(owner, item)
         {
             return Some(format!("{item:?} of {owner}, which wants it, is deleted: {}", info.path));
         }
         let has_reason = |bundle: &&'static str| holds(bundle).is_none() || recently(bundle, item);
-        let mut known = book.held.keys().filter(|bundle| self.knows(bundle, info));
+        let mut known = observed.held.keys().filter(|bundle| self.knows(bundle, info));
         (!known.any(has_reason))
-            .then(|| format!("{item:?} is deleted, but nobody who had it has ceased to want it: {}", info.path))
+            .then(|| format!("{item:?} is deleted, but no ManagedResource that held it has given it up: {}", info.path))
     }
 
     /// Whether the status of a bundle names the object. Of a kind without namespaces it may name one (spec 10 §9.3).
@@ -149,16 +149,17 @@ impl Watchman {
     }
 
     /// Each object that names its owner has one, which carries a finalizer (spec 10 §8, §15).
-    fn check_responsibility(&self, book: &mut Book, info: &RequestInfo) {
-        for item in ITEMS.into_iter().filter(|item| !book.may_stay.contains(item)) {
+    fn check_responsibility(&self, observed: &mut Observed, info: &RequestInfo) {
+        for item in ITEMS.into_iter().filter(|item| !observed.may_stay.contains(item)) {
             for (resource, namespace, name) in item.places() {
                 let Some(origin) = self.origin(resource, namespace, name) else { continue };
                 let owner = origin.strip_prefix("shoot/").unwrap_or_default();
                 let carries = |mr: &Value| mr["metadata"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
                 let mrs = "managedresources.resources.gardener.cloud";
                 if self.sim.look_at(mrs, NAMESPACE, owner, carries) != Some(true) {
-                    let text = format!("{resource} {name} is there without a finalizer on its owner {owner}");
-                    book.violations
+                    let text = format!("{resource} {name} exists without a finalizer on its owner {owner}");
+                    observed
+                        .violations
                         .push(format!("before request {} ({} {}): {text}", info.number, info.verb, info.path));
                 }
             }

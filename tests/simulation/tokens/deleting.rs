@@ -12,7 +12,7 @@ async fn delete(world: &World, name: &str) {
 
 /// spec 30 scenario 33
 #[test]
-fn the_service_account_goes_before_the_secret() {
+fn service_account_is_deleted_before_the_secret() {
     world(1, |world| async move {
         start_deleting(&world).await;
         given(&world, &[], &[]).await;
@@ -47,7 +47,7 @@ fn skip_deletion_is_exactly_true() {
 
 /// spec 30 scenario 36
 #[test]
-fn a_service_account_that_another_secret_names_stays() {
+fn service_account_that_another_secret_names_stays() {
     world(1, |world| async move {
         start_deleting(&world).await;
         put(&world, "other", &[], &[]);
@@ -62,7 +62,7 @@ fn a_service_account_that_another_secret_names_stays() {
 
 /// spec 30 scenario 37
 #[test]
-fn with_deletion_off_an_old_finalizer_goes_and_the_service_account_stays() {
+fn finalizer_is_removed_and_the_service_account_stays_with_deletion_off() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[]).await;
@@ -77,7 +77,7 @@ fn with_deletion_off_an_old_finalizer_goes_and_the_service_account_stays() {
 /// spec 30 §9: what flag mode left behind has no class, and may have any; with deletion off it must not hang, and neither must
 /// its Namespace
 #[test]
-fn with_deletion_off_a_finalizer_of_flag_mode_goes_whatever_the_class() {
+fn finalizer_of_flag_mode_is_removed_with_deletion_off_whatever_the_class() {
     for labels in [json!({ PURPOSE: "token-requestor" }), json!({ PURPOSE: "token-requestor", super::CLASS: "garden" })]
     {
         for late in [false, true] {
@@ -108,7 +108,7 @@ fn with_deletion_off_a_finalizer_of_flag_mode_goes_whatever_the_class() {
 
 /// spec 30 §9 D2, D3 and D5: the ServiceAccount stays only where another instance wants the token still
 #[test]
-fn a_label_that_changes_releases_the_secret() {
+fn changed_label_releases_the_secret() {
     for (labels, stays) in [
         (json!({}), false),
         (json!({ super::CLASS: "shoot" }), false),
@@ -130,7 +130,7 @@ fn a_label_that_changes_releases_the_secret() {
 
 /// spec 30 §9 D8
 #[test]
-fn a_secret_that_is_going_gets_no_token() {
+fn secret_in_deletion_gets_no_token() {
     world(1, |world| async move {
         start_deleting(&world).await;
         let mut object = access("access", &[], &[]);
@@ -148,7 +148,7 @@ fn a_secret_that_is_going_gets_no_token() {
 
 /// spec 30 §9 D3: no ServiceAccount has such a name, so there is none to delete.
 #[test]
-fn a_secret_that_names_what_cannot_be_a_service_account_is_released() {
+fn secret_with_an_impossible_service_account_name_is_released() {
     for (part, text) in [("name", "a/b"), ("name", ".."), ("namespace", "a/b"), ("namespace", "..")] {
         world(1, |world| async move {
             start_deleting(&world).await;

@@ -14,7 +14,7 @@ fn parsed(text: &str) -> Value {
 
 /// spec 30 scenarios 1 and 38
 #[test]
-fn a_secret_without_a_time_gets_a_token_of_a_new_service_account() {
+fn secret_without_a_renewal_time_gets_a_token_of_a_new_service_account() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[("other", "kept")]).await;
@@ -35,7 +35,7 @@ fn a_secret_without_a_time_gets_a_token_of_a_new_service_account() {
 
 /// spec 30 scenarios 2, 3 and 4
 #[test]
-fn only_secrets_of_the_purpose_and_the_class_are_handled() {
+fn secrets_of_another_purpose_or_class_are_ignored() {
     for labels in
         [json!({ PURPOSE: "token-requestor", CLASS: "garden" }), json!({ PURPOSE: "token-requestor" }), json!({})]
     {
@@ -57,7 +57,7 @@ fn only_secrets_of_the_purpose_and_the_class_are_handled() {
 
 /// spec 30 §2.1, scenario 3
 #[test]
-fn in_flag_mode_the_class_does_not_matter() {
+fn flag_mode_ignores_the_class() {
     world(1, |world| async move {
         configure(&world, false, true);
         world.start().await;
@@ -72,7 +72,7 @@ fn in_flag_mode_the_class_does_not_matter() {
 
 /// spec 30 scenario 7
 #[test]
-fn an_existing_service_account_gets_the_labels_and_mounts_no_tokens() {
+fn existing_service_account_gets_the_labels_and_mounts_no_tokens() {
     world(1, |world| async move {
         let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "automountServiceAccountToken": true,
             "metadata": { "namespace": NAMESPACE, "name": "client", "labels": {"x": "y"}, "annotations": {"kept": "yes"} } });
@@ -100,7 +100,7 @@ async fn refused(world: &World, annotations: &[(&str, &str)], data: &[(&str, &st
 
 /// spec 30 scenario 8
 #[test]
-fn labels_that_are_no_texts_are_named_before_anything_is_created() {
+fn labels_that_are_not_strings_are_reported_before_anything_is_created() {
     world(1, |world| async move {
         let error = refused(&world, &[(&format!("{SA}labels"), r#"{"foo":1}"#)], &[]).await;
 
@@ -115,7 +115,7 @@ fn labels_that_are_no_texts_are_named_before_anything_is_created() {
 
 /// spec 30 scenario 11
 #[test]
-fn a_duration_that_is_none_is_found_before_a_token_is_asked_for() {
+fn invalid_duration_is_reported_before_a_token_is_requested() {
     world(1, |world| async move {
         let error = refused(&world, &[(&format!("{SA}token-expiration-duration"), "abc")], &[]).await;
 
@@ -126,7 +126,7 @@ fn a_duration_that_is_none_is_found_before_a_token_is_asked_for() {
 
 /// spec 30 §11, "Better than upstream" 8
 #[test]
-fn an_account_without_a_name_is_asked_for_by_nobody() {
+fn service_account_without_a_name_causes_no_request() {
     world(1, |world| async move {
         let error = refused(&world, &[(&format!("{SA}name"), "")], &[]).await;
 
@@ -137,12 +137,12 @@ fn an_account_without_a_name_is_asked_for_by_nobody() {
 
 /// spec 30 scenarios 22 and 23
 #[test]
-fn a_kubeconfig_that_cannot_be_used_is_found_before_a_token_is_asked_for() {
+fn kubeconfig_that_is_unusable_is_reported_before_a_token_is_requested() {
     let elsewhere = KUBECONFIG.replace("current-context: c", "current-context: nowhere");
     let table = [
         (elsewhere.as_str(), "did not find context defined in current context"),
         ("", "did not find context defined in current context"),
-        ("not a kubeconfig", "the kubeconfig cannot be decoded: it is no object"),
+        ("not a kubeconfig", "the kubeconfig cannot be decoded: it is not an object"),
         ("a: [", "the kubeconfig cannot be decoded at line"),
         ("{\"kind\": \"Pod\"}", "no kind \"Config\""),
     ];
@@ -159,7 +159,7 @@ fn a_kubeconfig_that_cannot_be_used_is_found_before_a_token_is_asked_for() {
 
 /// spec 30 scenarios 20 and 21
 #[test]
-fn in_a_kubeconfig_the_user_of_the_current_context_gets_the_token() {
+fn kubeconfig_user_of_the_current_context_gets_the_token() {
     let json = parsed(KUBECONFIG).to_string();
     for kubeconfig in [KUBECONFIG.to_owned(), json] {
         world(1, |world| async move {
@@ -186,7 +186,7 @@ fn in_a_kubeconfig_the_user_of_the_current_context_gets_the_token() {
 
 /// spec 30 scenarios 24, 26 and 27
 #[test]
-fn the_ca_bundle_is_beside_the_token_as_long_as_it_is_wanted() {
+fn ca_bundle_is_beside_the_token_while_it_is_wanted() {
     world(1, |world| async move {
         *world.ca.borrow_mut() = b"PEM"[..].into();
         start(&world).await;
@@ -212,7 +212,7 @@ fn the_ca_bundle_is_beside_the_token_as_long_as_it_is_wanted() {
 
 /// spec 30 scenario 25
 #[test]
-fn in_a_kubeconfig_the_ca_bundle_is_in_the_cluster_of_the_current_context() {
+fn kubeconfig_cluster_of_the_current_context_gets_the_ca_bundle() {
     world(1, |world| async move {
         *world.ca.borrow_mut() = b"PEM"[..].into();
         start(&world).await;
@@ -227,7 +227,7 @@ fn in_a_kubeconfig_the_ca_bundle_is_in_the_cluster_of_the_current_context() {
 
 /// spec 30 scenarios 28, 29 and 30
 #[test]
-fn a_target_secret_gets_the_token_and_the_source_loses_it() {
+fn target_secret_gets_the_token_and_the_source_loses_it() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[(&format!("{TARGET}name"), "there")], &[("other", "kept")]).await;
@@ -253,7 +253,7 @@ fn a_target_secret_gets_the_token_and_the_source_loses_it() {
 
 /// spec 30 scenario 31
 #[test]
-fn a_kubeconfig_of_the_target_secret_gets_the_token() {
+fn kubeconfig_of_the_target_secret_gets_the_token() {
     world(1, |world| async move {
         start(&world).await;
         let mut there = access("there", &[], &[("kubeconfig", KUBECONFIG)]);
@@ -272,7 +272,7 @@ fn a_kubeconfig_of_the_target_secret_gets_the_token() {
 /// spec 30 §5.1 f, §6 rule 5, §7: without a CA of the target none is written into a kubeconfig. One that is there is not
 /// compared with nothing: that would cost a token with each look.
 #[test]
-fn without_a_ca_that_of_a_kubeconfig_stays_and_costs_no_token() {
+fn kubeconfig_ca_stays_without_a_ca_and_costs_no_token() {
     world(1, |world| async move {
         start(&world).await;
         let ours = KUBECONFIG.replace("server: https://old", "server: https://old, certificate-authority-data: YQ==");

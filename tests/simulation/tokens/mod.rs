@@ -5,9 +5,9 @@
 
 mod deleting;
 mod issuing;
-mod month;
+mod long_run;
 mod renewing;
-mod shell;
+mod requests;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
 use gardener_resource_manager::api::config::TokenRequestor;

@@ -10,7 +10,7 @@ use crate::world::{NAMESPACE, PROGRAM, seconds, world};
 
 /// spec 30 scenarios 9 and 10
 #[test]
-fn the_renewal_follows_the_lifetime_of_a_day_at_most() {
+fn token_renewal_follows_the_lifetime_of_a_day_at_most() {
     for (lifetime, low, high) in [("10m", 478, 504), ("1h30m", 4318, 4536), ("100h", 69_118, 72_576)] {
         world(1, |world| async move {
             start(&world).await;
@@ -23,7 +23,7 @@ fn the_renewal_follows_the_lifetime_of_a_day_at_most() {
 
 /// spec 30 scenarios 13 and 14
 #[test]
-fn a_token_is_renewed_when_its_time_has_come_and_not_before() {
+fn token_renewal_happens_at_its_time_and_not_before() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[]).await;
@@ -39,7 +39,7 @@ fn a_token_is_renewed_when_its_time_has_come_and_not_before() {
 
 /// spec 30 scenarios 15, 16 and 19; T2
 #[test]
-fn what_is_missing_or_rejected_is_replaced_at_once() {
+fn token_missing_or_rejected_is_renewed_at_once() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[(RENEW, &in_future(&world, 3600))], &[]).await;
@@ -61,7 +61,7 @@ fn what_is_missing_or_rejected_is_replaced_at_once() {
 
 /// spec 30 scenario 17
 #[test]
-fn a_review_that_fails_is_an_error_and_changes_nothing() {
+fn token_review_that_fails_is_an_error_and_changes_nothing() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[]).await;
@@ -81,7 +81,7 @@ fn a_review_that_fails_is_an_error_and_changes_nothing() {
 
 /// spec 30 scenario 18
 #[test]
-fn a_time_that_is_none_is_an_error_only_beside_a_good_token() {
+fn token_renewal_time_that_is_invalid_is_an_error_only_beside_a_good_token() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[]).await;
@@ -98,7 +98,7 @@ fn a_time_that_is_none_is_an_error_only_beside_a_good_token() {
 
 /// spec 30 T4, "Better than upstream" 1
 #[test]
-fn a_service_account_that_was_deleted_has_its_tokens_renewed() {
+fn token_renewal_follows_the_deletion_of_a_service_account() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[]).await;
@@ -111,7 +111,7 @@ fn a_service_account_that_was_deleted_has_its_tokens_renewed() {
 
 /// spec 30 T9, "Better than upstream" 4
 #[test]
-fn tokens_that_the_server_does_not_accept_are_issued_ever_more_rarely() {
+fn token_renewal_slows_down_if_the_server_rejects_new_tokens() {
     world(1, |world| async move {
         start(&world).await;
         world.sim.set_faults(|info| match info.resource.as_str() {
@@ -130,7 +130,7 @@ fn tokens_that_the_server_does_not_accept_are_issued_ever_more_rarely() {
 
 /// spec 30 §10, scenarios 5 and 6
 #[test]
-fn what_was_issued_stays_when_the_secret_is_no_longer_ours() {
+fn token_stays_when_the_secret_is_no_longer_ours() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[]).await;
@@ -149,7 +149,7 @@ fn what_was_issued_stays_when_the_secret_is_no_longer_ours() {
 
 /// spec 30 "Better than upstream" 9: what is good is looked at, and not renewed.
 #[test]
-fn a_restart_renews_nothing_that_is_fresh() {
+fn token_renewal_skips_fresh_tokens_after_a_restart() {
     world(1, |world| async move {
         start(&world).await;
         for number in 0..50 {
@@ -162,7 +162,7 @@ fn a_restart_renews_nothing_that_is_fresh() {
         world.sim.clear_requests();
         world.start().await;
         seconds(10).await;
-        assert!(asked(&world).len() < 20, "they are looked at within five minutes: {:?}", asked(&world));
+        assert!(asked(&world).len() < 20, "they are checked within five minutes: {:?}", asked(&world));
 
         seconds(600).await;
         let expected: usize = asked(&world).iter().filter(|asked| asked.starts_with("create tokenreviews")).count();
@@ -180,7 +180,7 @@ fn a_restart_renews_nothing_that_is_fresh() {
 
 /// spec 30 §5.1: the wall clock counts.
 #[test]
-fn a_clock_that_jumps_ahead_brings_the_renewal_forward() {
+fn token_renewal_comes_earlier_if_the_clock_jumps_ahead() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[]).await;
@@ -193,7 +193,7 @@ fn a_clock_that_jumps_ahead_brings_the_renewal_forward() {
 
 /// spec 30 T10: a server whose clock is behind by more than a lifetime makes no loop.
 #[test]
-fn tokens_that_seem_to_have_expired_are_renewed_once_a_minute() {
+fn token_renewal_of_seemingly_expired_tokens_is_once_a_minute() {
     world(1, |world| async move {
         start(&world).await;
         world.universe.env.clock.jump(jiff::SignedDuration::from_hours(24));
@@ -206,7 +206,7 @@ fn tokens_that_seem_to_have_expired_are_renewed_once_a_minute() {
 
 /// fault 17: a token is renewed by the monotonic clock, too, whatever wakes its actor meanwhile.
 #[test]
-fn a_clock_that_is_set_back_lets_no_token_expire() {
+fn token_renewal_is_in_time_if_the_clock_is_set_back() {
     for events in [false, true] {
         world(1, |world| async move {
             start(&world).await;
@@ -229,7 +229,7 @@ fn a_clock_that_is_set_back_lets_no_token_expire() {
 
 /// fault 17: the clock was behind already when the token was issued.
 #[test]
-fn a_clock_that_is_behind_lets_no_token_expire() {
+fn token_renewal_is_in_time_if_the_clock_is_behind() {
     world(1, |world| async move {
         start(&world).await;
         world.universe.env.clock.jump(jiff::SignedDuration::from_hours(-24));
@@ -244,7 +244,7 @@ fn a_clock_that_is_behind_lets_no_token_expire() {
 
 /// fault 17: the time of renewal is from somebody whose clock was ahead, or out of a backup.
 #[test]
-fn a_token_that_expires_before_its_renewal_is_renewed_at_80_percent_of_its_life() {
+fn token_renewal_is_at_80_percent_if_the_token_expires_before_its_renewal_time() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[]).await;
@@ -260,7 +260,7 @@ fn a_token_that_expires_before_its_renewal_is_renewed_at_80_percent_of_its_life(
 
 /// spec 30 §5.5, fault 17: the time that was chosen for one token says nothing of another.
 #[test]
-fn an_older_token_that_is_put_back_is_renewed_at_80_percent_of_its_own_life() {
+fn token_renewal_of_a_restored_older_token_is_at_80_percent_of_its_life() {
     world(1, |world| async move {
         start(&world).await;
         given(&world, &[], &[]).await;
@@ -280,7 +280,7 @@ fn an_older_token_that_is_put_back_is_renewed_at_80_percent_of_its_own_life() {
 
 /// spec 30 T10: where the clocks differ by a life, the time that was chosen for a token stands.
 #[test]
-fn tokens_that_have_expired_by_our_clock_make_no_loop() {
+fn token_renewal_of_tokens_expired_by_our_clock_does_not_loop() {
     world(1, |world| async move {
         start(&world).await;
         world.universe.env.clock.jump(jiff::SignedDuration::from_hours(24));

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_closed_without_notice_has_ended() {
+    async fn tls_connection_closed_without_notice_has_ended() {
         let mut read = Vec::new();
 
         Stream(Source(b"{}\n", io::ErrorKind::UnexpectedEof)).read_to_end(&mut read).await.unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_is_reset_has_failed() {
+    async fn tls_connection_that_is_reset_has_failed() {
         let mut read = Vec::new();
 
         let error = Stream(Source(b"{}\n", io::ErrorKind::ConnectionReset)).read_to_end(&mut read).await.unwrap_err();

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_that_takes_too_long_is_given_up() {
+    async fn connection_that_takes_too_long_is_given_up() {
         let start = Instant::now();
         let mut connector = InTime(service_fn(|_: Uri| std::future::pending::<Result<(), BoxError>>()));
 

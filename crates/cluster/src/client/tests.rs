@@ -30,7 +30,7 @@ fn from_kubeconfig(path: &Path) -> Result<Connection, ConnectionError> {
 
 /// spec 70 §8.1
 #[test]
-fn without_kubeconfig_and_pod_nothing_is_configured() {
+fn connection_is_not_configured_without_kubeconfig_and_pod() {
     let error = Connection::resolve(None, &PodEnvironment::default(), &ProxySettings::default()).unwrap_err();
 
     assert_eq!(
@@ -41,7 +41,7 @@ fn without_kubeconfig_and_pod_nothing_is_configured() {
 
 /// spec 70 §8.1
 #[test]
-fn a_pod_reaches_its_api_server_by_name_and_by_address() {
+fn in_cluster_connection_accepts_a_name_and_an_address() {
     let folder = TempDir::new().unwrap();
 
     for (host, expected) in
@@ -75,7 +75,7 @@ fn connections_are_equal_when_server_and_credentials_are() {
 }
 
 #[test]
-fn errors_and_debug_output_show_no_credentials() {
+fn credentials_are_hidden_in_errors_and_debug_output() {
     let folder = TempDir::new().unwrap();
     let broken = kubeconfig(&folder, "a", "{server: 'https://a:1'}", "{token: sesame, token: [}");
 
@@ -89,7 +89,7 @@ fn errors_and_debug_output_show_no_credentials() {
 
 /// spec 70 §9.2
 #[test]
-fn a_server_is_called_by_host_and_port_alone() {
+fn host_label_is_host_and_port_alone() {
     let folder = TempDir::new().unwrap();
 
     for (server, host) in [
@@ -127,7 +127,7 @@ async fn clients_are_built_for_each_kind_of_connection() {
 
 /// spec 70 §8.3
 #[test]
-fn the_user_agent_begins_with_the_name_of_the_program() {
+fn user_agent_begins_with_the_name_of_the_program() {
     let agent = user_agent("1.2.3", "abc", true);
 
     assert!(agent.starts_with("gardener-resource-manager/1.2.3 (linux/"), "{agent}");
@@ -135,14 +135,14 @@ fn the_user_agent_begins_with_the_name_of_the_program() {
 }
 
 #[test]
-fn a_kubeconfig_without_end_is_refused() {
+fn kubeconfig_without_end_is_rejected() {
     let error = from_kubeconfig(Path::new("/dev/zero")).unwrap_err();
 
     assert_eq!(error.to_string(), "cannot load the kubeconfig /dev/zero: file is larger than 2 MiB");
 }
 
 #[test]
-fn a_kubeconfig_that_is_too_large_is_refused() {
+fn kubeconfig_that_is_too_large_is_rejected() {
     let folder = TempDir::new().unwrap();
     let path = kubeconfig(&folder, "a", "{server: 'https://a'}", "{token: t}");
     let text = fs::read_to_string(&path).unwrap();
@@ -156,7 +156,7 @@ fn a_kubeconfig_that_is_too_large_is_refused() {
 
 /// spec 70 §8.1
 #[test]
-fn a_proxy_url_that_cannot_be_used_ends_the_start_and_shows_no_password() {
+fn proxy_url_that_is_invalid_is_an_error_without_the_password() {
     let folder = TempDir::new().unwrap();
 
     for (proxy_url, text) in [
@@ -172,7 +172,7 @@ fn a_proxy_url_that_cannot_be_used_ends_the_start_and_shows_no_password() {
 
 /// spec 70 §8.1
 #[test]
-fn the_environment_names_the_proxy_of_a_pod_and_of_a_kubeconfig_without_one() {
+fn proxy_of_the_environment_applies_to_pods_and_kubeconfigs_without_a_proxy_url() {
     let folder = TempDir::new().unwrap();
     let value = |name: &str| match name {
         "HTTPS_PROXY" => Some("http://me:sesame@env:3128".to_owned()),

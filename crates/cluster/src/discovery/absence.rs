@@ -46,7 +46,7 @@ pub(super) struct Answer {
 
 /// The last answer of a version.
 #[derive(Debug, Clone)]
-pub(super) struct Verdict {
+pub(super) struct AbsenceVerdict {
     /// The number of the question.
     pub(super) number: u64,
     /// When it was asked.
@@ -75,7 +75,7 @@ impl ProvedAbsent {
     }
 }
 
-impl Verdict {
+impl AbsenceVerdict {
     /// Asks the server. `before` is the last verdict of the same version.
     pub(super) async fn ask(
         transport: &Transport,
@@ -99,7 +99,7 @@ impl Verdict {
         let missing_since = is_unproved.then(|| before.and_then(|before| before.missing_since).unwrap_or(asked));
         let answer = match missing_since {
             Some(since) if asked < since + UNREADY => {
-                let why = "whether the API server is ready may not be asked (/readyz), so it is asked once more";
+                let why = "access to /readyz is denied, so the absence must last before it counts";
                 Err(ApiError::Discovery(format!("{}: not found, but {why}", api_version(group, version))))
             }
             Some(_) | None => answer,

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_list_kinds_of_the_built_in_api_are_lists() {
+    fn list_kinds_are_those_of_the_built_in_api() {
         let cases = [
             ("", "List", true),
             ("", "ConfigMapList", true),

@@ -31,7 +31,7 @@ use tokio::{
 use crate::object::{GroupKind, GroupVersionKind};
 
 use self::{
-    absence::{Answer, Verdict},
+    absence::{AbsenceVerdict, Answer},
     documents::{Served, Version},
     fetch::{Cached, SIDE_BY_SIDE},
 };
@@ -56,7 +56,7 @@ pub struct Discovery(Rc<Inner>);
 
 struct Inner {
     transport: Rc<Transport>,
-    state: RefCell<State>,
+    state: RefCell<DiscoveryState>,
     running: RefCell<Option<WeakShared<Refresh>>>,
     /// Questions for versions that are under way.
     asking: RefCell<BTreeMap<VersionKey, WeakShared<Asking>>>,
@@ -79,7 +79,7 @@ enum Age {
 }
 
 #[derive(Default)]
-struct State {
+struct DiscoveryState {
     /// `None` before the first good answer.
     served: Option<Served>,
     /// Why the last fetch failed.
@@ -89,7 +89,7 @@ struct State {
     /// How many fetches and questions for versions have begun.
     begun: u64,
     /// The last answers of versions that were asked for themselves.
-    verdicts: BTreeMap<VersionKey, Verdict>,
+    verdicts: BTreeMap<VersionKey, AbsenceVerdict>,
     /// When a fetch last began for the sake of a group; entries older than [`PER_GROUP`] are dropped.
     asked: BTreeMap<Arc<str>, Instant>,
     /// When a change of a group last made it be asked for at once; entries as old are dropped, too.
@@ -176,7 +176,7 @@ impl Discovery {
     async fn answer(&self, key: &VersionKey, age: Age) -> Result<Answer, ApiError> {
         let entered = self.asked();
         loop {
-            let allows = |verdict: &&Verdict| verdict.number > entered || age.allows(verdict);
+            let allows = |verdict: &&AbsenceVerdict| verdict.number > entered || age.allows(verdict);
             let known = self.0.state.borrow().verdicts.get(key).filter(allows).cloned();
             if let Some(verdict) = known {
                 return verdict.answer;
@@ -196,7 +196,7 @@ impl Discovery {
         drop(state);
         let (this, of) = (self.clone(), key.clone());
         let asking = async move {
-            let verdict = Verdict::ask(&this.0.transport, (&of.0, &of.1), number, before).await;
+            let verdict = AbsenceVerdict::ask(&this.0.transport, (&of.0, &of.1), number, before).await;
             this.enter(&of, verdict);
         };
         let asking = asking.boxed_local().shared();
@@ -208,7 +208,7 @@ impl Discovery {
     }
 
     /// What a version says of itself counts more than any list.
-    fn enter(&self, key: &VersionKey, verdict: Verdict) {
+    fn enter(&self, key: &VersionKey, verdict: AbsenceVerdict) {
         let (group, version) = key;
         let mut state = self.0.state.borrow_mut();
         let mut is_changed = false;
@@ -335,7 +335,7 @@ impl Discovery {
             (Some(Ok(found)), _) => Ok(found),
             (_, Some(failure)) => Err(failure.clone()),
             (Some(Err(missing)), None) => Err(missing),
-            (None, None) => Err(ApiError::Discovery("not asked yet".into())),
+            (None, None) => Err(ApiError::Discovery("the server has not been asked yet".into())),
         }
     }
 
@@ -423,7 +423,7 @@ fn of_kind(version: Option<&Version>, kind: &GroupVersionKind) -> Option<Resourc
 }
 
 impl Age {
-    fn allows(self, verdict: &Verdict) -> bool {
+    fn allows(self, verdict: &AbsenceVerdict) -> bool {
         match self {
             Self::After(moment) => verdict.number > moment,
             Self::Recent => verdict.asked.elapsed() < if verdict.answer.is_ok() { PER_GROUP } else { YOUNG },
@@ -437,7 +437,7 @@ impl std::fmt::Debug for Discovery {
     }
 }
 
-impl State {
+impl DiscoveryState {
     /// Whether a fetch may begin for the sake of a group.
     fn may_ask(&self, group: &str, now: Instant) -> bool {
         self.free_at(group).is_none_or(|free| free <= now)

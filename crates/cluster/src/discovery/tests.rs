@@ -81,7 +81,7 @@ async fn kinds_are_found_in_aggregated_documents() {
 
 /// fault 11
 #[tokio::test(start_paused = true)]
-async fn a_missing_kind_is_asked_for_at_most_every_ten_seconds_and_found_when_it_comes() {
+async fn missing_kind_is_requested_at_most_every_ten_seconds_and_found_when_it_comes() {
     let (server, apis) = serving(groups(&[version("v1", &[], "Current")]));
     let cluster = server.cluster();
     let discovery = cluster.discovery();
@@ -113,7 +113,7 @@ async fn concurrent_misses_share_a_request() {
 
 /// fault 11
 #[tokio::test(start_paused = true)]
-async fn a_requested_refresh_tells_those_who_wait() {
+async fn requested_refresh_notifies_subscribers() {
     let (server, apis) = serving(groups(&[]));
     let cluster = server.cluster();
     let discovery = cluster.discovery().clone();
@@ -140,7 +140,7 @@ async fn a_requested_refresh_tells_those_who_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_is_gone_is_noticed_by_the_next_question_after_a_request() {
+async fn removed_kind_is_noticed_by_the_next_question_after_a_refresh_request() {
     let (server, apis) = serving(groups(&[version("v1", &[("A", "as")], "Current")]));
     let cluster = server.cluster();
     let discovery = cluster.discovery();
@@ -155,7 +155,7 @@ async fn a_kind_that_is_gone_is_noticed_by_the_next_question_after_a_request() {
 
 /// architecture §6: the last good answer of a group is kept
 #[tokio::test(start_paused = true)]
-async fn a_stale_group_keeps_its_last_good_answer() {
+async fn stale_group_keeps_its_last_good_answer() {
     let (server, apis) = serving(groups(&[version("v1", &[("A", "as")], "Current")]));
     let cluster = server.cluster();
     let discovery = cluster.discovery();
@@ -174,7 +174,7 @@ async fn a_stale_group_keeps_its_last_good_answer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_server_is_down_known_kinds_are_found_and_others_are_unknown() {
+async fn kinds_are_known_or_unknown_but_not_absent_while_the_server_is_down() {
     let down = Shared_::new(AtomicBool::new(false));
     let switch = down.clone();
     let server = Server::new(move |seen| match seen.line.as_str() {
@@ -196,7 +196,7 @@ async fn while_the_server_is_down_known_kinds_are_found_and_others_are_unknown()
 
 /// spec 33 T5: that a kind was not served is no proof that it is not
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_after_a_moment_is_not_answered_from_older_answers() {
+async fn look_up_ignores_answers_from_before_its_moment() {
     let (server, apis) = serving(groups(&[version("v1", &[("C", "cs")], "Current")]));
     let cluster = server.cluster();
     let discovery = cluster.discovery();
@@ -217,7 +217,7 @@ async fn what_is_asked_after_a_moment_is_not_answered_from_older_answers() {
 
 /// spec 33 T5
 #[tokio::test(start_paused = true)]
-async fn a_question_that_began_before_a_moment_or_never_ended_answers_nothing_about_it() {
+async fn look_up_ignores_questions_that_began_before_its_moment_or_never_ended() {
     let server = Server::new(|seen| match seen.line.as_str() {
         "GET /readyz" => late(1, text(200, "ok")),
         _ => text(404, "404 page not found\n"),
@@ -241,7 +241,7 @@ async fn a_question_that_began_before_a_moment_or_never_ended_answers_nothing_ab
 
 /// decision 38: a question that takes longer than its answer counts for others is not asked for ever
 #[tokio::test(start_paused = true)]
-async fn a_slow_answer_counts_for_those_who_asked_for_it() {
+async fn slow_discovery_answer_counts_for_its_callers() {
     for (seconds, code) in [(2, 500), (11, 500), (2, 200), (11, 200)] {
         let server = Server::new(move |seen| match seen.line.as_str() {
             "GET /readyz" => late(seconds, text(code, "")),
@@ -301,7 +301,7 @@ async fn absence_is_proved_by_a_server_that_is_ready_and_by_the_version_itself()
 
 /// decision 38: what is known is not forgotten because a list lacks it
 #[tokio::test(start_paused = true)]
-async fn a_kind_that_a_list_lacks_is_known_until_its_version_says_otherwise() {
+async fn kind_missing_in_a_list_stays_known_until_its_version_lacks_it() {
     let apis = Shared_::new(Mutex::new(groups(&[version("v1", &[("A", "as")], "Current")])));
     let (is_ready, own) = (Shared_::new(AtomicBool::new(false)), Shared_::new(AtomicBool::new(true)));
     let (shown, ready, there) = (apis.clone(), is_ready.clone(), own.clone());
@@ -348,7 +348,7 @@ async fn a_kind_that_a_list_lacks_is_known_until_its_version_says_otherwise() {
 
 /// spec 10 §13.1: another version that is served comes before the proof
 #[tokio::test(start_paused = true)]
-async fn a_kind_is_found_in_another_version_that_only_the_group_names() {
+async fn kind_is_found_in_another_version_that_only_the_group_names() {
     let (server, apis) = serving(groups(&[]));
     let cluster = server.cluster();
     let (discovery, old) = (cluster.discovery(), kind("v1beta1", "A"));
@@ -363,7 +363,7 @@ async fn a_kind_is_found_in_another_version_that_only_the_group_names() {
 
 /// spec 10 §13.1: without the right to ask whether the server is ready, a start must be over
 #[tokio::test(start_paused = true)]
-async fn without_the_right_to_readyz_absence_must_last() {
+async fn absence_must_last_without_the_right_to_readyz() {
     let server = Server::new(|seen| match seen.line.as_str() {
         "GET /readyz" => crate::testing::status(403, "Forbidden", "cannot get path \"/readyz\""),
         "GET /api" => reply(200, &core()),
@@ -387,7 +387,7 @@ async fn without_the_right_to_readyz_absence_must_last() {
 
 /// spec 33 T5: a proxy that knows no path says nothing of any kind
 #[tokio::test(start_paused = true)]
-async fn documents_that_are_not_found_are_no_proof_of_absence() {
+async fn absence_is_not_proved_by_missing_documents() {
     let server = Server::new(|_| text(404, "404 page not found\n"));
     let cluster = server.cluster();
     let (discovery, a) = (cluster.discovery(), kind("v1", "A"));
@@ -401,7 +401,7 @@ async fn documents_that_are_not_found_are_no_proof_of_absence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_unchanged_document_is_not_sent_again() {
+async fn unchanged_discovery_document_is_not_sent_again() {
     let server = Server::new(|seen| {
         if seen.line == "GET /readyz" {
             return text(200, "ok");
@@ -426,7 +426,7 @@ async fn an_unchanged_document_is_not_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_without_aggregated_documents_are_asked_one_by_one() {
+async fn legacy_discovery_fetches_documents_one_by_one() {
     let server = Server::new(|seen| {
         let aggregated = seen.headers["accept"].to_str().unwrap().contains("APIGroupDiscoveryList");
         let resources = |name: &str, kind: &str| {
@@ -459,7 +459,7 @@ async fn servers_without_aggregated_documents_are_asked_one_by_one() {
 
 /// api-facts §2: a path that is not served any more makes the group be asked for anew
 #[tokio::test(start_paused = true)]
-async fn a_404_of_the_path_requests_a_refresh() {
+async fn unknown_path_requests_a_discovery_refresh() {
     let (server, apis) = serving(groups(&[version("v1", &[("A", "as")], "Current")]));
     let cluster = server.cluster();
     let resource = cluster.discovery().mapping(&kind("v1", "A")).await.unwrap();
@@ -474,7 +474,7 @@ async fn a_404_of_the_path_requests_a_refresh() {
 
 /// fault 11
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_a_version_that_is_no_longer_served_leads_to_a_new_question() {
+async fn watch_of_an_unserved_version_requests_a_discovery_refresh() {
     let (server, apis) = serving(groups(&[version("v1", &[("A", "as")], "Current")]));
     let cluster = server.cluster();
     let resource = cluster.discovery().mapping(&kind("v1", "A")).await.unwrap();

@@ -16,7 +16,7 @@ fn status(code: u16, reason: &str, kind: &str) -> ApiError {
 
 /// api-facts §1, §2, §4
 #[test]
-fn answers_are_told_apart() {
+fn answers_are_distinguished() {
     let cases: [(ApiError, &[Predicate]); 8] = [
         (status(404, "NotFound", "configmaps"), &[ApiError::is_not_found]),
         (status(404, "NotFound", "namespaces"), &[ApiError::is_not_found]),
@@ -48,7 +48,7 @@ fn answers_are_told_apart() {
 
 /// api-facts §4: the server checks the uid of a patch where it checks what may not change
 #[test]
-fn another_uid_in_a_patch_is_a_conflict_and_nothing_invalid() {
+fn conflict_includes_another_uid_in_a_patch() {
     let finding = |field: &str| json!({"reason": "FieldValueInvalid", "message": "Invalid value", "field": field});
     let refused = |causes: Value| {
         answer(422, &json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": causes}}))
@@ -65,7 +65,7 @@ fn another_uid_in_a_patch_is_a_conflict_and_nothing_invalid() {
 
 /// api-facts §2: a missing kind is not a missing object
 #[test]
-fn an_unknown_path_is_no_missing_object() {
+fn not_found_excludes_an_unknown_path() {
     let text = Status::from_answer(StatusCode::NOT_FOUND, None, b"404 page not found\n", false);
     let generic = json!({"kind": "Status", "reason": "NotFound", "details": {},
         "message": "the server could not find the requested resource"});
@@ -78,7 +78,7 @@ fn an_unknown_path_is_no_missing_object() {
 
 /// decision 38: what a proxy does not know, the API server may
 #[test]
-fn an_unknown_path_of_a_proxy_is_no_answer_of_the_api_server() {
+fn unknown_path_excludes_the_404_of_a_proxy() {
     let page = Status::from_answer(StatusCode::NOT_FOUND, None, b"<html>404 Not Found</html>", false);
     let error = ApiError::Status(page.into());
 
@@ -88,7 +88,7 @@ fn an_unknown_path_of_a_proxy_is_no_answer_of_the_api_server() {
 
 /// spec 10 §13.1; facts §2: the answer names resource and object
 #[test]
-fn a_404_about_another_object_is_no_absence_of_this_one() {
+fn not_found_excludes_a_404_about_another_object() {
     let at = Resource::new("", "v1", "ConfigMap", "configmaps", true).at("ns", "n");
     for (kind, name, expected) in [
         ("configmaps", "n", true),
@@ -106,7 +106,7 @@ fn a_404_about_another_object_is_no_absence_of_this_one() {
 }
 
 #[test]
-fn the_text_is_the_servers() {
+fn error_text_is_the_servers() {
     let body = json!({"kind": "Status", "code": 404, "reason": "NotFound", "message": "configmaps \"x\" not found"});
 
     assert_eq!(answer(404, &body).to_string(), "configmaps \"x\" not found");
@@ -119,7 +119,7 @@ fn the_text_is_the_servers() {
 
 /// api-facts §5: the whole object stands in the message
 #[test]
-fn an_object_in_a_message_is_left_out() {
+fn error_text_leaves_out_an_object() {
     let message = r#" "" is invalid: patch: Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
     let repeated = r#"Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
     let cause = json!({"reason": "FieldValueInvalid", "message": repeated, "field": "patch"});
@@ -133,7 +133,7 @@ fn an_object_in_a_message_is_left_out() {
 
 /// Texts of a kube-apiserver (the values made up), and of webhooks.
 #[test]
-fn of_messages_about_secrets_only_names_stay() {
+fn secret_error_text_keeps_names_only() {
     let long = "x".repeat(254);
     let table = [
         (r#"secrets "a" not found"#, r#"secrets "a" not found"#),
@@ -170,7 +170,7 @@ fn of_messages_about_secrets_only_names_stay() {
 
 /// spec 00 decision 14: an object is left out, and what stands before it is masked like any other text.
 #[test]
-fn a_repeated_object_is_left_out_from_its_first_mention_on() {
+fn error_text_is_cut_at_the_first_repeated_object() {
     let no_kind = r#"Object 'Kind' is missing in '{"a":1}'; patch: Invalid value: "x""#;
     let several = r#"Secret "a" is invalid: [data[hunter2]: Invalid value: "hunter2", patch: Invalid value: "{}"]"#;
 
@@ -183,7 +183,7 @@ fn a_repeated_object_is_left_out_from_its_first_mention_on() {
 }
 
 #[test]
-fn an_object_in_a_cause_is_left_out_of_secrets_too() {
+fn error_cause_leaves_out_an_object_of_secrets_too() {
     let message = r#"Object 'Kind' is missing in '{"data":{},"hunter":2}'"#;
     let body = json!({"kind": "Status", "details": {"causes": [{"message": message, "field": "a"}]}});
 
@@ -193,7 +193,7 @@ fn an_object_in_a_cause_is_left_out_of_secrets_too() {
 }
 
 #[test]
-fn causes_about_secrets_hold_no_values_and_no_data_keys() {
+fn secret_error_causes_hold_no_values_and_no_data_keys() {
     let cause =
         json!({"reason": "FieldValueInvalid", "message": "Invalid value: \"hunter2\"", "field": "data[hunter2]"});
     let body = json!({"kind": "Status", "reason": "Invalid", "message": "m", "details": {"causes": [cause]}});
@@ -205,7 +205,7 @@ fn causes_about_secrets_hold_no_values_and_no_data_keys() {
 }
 
 #[test]
-fn a_terminating_namespace_is_seen_in_the_causes() {
+fn terminating_namespace_is_found_in_the_causes() {
     let causes = json!([{"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"}]);
     let error = answer(403, &json!({"kind": "Status", "reason": "Forbidden", "details": {"causes": causes}}));
 
@@ -214,14 +214,14 @@ fn a_terminating_namespace_is_seen_in_the_causes() {
 }
 
 #[test]
-fn kinds_that_are_not_served_have_the_texts_of_the_specification() {
+fn no_match_has_the_text_of_the_specification() {
     let versioned = ApiError::NoMatch(GroupVersionKind::new("g.io", "v1", "X"));
 
     assert_eq!(versioned.to_string(), "no matches for kind \"X\" in version \"g.io/v1\"");
 }
 
 #[test]
-fn all_details_of_a_status_are_kept() {
+fn status_keeps_all_details() {
     let details = json!({"group": "apps", "uid": "u", "retryAfterSeconds": 7});
     let status = Status::from_object(&json!({"kind": "Status", "details": details}), false);
 
@@ -230,7 +230,7 @@ fn all_details_of_a_status_are_kept() {
 
 /// facts §10, spec 10 §9.7
 #[test]
-fn what_is_refused_for_its_size_is_known_by_code_or_text() {
+fn too_large_objects_are_recognised_by_code_or_text() {
     let of_object = "ManagedResource \"a\" is invalid: []: Too long: may not be more than 1048576 bytes";
     let of_field =
         "ManagedResource \"a\" is invalid: status.conditions[0].message: Too long: may not be longer than 32768";

@@ -39,7 +39,7 @@ fn accepting() -> Server {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_has_the_form_of_core_v1() {
+async fn event_has_the_form_of_core_v1() {
     let server = accepting();
     let recorder = Recorder::new(&server.cluster(), "me-controller");
 
@@ -66,7 +66,7 @@ async fn an_event_has_the_form_of_core_v1() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_says_what_was_being_done_and_another_action_makes_another_event() {
+async fn event_has_an_action_that_is_part_of_its_identity() {
     let server = accepting();
     let recorder = Recorder::new(&server.cluster(), "me");
     let reconciling = recorder.for_component("other").with_action("Reconcile");
@@ -83,7 +83,7 @@ async fn an_event_says_what_was_being_done_and_another_action_makes_another_even
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_repeated_event_is_counted_and_written_seldom() {
+async fn event_repetitions_are_counted_and_written_seldom() {
     let server = accepting();
     let recorder = Recorder::new(&server.cluster(), "me");
 
@@ -103,7 +103,7 @@ async fn a_repeated_event_is_counted_and_written_seldom() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_expired_is_created_anew_with_its_count() {
+async fn event_that_expired_is_created_again_with_its_count() {
     let server =
         Server::new(
             |seen| {
@@ -127,7 +127,7 @@ async fn an_event_that_expired_is_created_anew_with_its_count() {
 
 /// spec 71 §5.1: Gardener's roles grant the source's Events create alone; what they refuse is not asked for again and again.
 #[tokio::test(start_paused = true)]
-async fn where_patching_is_refused_repetitions_are_left_out_as_long_as_the_event_is_there() {
+async fn event_repetitions_are_left_out_where_patching_is_refused() {
     let server =
         Server::new(
             |seen| {
@@ -137,11 +137,11 @@ async fn where_patching_is_refused_repetitions_are_left_out_as_long_as_the_event
     let recorder = Recorder::new(&server.cluster(), "me");
     let sent = || {
         let requests = server.requests().into_iter();
-        let told = |seen: Seen| {
+        let reported = |seen: Seen| {
             let about = seen.body["involvedObject"]["name"].as_str().unwrap_or_default().to_owned();
             (seen.line.split(' ').next().unwrap().to_owned(), about, seen.body["count"].as_u64().unwrap())
         };
-        requests.map(told).collect::<Vec<_>>()
+        requests.map(reported).collect::<Vec<_>>()
     };
     let request = |verb: &str, about: &str, count: u64| (verb.to_owned(), about.to_owned(), count);
     let repeat = async |times: usize| {
@@ -171,7 +171,7 @@ async fn where_patching_is_refused_repetitions_are_left_out_as_long_as_the_event
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_is_tried_three_times_while_the_server_is_down_and_once_when_it_refuses() {
+async fn event_is_tried_three_times_while_the_server_is_down_and_once_when_it_refuses() {
     for (answer, expected) in [(None, 3), (Some(403), 1)] {
         let server = Server::new(move |_| answer.map_or(Reply::Broken, |code| status(code, "Forbidden", "no")));
         let recorder = Recorder::new(&server.cluster(), "me");
@@ -188,7 +188,7 @@ async fn an_event_is_tried_three_times_while_the_server_is_down_and_once_when_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_of_unknown_outcome_is_not_created_twice() {
+async fn event_of_unknown_outcome_is_not_created_twice() {
     let mut first = true;
     let server =
         Server::new(
@@ -210,7 +210,7 @@ async fn an_event_of_unknown_outcome_is_not_created_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn flush_writes_what_is_left_also_behind_a_shut_fence() {
+async fn flush_writes_remaining_events_behind_a_shut_fence() {
     let server = accepting();
     let fence = Fence::open();
     let recorder = Recorder::new(&server.cluster_with(fence.clone(), Rc::new(crate::NoObserver)), "me");
@@ -245,7 +245,7 @@ struct Drops(Cell<usize>);
 impl RequestObserver for Drops {
     fn finished(&self, _: &str, _: &str, _: Option<u16>) {}
 
-    fn gate(&self, _: Side, _: usize, _: usize, _: usize) {}
+    fn request_scheduler(&self, _: Side, _: usize, _: usize, _: usize) {}
 
     fn event_dropped(&self) {
         self.0.set(self.0.get() + 1);
@@ -253,7 +253,7 @@ impl RequestObserver for Drops {
 }
 
 #[tokio::test(start_paused = true)]
-async fn queue_and_memory_are_bounded_and_drops_are_counted() {
+async fn event_queue_and_memory_are_bounded_and_drops_are_counted() {
     let server = accepting();
     let drops = Rc::new(Drops::default());
     let recorder = Recorder::new(&server.cluster_with(Fence::open(), drops.clone()), "me");
@@ -277,7 +277,7 @@ async fn queue_and_memory_are_bounded_and_drops_are_counted() {
 }
 
 #[test]
-fn names_of_events_are_valid_whatever_the_object_is_called() {
+fn event_names_are_valid_for_all_names_of_objects() {
     let suffix = "0123456789abcdef";
 
     assert_eq!(event_name("a.b-c", suffix), "a.b-c.0123456789abcdef");

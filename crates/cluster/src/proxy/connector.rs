@@ -17,7 +17,7 @@ use tokio::{
 };
 use tower::{BoxError, Service};
 
-use super::{Kind, Proxy, port, socks, tunnel};
+use super::{Proxy, ProxyKind, port, socks, tunnel};
 
 /// For TCP, and for all up to the answer of a proxy. Most requests have 30 s: their errors shall name the proxy.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -96,8 +96,8 @@ where
         let mut stream = TokioIo::new(connecting.await?);
         let user = proxy.user.as_ref();
         match proxy.kind {
-            Kind::Http | Kind::Https => tunnel::connect(&mut stream, host, server_port, user).await?,
-            Kind::Socks5 => socks::connect(&mut stream, host, server_port, user).await?,
+            ProxyKind::Http | ProxyKind::Https => tunnel::connect(&mut stream, host, server_port, user).await?,
+            ProxyKind::Socks5 => socks::connect(&mut stream, host, server_port, user).await?,
         }
         Ok(stream.into_inner())
     };

@@ -28,9 +28,9 @@ impl GivenProxy {
     /// When the `proxy-url` cannot be used.
     pub fn choose(self, config: &mut Config, proxies: &ProxySettings) -> Result<Option<Proxy>, BadProxy> {
         config.proxy_url = None;
-        let told = config.auth_info.exec.as_mut().and_then(|program| program.cluster.as_mut());
+        let reported = config.auth_info.exec.as_mut().and_then(|program| program.cluster.as_mut());
         let proxy = proxies.choose(&config.cluster_url, self.0.as_deref());
-        if let Some(cluster) = told {
+        if let Some(cluster) = reported {
             cluster.proxy_url = self.0;
         }
         proxy

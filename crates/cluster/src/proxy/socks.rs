@@ -32,7 +32,7 @@ where
     match (read::<2, _>(stream).await?, user) {
         ([VERSION, NO_PASSWORD], _) => {}
         ([VERSION, PASSWORD], Some(user)) => log_in(stream, user).await?,
-        ([VERSION, _], _) => return Err(io::Error::other("the SOCKS proxy wants to know who we are in another way")),
+        ([VERSION, _], _) => return Err(io::Error::other("the SOCKS proxy requires another authentication method")),
         _ => return Err(io::Error::other("the proxy does not speak SOCKS 5")),
     }
 
@@ -75,7 +75,7 @@ async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, user: &User) 
 /// A text after its length, which is one byte.
 fn counted(before: &[u8], text: &[u8]) -> io::Result<Vec<u8>> {
     let length = u8::try_from(text.len())
-        .map_err(|_| io::Error::other("SOCKS knows no names, users and passwords of more than 255 bytes"))?;
+        .map_err(|_| io::Error::other("SOCKS names, users and passwords have at most 255 bytes"))?;
     Ok([before, &[length], text].concat())
 }
 

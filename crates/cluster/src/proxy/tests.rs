@@ -17,7 +17,7 @@ fn of_variable(value: &str) -> String {
 
 /// spec 70 §8.1, row "which"
 #[test]
-fn the_proxy_url_goes_before_the_variable_of_the_scheme() {
+fn proxy_url_overrides_the_variable_of_the_scheme() {
     let all = [("HTTPS_PROXY", "http://s"), ("HTTP_PROXY", "http://p"), ("NO_PROXY", "*")];
     let lower = [("https_proxy", "http://s"), ("http_proxy", "http://p")];
     let both = [("HTTPS_PROXY", "http://upper"), ("https_proxy", "http://lower")];
@@ -46,7 +46,7 @@ fn the_proxy_url_goes_before_the_variable_of_the_scheme() {
 
 /// spec 70 §8.1, row "value"
 #[test]
-fn a_proxy_is_a_url_with_a_known_scheme_and_its_default_port() {
+fn proxy_is_a_url_with_a_known_scheme_and_its_default_port() {
     let table = [
         // value, as a variable, as proxy-url
         ("http://p", "http://p:80", "http://p:80"),
@@ -82,7 +82,7 @@ fn a_proxy_is_a_url_with_a_known_scheme_and_its_default_port() {
 
 /// spec 70 §8.1
 #[test]
-fn variables_whose_value_is_no_proxy_are_named() {
+fn proxy_variables_with_an_invalid_value_are_named() {
     let settings = proxies(&[("HTTPS_PROXY", "ftp://p"), ("https_proxy", "http://p"), ("http_proxy", "a b")]);
 
     assert_eq!(settings.ignored(), ["HTTPS_PROXY", "http_proxy"]);
@@ -91,7 +91,7 @@ fn variables_whose_value_is_no_proxy_are_named() {
 
 /// spec 70 §8.1, row "how"
 #[test]
-fn user_and_password_are_decoded() {
+fn proxy_user_and_password_are_decoded() {
     let table = [
         ("http://p", None),
         ("http://@p", None),
@@ -120,7 +120,7 @@ fn user_and_password_are_decoded() {
 
 /// spec 70 §8.1
 #[test]
-fn nobody_sees_user_and_password() {
+fn proxy_user_and_password_are_never_shown() {
     let table = [
         ("http://me:sesame@p:port", "could not parse: http://***@p:port"),
         ("http://me:ses/a#me@p", "could not parse: http://***@p"),
@@ -144,7 +144,7 @@ fn nobody_sees_user_and_password() {
 
 /// spec 70 §8.1, row "never"
 #[test]
-fn this_machine_is_reached_directly() {
+fn no_proxy_includes_this_machine() {
     let table = [
         ("https://localhost", true),
         ("https://LOCALHOST:6443", true),
@@ -165,7 +165,7 @@ fn this_machine_is_reached_directly() {
 
 /// spec 70 §8.1, row "`NO_PROXY`"
 #[test]
-fn what_no_proxy_lists_is_reached_directly() {
+fn no_proxy_entries_are_reached_directly() {
     let table: [(&str, &[&str], &[&str]); _] = [
         // NO_PROXY, directly, through the proxy
         ("*", &["https://a", "https://10.0.0.1", "https://[fd00::1]:6443"], &[]),

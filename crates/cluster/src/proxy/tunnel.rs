@@ -29,7 +29,7 @@ where
     match status(&head(stream).await?) {
         Some(StatusCode::OK) => Ok(()),
         Some(status) => Err(io::Error::other(format!(
-            "the answer to CONNECT is {status}; the log of the proxy, or its rules of access, may tell why"
+            "the answer to CONNECT is {status}; the proxy's log or access rules may say why"
         ))),
         None => Err(io::Error::other("the proxy does not speak HTTP")),
     }

@@ -3,13 +3,13 @@
 use std::{collections::BTreeSet, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
 use futures::{FutureExt, StreamExt};
-use kit::{Deadline, Lane};
+use kit::{Deadline, Priority};
 use serde_json::Value;
 
 use super::{
     super::{ApiError, Context, ListQuery, WatchEvent, WatchKind, WatchQuery, store::IDLE_LIMIT},
     How, Start,
-    feed::Feed,
+    informer::Informer,
     member::Member,
     pace::{End, Pace, Round},
     scope::Scope,
@@ -42,7 +42,7 @@ impl From<ApiError> for Broken {
     }
 }
 
-impl Feed {
+impl Informer {
     /// Lists and watches one scope for ever.
     pub(super) async fn course(self: Rc<Self>, scope: Rc<Scope>) {
         let mut pace = Pace::default();
@@ -64,8 +64,8 @@ impl Feed {
                 Ok(Err(_)) | Err(_) => End::Failed,
             };
             let open = scope.opened.get().map_or(Duration::ZERO, |opened| self.env.clock.monotonic() - opened);
-            let told = Round { open, listed: scope.listed.get(), moved: scope.moved.get(), end };
-            let pause = pace.after(told, &self.env.random);
+            let reported = Round { open, listed: scope.listed.get(), moved: scope.moved.get(), end };
+            let pause = pace.after(reported, &self.env.random);
             match round {
                 Ok(Ok(())) => {
                     scope.error.replace(None);
@@ -122,7 +122,7 @@ impl Feed {
     pub(super) fn note_denial(&self, scope: &Scope) {
         if scope.deny(self.env.clock.monotonic()) {
             for member in self.members_of(scope) {
-                self.tell(&member, |sink| sink.denied());
+                self.report(&member, |sink| sink.denied());
             }
         }
     }
@@ -188,7 +188,7 @@ impl Feed {
     /// and if that does not help, with a list.
     fn note_silence(&self, scope: &Scope) {
         scope.silent.set(scope.silent.get() + 1);
-        tracing::debug!(watch = %self.name, times = scope.silent.get(), "a watch was silent and is taken up again");
+        tracing::debug!(watch = %self.name, times = scope.silent.get(), "a watch was silent and is reopened");
         if scope.silent.get() >= MOST_SILENT {
             scope.position.replace(None);
         }
@@ -212,13 +212,13 @@ impl Feed {
         let version = object::resource_version(&event.object).parse().ok();
         // Who is not covered gets a list that is younger than this event.
         for member in self.members_of(scope).iter().filter(|member| member.covers(scope)) {
-            self.tell(member, |sink| match event.kind {
+            self.report(member, |sink| match event.kind {
                 WatchKind::Added | WatchKind::Modified => sink.put(&name, &event.object, How::Event),
                 WatchKind::Deleted => sink.remove(&name, version, How::Event),
                 WatchKind::Bookmark => {}
             });
         }
-        self.show_records();
+        self.show_cached_objects();
     }
 
     pub(super) fn watch_query(&self, position: String, whole: bool) -> WatchQuery {
@@ -242,16 +242,19 @@ impl Feed {
         let how = |member: &Member| {
             if member.covers(scope) || member.is_complete() { How::Relist } else { How::First }
         };
-        let told: Vec<_> =
+        let reported: Vec<_> =
             members.iter().filter(|member| !begins_now(member)).map(|member| (member.clone(), how(member))).collect();
-        let version =
-            if told.is_empty() { self.version_of(namespace).await? } else { self.list_all(scope, &told).await? };
+        let version = if reported.is_empty() {
+            self.version_of(namespace).await?
+        } else {
+            self.list_all(scope, &reported).await?
+        };
         let now = self.env.clock.monotonic();
         for member in members {
             member.cover(scope);
-            self.tell(member, |sink| sink.begun(now));
+            self.report(member, |sink| sink.begun(now));
         }
-        self.show_records();
+        self.show_cached_objects();
         Ok(version)
     }
 
@@ -261,11 +264,11 @@ impl Feed {
         let came = |member: &&Rc<Member>| member.start == Start::Now && !member.covers(scope);
         for member in self.members_of(scope).iter().filter(came) {
             member.cover(scope);
-            self.tell(member, |sink| sink.begun(now));
+            self.report(member, |sink| sink.begun(now));
         }
     }
 
-    async fn list_all(&self, scope: &Scope, told: &[(Rc<Member>, How<'static>)]) -> Result<String, ApiError> {
+    async fn list_all(&self, scope: &Scope, reported: &[(Rc<Member>, How<'static>)]) -> Result<String, ApiError> {
         let query = ListQuery { metadata_only: !scope.whole.get(), ..self.list_query() };
         let mut seen = BTreeSet::new();
         let mut version = String::new();
@@ -275,21 +278,26 @@ impl Feed {
             let page = page?;
             version = page.resource_version;
             for object in &page.items {
-                self.tell_of_item(object, told, &mut seen);
+                self.report_item(object, reported, &mut seen);
             }
         }
         let number = version.parse().ok();
-        for (member, how) in told {
-            self.tell(member, |sink| sink.listed(&|name| scope.contains(name), &seen, number, *how));
+        for (member, how) in reported {
+            self.report(member, |sink| sink.listed(&|name| scope.contains(name), &seen, number, *how));
         }
         Ok(version)
     }
 
-    fn tell_of_item(&self, object: &Value, told: &[(Rc<Member>, How<'static>)], seen: &mut BTreeSet<NamespacedName>) {
+    fn report_item(
+        &self,
+        object: &Value,
+        reported: &[(Rc<Member>, How<'static>)],
+        seen: &mut BTreeSet<NamespacedName>,
+    ) {
         let name = NamespacedName::of(object);
         let mut is_kept = false;
-        for (member, how) in told {
-            self.tell(member, |sink| {
+        for (member, how) in reported {
+            self.report(member, |sink| {
                 if sink.keeps(&name) {
                     is_kept = true;
                     sink.put(&name, object, *how);
@@ -317,6 +325,6 @@ impl Feed {
     }
 
     fn context(&self, time: Duration) -> Context {
-        Context { lane: Lane::Background, deadline: Deadline::after(time), key: self.name.as_str().into() }
+        Context { priority: Priority::Low, deadline: Deadline::after(time), key: self.name.as_str().into() }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
 };
 
-use crate::{Record, object::NamespacedName};
+use crate::{Cached, object::NamespacedName};
 
 /// The names of objects by key. Cheap to clone, readable from any thread.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ impl<K, R> Keeper<K, R> {
     }
 }
 
-impl<K: Ord, R: Record> Indexed<R> for Keeper<K, R> {
+impl<K: Ord, R: Cached> Indexed<R> for Keeper<K, R> {
     fn stage(&self, name: &NamespacedName, new: &R) {
         let keys = (self.keys)(name, new);
         self.staged.replace(keys);

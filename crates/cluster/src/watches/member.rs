@@ -6,7 +6,7 @@ use std::{
     rc::Rc,
 };
 
-use super::{super::StoreState, Start, reader::Sink, scope::Scope, want::Elsewhere};
+use super::{super::StoreState, Start, reader::Sink, scope::Scope, watch_options::Elsewhere};
 
 /// A reader as its feed sees it.
 pub(super) struct Member {

@@ -15,10 +15,9 @@
 //! * `synced.rs`: whether there is enough for probes.
 
 mod course;
-mod feed;
-mod filters;
-mod handle;
+mod event_handlers;
 mod index;
+mod informer;
 mod member;
 mod narrowing;
 pub mod pace;
@@ -26,7 +25,8 @@ mod reader;
 mod scope;
 mod serving;
 mod synced;
-mod want;
+mod watch;
+mod watch_options;
 
 #[cfg(test)]
 mod tests;
@@ -36,21 +36,20 @@ use std::{
     rc::Rc,
 };
 
-use kit::{Env, Need};
-
-use self::{
-    feed::{Feed, FeedKey},
-    member::Member,
-    reader::Reader,
-};
 pub use self::{
-    handle::Watch,
     index::Index,
     narrowing::MOST_NAMESPACES,
     synced::Synced,
-    want::{Change, Found, How, ReadRecord, Start, Want},
+    watch::Watch,
+    watch_options::{Change, Found, How, ReadCached, Start, WatchOptions},
 };
-use super::{Cluster, Record, Side};
+use self::{
+    informer::{Informer, InformerKey},
+    member::Member,
+    reader::Reader,
+};
+use super::{Cached, Cluster, Side};
+use kit::{Env, SyncRequirement};
 
 /// All watches of one cluster. Cheap to clone, bound to the thread that made it.
 #[derive(Clone)]
@@ -58,20 +57,20 @@ pub struct Watches {
     cluster: Cluster,
     synced: Synced,
     /// The same for those who wait.
-    needs: Rc<RefCell<Vec<Need>>>,
+    requires: Rc<RefCell<Vec<SyncRequirement>>>,
     registry: Rc<Registry>,
 }
 
 /// The streams of one server.
 struct Registry {
     env: Env,
-    feeds: RefCell<Vec<Rc<Feed>>>,
-    state: Cell<State>,
+    informers: RefCell<Vec<Rc<Informer>>>,
+    state: Cell<WatchesPhase>,
 }
 
 /// What becomes of new feeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WatchesPhase {
     /// They are gathered.
     Gathering,
     /// They begin.
@@ -83,16 +82,17 @@ enum State {
 impl Watches {
     /// Nothing is watched yet.
     pub fn new(cluster: &Cluster, env: &Env) -> Self {
-        let registry = Registry { env: env.clone(), feeds: RefCell::default(), state: Cell::new(State::Gathering) };
-        Self { cluster: cluster.clone(), synced: Synced::empty(), needs: Rc::default(), registry: Rc::new(registry) }
+        let registry =
+            Registry { env: env.clone(), informers: RefCell::default(), state: Cell::new(WatchesPhase::Gathering) };
+        Self { cluster: cluster.clone(), synced: Synced::empty(), requires: Rc::default(), registry: Rc::new(registry) }
     }
 
     /// The watches of the same server in its other part: streams are shared, and start and stop with these; what is waited
     /// for is not.
     #[must_use]
     pub fn as_side(&self, cluster: &Cluster) -> Self {
-        let (synced, needs) = (Synced::empty(), Rc::default());
-        Self { cluster: cluster.clone(), synced, needs, registry: self.registry.clone() }
+        let (synced, requires) = (Synced::empty(), Rc::default());
+        Self { cluster: cluster.clone(), synced, requires, registry: self.registry.clone() }
     }
 
     /// The cluster that is watched.
@@ -102,32 +102,33 @@ impl Watches {
 
     /// A watch of what is wanted. Before [`Self::start`] nothing is asked of the server; later a stream that runs is joined
     /// if there is one, by a list if that is needed.
-    pub fn open<R: Record>(&self, want: Want<R>) -> Watch<R> {
-        let home = want.home(&self.cluster);
-        let Want { resource, label_selector, field_selector, record, keep, .. } = want;
-        let key = FeedKey { resource: resource.clone(), label_selector, field_selector, home };
-        let feed = self.registry.feed(&self.cluster, key);
-        let reader = Rc::new(Reader::new(feed.name.clone(), record, keep));
-        let is_awaited = want.awaited && !want.optional && self.registry.state.get() == State::Gathering;
-        let member = Rc::new(Member::new(reader.clone(), want.whole, want.start, want.optional, want.elsewhere));
-        feed.join(member.clone());
-        if self.registry.state.get() == State::Stopped {
-            feed.leave(&member);
+    pub fn open<R: Cached>(&self, options: WatchOptions<R>) -> Watch<R> {
+        let home = options.home(&self.cluster);
+        let WatchOptions { resource, label_selector, field_selector, cached, keep, .. } = options;
+        let key = InformerKey { resource: resource.clone(), label_selector, field_selector, home };
+        let informer = self.registry.informer(&self.cluster, key);
+        let reader = Rc::new(Reader::new(informer.name.clone(), cached, keep));
+        let is_awaited = options.awaited && !options.optional && self.registry.state.get() == WatchesPhase::Gathering;
+        let member =
+            Rc::new(Member::new(reader.clone(), options.whole, options.start, options.optional, options.elsewhere));
+        informer.join(member.clone());
+        if self.registry.state.get() == WatchesPhase::Stopped {
+            informer.leave(&member);
         }
-        let watch = Watch { reader, feed, member };
+        let watch = Watch { reader, informer, member };
         if is_awaited {
             self.synced.add(resource.to_string(), watch.store().clone());
-            self.needs.borrow_mut().push(watch.need());
+            self.requires.borrow_mut().push(watch.sync_requirement());
         }
         watch
     }
 
     /// Begins to follow the server.
     pub fn start(&self) {
-        if self.registry.state.get() == State::Gathering {
-            self.registry.state.set(State::Running);
-            let feeds = self.registry.feeds.borrow().clone();
-            feeds.iter().for_each(Feed::begin);
+        if self.registry.state.get() == WatchesPhase::Gathering {
+            self.registry.state.set(WatchesPhase::Running);
+            let informers = self.registry.informers.borrow().clone();
+            informers.iter().for_each(Informer::begin);
         }
     }
 
@@ -139,57 +140,57 @@ impl Watches {
 
     /// Waits until they have come as far as [`Self::synced`] asks.
     pub async fn listed(&self) {
-        let needs = self.needs.borrow().clone();
-        for need in needs {
-            need.met().await;
+        let requires = self.requires.borrow().clone();
+        for requirement in requires {
+            requirement.met().await;
         }
     }
 
     /// Ends all watches. Their stores stay as they are, and are no longer fresh.
     pub fn stop(&self) {
-        self.registry.state.set(State::Stopped);
-        let feeds = self.registry.feeds.take();
-        feeds.iter().for_each(|feed| feed.end());
+        self.registry.state.set(WatchesPhase::Stopped);
+        let informers = self.registry.informers.take();
+        informers.iter().for_each(|informer| informer.end());
     }
 }
 
 impl Registry {
     /// The feed of a key; a new one if there is none.
-    fn feed(self: &Rc<Self>, cluster: &Cluster, key: FeedKey) -> Rc<Feed> {
-        if let Some(feed) = self.feeds.borrow().iter().find(|feed| feed.key == key) {
-            return feed.clone();
+    fn informer(self: &Rc<Self>, cluster: &Cluster, key: InformerKey) -> Rc<Informer> {
+        if let Some(informer) = self.informers.borrow().iter().find(|informer| informer.key == key) {
+            return informer.clone();
         }
         let name = self.free_name(name_of(cluster.options().side, &key));
         let registry = Rc::downgrade(self);
-        let forget = move |deserted: &Rc<Feed>| {
+        let forget = move |deserted: &Rc<Informer>| {
             if let Some(registry) = registry.upgrade() {
                 registry.forget(deserted);
             }
         };
-        let feed = Rc::new(Feed::new(cluster, &self.env, key, name, forget));
-        self.feeds.borrow_mut().push(feed.clone());
-        if self.state.get() == State::Running {
-            feed.begin();
+        let informer = Rc::new(Informer::new(cluster, &self.env, key, name, forget));
+        self.informers.borrow_mut().push(informer.clone());
+        if self.state.get() == WatchesPhase::Running {
+            informer.begin();
         }
-        feed
+        informer
     }
 
     fn free_name(&self, name: String) -> String {
-        let feeds = self.feeds.borrow();
-        let is_free = |name: &String| !feeds.iter().any(|feed| feed.name == *name);
+        let informers = self.informers.borrow();
+        let is_free = |name: &String| !informers.iter().any(|informer| informer.name == *name);
         let numbered = (2..).map(|number| format!("{name}#{number}"));
         std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
     }
 
     /// A feed has no readers any more.
-    fn forget(&self, deserted: &Rc<Feed>) {
-        self.feeds.borrow_mut().retain(|feed| !Rc::ptr_eq(feed, deserted));
+    fn forget(&self, deserted: &Rc<Informer>) {
+        self.informers.borrow_mut().retain(|informer| !Rc::ptr_eq(informer, deserted));
     }
 }
 
 /// The place of a feed in the census and in logs, e.g. `target/pods`; with the version where only some objects are watched,
 /// by their labels (`target/configmaps.v1`), and with the fields where those select (`target/services/metadata.name=a`).
-fn name_of(side: Side, key: &FeedKey) -> String {
+fn name_of(side: Side, key: &InformerKey) -> String {
     let side = side.as_str();
     let resource = &key.resource;
     match (&key.label_selector, &key.field_selector) {

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, panic::AssertUnwindSafe, rc::Rc, time::Duration
 use futures::{FutureExt, StreamExt};
 
 use super::{
-    feed::Feed,
+    informer::Informer,
     scope::{Again, Narrowed, Scope},
 };
 
@@ -25,7 +25,7 @@ const TRY_EVERY: Duration = Duration::from_secs(600);
 /// A watch that was not denied for so long after it was opened follows the server: the right to list is not that to watch.
 const PROVEN_AFTER: Duration = Duration::from_secs(5);
 
-impl Feed {
+impl Informer {
     /// The scope of everything, where there is such a scope and a part of it would do.
     fn wide(&self) -> Option<&Rc<Scope>> {
         self.home.first().filter(|scope| scope.namespace.is_none() && self.key.resource.namespaced)
@@ -36,7 +36,7 @@ impl Feed {
         let mut wanted = BTreeSet::new();
         for member in self.members().iter() {
             if let Some(elsewhere) = &member.elsewhere {
-                self.tell(member, |_| wanted.extend(elsewhere()));
+                self.report(member, |_| wanted.extend(elsewhere()));
             }
         }
         wanted
@@ -62,7 +62,7 @@ impl Feed {
         }
         tracing::info!(
             watch = %self.name, namespaces = scopes.len(),
-            "a kind may not be watched in all namespaces and is watched in some"
+            "watching all namespaces is denied; single namespaces are watched"
         );
         wide.halt();
         self.members().iter().for_each(|member| member.owe_nothing());
@@ -119,7 +119,7 @@ impl Feed {
         let narrow = self.members();
         for member in narrow.iter().filter(|member| member.elsewhere.is_some()) {
             let scopes = self.scopes_of(member);
-            self.tell(member, |sink| sink.lose(&|name| !scopes.iter().any(|scope| scope.contains(name))));
+            self.report(member, |sink| sink.lose(&|name| !scopes.iter().any(|scope| scope.contains(name))));
         }
     }
 

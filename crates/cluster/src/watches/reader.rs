@@ -11,9 +11,9 @@ use kit::Signal;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{Change, Found, How, ReadRecord, filters::Filters, index::Indexed, want::Keep};
+use super::{Change, Found, How, ReadCached, event_handlers::EventHandlers, index::Indexed, watch_options::Keep};
 use crate::{
-    Record, Store, StoreState,
+    Cached, Store, StoreState,
     object::{self, NamespacedName},
     store::Put,
 };
@@ -69,7 +69,7 @@ pub(super) enum Standing {
 }
 
 /// A reader of objects as records.
-pub(super) struct Reader<R: Record> {
+pub(super) struct Reader<R: Cached> {
     /// Of the feed.
     pub(super) name: String,
     pub(super) store: Store<R>,
@@ -77,21 +77,21 @@ pub(super) struct Reader<R: Record> {
     pub(super) signal: Signal,
     /// Raised when that of a scope does.
     pub(super) scopes: Signal,
-    record: ReadRecord<R>,
+    cached: ReadCached<R>,
     keep: Keep,
-    filters: Filters<R>,
+    filters: EventHandlers<R>,
     indexes: RefCell<Vec<Rc<dyn Indexed<R>>>>,
 }
 
-impl<R: Record> Reader<R> {
-    pub(super) fn new(name: String, record: ReadRecord<R>, keep: Keep) -> Self {
+impl<R: Cached> Reader<R> {
+    pub(super) fn new(name: String, cached: ReadCached<R>, keep: Keep) -> Self {
         Self {
-            filters: Filters::new(name.clone()),
+            filters: EventHandlers::new(name.clone()),
             name,
             store: Store::default(),
             signal: Signal::default(),
             scopes: Signal::default(),
-            record,
+            cached,
             keep,
             indexes: RefCell::default(),
         }
@@ -103,8 +103,8 @@ impl<R: Record> Reader<R> {
 
     /// Adds an index of all there is.
     pub(super) fn add_index(&self, index: Rc<dyn Indexed<R>>) {
-        self.store.for_each(|name, record| {
-            index.stage(name, record);
+        self.store.for_each(|name, cached| {
+            index.stage(name, cached);
             index.commit(name, None);
         });
         self.indexes.borrow_mut().push(index);
@@ -116,7 +116,7 @@ impl<R: Record> Reader<R> {
             return Found::Known;
         }
         match self.read(name, object) {
-            Some(record) => self.enter(name, record, how, asked),
+            Some(cached) => self.enter(name, cached, how, asked),
             None => {
                 if self.store.set_unreadable(name, version.parse().unwrap_or_default()) {
                     tracing::warn!(watch = %self.name, object = %name, "an object cannot be read and is left out");
@@ -129,23 +129,23 @@ impl<R: Record> Reader<R> {
     /// The record of an object, and its place in the indexes; `None` if it cannot be read.
     fn read(&self, name: &NamespacedName, object: &Value) -> Option<R> {
         let read = || {
-            let record = (self.record)(object)?;
-            self.stage(name, &record);
-            Some(record)
+            let cached = (self.cached)(object)?;
+            self.stage(name, &cached);
+            Some(cached)
         };
         catch_unwind(AssertUnwindSafe(read)).unwrap_or_default()
     }
 
-    fn stage(&self, name: &NamespacedName, record: &R) {
-        self.indexes.borrow().iter().for_each(|index| index.stage(name, record));
+    fn stage(&self, name: &NamespacedName, cached: &R) {
+        self.indexes.borrow().iter().for_each(|index| index.stage(name, cached));
     }
 
     /// Puts a record in that the indexes have staged.
-    fn enter(&self, name: &NamespacedName, record: R, how: How<'_>, asked: Option<Instant>) -> Found {
-        match self.store.put(name, record.clone(), asked) {
+    fn enter(&self, name: &NamespacedName, cached: R, how: How<'_>, asked: Option<Instant>) -> Found {
+        match self.store.put(name, cached.clone(), asked) {
             Put::Stored(old) => {
                 self.indexes.borrow().iter().for_each(|index| index.commit(name, old.as_ref()));
-                self.filters.tell(&Change { name, old: old.as_ref(), new: Some(&record), how });
+                self.filters.handle(&Change { name, old: old.as_ref(), new: Some(&cached), how });
             }
             Put::Older => {}
             Put::Removed => return Found::Removed,
@@ -153,10 +153,10 @@ impl<R: Record> Reader<R> {
         Found::Known
     }
 
-    pub(super) fn put_record(&self, name: &NamespacedName, record: R, how: How<'_>, asked: Instant) {
+    pub(super) fn put_cached(&self, name: &NamespacedName, cached: R, how: How<'_>, asked: Instant) {
         if self.keeps(name) {
-            self.stage(name, &record);
-            self.enter(name, record, how, Some(asked));
+            self.stage(name, &cached);
+            self.enter(name, cached, how, Some(asked));
         }
     }
 
@@ -171,12 +171,12 @@ impl<R: Record> Reader<R> {
     pub(super) fn take(&self, name: &NamespacedName, version: u64, how: How<'_>) {
         if let Some(old) = self.store.take(name, version) {
             self.indexes.borrow().iter().for_each(|index| index.remove(name, &old));
-            self.filters.tell(&Change { name, old: Some(&old), new: None, how });
+            self.filters.handle(&Change { name, old: Some(&old), new: None, how });
         }
     }
 }
 
-impl<R: Record> Sink for Reader<R> {
+impl<R: Cached> Sink for Reader<R> {
     fn keeps(&self, name: &NamespacedName) -> bool {
         (self.keep)(name)
     }
@@ -204,7 +204,7 @@ impl<R: Record> Sink for Reader<R> {
                 self.remove(&name, version, how);
             }
         }
-        self.filters.tell_missed(&self.store, is_in);
+        self.filters.handle_missed(&self.store, is_in);
     }
 
     fn begun(&self, now: Instant) {

@@ -211,13 +211,13 @@ mod tests {
 
     /// spec 40 §5.6
     #[test]
-    fn denials_show_a_missing_right_only_when_they_last() {
+    fn denials_mean_a_missing_right_only_when_they_last() {
         let (scope, start) = (Scope::new(1, None), Instant::now());
         let deny = |seconds: u64| scope.deny(start + Duration::from_secs(seconds));
         assert!(!deny(0) && !deny(29) && scope.forbidden.get() && !scope.is_denied_lastingly());
         scope.fail();
         assert!(!deny(31) && !deny(60) && !scope.was_denied_lastingly());
-        assert!(deny(61) && !deny(62), "it is told once");
+        assert!(deny(61) && !deny(62), "it is reported once");
         scope.fail();
         assert!(!scope.is_denied_lastingly() && scope.was_denied_lastingly());
         scope.allow();

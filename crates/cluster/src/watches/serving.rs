@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use super::feed::Feed;
+use super::informer::Informer;
 use crate::{ProvedAbsent, Serving};
 
 /// While discovery fails it is asked again after 1 s · 2ⁿ, at most this, stretched by up to 100 %.
@@ -17,7 +17,7 @@ pub(super) enum Unserved {
     Elsewhere(String),
 }
 
-impl Feed {
+impl Informer {
     /// Watches the kind as long as discovery knows it. Asks for it until there is an answer; later only hears of changes:
     /// those of definitions, where they are watched, and those that the answers to requests for the kind make known. A watch
     /// that runs ends by a proof only (spec 10 §13.1).
@@ -42,29 +42,29 @@ impl Feed {
                     Serving::Served(resource) => Some(Unserved::Elsewhere(resource.api_version())),
                     Serving::Absent(proof) => Some(Unserved::Absent(proof)),
                 };
-                let Some(feed) = this.upgrade() else { return };
-                if unserved.is_none() != feed.is_running() || unserved != *feed.unserved.borrow() {
+                let Some(informer) = this.upgrade() else { return };
+                if unserved.is_none() != informer.is_running() || unserved != *informer.unserved.borrow() {
                     match &unserved {
-                        None => tracing::info!(watch = %feed.name, "a kind is served, and watched"),
+                        None => tracing::info!(watch = %informer.name, "a kind is served, and watched"),
                         Some(Unserved::Absent(_)) => {
-                            tracing::info!(watch = %feed.name, "a kind is not served, and not watched");
+                            tracing::info!(watch = %informer.name, "a kind is not served, and not watched");
                         }
                         Some(Unserved::Elsewhere(version)) => {
-                            tracing::warn!(watch = %feed.name, version, "a kind is served in another version only");
+                            tracing::warn!(watch = %informer.name, version, "a kind is served in another version only");
                         }
                     }
-                    feed.set_unserved(unserved);
+                    informer.set_unserved(unserved);
                 }
-                drop(feed);
+                drop(informer);
                 loop {
                     if changes.changed().await.is_err() {
                         return;
                     }
                     let is_known = discovery.known_preferred(&kind.group_kind()).is_some();
-                    let Some(feed) = this.upgrade() else { return };
+                    let Some(informer) = this.upgrade() else { return };
                     // Only what was forgotten, or is new, is asked for.
-                    let was_known = !matches!(*feed.unserved.borrow(), Some(Unserved::Absent(_)));
-                    if is_known != was_known || discovery.known(&kind).is_some() != feed.is_running() {
+                    let was_known = !matches!(*informer.unserved.borrow(), Some(Unserved::Absent(_)));
+                    if is_known != was_known || discovery.known(&kind).is_some() != informer.is_running() {
                         break;
                     }
                 }

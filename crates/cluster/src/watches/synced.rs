@@ -61,7 +61,7 @@ impl Synced {
             StoreState::Synced => Ok(()),
             StoreState::Off => missing("not watched any more", false),
             StoreState::Starting | StoreState::Failing(_) if store.is_listed() => Ok(()),
-            StoreState::Starting => missing("the first list is under way", false),
+            StoreState::Starting => missing("the first list is not complete", false),
             StoreState::Failing(error) => missing(&error, true),
         };
         if let Some(stores) = self.stores.first() {

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_patch_says_only_what_differs() {
+    fn merge_patch_contains_only_the_difference() {
         let table = [
             (json!({}), json!({}), None),
             (json!({"a": 1}), json!({"a": 1}), None),
@@ -112,14 +112,14 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn the_patch_leads_from_before_to_after(before in object(node()), after in object(node())) {
+        fn merge_patch_leads_from_before_to_after(before in object(node()), after in object(node())) {
             let patch = difference(&before, &after).unwrap_or_else(|| json!({}));
 
             prop_assert_eq!(without_nulls(&merge_patch(before, &patch)), without_nulls(&after));
         }
 
         #[test]
-        fn there_is_no_patch_between_equal_objects(object in object(node())) {
+        fn merge_patch_is_none_between_equal_objects(object in object(node())) {
             prop_assert_eq!(difference(&object, &object), None);
             prop_assert_eq!(difference(&object, &without_nulls(&object)), None);
         }

@@ -60,7 +60,7 @@ fn config_map(mut metadata: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": "1"}})
 }
 
-fn at() -> Target {
+fn at() -> ObjectRef {
     config_maps().at("ns", "a")
 }
 
@@ -69,7 +69,7 @@ fn set(value: &str) -> impl Fn(&mut Value) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_does_not_exist_is_none_and_a_kind_that_is_not_served_an_error() {
+async fn find_returns_none_for_a_missing_object_and_an_error_for_an_unserved_kind() {
     let scene = Scene::new();
     let unknown = Resource::new("g.io", "v1", "Thing", "things", true).at("ns", "a");
 
@@ -82,7 +82,7 @@ async fn an_object_that_does_not_exist_is_none_and_a_kind_that_is_not_served_an_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_object_is_created_with_kind_name_and_namespace() {
+async fn missing_object_is_created_with_kind_name_and_namespace() {
     let scene = Scene::new();
 
     let wrote = scene.cluster.create_or_update(&ctx(), &at(), set("1")).await.unwrap();
@@ -93,7 +93,7 @@ async fn a_missing_object_is_created_with_kind_name_and_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cluster_scoped_object_is_created_without_a_namespace() {
+async fn cluster_scoped_object_is_created_without_a_namespace() {
     let not_found = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
         "details": {"name": "a", "group": "rbac.authorization.k8s.io", "kind": "clusterroles"},
@@ -115,7 +115,7 @@ async fn a_cluster_scoped_object_is_created_without_a_namespace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_differs_is_sent_with_the_version_that_was_read() {
+async fn update_sends_only_the_difference_with_the_version_that_was_read() {
     let server = Server::new(|seen| {
         let mut object = config_map(json!({"labels": {"l": "1"}, "resourceVersion": "7"}));
         if seen.line.starts_with("PATCH") {
@@ -131,7 +131,7 @@ async fn only_what_differs_is_sent_with_the_version_that_was_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_sent_if_nothing_differs() {
+async fn update_sends_nothing_without_a_difference() {
     let scene = Scene::new();
     let stored = scene.put(json!({}));
 
@@ -142,7 +142,7 @@ async fn nothing_is_sent_if_nothing_differs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_conflict_the_change_is_made_to_what_the_other_one_wrote() {
+async fn conflict_makes_the_change_run_on_the_newer_object() {
     let scene = Scene::new();
     scene.put(json!({}));
     scene.before_each("patch", 1, |sim, _| {
@@ -156,7 +156,7 @@ async fn after_a_conflict_the_change_is_made_to_what_the_other_one_wrote() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_comes_or_goes_in_between_is_read_again() {
+async fn create_or_update_reads_again_when_the_object_comes_or_goes_in_between() {
     let scene = Scene::new();
     scene.before_each("create", 1, |sim, _| {
         sim.put(config_map(json!({}))).unwrap();
@@ -178,7 +178,7 @@ async fn an_object_that_comes_or_goes_in_between_is_read_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_race_that_is_always_lost_ends_with_the_conflict() {
+async fn conflict_is_returned_when_every_race_is_lost() {
     let scene = Scene::new();
     scene.put(json!({}));
     scene.before_each("patch", usize::MAX, |sim, round| {
@@ -197,7 +197,7 @@ async fn a_race_that_is_always_lost_ends_with_the_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_attempts_share_one_deadline() {
+async fn create_or_update_attempts_share_one_deadline() {
     let scene = Scene::new();
     scene.put(json!({}));
     scene.sim.set_faults(|_| Fault::Delay(Duration::from_secs(7)));
@@ -210,7 +210,7 @@ async fn all_attempts_share_one_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_in_deletion_is_told_and_left_alone() {
+async fn object_in_deletion_is_reported_and_left_alone() {
     let scene = Scene::new();
     scene.put(json!({"finalizers": ["a.b/c"]}));
     scene.cluster.delete(&ctx(), &at(), &DeleteOptions::default()).await.unwrap();
@@ -225,7 +225,7 @@ async fn an_object_in_deletion_is_told_and_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_missing_namespace_and_an_unserved_kind_are_errors_at_once() {
+async fn missing_namespace_and_unserved_kind_are_errors_at_once() {
     let scene = Scene::new();
     let unknown = Resource::new("g.io", "v1", "Thing", "things", true).at("ns", "a");
 
@@ -237,7 +237,7 @@ async fn a_missing_namespace_and_an_unserved_kind_are_errors_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_patch_carries_its_lock_and_none_is_sent_if_nothing_differs() {
+async fn patch_carries_its_lock_and_is_not_sent_without_a_difference() {
     let before = config_map(json!({"uid": "u", "resourceVersion": "7", "labels": {"l": "1"}}));
     let after = config_map(json!({"uid": "u", "resourceVersion": "7"}));
     let table = [
@@ -258,7 +258,7 @@ async fn a_patch_carries_its_lock_and_none_is_sent_if_nothing_differs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_lock_forbids_is_a_conflict() {
+async fn lock_violation_is_a_conflict() {
     let scene = Scene::new();
     let former = scene.put(json!({}));
     let mut after = former.clone();
@@ -280,7 +280,7 @@ async fn what_a_lock_forbids_is_a_conflict() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_seen_without_uid_or_version_binds_nothing_and_is_refused_unsent() {
+async fn write_without_uid_or_version_to_bind_to_is_rejected_unsent() {
     let scene = Scene::new();
     scene.put(json!({"finalizers": ["a.b/c"]}));
     let (bare, cluster) = (config_map(json!({})), &scene.cluster);
@@ -305,7 +305,7 @@ async fn what_was_seen_without_uid_or_version_binds_nothing_and_is_refused_unsen
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_what_was_seen_is_deleted() {
+async fn delete_seen_deletes_only_the_incarnation_that_was_read() {
     let scene = Scene::new();
     let former = scene.put(json!({}));
     let (uid, version) = (object::uid(&former), object::resource_version(&former));
@@ -323,7 +323,7 @@ async fn only_what_was_seen_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deletion_that_waits_is_pending_and_one_of_an_unserved_kind_an_error() {
+async fn deletion_that_waits_is_pending_and_fails_for_an_unserved_kind() {
     let scene = Scene::new();
     let stored = scene.put(json!({"finalizers": ["a.b/c"]}));
     let unknown = Resource::new("g.io", "v1", "Thing", "things", true).at("ns", "a");
@@ -335,7 +335,7 @@ async fn a_deletion_that_waits_is_pending_and_one_of_an_unserved_kind_an_error()
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_finalizer_comes_and_goes_and_the_others_keep_their_order() {
+async fn finalizer_comes_and_goes_and_the_others_keep_their_order() {
     let scene = Scene::new();
     let stored = scene.put(json!({"finalizers": ["a.b/c", "a.b/d"]}));
     let set = async |live, name, held| scene.cluster.set_finalizer(&ctx(), &at(), live, name, held).await.unwrap();
@@ -353,7 +353,7 @@ async fn one_finalizer_comes_and_goes_and_the_others_keep_their_order() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn neither_a_later_state_nor_another_incarnation_gets_a_finalizer() {
+async fn finalizer_is_not_added_to_a_later_state_or_another_incarnation() {
     let scene = Scene::new();
     let former = scene.put(json!({}));
     let add = async || scene.cluster.set_finalizer(&ctx(), &at(), &former, "a.b/c", true).await.unwrap_err();
@@ -370,7 +370,7 @@ async fn neither_a_later_state_nor_another_incarnation_gets_a_finalizer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn with_the_last_finalizer_an_object_in_deletion_goes() {
+async fn finalizer_that_is_the_last_one_ends_a_deletion() {
     let scene = Scene::new();
     scene.put(json!({"finalizers": ["a.b/c"]}));
     let Deleted::Pending(live) = scene.cluster.delete(&ctx(), &at(), &DeleteOptions::default()).await.unwrap() else {

@@ -93,7 +93,7 @@ fn subject() -> (Addr<Subject>, Notes) {
 }
 
 #[test]
-fn a_panicking_handler_ends_only_its_actor_and_loses_its_mailbox() {
+fn panicking_handler_ends_only_its_actor_and_loses_its_mailbox() {
     universe(1, |_| async {
         let (bad, bad_notes) = subject();
         let (good, good_notes) = subject();
@@ -109,7 +109,7 @@ fn a_panicking_handler_ends_only_its_actor_and_loses_its_mailbox() {
 }
 
 #[test]
-fn an_actor_that_panics_drops_what_it_spawned_and_itself() {
+fn panicking_actor_drops_itself_and_its_spawned_futures() {
     universe(1, |_| async {
         let (actor, notes) = subject();
         actor.send(Order::Spawn).await.unwrap();
@@ -122,7 +122,7 @@ fn an_actor_that_panics_drops_what_it_spawned_and_itself() {
 }
 
 #[test]
-fn stopping_drops_spawned_futures_and_what_is_queued() {
+fn stopping_drops_spawned_futures_and_queued_messages() {
     universe(1, |_| async {
         let (actor, notes) = subject();
         actor.send(Order::Spawn).await.unwrap();
@@ -138,7 +138,7 @@ fn stopping_drops_spawned_futures_and_what_is_queued() {
 }
 
 #[test]
-fn a_mailbox_holds_sixteen_messages_and_try_send_says_when_it_is_full() {
+fn mailbox_holds_sixteen_messages_and_try_send_fails_when_it_is_full() {
     universe(1, |_| async {
         let (actor, notes) = subject();
         let accepted = (0..100).take_while(|_| actor.try_send(Order::Note).is_ok()).count();
@@ -168,7 +168,7 @@ fn timers_of_actors_follow_the_paused_clock_of_tokio() {
 }
 
 #[test]
-fn other_arbiters_do_not_see_a_paused_clock() {
+fn paused_clock_is_not_seen_by_other_arbiters() {
     universe(1, |_| async {
         let arbiter = Arbiter::new();
         let ask = || {
@@ -188,7 +188,7 @@ fn other_arbiters_do_not_see_a_paused_clock() {
 }
 
 #[test]
-fn the_supervisor_of_actix_restarts_after_a_stop_and_not_after_a_panic() {
+fn supervisor_of_actix_restarts_after_a_stop_and_not_after_a_panic() {
     universe(1, |_| async {
         let notes = Notes::default();
         let given = notes.clone();
@@ -205,7 +205,7 @@ fn the_supervisor_of_actix_restarts_after_a_stop_and_not_after_a_panic() {
 }
 
 #[test]
-fn waits_stack_and_hold_up_the_mailbox() {
+fn waits_stack_and_block_the_mailbox() {
     universe(1, |_| async {
         let (actor, notes) = subject();
         actor.send(Order::WaitTwice).await.unwrap();

@@ -22,7 +22,7 @@ fn random_universe(seed: u64) -> String {
         let (random, store) = (universe.env.random.clone(), Signal::default());
         let draw = random.clone();
         let raised = store.clone();
-        let script = move |pass: &ScriptedPass| {
+        let script = move |reconcile: &ScriptedReconcile| {
             let result = match (draw.unit() * 8.0) as u32 {
                 0 => Err(Failure::new("no")),
                 1 => Ok(Outcome::After(Duration::from_secs_f64(draw.unit()))),
@@ -35,17 +35,17 @@ fn random_universe(seed: u64) -> String {
             match (draw.unit() * 20.0) as u32 {
                 0 => Step::Panic,
                 // Of one duty only: two panics at once end the process.
-                1 if pass.duty == 0 => Step::HangThenKill,
+                1 if reconcile.reconciler == 0 => Step::HangThenKill,
                 2..8 => Step::End(result),
                 _ => Step::After(Duration::from_secs_f64(draw.unit()), result),
             }
         };
-        let controller = Rc::new(Scripted::new(script).permits(3).duties([EVENT, EVENT.with(Causes::own(1))]));
+        let controller = Rc::new(Scripted::new(script).permits(3).reconcilers([EVENT, EVENT.with(Causes::own(1))]));
         let supervised = Supervised::start(controller.clone(), &universe.env);
         for _ in 0..500 {
             let name = format!("key-{}", (random.unit() * 20.0) as u32);
             let causes = if random.unit() < 0.5 { EVENT } else { Causes::own(1) };
-            let wake = if random.unit() < 0.5 { Wake::live(causes) } else { Wake::background(causes) };
+            let wake = if random.unit() < 0.5 { Wake::high(causes) } else { Wake::low(causes) };
             supervised.wake(&name, wake.about(object(&format!("{}", (random.unit() * 9.0) as u32))));
             if random.unit() < 0.1 {
                 store.raise();
@@ -56,7 +56,7 @@ fn random_universe(seed: u64) -> String {
         for run in controller.log.borrow().iter() {
             writeln!(text, "{run:?}").unwrap();
         }
-        for actor in universe.env.census.snapshot() {
+        for actor in universe.env.status_registry.snapshot() {
             writeln!(text, "{actor:?}").unwrap();
         }
         supervised.stop(Duration::from_secs(60)).await;
@@ -65,7 +65,7 @@ fn random_universe(seed: u64) -> String {
 }
 
 #[test]
-fn rule_12_two_runs_with_one_seed_are_the_same_byte_for_byte() {
+fn rule_12_runs_with_one_seed_are_the_same_byte_for_byte() {
     let (first, second, other) = (random_universe(7), random_universe(7), random_universe(8));
 
     assert!(first.lines().count() > 300, "something happened");
@@ -88,7 +88,7 @@ fn rule_12_cpu_jobs_of_tests_end_in_the_order_they_began() {
 }
 
 #[test]
-fn rule_12_small_cpu_jobs_are_done_at_once_on_their_thread() {
+fn rule_12_small_cpu_jobs_run_in_place() {
     universe(1, |_| async move {
         let here = std::thread::current().id();
         let cpu = Cpu::pool(1);
@@ -101,7 +101,7 @@ fn rule_12_small_cpu_jobs_are_done_at_once_on_their_thread() {
 }
 
 #[test]
-fn rule_12_a_cpu_job_that_panics_is_an_error_of_its_caller() {
+fn rule_12_cpu_job_that_panics_is_an_error_of_its_caller() {
     universe(1, |_| async move {
         for (cpu, bytes) in [(Cpu::inline(), LARGE), (Cpu::pool(1), 0), (Cpu::pool(1), LARGE)] {
             let panics = cpu.run::<()>(bytes, || panic!("scripted job")).await;
@@ -113,7 +113,7 @@ fn rule_12_a_cpu_job_that_panics_is_an_error_of_its_caller() {
 }
 
 #[test]
-fn rule_12_a_cpu_job_whose_caller_is_gone_keeps_its_place_in_the_pool() {
+fn rule_12_cpu_job_whose_caller_was_dropped_keeps_its_permit() {
     universe(1, |_| async move {
         let cpu = Cpu::pool(1);
         let order = Arc::new(Mutex::new(Vec::new()));
@@ -135,7 +135,7 @@ fn rule_12_a_cpu_job_whose_caller_is_gone_keeps_its_place_in_the_pool() {
 }
 
 #[test]
-fn rule_12_jitter_stays_within_its_spread_and_knows_no_overflow() {
+fn rule_12_jitter_stays_within_its_spread_and_does_not_overflow() {
     let random = Random::seeded(1);
     let drawn = RefCell::new(Vec::new());
     for _ in 0..100 {

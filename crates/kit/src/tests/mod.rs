@@ -5,7 +5,6 @@
 //! a controller's code may do from where. `actix_facts`: what would break the kit if a new actix did otherwise.
 
 mod actix_facts;
-mod census;
 mod determinism;
 mod limits;
 mod panics;
@@ -13,6 +12,7 @@ mod permits;
 mod reentrancy;
 mod results;
 mod resyncs;
+mod status_registry;
 mod stopping;
 mod support;
 mod wakes;

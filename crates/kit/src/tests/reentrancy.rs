@@ -13,12 +13,12 @@ type Itself = Rc<OnceCell<Supervised<Scripted>>>;
 
 fn wake(itself: &Itself, name: &str) {
     if let Some(supervised) = itself.get() {
-        supervised.wake(&key(name), Wake::live(EVENT));
+        supervised.wake(&key(name), Wake::high(EVENT));
     }
 }
 
 #[test]
-fn making_an_object_may_wake_keys() {
+fn reentrancy_of_object_construction_may_wake_keys() {
     let itself = Itself::default();
     let caller = itself.clone();
     let controller = Scripted::new(|_| done()).on_object(move |key| {
@@ -30,7 +30,7 @@ fn making_an_object_may_wake_keys() {
     });
     run(controller, |supervised, controller, _| async move {
         itself.set(supervised.clone()).ok();
-        supervised.wake(&key("a"), Wake::live(EVENT));
+        supervised.wake(&key("a"), Wake::high(EVENT));
         settle().await;
 
         assert_eq!(controller.keys(), ["a", "b", "a"]);
@@ -38,11 +38,11 @@ fn making_an_object_may_wake_keys() {
 }
 
 #[test]
-fn a_pass_may_wake_keys_and_raise_the_signals_others_wait_for() {
+fn reentrancy_of_a_reconcile_may_wake_keys_and_raise_signals() {
     let (itself, store) = (Itself::default(), Signal::default());
     let (caller, raised) = (itself.clone(), store.clone());
-    let script = move |pass: &ScriptedPass| match pass.key.as_str() {
-        "waiter" if !pass.because_of(Causes::STORE) => Step::End(Ok(Outcome::Wait(vec![raised.moment()]))),
+    let script = move |reconcile: &ScriptedReconcile| match reconcile.key.as_str() {
+        "waiter" if !reconcile.because_of(Causes::STORE) => Step::End(Ok(Outcome::Wait(vec![raised.moment()]))),
         "raiser" => {
             raised.raise();
             wake(&caller, "raiser-2");
@@ -52,9 +52,9 @@ fn a_pass_may_wake_keys_and_raise_the_signals_others_wait_for() {
     };
     run(Scripted::new(script), |supervised, controller, _| async move {
         itself.set(supervised.clone()).ok();
-        supervised.wake(&key("waiter"), Wake::live(EVENT));
+        supervised.wake(&key("waiter"), Wake::high(EVENT));
         settle().await;
-        supervised.wake(&key("raiser"), Wake::live(EVENT));
+        supervised.wake(&key("raiser"), Wake::high(EVENT));
         settle().await;
 
         assert_eq!(controller.keys(), ["waiter", "raiser", "waiter", "raiser-2"]);
@@ -62,11 +62,11 @@ fn a_pass_may_wake_keys_and_raise_the_signals_others_wait_for() {
 }
 
 #[test]
-fn a_listener_may_wake_keys_while_those_who_wait_for_the_same_signal_are_woken() {
+fn reentrancy_of_a_listener_may_wake_keys_that_wait_for_its_signal() {
     let (itself, store) = (Itself::default(), Signal::default());
     let waited = store.clone();
-    let script = move |pass: &ScriptedPass| {
-        let first = pass.key == "waiter" && !pass.because_of(Causes::STORE);
+    let script = move |reconcile: &ScriptedReconcile| {
+        let first = reconcile.key == "waiter" && !reconcile.because_of(Causes::STORE);
         if first { Step::End(Ok(Outcome::Wait(vec![waited.moment(), waited.moment()]))) } else { done() }
     };
     run(Scripted::new(script), |supervised, controller, _| async move {
@@ -76,17 +76,17 @@ fn a_listener_may_wake_keys_while_those_who_wait_for_the_same_signal_are_woken()
             wake(&caller, "heard");
             wake(&caller, "waiter");
         });
-        supervised.wake(&key("waiter"), Wake::live(EVENT));
+        supervised.wake(&key("waiter"), Wake::high(EVENT));
         settle().await;
         store.raise();
-        pass_time(1).await;
+        reconcile_time(1).await;
 
-        assert_eq!(controller.keys(), ["waiter", "heard", "waiter"], "two listeners of one pass wake it once");
+        assert_eq!(controller.keys(), ["waiter", "heard", "waiter"], "two listeners of one reconcile wake it once");
     });
 }
 
 #[test]
-fn a_pass_that_is_dropped_may_wake_keys_while_it_goes() {
+fn reentrancy_of_a_dropped_reconcile_may_wake_keys() {
     struct WakesWhenDropped(Itself, &'static str);
     impl Drop for WakesWhenDropped {
         fn drop(&mut self) {
@@ -95,12 +95,12 @@ fn a_pass_that_is_dropped_may_wake_keys_while_it_goes() {
     }
     let itself = Itself::default();
     let caller = RefCell::new(Some(itself.clone()));
-    let script = move |pass: &ScriptedPass| match caller.borrow().clone() {
-        Some(caller) if pass.key == "hanging" => Step::Run(Box::pin(async move {
+    let script = move |reconcile: &ScriptedReconcile| match caller.borrow().clone() {
+        Some(caller) if reconcile.key == "hanging" => Step::Run(Box::pin(async move {
             let _guard = WakesWhenDropped(caller, "woken-by-a-drop");
             std::future::pending().await
         })),
-        Some(caller) if pass.key == "panicking" => Step::Run(Box::pin(async move {
+        Some(caller) if reconcile.key == "panicking" => Step::Run(Box::pin(async move {
             let _guard = WakesWhenDropped(caller, "woken-by-a-panic");
             panic!("scripted");
         })),
@@ -108,33 +108,33 @@ fn a_pass_that_is_dropped_may_wake_keys_while_it_goes() {
     };
     run(Scripted::new(script), |supervised, controller, _| async move {
         itself.set(supervised.clone()).ok();
-        supervised.wake(&key("hanging"), Wake::live(EVENT));
-        supervised.wake(&key("panicking"), Wake::live(EVENT));
-        pass_time(41).await;
+        supervised.wake(&key("hanging"), Wake::high(EVENT));
+        supervised.wake(&key("panicking"), Wake::high(EVENT));
+        reconcile_time(41).await;
         assert!(controller.keys().contains(&key("woken-by-a-drop")));
         assert!(controller.keys().contains(&key("woken-by-a-panic")));
         supervised.stop(seconds(1)).await;
         settle().await;
 
-        assert_eq!(supervised.running(), 0, "passes that are abandoned may try as well");
+        assert_eq!(supervised.running(), 0, "dropped reconciles may try as well");
     });
 }
 
 #[test]
-fn a_need_that_changes_while_a_pass_runs_is_seen_by_the_next() {
+fn sync_requirement_that_changes_during_a_reconcile_holds_up_the_next() {
     let controller = Scripted::new(|_| one_second());
     run(controller, |supervised, controller, _| async move {
-        supervised.wake(&key("a"), Wake::live(EVENT));
+        supervised.wake(&key("a"), Wake::high(EVENT));
         settle().await;
         controller.ready.set(false);
         controller.readiness.raise();
-        supervised.wake(&key("a"), Wake::live(EVENT));
-        pass_time(5).await;
-        assert_eq!(controller.passes(), 1);
+        supervised.wake(&key("a"), Wake::high(EVENT));
+        reconcile_time(5).await;
+        assert_eq!(controller.reconciles(), 1);
         controller.ready.set(true);
         controller.readiness.raise();
-        pass_time(5).await;
+        reconcile_time(5).await;
 
-        assert_eq!(controller.passes(), 2);
+        assert_eq!(controller.reconciles(), 2);
     });
 }

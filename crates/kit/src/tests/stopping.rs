@@ -9,26 +9,26 @@ use crate::{
 };
 
 #[test]
-fn rule_10_stopping_lets_passes_end_and_begins_no_new_one() {
-    let script = |_: &ScriptedPass| Step::After(seconds(2), Ok(Outcome::Done));
+fn rule_10_stop_lets_reconciles_end_and_begins_no_new_one() {
+    let script = |_: &ScriptedReconcile| Step::After(seconds(2), Ok(Outcome::Done));
     run(Scripted::new(script).permits(1), |supervised, controller, _| async move {
-        supervised.wake(&key("a"), Wake::live(EVENT));
-        supervised.wake(&key("b"), Wake::live(EVENT));
+        supervised.wake(&key("a"), Wake::high(EVENT));
+        supervised.wake(&key("b"), Wake::high(EVENT));
         settle().await;
         let finished = supervised.stop(seconds(4)).await;
 
         assert!(finished);
         assert_eq!(controller.elapsed(), seconds(2));
-        assert_eq!((controller.passes(), controller.running.get()), (1, 0));
+        assert_eq!((controller.reconciles(), controller.running.get()), (1, 0));
     });
 }
 
 #[test]
-fn rule_10_a_permit_that_was_not_used_yet_begins_no_pass_either() {
+fn rule_10_stop_ignores_permits_that_were_not_used_yet() {
     run(Scripted::new(|_| one_second()), |supervised, controller, _| async move {
-        supervised.wake(&key("a"), Wake::live(EVENT));
+        supervised.wake(&key("a"), Wake::high(EVENT));
         settle().await;
-        supervised.wake(&key("b"), Wake::live(EVENT));
+        supervised.wake(&key("b"), Wake::high(EVENT));
         let finished = supervised.stop(seconds(4)).await;
 
         assert!(finished);
@@ -37,9 +37,9 @@ fn rule_10_a_permit_that_was_not_used_yet_begins_no_pass_either() {
 }
 
 #[test]
-fn rule_10_a_pass_that_does_not_end_is_abandoned() {
+fn rule_10_stop_drops_a_reconcile_that_does_not_end() {
     run(Scripted::new(|_| Step::Hang), |supervised, controller, _| async move {
-        supervised.wake(&key("a"), Wake::live(EVENT));
+        supervised.wake(&key("a"), Wake::high(EVENT));
         settle().await;
         let finished = supervised.stop(seconds(4)).await;
         settle().await;
@@ -51,51 +51,51 @@ fn rule_10_a_pass_that_does_not_end_is_abandoned() {
 }
 
 #[test]
-fn rule_10_the_death_of_the_last_actor_at_work_ends_the_wait() {
+fn rule_10_stop_ends_when_the_last_running_actor_dies() {
     run(Scripted::new(|_| Step::HangThenKill), |supervised, controller, _| async move {
-        supervised.wake(&key("a"), Wake::live(EVENT));
-        pass_time(39).await;
+        supervised.wake(&key("a"), Wake::high(EVENT));
+        reconcile_time(39).await;
         let finished = supervised.stop(seconds(30)).await;
 
         assert!(finished);
-        assert_eq!((controller.elapsed().as_secs(), controller.passes()), (40, 1));
+        assert_eq!((controller.elapsed().as_secs(), controller.reconciles()), (40, 1));
     });
 }
 
 #[test]
-fn rule_10_timers_signals_and_wakes_after_the_end_do_nothing() {
+fn rule_10_stop_disables_timers_signals_and_wakes() {
     let signal = Signal::default();
     let waited = signal.clone();
-    let script = move |pass: &ScriptedPass| match pass.key.as_str() {
+    let script = move |reconcile: &ScriptedReconcile| match reconcile.key.as_str() {
         "timer" => Step::End(Ok(Outcome::After(seconds(60)))),
         "failing" => fail(),
         _ => Step::End(Ok(Outcome::Wait(vec![waited.moment()]))),
     };
     run(Scripted::new(script), |supervised, controller, universe| async move {
         for name in ["timer", "failing", "waiting"] {
-            supervised.wake(&key(name), Wake::live(EVENT));
+            supervised.wake(&key(name), Wake::high(EVENT));
         }
         settle().await;
         assert!(supervised.stop(seconds(4)).await);
-        let passes = controller.passes();
+        let reconciles = controller.reconciles();
         signal.raise();
         controller.readiness.raise();
-        supervised.wake(&key("late"), Wake::live(EVENT));
-        pass_time(3600).await;
+        supervised.wake(&key("late"), Wake::high(EVENT));
+        reconcile_time(3600).await;
 
-        assert_eq!(controller.passes(), passes);
+        assert_eq!(controller.reconciles(), reconciles);
         assert!(supervised.is_empty());
-        assert!(universe.env.census.snapshot().is_empty());
+        assert!(universe.env.status_registry.snapshot().is_empty());
         assert!(supervised.stop(seconds(4)).await, "a second stop is harmless");
     });
 }
 
 #[test]
-fn rule_10_nothing_keeps_a_stopped_controller_in_memory() {
+fn rule_10_stop_leaves_nothing_in_memory() {
     universe(1, |universe| async move {
         let controller = Rc::new(Scripted::new(|_| Step::End(Ok(Outcome::After(Duration::from_secs(60))))));
         let supervised = Supervised::start(controller.clone(), &universe.env);
-        supervised.wake(&key("a"), Wake::live(EVENT));
+        supervised.wake(&key("a"), Wake::high(EVENT));
         settle().await;
         supervised.stop(Duration::ZERO).await;
         drop(supervised);

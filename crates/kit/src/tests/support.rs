@@ -19,10 +19,10 @@ use crate::{
 pub(super) const EVENT: Causes = Causes::own(0);
 
 /// A pass of [`Scripted`], whose wakes name things by strings as its keys are.
-pub(super) type ScriptedPass = Pass<String, String>;
+pub(super) type ScriptedReconcile = Reconcile<String, String>;
 
 /// What a pass does, as a function of the pass.
-pub(super) type Script = Rc<dyn Fn(&ScriptedPass) -> Step>;
+pub(super) type Script = Rc<dyn Fn(&ScriptedReconcile) -> Step>;
 
 /// One scripted step.
 pub(super) enum Step {
@@ -64,7 +64,7 @@ pub(super) struct Scripted {
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) key: String,
-    pub(super) duty: usize,
+    pub(super) reconciler: usize,
     pub(super) wake: Wake<String>,
     /// When it began.
     pub(super) at: Duration,
@@ -84,40 +84,47 @@ impl Controller for Scripted {
         "scripted"
     }
 
-    fn duties(&self) -> Vec<Duty> {
+    fn reconcilers(&self) -> Vec<Reconciler> {
         let (ready, signal) = (self.ready.clone(), self.readiness.clone());
         let (error, away) = (self.error.clone(), self.away.clone());
-        let need = Need::new("store", move || ready.get(), signal).explained(move || error.borrow().clone());
-        let need = need.excused_while(move || away.get());
-        let duty = |(name, causes): (&'static str, &Causes)| {
-            let duty = Duty::new(name, self.permits).causes(*causes).max_back_off(seconds(60)).deadline(seconds(30));
-            let duty = duty.needs(need.clone());
+        let requirement =
+            SyncRequirement::new("store", move || ready.get(), signal).explained(move || error.borrow().clone());
+        let requirement = requirement.excused_while(move || away.get());
+        let reconciler = |(name, causes): (&'static str, &Causes)| {
+            let reconciler =
+                Reconciler::new(name, self.permits).causes(*causes).max_back_off(seconds(60)).deadline(seconds(30));
+            let reconciler = reconciler.requires(requirement.clone());
             match self.resync {
-                Some(period) => duty.resync(period),
-                None => duty,
+                Some(period) => reconciler.resync(period),
+                None => reconciler,
             }
         };
-        ["first", "second", "third"].into_iter().zip(&self.causes).map(duty).collect()
+        ["first", "second", "third"].into_iter().zip(&self.causes).map(reconciler).collect()
     }
 
     fn object(&self, key: &String) -> Self::Object {
         (self.on_object)(key);
     }
 
-    async fn pass(self: &Rc<Self>, _: &Rc<()>, memory: &mut u32, pass: &ScriptedPass) -> Result<Outcome, Failure> {
+    async fn reconcile(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        memory: &mut u32,
+        reconcile: &ScriptedReconcile,
+    ) -> Result<Outcome, Failure> {
         *memory += 1;
         self.log.borrow_mut().push(Run {
-            key: pass.key.clone(),
-            duty: pass.duty,
-            wake: pass.wake.clone(),
+            key: reconcile.key.clone(),
+            reconciler: reconcile.reconciler,
+            wake: reconcile.wake.clone(),
             at: self.elapsed(),
-            limit: pass.deadline.left(),
+            limit: reconcile.deadline.left(),
             memory: *memory,
         });
         self.running.set(self.running.get() + 1);
         self.most_running.set(self.most_running.get().max(self.running.get()));
         let _leaving = Leaving(self.clone());
-        match (self.script)(pass) {
+        match (self.script)(reconcile) {
             Step::End(result) => result,
             Step::After(time, result) => {
                 tokio::time::sleep(time).await;
@@ -147,13 +154,13 @@ struct PanicsWhenDropped;
 
 impl Drop for PanicsWhenDropped {
     fn drop(&mut self) {
-        panic!("scripted, while a pass is dropped");
+        panic!("scripted, while a reconcile is dropped");
     }
 }
 
 impl Scripted {
     /// A controller with one duty and five permits.
-    pub(super) fn new(script: impl Fn(&ScriptedPass) -> Step + 'static) -> Self {
+    pub(super) fn new(script: impl Fn(&ScriptedReconcile) -> Step + 'static) -> Self {
         Self {
             permits: 5,
             causes: vec![EVENT],
@@ -183,7 +190,7 @@ impl Scripted {
     }
 
     /// One duty for each of these.
-    pub(super) fn duties(mut self, causes: impl IntoIterator<Item = Causes>) -> Self {
+    pub(super) fn reconcilers(mut self, causes: impl IntoIterator<Item = Causes>) -> Self {
         self.causes = causes.into_iter().collect();
         self
     }
@@ -209,18 +216,18 @@ impl Scripted {
     }
 
     /// How many passes there were.
-    pub(super) fn passes(&self) -> usize {
+    pub(super) fn reconciles(&self) -> usize {
         self.log.borrow().len()
     }
 
     /// The last pass.
     pub(super) fn last(&self) -> Run {
-        self.log.borrow().last().cloned().expect("a pass ran")
+        self.log.borrow().last().cloned().expect("a reconcile ran")
     }
 }
 
 /// Steps in turn; the last one for ever.
-pub(super) fn steps(steps: impl IntoIterator<Item = fn() -> Step>) -> impl Fn(&ScriptedPass) -> Step {
+pub(super) fn steps(steps: impl IntoIterator<Item = fn() -> Step>) -> impl Fn(&ScriptedReconcile) -> Step {
     let steps: RefCell<VecDeque<fn() -> Step>> = RefCell::new(steps.into_iter().collect());
     move |_| {
         let mut steps = steps.borrow_mut();
@@ -250,7 +257,7 @@ pub(super) fn seconds(count: u64) -> Duration {
 }
 
 /// Lets virtual time pass.
-pub(super) async fn pass_time(count: u64) {
+pub(super) async fn reconcile_time(count: u64) {
     tokio::time::sleep(seconds(count)).await;
 }
 
@@ -280,6 +287,6 @@ pub(super) fn run<F: Future>(
 /// What the census shows of a key.
 pub(super) fn shown(universe: &Universe, name: &str) -> ActorState {
     let path = format!("scripted/{name}");
-    let actors = universe.env.census.snapshot();
+    let actors = universe.env.status_registry.snapshot();
     actors.into_iter().find(|actor| actor.path == path).expect("the key has an actor")
 }

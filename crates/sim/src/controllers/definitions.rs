@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::{
     super::{
-        agenda::Duty,
+        agenda::DueTask,
         delete::DEFINITION_CLEANUP,
         fault::WatchEnd,
-        kinds::{self, Kind},
-        state::State,
+        kinds::{self, ServedKind},
+        state::ApiState,
         storage::{Change, Key},
     },
     EMPTYING, REACTION, is_deleting, scope, set_condition,
@@ -17,17 +17,17 @@ use super::{
 /// The group of definitions.
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 
-impl State {
+impl ApiState {
     pub(super) fn observe_definition(&mut self, change: &Change) {
         if &*change.key.group == DEFINITIONS && &*change.key.resource == "customresourcedefinitions" {
             let name = change.key.name.to_string();
             match (&change.before, &change.after) {
-                (None, Some(_)) => self.agenda.add(REACTION, Duty::Establish { name }),
+                (None, Some(_)) => self.agenda.add(REACTION, DueTask::Establish { name }),
                 (Some(before), Some(after)) => {
                     if is_deleting(&after.value) && !is_deleting(&before.value) {
-                        self.agenda.add(REACTION, Duty::EmptyDefinition { name });
+                        self.agenda.add(REACTION, DueTask::EmptyDefinition { name });
                     } else if before.value["spec"] != after.value["spec"] {
-                        self.agenda.add(REACTION, Duty::Establish { name });
+                        self.agenda.add(REACTION, DueTask::Establish { name });
                     }
                 }
                 (Some(before), None) => self.withdraw(&before.value),
@@ -37,7 +37,7 @@ impl State {
             let Some(kind) = self.registry.find_resource(&change.key.group, &change.key.resource) else { return };
             let name = format!("{}.{}", kind.plural, kind.group);
             if kind.custom && self.is_definition_terminating(&kind) && self.is_empty(&kind) {
-                self.agenda.add(EMPTYING, Duty::RemoveDefinition { name });
+                self.agenda.add(EMPTYING, DueTask::RemoveDefinition { name });
             }
         }
     }
@@ -90,13 +90,13 @@ impl State {
         self.watches.end(Some((&group, &plural)), WatchEnd::Close);
     }
 
-    pub(crate) fn is_definition_terminating(&self, kind: &Kind) -> bool {
+    pub(crate) fn is_definition_terminating(&self, kind: &ServedKind) -> bool {
         let name = format!("{}.{}", kind.plural, kind.group);
         let key = Key::new(DEFINITIONS, "customresourcedefinitions", "", &name);
         self.storage.get(&key).is_some_and(|definition| is_deleting(&definition.value))
     }
 
-    fn is_empty(&self, kind: &Kind) -> bool {
+    fn is_empty(&self, kind: &ServedKind) -> bool {
         self.storage.scan(&scope(kind, None)).next().is_none()
     }
 
@@ -113,7 +113,7 @@ impl State {
             Some(kind) if !self.is_empty(&kind) => {
                 self.delete_all(&kind, None);
             }
-            _ => self.agenda.add(EMPTYING, Duty::RemoveDefinition { name: name.to_owned() }),
+            _ => self.agenda.add(EMPTYING, DueTask::RemoveDefinition { name: name.to_owned() }),
         }
     }
 

@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use super::{
     super::{
-        agenda::Duty,
+        agenda::DueTask,
         body,
         delete::{DeleteOptions, FOREGROUND, ORPHAN},
         owners::owners,
-        state::State,
+        state::ApiState,
         storage::{Change, Key, Object},
     },
     REACTION, has_finalizer, is_deleting, waits_for_dependents,
 };
 
-impl State {
+impl ApiState {
     pub(super) fn observe_garbage(&mut self, change: &Change) {
         match (&change.before, &change.after) {
             (before, Some(after)) => {
@@ -24,21 +24,21 @@ impl State {
                 let changed =
                     before.as_ref().is_none_or(|before| before.value["metadata"]["ownerReferences"] != *references);
                 if changed && !references.is_null() {
-                    self.agenda.add(REACTION, Duty::CheckOwners { key: change.key.clone() });
+                    self.agenda.add(REACTION, DueTask::CheckOwners { key: change.key.clone() });
                 }
                 if waits_for_dependents(&after.value) {
-                    self.agenda.add(REACTION, Duty::HandleDependents { key: change.key.clone() });
+                    self.agenda.add(REACTION, DueTask::HandleDependents { key: change.key.clone() });
                 }
             }
             (Some(before), None) => {
                 let uid = before.value["metadata"]["uid"].as_str().unwrap_or_default();
                 for key in self.owners.dependents(uid) {
-                    self.agenda.add(REACTION, Duty::CheckOwners { key });
+                    self.agenda.add(REACTION, DueTask::CheckOwners { key });
                 }
                 // An owner in the foreground may have waited for this one.
                 for owner in owners(&before.value).cloned().collect::<Vec<_>>() {
                     if let Some(key) = self.owner_key(&owner, &change.key.namespace) {
-                        self.agenda.add(REACTION, Duty::HandleDependents { key });
+                        self.agenda.add(REACTION, DueTask::HandleDependents { key });
                     }
                 }
             }
@@ -121,7 +121,7 @@ impl State {
             if blocks {
                 is_blocked = true;
                 if !is_deleting(&found.value) {
-                    self.agenda.add(Duration::ZERO, Duty::CheckOwners { key: dependent });
+                    self.agenda.add(Duration::ZERO, DueTask::CheckOwners { key: dependent });
                 }
             }
         }

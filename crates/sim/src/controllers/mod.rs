@@ -13,11 +13,11 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Map, Value, json};
 
 use super::{
-    agenda::Duty,
+    agenda::DueTask,
     body,
     delete::{DeleteOptions, FOREGROUND, ORPHAN},
-    kinds::Kind,
-    state::State,
+    kinds::ServedKind,
+    state::ApiState,
     storage::{Change, Key, Scope},
     update,
 };
@@ -27,7 +27,7 @@ const REACTION: Duration = Duration::from_millis(30);
 /// How long a namespace is left alone after its deletion, and a definition after its last object.
 const EMPTYING: Duration = Duration::from_secs(5);
 
-impl State {
+impl ApiState {
     /// Looks at each change and puts on the agenda what follows from it.
     pub(crate) fn observe(&mut self, change: &Change) {
         self.observe_definition(change);
@@ -39,26 +39,26 @@ impl State {
             && matches!(&*change.key.resource, "persistentvolumeclaims" | "persistentvolumes")
             && change.after.as_ref().is_some_and(|after| is_deleting(&after.value))
         {
-            self.agenda.add(REACTION, Duty::Unprotect { key: change.key.clone() });
+            self.agenda.add(REACTION, DueTask::Unprotect { key: change.key.clone() });
         }
     }
 
     /// Does what is due.
-    pub(crate) fn perform(&mut self, duty: Duty) {
-        match duty {
-            Duty::Establish { name } => self.establish(&name),
-            Duty::EmptyDefinition { name } => self.empty_definition(&name),
-            Duty::RemoveDefinition { name } => self.remove_definition(&name),
-            Duty::EmptyNamespace { name } => self.empty_namespace(&name),
-            Duty::FillNamespace { name } => self.fill_namespace(&name),
-            Duty::CheckOwners { key } => self.check_owners(&key),
-            Duty::HandleDependents { key } => self.handle_dependents(&key),
-            Duty::Unprotect { key } => self.unprotect(&key),
+    pub(crate) fn perform(&mut self, due_task: DueTask) {
+        match due_task {
+            DueTask::Establish { name } => self.establish(&name),
+            DueTask::EmptyDefinition { name } => self.empty_definition(&name),
+            DueTask::RemoveDefinition { name } => self.remove_definition(&name),
+            DueTask::EmptyNamespace { name } => self.empty_namespace(&name),
+            DueTask::FillNamespace { name } => self.fill_namespace(&name),
+            DueTask::CheckOwners { key } => self.check_owners(&key),
+            DueTask::HandleDependents { key } => self.handle_dependents(&key),
+            DueTask::Unprotect { key } => self.unprotect(&key),
         }
     }
 
     /// Deletes all objects of a kind, in a namespace or everywhere, as far as their finalizers let it.
-    fn delete_all(&mut self, kind: &Arc<Kind>, namespace: Option<&str>) {
+    fn delete_all(&mut self, kind: &Arc<ServedKind>, namespace: Option<&str>) {
         let keys: Vec<Key> = self.storage.scan(&scope(kind, namespace)).map(|(key, _)| key.clone()).collect();
         for key in keys {
             // Only a deleted-twice object can fail here, and that one is gone.
@@ -106,7 +106,7 @@ fn waits_for_dependents(object: &Value) -> bool {
     is_deleting(object) && (has_finalizer(object, FOREGROUND) || has_finalizer(object, ORPHAN))
 }
 
-fn scope(kind: &Kind, namespace: Option<&str>) -> Scope {
+fn scope(kind: &ServedKind, namespace: Option<&str>) -> Scope {
     let (group, resource) = kind.home();
     Scope::new(group, resource, namespace)
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::{
     super::{
-        agenda::Duty,
-        state::State,
+        agenda::DueTask,
+        state::ApiState,
         storage::{Change, Key, Object},
         update,
     },
@@ -26,21 +26,21 @@ struct Left {
     finalizers: BTreeMap<String, usize>,
 }
 
-impl State {
+impl ApiState {
     pub(super) fn observe_namespace(&mut self, change: &Change) {
         let is_namespace = change.key.group.is_empty() && &*change.key.resource == "namespaces";
         if is_namespace {
             let name = change.key.name.to_string();
             match (&change.before, &change.after) {
                 (None, Some(_)) if self.behaviour.namespace_contents.is_some() => {
-                    self.agenda.add(REACTION, Duty::FillNamespace { name });
+                    self.agenda.add(REACTION, DueTask::FillNamespace { name });
                 }
                 (before, Some(after))
                     if self.behaviour.namespace_deletion
                         && is_deleting(&after.value)
                         && before.as_ref().is_none_or(|before| !is_deleting(&before.value)) =>
                 {
-                    self.agenda.add(EMPTYING, Duty::EmptyNamespace { name });
+                    self.agenda.add(EMPTYING, DueTask::EmptyNamespace { name });
                 }
                 _ => {}
             }
@@ -51,7 +51,7 @@ impl State {
             });
             // Its deletion has begun and something was left: what is left now?
             if is_held && !self.has_contents(&change.key.namespace) {
-                self.agenda.add(EMPTYING, Duty::EmptyNamespace { name: change.key.namespace.to_string() });
+                self.agenda.add(EMPTYING, DueTask::EmptyNamespace { name: change.key.namespace.to_string() });
             }
         }
     }

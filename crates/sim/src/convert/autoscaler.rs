@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_old_version_says_the_same_with_annotations() {
+    fn autoscaler_v1_keeps_v2_fields_in_annotations() {
         let metric = |name: &str| {
             let target = json!({"type": "Utilization", "averageUtilization": 50});
             json!({"type": "Resource", "resource": {"name": name, "target": target}})
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn other_metrics_are_refused() {
+    fn autoscaler_v1_refuses_other_metrics() {
         let new = json!({"apiVersion": "autoscaling/v2", "spec": {"metrics": [{"type": "External"}]}});
 
         assert_eq!(to_old(&new).unwrap_err().code, 501);

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_free_again_after_its_release() {
+    fn service_allocations_are_free_again_after_their_release() {
         let mut allocations = Allocations::default();
         let (a, b) = (Owner::of(&service("a"), None), Owner::of(&service("b"), None));
         let address = Ipv4Addr::new(10, 0, 7, 7);

@@ -9,7 +9,7 @@ use super::{
     child, fill, items, remove,
 };
 use crate::{
-    kinds::Kind,
+    kinds::ServedKind,
     status::{Cause, Failure},
 };
 
@@ -18,7 +18,7 @@ const AFFINITY_SECONDS: i64 = 10_800;
 
 /// Completes a Service and takes its addresses and ports.
 pub(super) fn apply(
-    kind: &Kind,
+    kind: &ServedKind,
     new: &mut Value,
     old: Option<&Value>,
     allocations: &mut Allocations,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 
 /// Maps that are left out when empty.
 const MAPS: [&str; 10] = [
@@ -55,7 +55,7 @@ const TEXTS: [&str; 9] = [
 ];
 
 /// Drops from an object of a built-in kind what the server does not keep. The status is the server's own.
-pub(super) fn tidy(kind: &Kind, object: &mut Value) {
+pub(super) fn tidy(kind: &ServedKind, object: &mut Value) {
     // These contain any JSON.
     if matches!(kind.kind.as_str(), "CustomResourceDefinition" | "ControllerRevision") {
         return;

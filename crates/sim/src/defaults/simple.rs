@@ -8,13 +8,13 @@ use super::{
     quantity::{canonicalize, canonicalize_all},
     workload,
 };
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 
 /// The group of roles and of those they are bound to.
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Completes an object of any other kind.
-pub(super) fn apply(kind: &Kind, new: &mut Value, old: Option<&Value>) {
+pub(super) fn apply(kind: &ServedKind, new: &mut Value, old: Option<&Value>) {
     match kind.kind.as_str() {
         "Namespace" => namespace(new, old),
         "Secret" => secret(new),

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{child, empty, fill, quantity};
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 
 /// Gives a new object the status with which its kind starts; one that is there is only completed.
-pub(super) fn initialize(kind: &Kind, object: &mut Value) {
+pub(super) fn initialize(kind: &ServedKind, object: &mut Value) {
     if !kind.has_status {
         return;
     }

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::kinds;
 
-fn kind(plural: &str) -> Kind {
+fn kind(plural: &str) -> ServedKind {
     kinds::built_in().into_iter().rfind(|kind| kind.plural == plural).unwrap()
 }
 
@@ -189,7 +189,7 @@ fn the_template_generation_of_a_daemon_set_counts_templates() {
 }
 
 #[test]
-fn fields_of_any_shape_are_survived() {
+fn defaults_survive_fields_of_any_shape() {
     let odd = [
         json!(1),
         json!("x"),

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{child, empty, fill, items, pod, remove};
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 
 /// Counts the templates that a DaemonSet had.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Completes a workload; `false` if the kind is none.
-pub(super) fn apply(kind: &Kind, new: &mut Value, old: Option<&Value>) -> bool {
+pub(super) fn apply(kind: &ServedKind, new: &mut Value, old: Option<&Value>) -> bool {
     match kind.kind.as_str() {
         "Deployment" => deployment(child(new, "spec")),
         "StatefulSet" => stateful_set(child(new, "spec")),

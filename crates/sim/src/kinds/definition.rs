@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Generation, Kind, Scale, Subresource, version_order};
+use super::{Generation, Scale, ServedKind, Subresource, version_order};
 
 /// All verbs, in the order in which the documents of custom groups have them.
 const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 /// The kinds that a CustomResourceDefinition defines: one per served version.
-pub(crate) fn of_definition(definition: &Value) -> Vec<Kind> {
+pub(crate) fn of_definition(definition: &Value) -> Vec<ServedKind> {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array().into_iter().flatten();
     versions.filter(|version| version["served"] == true).map(|version| kind(spec, version)).collect()
 }
 
-fn kind(spec: &Value, version: &Value) -> Kind {
+fn kind(spec: &Value, version: &Value) -> ServedKind {
     let names = &spec["names"];
     let kind = text(&names["kind"]);
     let or =
         |field: &str, default: String| Some(text(&names[field])).filter(|name| !name.is_empty()).unwrap_or(default);
     let has_status = version["subresources"]["status"].is_object();
     let scale = scale(&version["subresources"]["scale"]);
-    Kind {
+    ServedKind {
         group: text(&spec["group"]),
         version: text(&version["name"]),
         plural: text(&names["plural"]),
@@ -119,7 +119,7 @@ mod tests {
 
         let kinds = of_definition(&definition);
 
-        assert_eq!(kinds.iter().map(Kind::api_version).collect::<Vec<_>>(), ["g.io/v1beta1", "g.io/v1"]);
+        assert_eq!(kinds.iter().map(ServedKind::api_version).collect::<Vec<_>>(), ["g.io/v1beta1", "g.io/v1"]);
         assert_eq!(kinds[0].warning.as_deref(), Some("g.io/v1beta1 Thing is deprecated; use g.io/v1 Thing"));
         assert!(kinds[0].schema.is_some() && !kinds[0].has_status && kinds[0].generation == Generation::Content);
         assert_eq!((kinds[1].singular.as_str(), kinds[1].list_kind.as_str()), ("thing", "ThingList"));

@@ -1,6 +1,6 @@
 //! The built-in kinds.
 
-use super::{Generation, Kind, Scale, Subresource};
+use super::{Generation, Scale, ServedKind, Subresource};
 
 /// One kind: its group and version; its kind, plural and short names; its traits; what it counts as a generation.
 ///
@@ -111,18 +111,18 @@ const AROUND: &[Row] = &[
 pub(super) const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
 /// The kinds that are compiled into the server.
-pub(crate) fn built_in() -> Vec<Kind> {
+pub(crate) fn built_in() -> Vec<ServedKind> {
     [CORE, WORKLOADS, NETWORK_AND_STORAGE, ACCESS, AROUND].into_iter().flatten().map(kind).collect()
 }
 
-fn kind(&(api_version, names, traits, generation): &Row) -> Kind {
+fn kind(&(api_version, names, traits, generation): &Row) -> ServedKind {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let mut names = names.split(' ');
     let kind = names.next().unwrap_or_default();
     let plural = names.next().unwrap_or_default();
     let has = |wanted: &str| traits.split(' ').any(|word| word == wanted);
     let categories = ["all", "api-extensions"].into_iter().filter(|category| has(category));
-    Kind {
+    ServedKind {
         group: group.into(),
         version: version.into(),
         kind: kind.into(),

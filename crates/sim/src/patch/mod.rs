@@ -9,7 +9,7 @@ mod strategic;
 use kit::json as deep_json;
 use serde_json::Value;
 
-use super::{kinds::Kind, status::Failure};
+use super::{kinds::ServedKind, status::Failure};
 
 /// A PATCH body by its content type.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,7 +24,7 @@ pub(super) enum Patch {
 
 impl Patch {
     /// Reads a body. `content_type` is a media type without parameters.
-    pub(super) fn parse(kind: &Kind, content_type: &str, body: &[u8]) -> Result<Self, Failure> {
+    pub(super) fn parse(kind: &ServedKind, content_type: &str, body: &[u8]) -> Result<Self, Failure> {
         match content_type {
             "application/merge-patch+json" => Ok(Self::Merge(object(body)?)),
             "application/json-patch+json" => match decode(body)? {
@@ -41,7 +41,7 @@ impl Patch {
     }
 
     /// The object after the patch.
-    pub(super) fn apply(&self, kind: &Kind, live: &Value) -> Result<Value, Failure> {
+    pub(super) fn apply(&self, kind: &ServedKind, live: &Value) -> Result<Value, Failure> {
         let mut value = live.clone();
         match self {
             Self::Merge(patch) => merge::apply(&mut value, patch),
@@ -73,9 +73,9 @@ mod tests {
     use crate::kinds;
 
     #[test]
-    fn bodies_and_types_that_do_not_fit_are_refused() {
+    fn patch_bodies_and_types_that_do_not_fit_are_refused() {
         let built_in = kinds::built_in().into_iter().find(|kind| kind.plural == "configmaps").unwrap();
-        let custom = Kind { custom: true, ..built_in.clone() };
+        let custom = ServedKind { custom: true, ..built_in.clone() };
         let table = [
             (&built_in, "application/merge-patch+json", "[]", 400),
             (&built_in, "application/merge-patch+json", "{", 400),

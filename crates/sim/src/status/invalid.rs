@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{super::kinds::Kind, Cause, Details, Failure, Status, of_resource, qualified};
+use super::{super::kinds::ServedKind, Cause, Details, Failure, Status, of_resource, qualified};
 
 /// What validation of the parameters of lists and watches calls its object.
 const LIST_OPTIONS: &str = "ListOptions.meta.k8s.io";
@@ -26,7 +26,7 @@ impl Failure {
     // --- 422
 
     /// 422: the object's content. `name` may be empty.
-    pub(crate) fn invalid(kind: &Kind, name: &str, causes: Vec<Cause>) -> Self {
+    pub(crate) fn invalid(kind: &ServedKind, name: &str, causes: Vec<Cause>) -> Self {
         let message = format!("{} \"{name}\" is invalid: {}", qualified(&kind.kind, &kind.group), summary(&causes));
         let details = Details {
             name: name.into(),
@@ -39,12 +39,12 @@ impl Failure {
     }
 
     /// 422 of an object if there are findings.
-    pub(crate) fn unless_empty(kind: &Kind, name: &str, causes: Vec<Cause>) -> Result<(), Self> {
+    pub(crate) fn unless_empty(kind: &ServedKind, name: &str, causes: Vec<Cause>) -> Result<(), Self> {
         if causes.is_empty() { Ok(()) } else { Err(Self::invalid(kind, name, causes)) }
     }
 
     /// 422: this kind is only updated with a version. It names the resource, unlike the others.
-    pub(crate) fn version_required(kind: &Kind, name: &str) -> Self {
+    pub(crate) fn version_required(kind: &ServedKind, name: &str) -> Self {
         let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
         let resource = qualified(&kind.plural, &kind.group);
         let message = format!("{resource} \"{name}\" is invalid: {}", cause.line());
@@ -53,7 +53,7 @@ impl Failure {
     }
 
     /// 422: a custom object of another kind than the path's.
-    pub(crate) fn wrong_custom_kind(kind: &Kind, name: &str, sent: &str) -> Self {
+    pub(crate) fn wrong_custom_kind(kind: &ServedKind, name: &str, sent: &str) -> Self {
         let cause = Cause::invalid("kind", &sent.into(), &format!("must be {}", kind.kind));
         Self::invalid(kind, name, vec![cause])
     }
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::kinds;
 
-    fn kind(plural: &str) -> Kind {
+    fn kind(plural: &str) -> ServedKind {
         kinds::built_in().into_iter().find(|kind| kind.plural == plural).unwrap()
     }
 
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_those_of_the_real_server() {
+    fn status_bodies_are_those_of_the_real_server() {
         let table = [
             (
                 Failure::not_found(&kind("deployments"), "d"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_of_the_future_says_when_to_come_back() {
+    fn future_version_timeout_says_when_to_come_back() {
         let failure = Failure::version_in_future(1269, 269);
 
         assert_eq!((failure.code, failure.retry_after), (504, Some(1)));

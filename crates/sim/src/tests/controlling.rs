@@ -88,7 +88,7 @@ fn dependents_follow_their_owner_as_it_was_asked() {
 
 /// Facts §6: without kube-controller-manager nothing of that happens.
 #[test]
-fn without_controllers_nothing_happens_by_itself() {
+fn controllers_off_means_that_nothing_happens_by_itself() {
     run(async {
         let bench = Bench::with(SimOptions { behaviour: Behaviour::without_controllers(), ..options() });
         let owner = bench.post(MAPS, config_map("owner")).await.json();

@@ -2,7 +2,7 @@ use super::*;
 
 /// Facts §3: without a version first what is there, with one only what comes after it.
 #[test]
-fn a_watch_starts_with_what_is_there_or_after_its_version() {
+fn watch_starts_with_present_objects_or_after_its_version() {
     run(async {
         let bench = Bench::new();
         bench.config_map("b");
@@ -116,7 +116,7 @@ fn initial_events_end_with_a_marked_bookmark() {
 
 /// Facts §3: an expired version is an event, not a status.
 #[test]
-fn an_expired_version_is_told_in_the_stream() {
+fn watch_reports_an_expired_version_in_the_stream() {
     run(async {
         let bench = Bench::new();
         let old = bench.sim.revision();
@@ -152,7 +152,7 @@ fn watches_can_be_of_metadata() {
 
 /// Facts §3: a watch that is not read is ended; what waits for it is still delivered.
 #[test]
-fn a_watch_that_nobody_reads_is_ended() {
+fn watch_that_is_not_read_is_ended() {
     run(async {
         let bench = Bench::new();
         let mut watch = bench.watch(&format!("{MAPS}?watch=1&resourceVersion={}", bench.sim.revision())).await;

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::{Cause, names, workload};
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 
 /// Bytes of all values of a ConfigMap or Secret.
 const MOST_DATA: usize = 1_048_576;
@@ -14,7 +14,7 @@ const MOST_NOTE: usize = 1024;
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
 /// Checks an object of a built-in kind.
-pub(super) fn check(kind: &Kind, new: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn check(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
     let spec = &new["spec"];
     match kind.kind.as_str() {
         _ if workload::check(kind, new, causes) => {}
@@ -40,7 +40,7 @@ pub(super) fn check(kind: &Kind, new: &Value, causes: &mut Vec<Cause>) {
 }
 
 /// Checks that only new objects have to pass.
-pub(super) fn on_create(kind: &Kind, new: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn on_create(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
     if kind.custom || kind.kind != "PersistentVolumeClaim" {
         return;
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::Cause;
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 
 const IMMUTABLE: &str = "field is immutable";
 const FROZEN: &str = "field is immutable when `immutable` is set";
@@ -23,7 +23,7 @@ const STATEFUL_SET: [&str; 7] = [
 const APPROVALS: [&str; 2] = ["Approved", "Denied"];
 
 /// Checks an update of an object.
-pub(super) fn check(kind: &Kind, old: &Value, new: &Value, causes: &mut Vec<Cause>) {
+pub(super) fn check(kind: &ServedKind, old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     if kind.custom {
         return;
     }

@@ -1,6 +1,6 @@
 //! The forms of names.
 
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \
                          must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation \
@@ -18,7 +18,7 @@ const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric charac
                           'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
 /// What is wrong with the name of an object.
-pub(super) fn object_name(kind: &Kind, name: &str) -> Vec<String> {
+pub(super) fn object_name(kind: &ServedKind, name: &str) -> Vec<String> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         _ if kind.custom => subdomain(name),
         ("rbac.authorization.k8s.io", _) => path_segment(name),

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::kinds;
 
-fn kind(plural: &str) -> Kind {
+fn kind(plural: &str) -> ServedKind {
     kinds::built_in().into_iter().find(|kind| kind.plural == plural).unwrap()
 }
 
@@ -141,7 +141,7 @@ fn immutable_fields_stay() {
 }
 
 #[test]
-fn only_the_approval_part_approves() {
+fn approval_conditions_need_the_approval_subresource() {
     let request = |conditions: Value| json!({"metadata": {"name": "r"}, "status": {"conditions": conditions}});
     let kind = kind("certificatesigningrequests");
     let (none, approved) = (request(json!([])), request(json!([{"type": "Approved", "status": "True"}])));
@@ -160,7 +160,7 @@ fn only_the_approval_part_approves() {
 /// The table of facts §10.
 #[test]
 fn a_custom_object_has_to_fit_into_the_database() {
-    let custom = Kind { custom: true, ..kind("configmaps") };
+    let custom = ServedKind { custom: true, ..kind("configmaps") };
     let object = |length: usize| json!({"metadata": {"name": "a"}, "spec": {"text": "x".repeat(length)}});
 
     assert_eq!(create(&custom, &object(1_400_000)), Ok(()));

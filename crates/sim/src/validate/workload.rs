@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::Cause;
-use crate::kinds::Kind;
+use crate::kinds::ServedKind;
 
 /// Checks a workload or pod; `false` if the kind is none.
-pub(super) fn check(kind: &Kind, new: &Value, causes: &mut Vec<Cause>) -> bool {
+pub(super) fn check(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) -> bool {
     let spec = &new["spec"];
     match kind.kind.as_str() {
         "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet" => {
@@ -38,7 +38,7 @@ fn not_negative(field: &str, value: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn selector(kind: &Kind, spec: &Value, causes: &mut Vec<Cause>) {
+fn selector(kind: &ServedKind, spec: &Value, causes: &mut Vec<Cause>) {
     let selector = &spec["selector"];
     if selector.is_null() {
         causes.push(Cause::required("spec.selector", ""));

@@ -7,7 +7,7 @@ const MIGRATION: &str = "system:serviceaccount:kube-system:gardener-node-agent";
 const AGENT_M1: &str = "gardener.cloud:node-agent:machine:m1";
 const AGENTS: &str = "gardener.cloud:node-agents";
 
-const APPROVED: Verdict = Verdict::Approved(Certificate::NodeAgent);
+const APPROVED: CsrVerdict = CsrVerdict::Approved(Certificate::NodeAgent);
 const NO_KUBELET: &str = r#"username "system:node:n1" is not allowed to create CSRs for a gardener-node-agent"#;
 
 fn request(username: &str, common_name: &str, organizations: &[&str]) -> Value {
@@ -31,14 +31,14 @@ fn client_certificates_of_others_are_left_to_others() {
             "commonName {common_name:?} is not prefixed with \"gardener.cloud:node-agent:machine:\" or \
              \"gardener.cloud:gardenadm:shoot:\""
         );
-        assert_eq!(verdict, Verdict::NoOpinion(text));
+        assert_eq!(verdict, CsrVerdict::NoOpinion(text));
         assert!(world.asked.borrow().is_empty());
     }
 }
 
 /// spec 32 §7.1 U1, scenarios 19, 20, 21 and 22
 #[test]
-fn a_bootstrap_token_serves_until_the_node_exists() {
+fn bootstrap_token_is_accepted_until_the_node_exists() {
     let csr = request(BOOTSTRAP, AGENT_M1, &[AGENTS]);
     let bootstrapped =
         r#"Cannot use bootstrap token since gardener-node-agent for machine "m1" is already bootstrapped"#;
@@ -55,7 +55,7 @@ fn a_bootstrap_token_serves_until_the_node_exists() {
 
 /// A label may hold more than the name of a Node can.
 #[test]
-fn a_label_that_no_node_can_be_called_is_not_asked_for() {
+fn machine_label_that_is_no_node_name_is_not_looked_up() {
     let world = World::empty().machine(MACHINES, "m1", "Node_1");
 
     assert_eq!(world.judge(&request(BOOTSTRAP, AGENT_M1, &[])), APPROVED);
@@ -64,7 +64,7 @@ fn a_label_that_no_node_can_be_called_is_not_asked_for() {
 
 /// spec 32 T4
 #[test]
-fn a_machine_without_a_name_does_not_exist() {
+fn machine_with_an_invalid_name_does_not_exist() {
     for machine_namespace in [Some(MACHINES), None] {
         for (machine, username) in [("", BOOTSTRAP), ("a/b", BOOTSTRAP), ("..", MIGRATION), ("", "admin")] {
             let world = World { machine_namespace, ..World::empty() };
@@ -79,7 +79,7 @@ fn a_machine_without_a_name_does_not_exist() {
 
 /// spec 32 §7.1 U2, scenarios 23 and 24
 #[test]
-fn a_node_agent_renews_only_its_own_certificate() {
+fn node_agent_renews_only_its_own_certificate() {
     let agent_m2 = "gardener.cloud:node-agent:machine:m2";
     let world = World::empty().machine(MACHINES, "m1", "n1").machine(MACHINES, "m2", "");
 
@@ -92,7 +92,7 @@ fn a_node_agent_renews_only_its_own_certificate() {
 
 /// spec 32 §7.1 U3b, U4, decision 6; scenario 25, and those behind it
 #[test]
-fn a_kubelet_bootstraps_the_agent_of_a_machine_without_node_if_it_has_none_itself() {
+fn kubelet_without_a_machine_bootstraps_the_agent_of_a_machine_without_a_node() {
     let csr = request("system:node:n1", AGENT_M1, &[AGENTS]);
     let unlabelled = World::empty().machine(MACHINES, "m1", "");
 
@@ -111,7 +111,7 @@ fn a_kubelet_bootstraps_the_agent_of_a_machine_without_node_if_it_has_none_itsel
 
 /// spec 32 §7.1 U4
 #[test]
-fn nobody_else_gets_a_certificate_of_a_node_agent() {
+fn node_agent_certificates_are_denied_to_other_users() {
     let world = World::empty().machine(MACHINES, "m1", "");
     for username in
         ["admin", "", "system:node", "xsystem:bootstrap:abcdef", "system:serviceaccount:a:gardener-node-agent"]
@@ -123,7 +123,7 @@ fn nobody_else_gets_a_certificate_of_a_node_agent() {
 
 /// spec 32 §7.1 step 3, decision 7; scenario 25, second part
 #[test]
-fn the_certificate_of_a_node_agent_is_for_the_group_of_node_agents_only() {
+fn node_agent_certificates_require_the_node_agents_group() {
     let world = World::empty().machine(MACHINES, "m1", "");
     for organizations in [&[][..], &[AGENTS]] {
         assert_eq!(world.judge(&request(BOOTSTRAP, AGENT_M1, organizations)), APPROVED);
@@ -140,7 +140,7 @@ fn the_certificate_of_a_node_agent_is_for_the_group_of_node_agents_only() {
 
 /// spec 32 §7.1 U3, scenario 26
 #[test]
-fn existing_nodes_migrate_from_a_service_account_to_a_certificate() {
+fn migration_from_a_service_account_requires_an_existing_node() {
     let csr = request(MIGRATION, AGENT_M1, &[AGENTS]);
     let without = "gardener-node-agent service account is allowed to create CSRs for machines with existing nodes only";
 
@@ -151,7 +151,7 @@ fn existing_nodes_migrate_from_a_service_account_to_a_certificate() {
 
 /// spec 32 §7.1, scenario 27
 #[test]
-fn without_a_namespace_the_machine_is_the_node() {
+fn machine_namespace_unset_means_the_machine_is_the_node() {
     let csr = request(BOOTSTRAP, "gardener.cloud:node-agent:machine:n9", &[AGENTS]);
     let world = World { machine_namespace: None, ..World::empty() };
     let bootstrapped =
@@ -180,12 +180,12 @@ fn gardenadm_gets_a_client_certificate_with_a_bootstrap_token() {
 
 /// An absurdly long name must not keep a denial from being stored.
 #[test]
-fn long_names_are_cut_in_messages() {
+fn messages_cut_long_names() {
     let common_name = format!("gardener.cloud:node-agent:machine:{}", "ä".repeat(100_000));
 
     let verdict = World::empty().judge(&request(BOOTSTRAP, &common_name, &[]));
 
     assert!(
-        matches!(verdict, Verdict::Denied(_, denial) if denial.reason.len() < 2000 && denial.reason.contains("ää…"))
+        matches!(verdict, CsrVerdict::Denied(_, denial) if denial.reason.len() < 2000 && denial.reason.contains("ää…"))
     );
 }

@@ -8,30 +8,30 @@ fn serving() -> Value {
 
 /// spec 32 §5.2
 #[test]
-fn one_condition_is_appended_and_the_rest_is_sent_as_it_was_read() {
+fn condition_is_appended_and_the_rest_is_unchanged() {
     let denial = Denial { reason: "common name in CSR does not match username".to_owned(), basis: Basis::Request };
     let [kubelet, agent] = [Certificate::KubeletServing, Certificate::NodeAgent];
     for (verdict, kind, reason, message) in [
         (
-            Verdict::Approved(kubelet),
+            CsrVerdict::Approved(kubelet),
             "Approved",
             "RequestApproved",
             "Approving kubelet server certificate CSR (all checks passed)",
         ),
         (
-            Verdict::Approved(agent),
+            CsrVerdict::Approved(agent),
             "Approved",
             "RequestApproved",
             "Approving gardener-node-agent certificate CSR (all checks passed)",
         ),
         (
-            Verdict::Denied(kubelet, denial.clone()),
+            CsrVerdict::Denied(kubelet, denial.clone()),
             "Denied",
             "RequestDenied",
             "Denying kubelet server certificate CSR (common name in CSR does not match username)",
         ),
         (
-            Verdict::Denied(agent, denial),
+            CsrVerdict::Denied(agent, denial),
             "Denied",
             "RequestDenied",
             "Denying gardener-node-agent certificate CSR (common name in CSR does not match username)",
@@ -61,13 +61,13 @@ fn one_condition_is_appended_and_the_rest_is_sent_as_it_was_read() {
 
 /// spec 32 §5.2, scenario 18
 #[test]
-fn without_an_opinion_nothing_is_written() {
-    assert_eq!(decided(serving(), &Verdict::NoOpinion("foo".to_owned())), None);
+fn no_opinion_writes_nothing() {
+    assert_eq!(decided(serving(), &CsrVerdict::NoOpinion("foo".to_owned())), None);
 }
 
 /// spec 32 §4, §5 rows 3 and 7; scenarios 16, 17 and 30 as far as the filter is concerned
 #[test]
-fn what_is_decided_issued_or_for_others_is_not_judged() {
+fn requests_decided_issued_or_for_other_signers_are_not_judged() {
     let condition =
         |kind: &str, status: &str| json!({"conditions": [{"type": "Other"}, {"type": kind, "status": status}]});
     for (signer, status, expected) in [
@@ -95,7 +95,7 @@ fn what_is_decided_issued_or_for_others_is_not_judged() {
 
 /// spec 32 §5 row 4
 #[test]
-fn a_request_that_cannot_be_parsed_is_an_error() {
+fn unparsable_request_is_an_error() {
     let block = "unable to parse csr: PEM block type must be CERTIFICATE REQUEST";
     for (pem, text) in [
         ("", block),

@@ -15,7 +15,7 @@ fn agent(username: &str) -> Csr {
 }
 
 /// Reads live what is asked for until there is a verdict.
-fn judge_live(csr: &Csr, world: &World) -> (Verdict, Vec<Lookup>) {
+fn judge_live(csr: &Csr, world: &World) -> (CsrVerdict, Vec<Lookup>) {
     let mut live = Live::default();
     let mut lookups = Vec::new();
     loop {
@@ -34,7 +34,7 @@ fn judge_live(csr: &Csr, world: &World) -> (Verdict, Vec<Lookup>) {
 }
 
 #[test]
-fn live_facts_are_asked_for_one_by_one_and_give_the_same_verdict() {
+fn live_reads_are_made_one_by_one_and_give_the_same_verdict() {
     let world = World::empty().node("n1", &[("Hostname", "n1")]).machine(MACHINES, "m1", "n1");
     for csr in [serving(), agent("system:bootstrap:a"), agent("system:node:n1"), agent("admin")] {
         let at_once = judge(&csr, world.machine_namespace, &world).unwrap();
@@ -48,7 +48,7 @@ fn live_facts_are_asked_for_one_by_one_and_give_the_same_verdict() {
 
 /// The table of what must be read live before it is written: K5 to K9, U1, U3, U3b and "does not exist".
 #[test]
-fn only_denials_that_rest_on_nodes_or_machines_are_confirmed() {
+fn denials_are_confirmed_only_if_they_rest_on_nodes_or_machines() {
     let empty = World::empty;
     let node = || empty().node("n1", &[("Hostname", "n1")]);
     let machine = |node| empty().machine(MACHINES, "m1", node);
@@ -79,7 +79,7 @@ fn only_denials_that_rest_on_nodes_or_machines_are_confirmed() {
 
 /// A Node, an address or a label that is late may come; what is there and does not fit stays so.
 #[test]
-fn only_denials_for_something_that_may_come_wait_and_not_for_long() {
+fn denials_wait_a_short_time_for_facts_that_may_appear() {
     let node = |name| World::empty().node("n1", &[("Hostname", name)]).machine(MACHINES, "m1", "n1");
     let two = node("n1").machine(MACHINES, "m2", "n1");
     let unlabelled = World::empty().node("n1", &[("Hostname", "n1")]);
@@ -103,7 +103,7 @@ fn only_denials_for_something_that_may_come_wait_and_not_for_long() {
 
 /// spec 32 §5.2, §6 K5, K6, §7.1; T8
 #[test]
-fn a_read_that_fails_is_an_error_that_names_what_was_read() {
+fn failed_lookup_is_an_error_that_names_the_object() {
     let failed = "failed when checking for approval conditions: ";
     for (lookup, text) in [
         (Lookup::Node("n1".to_owned()), r#"error getting node object with name "n1": timeout"#),
@@ -115,7 +115,7 @@ fn a_read_that_fails_is_an_error_that_names_what_was_read() {
 }
 
 #[test]
-fn what_is_no_address_of_a_node_is_not_kept() {
+fn node_addresses_that_are_malformed_are_ignored() {
     for node in [
         json!({}),
         json!({"status": null}),

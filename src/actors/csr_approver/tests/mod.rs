@@ -51,8 +51,8 @@ impl World {
         self
     }
 
-    fn judge(&self, csr: &Value) -> Verdict {
-        let csr = Csr::read(csr).unwrap().expect("it wants to be judged");
+    fn judge(&self, csr: &Value) -> CsrVerdict {
+        let csr = Csr::read(csr).unwrap().expect("the request needs a judgement");
         judge(&csr, self.machine_namespace, self).unwrap()
     }
 }
@@ -86,6 +86,6 @@ fn csr(signer: &str, username: &str, pem: &str) -> Value {
     })
 }
 
-fn denied(certificate: Certificate, basis: Basis, reason: &str) -> Verdict {
-    Verdict::Denied(certificate, Denial { reason: reason.to_owned(), basis })
+fn denied(certificate: Certificate, basis: Basis, reason: &str) -> CsrVerdict {
+    CsrVerdict::Denied(certificate, Denial { reason: reason.to_owned(), basis })
 }

@@ -38,12 +38,12 @@ impl Case {
         );
         let csr = Csr::read(&csr(&self.signer, &self.username, &parts.pem())).unwrap();
         csr.is_some_and(|csr| {
-            matches!(judge(&csr, self.world.machine_namespace, &self.world), Ok(Verdict::Approved(_)))
+            matches!(judge(&csr, self.world.machine_namespace, &self.world), Ok(CsrVerdict::Approved(_)))
         })
     }
 
     fn node(&mut self) -> &mut NodeAddresses {
-        self.world.nodes.values_mut().next().expect("there is one")
+        self.world.nodes.values_mut().next().expect("the world has a Node")
     }
 
     /// The Machines of the configured namespace.
@@ -128,7 +128,7 @@ const MACHINE_CHANGES: [Change; 5] = [
     ("no label", |case| case.labels().for_each(String::clear)),
     ("another label", |case| case.labels().for_each(|label| label.push('x'))),
     ("two Machines", |case| {
-        let label = case.labels().next().expect("there is one").clone();
+        let label = case.labels().next().expect("the world has a Machine").clone();
         case.labels().for_each(|other| other.clone_from(&label));
     }),
     ("another namespace", |case| {
@@ -191,7 +191,7 @@ const AGENT_CHANGES: [Change; 9] = [
 
 proptest! {
     #[test]
-    fn a_serving_request_that_differs_in_one_thing_is_not_approved(case in serving()) {
+    fn serving_request_that_differs_in_one_thing_is_not_approved(case in serving()) {
         prop_assert!(case.is_approved());
         let machines: &[Change] = if case.world.machine_namespace.is_some() { &MACHINE_CHANGES } else { &[] };
         for (what, change) in SERVING_CHANGES.iter().chain(machines) {
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_of_a_node_agent_that_differs_in_one_thing_is_not_approved(case in node_agent()) {
+    fn node_agent_request_that_differs_in_one_thing_is_not_approved(case in node_agent()) {
         prop_assert!(case.is_approved());
         let (has_machines, user) = (case.world.machine_namespace.is_some(), case.username.clone());
         let mut changed: Vec<(&str, Case)> = AGENT_CHANGES.iter().map(|(what, change)| {
@@ -242,7 +242,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_of_gardenadm_that_differs_in_one_thing_is_not_approved(shoot in "[a-z:]{0,20}", token in "[a-z0-9]{0,6}") {
+    fn gardenadm_request_that_differs_in_one_thing_is_not_approved(shoot in "[a-z:]{0,20}", token in "[a-z0-9]{0,6}") {
         let case = Case {
             signer: CLIENT.to_owned(),
             username: format!("system:bootstrap:{token}"),
@@ -271,13 +271,13 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_parser_panic(bytes in collection::vec(any::<u8>(), 0..300)) {
+    fn parser_never_panics(bytes in collection::vec(any::<u8>(), 0..300)) {
         let _ = Request::from_der(&bytes);
         let _ = Request::from_pem(&bytes);
     }
 
     #[test]
-    fn a_damaged_request_is_read_or_refused(
+    fn parser_reads_or_refuses_damaged_requests(
         damages in collection::vec((any::<Index>(), any::<u8>(), 0_u8..3), 1..6),
         in_text in any::<bool>(),
     ) {

@@ -87,7 +87,7 @@ fn assert_read(what: &str, der: &[u8], expected: Option<Request>) {
 
 /// spec 32 §5.1
 #[test]
-fn the_last_common_name_and_all_organizations_that_are_texts_count() {
+fn subject_gives_the_last_common_name_and_all_organizations() {
     let common_name = |tag: u8, value: &[u8]| subject(&[pair(3, tag, value)]);
     let named = |name: &str| Some(request(name, &[], &[], &[]));
     let in_one = |pairs: &[Vec<u8>]| subject(&[element(0x31, pairs)]);
@@ -159,7 +159,7 @@ fn the_last_common_name_and_all_organizations_that_are_texts_count() {
 
 /// spec 32 §5.1
 #[test]
-fn names_come_from_the_requested_extensions() {
+fn san_names_come_from_the_requested_extensions() {
     let san = |names: &[(u8, &[u8])]| attributes(&[extension_request(&[alternative_names(names)])]);
     let names = |dns: &[&str], ips: &[&str]| Some(request("", &[], dns, ips));
     let a = || alternative_names(&[(DNS, b"a")]);
@@ -263,7 +263,7 @@ fn names_come_from_the_requested_extensions() {
 
 /// spec 32 §5.1
 #[test]
-fn the_frame_must_be_whole_and_nothing_more() {
+fn der_must_be_complete_without_trailing_bytes() {
     let usual = Parts::usual("n", &["o"], &["a"], &[]);
     let der = usual.der();
     let expected = request("n", &["o"], &["a"], &[]);
@@ -279,7 +279,7 @@ fn the_frame_must_be_whole_and_nothing_more() {
 
 /// spec 32 §5.1
 #[test]
-fn only_the_first_block_is_read() {
+fn pem_first_block_only_is_read() {
     let label = "CERTIFICATE REQUEST";
     let der = |name| Parts::usual(name, &[], &[], &[]).der();
     let block = |name| pem(label, &der(name));

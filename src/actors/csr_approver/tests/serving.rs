@@ -47,7 +47,7 @@ impl Case {
         csr(SERVING, self.username, &parts.pem())
     }
 
-    fn verdict(&self) -> Verdict {
+    fn verdict(&self) -> CsrVerdict {
         self.world.judge(&self.csr())
     }
 
@@ -64,7 +64,7 @@ const MAPPED: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 10, 0, 0, 1];
 /// fe80::1
 const LINK_LOCAL: &[u8] = &[0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
-const APPROVED: Verdict = Verdict::Approved(Certificate::KubeletServing);
+const APPROVED: CsrVerdict = CsrVerdict::Approved(Certificate::KubeletServing);
 const NO_DNS_MATCH: &str =
     "DNS names in CSR do not match addresses of type 'Hostname' or 'InternalDNS' or 'ExternalDNS' in node object";
 const NO_IP_MATCH: &str =
@@ -72,7 +72,7 @@ const NO_IP_MATCH: &str =
 
 /// spec 32 §6, scenario 1
 #[test]
-fn a_request_that_fits_its_node_is_approved() {
+fn serving_request_that_matches_its_node_is_approved() {
     let case = Case::approved();
 
     assert_eq!(case.verdict(), APPROVED);
@@ -81,7 +81,7 @@ fn a_request_that_fits_its_node_is_approved() {
 
 /// spec 32 §6, scenario 2, T1, T2
 #[test]
-fn all_five_types_of_addresses_count_in_any_order_and_notation() {
+fn node_addresses_of_all_five_types_count_in_any_order_and_notation() {
     let addresses = [
         ("InternalIP", "2001:db8:0:0:0:0:0:1"),
         ("ExternalIP", "192.0.2.1"),
@@ -99,7 +99,7 @@ fn all_five_types_of_addresses_count_in_any_order_and_notation() {
 
 /// spec 32 §6 K1 to K4, scenarios 3, 4, 5 and 6; T4
 #[test]
-fn what_the_request_itself_must_be_is_checked_before_anything_is_asked_for() {
+fn serving_request_is_checked_before_any_lookup() {
     let organization = "organization in CSR does not match nodes group";
     let common_name = "common name in CSR does not match username";
     for (case, reason) in [
@@ -128,7 +128,7 @@ fn what_the_request_itself_must_be_is_checked_before_anything_is_asked_for() {
 
 /// spec 32 §6 K5, scenario 7
 #[test]
-fn a_request_without_its_node_is_denied() {
+fn serving_request_without_its_node_is_denied() {
     let mut case = Case::approved();
     case.world.nodes.clear();
 
@@ -137,7 +137,7 @@ fn a_request_without_its_node_is_denied() {
 
 /// spec 32 §6 K6, scenarios 8, 9 and 10; T7
 #[test]
-fn exactly_one_machine_must_be_of_the_node() {
+fn machine_of_the_node_must_exist_exactly_once() {
     let found = |count| {
         format!(r#"Expected exactly one machine in namespace "shoot--machines" for node "n1" but found {count}"#)
     };
@@ -155,7 +155,7 @@ fn exactly_one_machine_must_be_of_the_node() {
 
 /// spec 32 §6 K6, scenario 11
 #[test]
-fn without_a_namespace_no_machine_is_asked_for() {
+fn machine_namespace_unset_means_no_machine_is_looked_up() {
     let mut case = Case::with_machines(&[]);
     case.world.machine_namespace = None;
 
@@ -165,14 +165,14 @@ fn without_a_namespace_no_machine_is_asked_for() {
 
 /// spec 32 §6 K6
 #[test]
-fn a_node_whose_name_fits_into_no_label_has_no_machine() {
+fn node_name_too_long_for_a_label_has_no_machine() {
     let (username, node) = (format!("system:node:{}", "n".repeat(64)), "n".repeat(64));
     let world = World::empty().node(&node, &[("Hostname", "n1")]);
     let parts = Parts::usual(&username, &["system:nodes"], &["n1"], &[]);
 
     let verdict = world.judge(&csr(SERVING, &username, &parts.pem()));
 
-    assert!(matches!(verdict, Verdict::Denied(_, denial) if denial.reason.ends_with("but found 0")));
+    assert!(matches!(verdict, CsrVerdict::Denied(_, denial) if denial.reason.ends_with("but found 0")));
     assert_eq!(*world.asked.borrow(), [Lookup::Node(node)], "an API server refuses such a selector");
 }
 
@@ -228,11 +228,11 @@ fn ip_addresses_must_be_those_of_the_node() {
 
 /// spec 32 §6 K7, scenario 14
 #[test]
-fn a_node_with_an_invalid_address_gets_no_certificate() {
+fn node_with_an_invalid_address_gets_no_certificate() {
     for address in ["abc", "", "10.0.0", "010.0.0.1", "10.0.0.1%eth0", "fe80::1%", "10.0.0.1/24", " 10.0.0.1"] {
         let case = Case { dns: &["other"], ..Case::on(&[("Hostname", "n1"), ("InternalIP", address)]) };
 
-        let Verdict::Denied(_, denial) = case.verdict() else { panic!("{address}: {:?}", case.verdict()) };
+        let CsrVerdict::Denied(_, denial) = case.verdict() else { panic!("{address}: {:?}", case.verdict()) };
 
         let text = format!("IP address {address:?} in node.Status.Addresses is invalid: ");
         assert!(denial.reason.starts_with(&text), "before K8: {}", denial.reason);
@@ -242,7 +242,7 @@ fn a_node_with_an_invalid_address_gets_no_certificate() {
 
 /// "Better than upstream" 8: additive, but bounded.
 #[test]
-fn of_many_surplus_names_a_few_are_shown() {
+fn surplus_names_are_counted_and_a_few_are_shown() {
     let names: Vec<String> = (0..1000).map(|i| format!("{i:03}{}", "x".repeat(1000))).collect();
     let parts = Parts::usual(
         "system:node:n1",
@@ -251,8 +251,9 @@ fn of_many_surplus_names_a_few_are_shown() {
         &[&[10, 0, 0, 1]],
     );
 
-    let Verdict::Denied(_, denial) = Case::approved().world.judge(&csr(SERVING, "system:node:n1", &parts.pem())) else {
-        panic!("it is denied")
+    let CsrVerdict::Denied(_, denial) = Case::approved().world.judge(&csr(SERVING, "system:node:n1", &parts.pem()))
+    else {
+        panic!("expected a denial")
     };
 
     assert!(denial.reason.ends_with("and 995 more"), "{}", denial.reason);

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{
-    candidates::{Candidates, Identity, Kind},
+    candidates::{Candidates, CollectableKind, Identity},
     references, *,
 };
 
@@ -21,7 +21,7 @@ fn object(age: SignedDuration) -> Value {
 
 fn candidates(object: &Value) -> Candidates {
     let mut candidates = Candidates::default();
-    candidates.add(Kind::Secret, object, now());
+    candidates.add(CollectableKind::Secret, object, now());
     candidates
 }
 
@@ -29,27 +29,27 @@ fn holder(annotations: &Value) -> Value {
     json!({ "metadata": { "annotations": annotations } })
 }
 
-fn reference(key: &str, value: &str) -> Vec<(Kind, String)> {
+fn reference(key: &str, value: &str) -> Vec<(CollectableKind, String)> {
     let holder = holder(&json!({ format!("reference.resources.gardener.cloud/{key}"): value }));
     references::of(&holder).map(|(kind, name)| (kind, name.to_owned())).collect()
 }
 
 /// spec 33 §4.1 rule 3, scenario 4
 #[test]
-fn an_object_is_a_candidate_from_ten_minutes_on() {
+fn candidates_are_at_least_ten_minutes_old() {
     for (age, expected) in [(0, 0), (599, 0), (600, 1), (86_400, 1), (-60, 0)] {
         let found = candidates(&object(SignedDuration::from_secs(age)));
 
         assert_eq!((found.known.len(), found.young), (expected, 1 - expected), "{age} s");
     }
     let found = candidates(&object(SignedDuration::from_hours(1)));
-    let identity = Identity { namespace: "ns".into(), kind: Kind::Secret, name: "a".into() };
+    let identity = Identity { namespace: "ns".into(), kind: CollectableKind::Secret, name: "a".into() };
     let seen = &found.known[&identity];
     assert_eq!((seen.uid.as_str(), seen.resource_version.as_str()), ("u", "7"));
 }
 
 #[test]
-fn an_object_of_unknown_age_is_not_touched() {
+fn candidates_of_unknown_age_are_spared() {
     for created in [json!(null), json!(""), json!("yesterday"), json!(7)] {
         let mut object = object(SignedDuration::from_hours(1));
         object["metadata"]["creationTimestamp"] = created;
@@ -60,7 +60,7 @@ fn an_object_of_unknown_age_is_not_touched() {
 
 /// spec 33 T11; spec 33, better 7
 #[test]
-fn an_object_that_is_being_deleted_is_counted_and_not_deleted_again() {
+fn terminating_object_is_counted_and_not_deleted_again() {
     let mut object = object(SignedDuration::from_hours(1));
     object["metadata"]["deletionTimestamp"] = json!("2026-01-01T11:00:00Z");
 
@@ -69,18 +69,18 @@ fn an_object_that_is_being_deleted_is_counted_and_not_deleted_again() {
 
 /// spec 33 §4.1, scenario 5: the label counts with the value `true` alone
 #[test]
-fn the_label_is_selected_by_the_server() {
+fn candidates_are_selected_by_label_on_the_server() {
     assert_eq!(candidates::selector(), format!("{LABEL}=true"));
 }
 
 /// spec 33 §2, §4.2, scenarios 9, 10, 11 and 12
 #[test]
-fn a_reference_is_a_prefix_a_kind_and_one_dash_with_a_name() {
+fn reference_key_is_a_prefix_a_kind_and_a_hash() {
     for (key, value, expected) in [
-        ("secret-82a3537f", "name", Some((Kind::Secret, "name"))),
-        ("configmap-82a3537f", "name", Some((Kind::ConfigMap, "name"))),
-        ("secret-foo", "db-1", Some((Kind::Secret, "db-1"))),
-        ("secret-", "name", Some((Kind::Secret, "name"))),
+        ("secret-82a3537f", "name", Some((CollectableKind::Secret, "name"))),
+        ("configmap-82a3537f", "name", Some((CollectableKind::ConfigMap, "name"))),
+        ("secret-foo", "db-1", Some((CollectableKind::Secret, "db-1"))),
+        ("secret-", "name", Some((CollectableKind::Secret, "name"))),
         ("secret-foo-bar", "name", None),
         ("secret", "name", None),
         ("secret-foo", "", None),
@@ -98,7 +98,7 @@ fn a_reference_is_a_prefix_a_kind_and_one_dash_with_a_name() {
 
 /// spec 33 §4.2, scenario 8
 #[test]
-fn only_the_annotations_of_the_object_itself_count() {
+fn references_are_annotations_of_the_object_itself() {
     let annotations = json!({ "reference.resources.gardener.cloud/secret-x": "name" });
     let template = json!({ "spec": { "template": { "metadata": { "annotations": annotations } } } });
 
@@ -124,7 +124,7 @@ fn errors_name_lists_as_the_api_machinery_does() {
 
 /// spec 33, better 10: after a run that ended early, nothing is known of those that were not looked at
 #[test]
-fn in_use_is_what_was_seen_to_be_referred_to() {
+fn tally_counts_only_observed_references_as_in_use() {
     let (errors, young, terminating) = (vec!["e".to_owned()], 5, 6);
     let tally = Tally { candidates: 20, young, terminating, deleted: 4, referenced: 3, spared: 2, errors };
 
@@ -136,7 +136,7 @@ fn in_use_is_what_was_seen_to_be_referred_to() {
 
 /// spec 33 §4.3
 #[test]
-fn errors_of_deletions_are_counted_and_quoted() {
+fn deletion_errors_are_counted_and_quoted() {
     let text = |count: usize| {
         let errors = (0..count).map(|number| format!("e{number}")).collect();
         Tally { errors, ..Tally::default() }.error().unwrap_or_default()

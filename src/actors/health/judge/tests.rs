@@ -312,7 +312,7 @@ fn kinds_and_versions_without_rules_are_fine_whatever_they_say() {
 
 /// spec 20 scenario 40.
 #[test]
-fn a_status_that_cannot_be_read_is_an_error_and_no_verdict() {
+fn status_that_cannot_be_read_is_an_error_and_no_verdict() {
     let object = json!({"status": {"conditions": "none"}});
 
     let check = of("monitoring.coreos.com", "v1", "Prometheus", object);
@@ -322,7 +322,7 @@ fn a_status_that_cannot_be_read_is_an_error_and_no_verdict() {
 
 /// spec 20 §11.1: the version must match.
 #[test]
-fn only_objects_of_a_version_with_rules_are_checked() {
+fn checked_versions_are_those_with_rules() {
     for (group, version, kind, checked) in [
         ("apps", "v1", "Deployment", true),
         ("apps", "v1beta2", "Deployment", false),
@@ -335,7 +335,7 @@ fn only_objects_of_a_version_with_rules_are_checked() {
 }
 
 #[test]
-fn the_watched_version_is_the_one_with_rules() {
+fn watched_version_has_rules() {
     for (group, kind, version) in [
         ("apps", "Deployment", Some("v1")),
         ("cert.gardener.cloud", "Issuer", Some("v1alpha1")),

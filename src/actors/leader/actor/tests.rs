@@ -10,7 +10,7 @@ use cluster::{
     NoObserver,
     testing::{Reply, Seen, Server, answer, json as reply, late, status},
 };
-use kit::{Census, Fatal, Role};
+use kit::{Fatal, Role, StatusRegistry};
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -27,7 +27,7 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 
 /// A server with one Lease that may not be watched, and whose trouble can be chosen.
 #[derive(Clone, Default)]
-struct Leases(Arc<Mutex<State>>);
+struct Leases(Arc<Mutex<LeaderState>>);
 
 /// As an API server says that the Lease does not exist.
 fn absent() -> Reply {
@@ -39,7 +39,7 @@ fn absent() -> Reply {
 }
 
 #[derive(Default)]
-struct State {
+struct LeaderState {
     lease: Option<Value>,
     version: u64,
     trouble: Option<fn() -> Reply>,
@@ -110,7 +110,7 @@ fn replica(server: &Server, identity: &str) -> Replica {
         cluster,
         fence: fence.clone(),
         recorder: recorder.clone(),
-        cell: Census::default().enter("leader", Role::Service),
+        cell: StatusRegistry::default().enter("leader", Role::Service),
         leadership: sender,
         lifeline: Fatal::default().indispensable("the leader election"),
     };
@@ -124,7 +124,7 @@ impl Replica {
 }
 
 #[test]
-fn one_of_two_leads_and_its_fence_stays_open() {
+fn leader_election_has_one_leader_and_its_fence_stays_open() {
     run(async {
         let leases = Leases::default();
         let server = leases.server();
@@ -141,7 +141,7 @@ fn one_of_two_leads_and_its_fence_stays_open() {
             .into_iter()
             .filter(|line| line.starts_with("GET"))
             .partition(|line| line.contains("watch=1"));
-        assert_eq!(watches.len(), 1, "what is forbidden is not tried again soon");
+        assert_eq!(watches.len(), 1, "a forbidden watch is not tried again soon");
         let long = Duration::from_secs(300);
         sleep(long).await;
         let watches = server.lines().into_iter().filter(|line| line.contains("watch=1")).count();
@@ -152,7 +152,7 @@ fn one_of_two_leads_and_its_fence_stays_open() {
 }
 
 #[test]
-fn listeners_are_told_of_changes_only() {
+fn leader_election_listeners_hear_of_changes_only() {
     run(async {
         let server = Leases::default().server();
         let mut leader = replica(&server, "a");
@@ -166,7 +166,7 @@ fn listeners_are_told_of_changes_only() {
 }
 
 #[test]
-fn a_released_lease_is_taken_over_soon() {
+fn lease_release_is_followed_by_a_takeover_soon() {
     run(async {
         let leases = Leases::default();
         let server = leases.server();
@@ -186,7 +186,7 @@ fn a_released_lease_is_taken_over_soon() {
 
 /// fault 31
 #[test]
-fn an_answer_that_is_no_lease_is_a_failed_request_and_nothing_else() {
+fn leader_election_treats_an_answer_that_is_no_lease_as_a_failed_request() {
     const NO_LEASES: [&str; 7] = [
         "[]",
         r#""x""#,
@@ -221,7 +221,7 @@ fn an_answer_that_is_no_lease_is_a_failed_request_and_nothing_else() {
 
 /// fault 16
 #[test]
-fn a_leader_that_cannot_renew_loses_and_nobody_writes_at_the_same_time() {
+fn leader_election_never_has_two_writers_when_a_leader_cannot_renew() {
     run(async {
         let leases = Leases::default();
         let (good, bad) = (leases.server(), leases.server());
@@ -244,7 +244,7 @@ fn a_leader_that_cannot_renew_loses_and_nobody_writes_at_the_same_time() {
 }
 
 #[test]
-fn a_short_outage_does_not_end_the_term() {
+fn leader_election_term_survives_a_short_outage() {
     run(async {
         let leases = Leases::default();
         let server = leases.server();
@@ -263,7 +263,7 @@ fn a_short_outage_does_not_end_the_term() {
 
 /// spec 70 §12
 #[test]
-fn begin_and_end_of_a_term_are_recorded_on_the_lease() {
+fn leader_election_records_begin_and_end_of_a_term_on_the_lease() {
     run(async {
         let leases = Leases::default();
         let server = leases.server();
@@ -287,7 +287,7 @@ fn begin_and_end_of_a_term_are_recorded_on_the_lease() {
 }
 
 #[test]
-fn a_release_waits_for_the_renewal_under_way() {
+fn lease_release_waits_for_the_renewal_under_way() {
     run(async {
         let leases = Leases::default();
         let server = leases.server();

@@ -45,7 +45,7 @@ fn lease(holder: &str, renewal: u64) -> Answer {
 
 /// spec 70 §12
 #[test]
-fn texts_of_bad_configurations() {
+fn leader_election_texts_of_bad_configurations() {
     let short = Timing::new(15 * SECOND, 2 * SECOND, 2 * SECOND).unwrap_err();
 
     assert_eq!(short.to_string(), "renewDeadline must be greater than retryPeriod*JitterFactor");
@@ -63,7 +63,7 @@ fn texts_of_bad_configurations() {
 }
 
 #[test]
-fn a_missing_lease_is_created() {
+fn lease_that_is_missing_is_created() {
     let mut candidate = Candidate::new();
 
     assert_eq!(candidate.election.begin(candidate.at(0)), Action::Get);
@@ -84,7 +84,7 @@ fn a_missing_lease_is_created() {
 
 /// spec 70 §12: its holder does not know yet, and writes until its own deadline.
 #[test]
-fn a_lease_that_was_deleted_under_its_holder_is_created_when_it_would_have_expired() {
+fn lease_deleted_under_its_holder_is_created_when_it_would_have_expired() {
     let mut candidate = Candidate::new();
     candidate.election.read(lease("other", 1), candidate.at(0));
 
@@ -94,7 +94,7 @@ fn a_lease_that_was_deleted_under_its_holder_is_created_when_it_would_have_expir
 }
 
 #[test]
-fn a_lease_that_was_free_when_it_was_deleted_is_created_at_once() {
+fn lease_deleted_while_free_is_created_at_once() {
     let mut candidate = Candidate::new();
     candidate.election.read(lease("", 1), candidate.at(0));
 
@@ -102,7 +102,7 @@ fn a_lease_that_was_free_when_it_was_deleted_is_created_at_once() {
 }
 
 #[test]
-fn a_holder_whose_deleted_lease_somebody_else_created_looks_at_once() {
+fn lease_holder_reads_at_once_if_another_replica_created_its_deleted_lease() {
     let mut leader = Candidate::leading();
     leader.election.begin(leader.at(2));
     leader.election.written(Answer::Missing, leader.at(2));
@@ -113,7 +113,7 @@ fn a_holder_whose_deleted_lease_somebody_else_created_looks_at_once() {
 }
 
 #[test]
-fn a_candidate_tries_again_after_one_to_two_point_two_retry_periods() {
+fn candidate_tries_again_after_one_to_two_point_two_retry_periods() {
     let mut candidate = Candidate::new();
     for (random, expected) in [(0.0, 2.0), (0.5, 3.2), (0.999, 4.3976)] {
         let at = Tick { random, ..candidate.at(0) };
@@ -123,7 +123,7 @@ fn a_candidate_tries_again_after_one_to_two_point_two_retry_periods() {
 }
 
 #[test]
-fn a_lease_is_free_when_its_record_stands_still_for_its_duration_by_our_clock() {
+fn lease_is_free_when_its_record_stands_still_for_its_duration_by_our_clock() {
     let mut candidate = Candidate::new();
     let waits = |action| matches!(action, Action::Wait(_));
 
@@ -139,7 +139,7 @@ fn a_lease_is_free_when_its_record_stands_still_for_its_duration_by_our_clock() 
 }
 
 #[test]
-fn a_candidate_looks_again_when_the_lease_expires() {
+fn candidate_reads_again_when_the_lease_expires() {
     let mut candidate = Candidate::new();
     candidate.election.read(lease("other", 1), candidate.at(0));
 
@@ -147,7 +147,7 @@ fn a_candidate_looks_again_when_the_lease_expires() {
 }
 
 #[test]
-fn a_watched_renewal_counts_from_when_it_was_seen() {
+fn lease_renewal_counts_from_when_the_watch_showed_it() {
     let mut candidate = Candidate::new();
     candidate.election.read(lease("other", 1), candidate.at(0));
     let Answer::Lease(renewed) = lease("other", 2) else { unreachable!() };
@@ -158,7 +158,7 @@ fn a_watched_renewal_counts_from_when_it_was_seen() {
 }
 
 #[test]
-fn a_lease_that_is_seen_free_is_read_before_it_is_taken() {
+fn lease_seen_free_is_read_before_it_is_taken() {
     let mut candidate = Candidate::new();
     candidate.election.read(lease("other", 1), candidate.at(0));
     let Answer::Lease(free) = lease("", 2) else { unreachable!() };
@@ -169,7 +169,7 @@ fn a_lease_that_is_seen_free_is_read_before_it_is_taken() {
 }
 
 #[test]
-fn a_holder_takes_nothing_from_a_watch() {
+fn lease_holder_ignores_the_watch() {
     let mut leader = Candidate::leading();
     let Answer::Lease(free) = lease("", 9) else { unreachable!() };
 
@@ -178,7 +178,7 @@ fn a_holder_takes_nothing_from_a_watch() {
 }
 
 #[test]
-fn a_change_of_the_objects_metadata_is_no_renewal() {
+fn lease_metadata_change_is_no_renewal() {
     let mut candidate = Candidate::new();
     candidate.election.read(lease("other", 1), candidate.at(0));
     let Answer::Lease(mut touched) = lease("other", 1) else { unreachable!() };
@@ -191,7 +191,7 @@ fn a_change_of_the_objects_metadata_is_no_renewal() {
 }
 
 #[test]
-fn a_holder_updates_without_reading_and_reads_after_a_conflict() {
+fn lease_holder_updates_without_reading_and_reads_after_a_conflict() {
     let mut leader = Candidate::leading();
 
     let renewal = leader.election.begin(leader.at(2));
@@ -209,7 +209,7 @@ fn a_holder_updates_without_reading_and_reads_after_a_conflict() {
 }
 
 #[test]
-fn a_holder_gives_up_after_the_renew_deadline() {
+fn lease_holder_gives_up_after_the_renew_deadline() {
     let mut leader = Candidate::leading();
 
     leader.election.begin(leader.at(2));
@@ -222,7 +222,7 @@ fn a_holder_gives_up_after_the_renew_deadline() {
 
 /// fault 16
 #[test]
-fn a_holder_that_sees_another_one_gives_up_at_once() {
+fn lease_holder_gives_up_at_once_when_it_sees_another_holder() {
     let mut leader = Candidate::leading();
     leader.election.begin(leader.at(2));
     leader.election.written(Answer::Failed, leader.at(2));
@@ -231,7 +231,7 @@ fn a_holder_that_sees_another_one_gives_up_at_once() {
 }
 
 #[test]
-fn an_acquisition_of_unknown_outcome_is_made_certain() {
+fn lease_acquisition_of_unknown_outcome_is_made_certain() {
     let mut candidate = Candidate::new();
     candidate.election.read(lease("", 1), candidate.at(0));
     candidate.election.written(Answer::Failed, candidate.at(5));
@@ -243,7 +243,7 @@ fn an_acquisition_of_unknown_outcome_is_made_certain() {
 
 /// A candidate that waits for another's lease to end must not wait for its own.
 #[test]
-fn a_lease_that_we_may_have_acquired_is_not_somebody_elses() {
+fn lease_that_we_may_have_acquired_is_not_held_by_another() {
     let mut candidate = Candidate::new();
     candidate.election.read(lease("other", 1), candidate.at(0));
     assert_eq!(candidate.election.held_by_another_until(), Some(candidate.at(15).now));
@@ -259,7 +259,7 @@ fn a_lease_that_we_may_have_acquired_is_not_somebody_elses() {
 
 /// spec 70 §12
 #[test]
-fn a_released_lease_has_no_holder_and_lasts_a_second() {
+fn lease_released_has_no_holder_and_lasts_a_second() {
     let mut leader = Candidate::leading();
 
     let lease = leader.election.release(leader.at(3)).unwrap();

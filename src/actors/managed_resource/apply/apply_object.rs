@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{ApiError, Deleted, Resource, Target};
+use cluster::{ApiError, Deleted, ObjectRef, Resource};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     super::{
-        known::{self, Evidence, Fingerprint, ObjectRecord},
-        pass::{self, Bundle, Run, Todo},
+        known::{self, CachedObject, Evidence, Fingerprint},
         remove::clean::{
             self,
             invalid_update::{self, Reaction},
         },
+        steps::{self, Bundle, Run, Todo},
     },
     left::Left,
     object_error::ObjectError,
@@ -28,7 +28,7 @@ use crate::{
         identity,
         merge::{self, MergeContext, MergeError},
         plan::PlannedObject,
-        settled,
+        up_to_date,
     },
 };
 
@@ -55,7 +55,7 @@ pub(crate) struct Scene<'a> {
 /// An object was looked at, and written if need be.
 pub(super) struct Done {
     /// The object now; `None` if it was left to its other owner until the next period.
-    pub(crate) record: Option<ObjectRecord>,
+    pub(crate) cached: Option<CachedObject>,
     /// It was known before, and had to be written again.
     pub(crate) repaired: bool,
     /// It was written, or the server refused to write what is as it should be.
@@ -119,7 +119,7 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
 struct Step<'a> {
     scene: &'a Scene<'a>,
     planned: &'a PlannedObject,
-    at: Target,
+    at: ObjectRef,
     display: String,
     /// This process applied the same manifest before.
     same_manifest: bool,
@@ -133,7 +133,7 @@ struct Step<'a> {
 
 impl<'a> Scene<'a> {
     pub(crate) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
-        let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone());
+        let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.reconcile.key.clone());
         let origin_text = origin.to_string();
         Self { run, bundle, origin, origin_text, trusted, todo, given_away: Mutex::default() }
     }
@@ -142,14 +142,14 @@ impl<'a> Scene<'a> {
     async fn is_given_away(&self, owner: &NamespacedName, object: &ObjectKey) -> bool {
         let mut known = self.given_away.lock().await;
         if !known.contains_key(owner) {
-            known.insert(owner.clone(), pass::given_away(self.run, owner).await);
+            known.insert(owner.clone(), steps::given_away(self.run, owner).await);
         }
         let Some(given) = known.get(owner) else { return false };
         given.contains(object) || self.bundle.equivalences.of_key(object).any(|key| given.contains(&key))
     }
 
     /// Where the object lives. A kind that was unknown when the pass began may be served by now.
-    async fn address(&self, planned: &PlannedObject) -> Result<Target, ApiError> {
+    async fn address(&self, planned: &PlannedObject) -> Result<ObjectRef, ApiError> {
         let kind = GroupVersionKind::of(&planned.manifest).unwrap_or_default();
         let resource: Resource = match self.bundle.resource(&kind) {
             Some(resource) => resource.clone(),
@@ -173,7 +173,7 @@ impl<'a> Scene<'a> {
 
     fn is_scaled(&self, key: &ObjectKey) -> bool {
         let Self { run, bundle, .. } = self;
-        run.controller.autoscalers.scales(key, &bundle.equivalences, &run.pass.key, run.last_period)
+        run.controller.autoscalers.scales(key, &bundle.equivalences, &run.reconcile.key, run.last_period)
     }
 
     fn merge_context<'b>(&'b self, planned: &'b PlannedObject) -> MergeContext<'b> {
@@ -203,9 +203,9 @@ impl Step<'_> {
                     return Err(ObjectError::api(&self.display, &error));
                 }
                 match self.read().await {
-                    Ok(live) => self.settle(Some(live)).await,
+                    Ok(live) => self.bring_up_to_date(Some(live)).await,
                     // It was there for a moment only.
-                    Err(read) if read.is_not_found() && error.is_already_exists() => self.settle(None).await,
+                    Err(read) if read.is_not_found() && error.is_already_exists() => self.bring_up_to_date(None).await,
                     Err(_) => Err(ObjectError::api(&self.display, &error)),
                 }
             }
@@ -216,12 +216,14 @@ impl Step<'_> {
         let known = self.scene.run.controller.objects.body(&self.planned.key);
         let live = match known {
             // Drift is looked at live, and so is what may be settled: that needs the managers of the fields.
-            Some(body) if !self.same_manifest && !self.scene.trusted && !self.left.is_in_doubt(&self.planned.key) => {
+            Some(body)
+                if !self.same_manifest && !self.scene.trusted && !self.left.is_unconfirmed(&self.planned.key) =>
+            {
                 Some(body)
             }
             Some(_) | None => self.look().await?,
         };
-        self.settle(live).await
+        self.bring_up_to_date(live).await
     }
 
     /// Looks at the object; `None` if it is not there.
@@ -240,7 +242,7 @@ impl Step<'_> {
 
     /// Makes of the object as it is (`None` if it is not there) what the manifest says. Where somebody was faster it is
     /// looked at again.
-    async fn settle(&self, mut live: Option<Value>) -> Result<Done, ObjectError> {
+    async fn bring_up_to_date(&self, mut live: Option<Value>) -> Result<Done, ObjectError> {
         for attempt in 0.. {
             let result = match live {
                 Some(live) => self.merge_into(&live).await,
@@ -248,9 +250,9 @@ impl Step<'_> {
             };
             let error = match result {
                 Ok(done) => return Ok(done),
-                Err(NotSettled::Overtaken(error)) if attempt < CONFLICTS => error,
-                Err(NotSettled::Overtaken(error)) => return Err(ObjectError::api(&self.display, &error)),
-                Err(NotSettled::Failed(error)) => return Err(error),
+                Err(NotUpToDate::Overtaken(error)) if attempt < CONFLICTS => error,
+                Err(NotUpToDate::Overtaken(error)) => return Err(ObjectError::api(&self.display, &error)),
+                Err(NotUpToDate::Failed(error)) => return Err(error),
             };
             live = if error.is_not_found() { None } else { self.look().await? };
         }
@@ -258,7 +260,7 @@ impl Step<'_> {
     }
 
     /// Merges the manifest into the live object and sends the result if it differs.
-    async fn merge_into(&self, live: &Value) -> Result<Done, NotSettled> {
+    async fn merge_into(&self, live: &Value) -> Result<Done, NotUpToDate> {
         if let Some(left) = self.left_to_its_owner(live).await {
             return Ok(left);
         }
@@ -267,42 +269,42 @@ impl Step<'_> {
         let differs = self.differs(&merged, live);
         if !differs && self.forced == Forced::No {
             self.seen(live);
-            return Ok(Done { record: Some(self.record(live).await), repaired: false, sent: false });
+            return Ok(Done { cached: Some(self.cached(live).await), repaired: false, sent: false });
         }
         match self.put(&merged).await {
             Ok(answer) => {
                 self.written(&answer);
-                let record = self.record(&answer).await;
+                let cached = self.cached(&answer).await;
                 let repaired = differs && (self.same_manifest || self.again);
-                Ok(Done { record: Some(record), repaired, sent: true })
+                Ok(Done { cached: Some(cached), repaired, sent: true })
             }
             // What no update may take out (spec 10 §12.9) is no failure of an object that is as it should be, and no
             // reason to delete it.
             Err(error) if error.is_invalid() && self.is_right(differs, &merged, live) => {
-                tracing::debug!(object = %self.display, error = %error, "an object that is settled cannot be sent again");
+                tracing::debug!(object = %self.display, error = %error, "an object that is up to date cannot be sent again");
                 self.seen(live);
-                Ok(Done { record: Some(self.record(live).await), repaired: false, sent: true })
+                Ok(Done { cached: Some(self.cached(live).await), repaired: false, sent: true })
             }
-            Err(error) if error.is_conflict() || error.is_not_found() => Err(NotSettled::Overtaken(error)),
+            Err(error) if error.is_conflict() || error.is_not_found() => Err(NotUpToDate::Overtaken(error)),
             Err(error) => Ok(self.not_updated(&merged, error).await?),
         }
     }
 
     /// Creates an object that was there before, or may have been.
-    async fn make_anew(&self) -> Result<Done, NotSettled> {
+    async fn make_anew(&self) -> Result<Done, NotUpToDate> {
         match self.post().await {
             Ok(done) => Ok(Done { repaired: self.same_manifest, ..done }),
-            Err(PostError::Api(error)) if error.is_already_exists() => Err(NotSettled::Overtaken(error)),
-            Err(error) => Err(NotSettled::Failed(error.of(&self.display))),
+            Err(PostError::Api(error)) if error.is_already_exists() => Err(NotUpToDate::Overtaken(error)),
+            Err(error) => Err(NotUpToDate::Failed(error.of(&self.display))),
         }
     }
 
     /// Whether an update would change something that counts.
     fn differs(&self, merged: &Value, live: &Value) -> bool {
-        if !settled::differs(merged, live) {
+        if !up_to_date::differs(merged, live) {
             return false;
         }
-        !(self.knows_defaults_of(live) && settled::settled(merged, live, OWN_MANAGER))
+        !(self.knows_defaults_of(live) && up_to_date::up_to_date(merged, live, OWN_MANAGER))
     }
 
     /// Whether the further fields of our own manager are defaults.
@@ -314,7 +316,7 @@ impl Step<'_> {
     fn is_right(&self, differs: bool, merged: &Value, live: &Value) -> bool {
         let may_be_defaults = || self.left.may_be_defaults(&self.planned.key);
         self.forced != Forced::AlwaysUpdate
-            && (!differs || may_be_defaults() && settled::settled(merged, live, OWN_MANAGER))
+            && (!differs || may_be_defaults() && up_to_date::up_to_date(merged, live, OWN_MANAGER))
     }
 
     /// An update that the server refused (spec 10 §11.7): replaced where that is allowed.
@@ -366,7 +368,7 @@ impl Step<'_> {
         let drift = matches!(self.scene.todo, Todo::Some(_)) && self.same_manifest && !run.is_period();
         drift.then(|| {
             self.seen(live);
-            Done { record: None, repaired: false, sent: false }
+            Done { cached: None, repaired: false, sent: false }
         })
     }
 
@@ -383,7 +385,7 @@ impl Step<'_> {
             .map_err(PostError::Merge)?;
         let answer = run.controller.target.create(&run.context, &self.at, &object).await.map_err(PostError::Api)?;
         self.written(&answer);
-        Ok(Done { record: Some(self.record(&answer).await), repaired: false, sent: true })
+        Ok(Done { cached: Some(self.cached(&answer).await), repaired: false, sent: true })
     }
 
     async fn put(&self, merged: &Value) -> Result<Value, ApiError> {
@@ -393,21 +395,21 @@ impl Step<'_> {
 
     /// What is remembered of the object. Where the watch tells of bodies in another version of the kind than the manifest's,
     /// it is read in that version: else the two could never be compared, and each period would read the object.
-    async fn record(&self, answer: &Value) -> ObjectRecord {
+    async fn cached(&self, answer: &Value) -> CachedObject {
         let run = self.scene.run;
         let objects = &run.controller.objects;
-        let record = objects.record_of(&self.planned.key, answer);
+        let cached = objects.cached_of(&self.planned.key, answer);
         let Some(watched) = objects.watched_in(&self.at.resource).filter(|_| !self.planned.ignored) else {
-            return record;
+            return cached;
         };
-        let told = run.controller.target.get(&run.context, &watched.at(&self.at.namespace, &self.at.name)).await;
-        match told {
-            Ok(told) if object::resource_version(&told) == &*record.resource_version => {
-                objects.wrote(&self.planned.key, &told, &run.writer, self.asked);
-                objects.record_of(&self.planned.key, &told)
+        let reported = run.controller.target.get(&run.context, &watched.at(&self.at.namespace, &self.at.name)).await;
+        match reported {
+            Ok(reported) if object::resource_version(&reported) == &*cached.resource_version => {
+                objects.wrote(&self.planned.key, &reported, &run.writer, self.asked);
+                objects.cached_of(&self.planned.key, &reported)
             }
             // It changed since: the next period looks at it.
-            Ok(_) | Err(_) => record,
+            Ok(_) | Err(_) => cached,
         }
     }
 
@@ -437,13 +439,13 @@ enum PostError {
 }
 
 /// Why an object is not yet what the manifest says.
-enum NotSettled {
+enum NotUpToDate {
     /// Somebody changed, deleted or created it after the look.
     Overtaken(ApiError),
     Failed(ObjectError),
 }
 
-impl From<ObjectError> for NotSettled {
+impl From<ObjectError> for NotUpToDate {
     fn from(error: ObjectError) -> Self {
         Self::Failed(error)
     }

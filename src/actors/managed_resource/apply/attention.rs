@@ -14,7 +14,7 @@ use crate::{api::object::ObjectKey, bundle::plan::PlannedObject};
 /// What an object needs.
 pub(super) enum Attention {
     /// Nothing: it is known to be as its manifest describes it.
-    Settled,
+    UpToDate,
     /// A look, but not yet: somebody else keeps changing it.
     PutOff,
     /// A look now.
@@ -42,20 +42,22 @@ impl Scene<'_> {
     ) -> Attention {
         let known = memory.objects.get(&object.key).filter(|known| known.manifest == manifest).copied();
         let drifted = match (&known, self.run.controller.objects.evidence(&object.key)) {
-            (Some(known), Evidence::Known(record)) if record.content().is(&known.content) => return Attention::Settled,
-            (Some(_), Evidence::None) if done => return Attention::Settled,
+            (Some(known), Evidence::Known(cached)) if cached.content().is(&known.content) => {
+                return Attention::UpToDate;
+            }
+            (Some(_), Evidence::None) if done => return Attention::UpToDate,
             (Some(_), Evidence::Known(_)) => true,
             (Some(_), Evidence::None) | (None, _) => false,
         };
         // Another manifest is no repair.
-        if known.is_some() && !memory.damping.drifted(&object.key, now) {
+        if known.is_some() && !memory.drift_backoff.drifted(&object.key, now) {
             return Attention::PutOff;
         }
-        let again = memory.damping.is_fought_over(&object.key, manifest);
+        let again = memory.drift_backoff.is_fought_over(&object.key, manifest);
         if again {
             let controller = self.run.controller;
-            let pause = memory.damping.next_pause(&object.key, manifest, controller.settings.sync_period);
-            controller.health_registry.is_fought_over(&self.run.pass.key, &object.key, now, pause);
+            let pause = memory.drift_backoff.next_pause(&object.key, manifest, controller.settings.sync_period);
+            controller.health_registry.is_fought_over(&self.run.reconcile.key, &object.key, now, pause);
         }
         Attention::Look(Look { drifted, again })
     }
@@ -77,9 +79,9 @@ impl Scene<'_> {
         };
         if is_repair {
             let now = controller.env.clock.monotonic();
-            memory.damping.repaired(key, manifest, now, controller.settings.sync_period);
+            memory.drift_backoff.repaired(key, manifest, now, controller.settings.sync_period);
         } else if result.is_ok() {
-            memory.damping.begins_anew(key, manifest);
+            memory.drift_backoff.begins_anew(key, manifest);
         }
     }
 }

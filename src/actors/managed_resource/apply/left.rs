@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{super::known::Content, OWN_MANAGER};
-use crate::{api::object::ObjectKey, bundle::settled};
+use crate::{api::object::ObjectKey, bundle::up_to_date};
 
 /// What this process knows of the last attempts for an object.
 pub(super) enum Left {
@@ -23,7 +23,7 @@ impl Left {
     /// success, and nobody has written under our name since. `trusted` is what the status says of the set.
     pub(super) fn knows_defaults_of(&self, live: &Value, trusted: bool) -> bool {
         match self {
-            Self::By(content) => content.has_body_of(live) || !settled::was_last_changed_by(live, OWN_MANAGER),
+            Self::By(content) => content.has_body_of(live) || !up_to_date::was_last_changed_by(live, OWN_MANAGER),
             Self::ByFailures | Self::ByOther => false,
             Self::Unknown => trusted,
         }
@@ -32,11 +32,11 @@ impl Left {
     /// Whether further fields that the server does not let go are taken for defaults: nothing says that another manifest
     /// had them, or no update of the kind succeeds (spec 10 §12.9), so that the refusal says nothing of this one.
     pub(super) fn may_be_defaults(&self, key: &ObjectKey) -> bool {
-        matches!(self, Self::By(_)) || self.is_in_doubt(key)
+        matches!(self, Self::By(_)) || self.is_unconfirmed(key)
     }
 
     /// Whether that has to be found out from the live object.
-    pub(super) fn is_in_doubt(&self, key: &ObjectKey) -> bool {
+    pub(super) fn is_unconfirmed(&self, key: &ObjectKey) -> bool {
         match self {
             Self::By(_) | Self::ByOther => false,
             Self::ByFailures => true,

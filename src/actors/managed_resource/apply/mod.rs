@@ -28,13 +28,13 @@ use self::{
 };
 use super::{
     known::{Applied, Fingerprint, Memory},
-    pass::{self, Bundle, Run, Todo},
     remove,
     report::status,
+    steps::{self, Bundle, Run, Todo},
 };
 use crate::{
     api::{
-        managed_resource::{ResourceRef, Status},
+        managed_resource::{ManagedResourceStatus, ResourceRef},
         object::ObjectKey,
     },
     bundle::{order, plan::PlannedObject},
@@ -85,7 +85,7 @@ pub(super) async fn apply(
         Progress::Unfinished => Ok(Outcome::Continue),
         Progress::Failed(errors) => {
             if errors.iter().any(|(_, error)| error.is_no_match()) {
-                run.controller.awaiting_kinds.borrow_mut().insert(run.pass.key.clone());
+                run.controller.awaiting_kinds.borrow_mut().insert(run.reconcile.key.clone());
             }
             Err(report(run, memory, &bundle, text_of(errors)).await)
         }
@@ -149,7 +149,7 @@ async fn prune(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Resul
     if bundle.plan.removed.is_empty() {
         return Ok(None);
     }
-    let Some(pending) = remove::clean_up(run, memory, &bundle.plan.removed).await else {
+    let Some(pending) = remove::prune(run, memory, &bundle.plan.removed).await else {
         return Ok(Some(Outcome::Continue));
     };
     if pending.is_empty() {
@@ -184,7 +184,7 @@ fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
 /// Reports that objects could not be applied, and gives the error of the pass.
 async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
     memory.applied = None;
-    memory.ledger = None;
+    memory.progress = None;
     memory.failed = None;
     let now = run.controller.env.clock.wall();
     let created: Vec<ResourceRef> = bundle
@@ -195,15 +195,17 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
         .filter(|object| object.old.is_none() && memory.objects.contains_key(&object.key))
         .map(|object| object.reference.clone())
         .collect();
-    let gone = run.controller.health_registry.take_absent(&run.pass.key);
-    let change = |status: &Status| status::apply_failed(&status::found_gone(status, &gone, now), &text, &created, now);
+    let gone = run.controller.health_registry.take_absent(&run.reconcile.key);
+    let change = |status: &ManagedResourceStatus| {
+        status::apply_failed(&status::found_gone(status, &gone, now), &text, &created, now)
+    };
     if let Err(failure) = run.write_status(change).await {
         // It was not reported.
-        gone.iter().for_each(|object| run.controller.health_registry.note_absence(&run.pass.key, object));
+        gone.iter().for_each(|object| run.controller.health_registry.note_absence(&run.reconcile.key, object));
         return failure;
     }
     memory.failed = Some(Applied::of(run.mr(), &bundle.secrets));
-    run.pass.note(format!("{} objects, apply failed", bundle.plan.objects.len()));
+    run.reconcile.note(format!("{} objects, apply failed", bundle.plan.objects.len()));
     Failure::new(format!("could not apply all new resources: {text}"))
 }
 
@@ -223,10 +225,11 @@ fn text_of(mut errors: Vec<(ObjectKey, ObjectError)>) -> String {
 async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &Todo) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let (now, wall) = (controller.env.clock.monotonic(), controller.env.clock.wall());
-    memory.ledger = None;
+    memory.progress = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
-        let left = bundle.uncertain.as_deref().map(|doubt| remove::left_on_doubt(&bundle.plan.kept, doubt));
+        let left =
+            bundle.uncertain.as_deref().map(|unconfirmed| remove::left_unconfirmed(&bundle.plan.kept, unconfirmed));
         let set = status::AppliedSet {
             refs: bundle.plan.references.clone(),
             checksum: bundle.checksum.clone(),
@@ -239,7 +242,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         memory.keep_objects(|key| keys.contains(key));
         // What left the bundle is nobody's business any more.
         let held = keys.into_iter().cloned().chain(run.mr().status.resources.iter().map(ResourceRef::key)).collect();
-        controller.objects.register(&run.pass.key, held);
+        controller.objects.register(&run.reconcile.key, held);
         // With a kind of which nothing could be told, what left the bundle is still there: that is not the end. Nor is it
         // with one that is served since the pass began: the refs of its objects may have a namespace that they are not in.
         let complete = bundle.uncertain.is_none() && bundle.all_kinds_known();
@@ -251,11 +254,11 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         memory.failing.clear();
         memory.absent.clear();
         if complete || memory.period.is_none_or(|period| period <= now) {
-            memory.period = Some(now + pass::period(controller, memory));
+            memory.period = Some(now + steps::period(controller, memory));
         }
     }
     let count = bundle.plan.objects.len();
-    run.pass.note(match bundle.errors.len() {
+    run.reconcile.note(match bundle.errors.len() {
         0 => format!("{count} objects, applied"),
         errors => format!("{count} objects, applied; {errors} documents do not decode"),
     });
@@ -264,7 +267,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         return Ok(Outcome::Again);
     }
     // Objects that this pass did not apply it did not look at, and of others the events have yet to come.
-    Ok(pass::until_due(run, memory, now, None))
+    Ok(steps::until_due(run, memory, now, None))
 }
 
 async fn apply_objects(run: &Run<'_>, memory: &mut Memory, bundle: &Bundle, todo: &Todo, trusted: bool) -> Progress {
@@ -304,18 +307,19 @@ async fn apply_rank(
             // Two manifests of one object go one after the other.
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = scene.intent(object);
-            let has_failed = memory.ledger.as_ref().and_then(|ledger| ledger.failed.get(&object.key));
+            let has_failed = memory.progress.as_ref().and_then(|progress| progress.failed.get(&object.key));
             if let Some(error) = has_failed.filter(|failed| failed.manifest == manifest) {
                 failed.push((object.key.clone(), ObjectError::of_failed(error)));
                 continue;
             }
-            let done = memory.ledger.as_ref().is_some_and(|ledger| ledger.applied.get(&object.key) == Some(&manifest));
+            let done =
+                memory.progress.as_ref().is_some_and(|progress| progress.applied.get(&object.key) == Some(&manifest));
             let known = memory.objects.get(&object.key).copied();
             let attempted = memory.failing.get(&object.key).and_then(|failing| failing.manifest);
             let forced = scene.forced(object, known.as_ref(), done);
             let look = match scene.attention(object, manifest, memory, done, now) {
-                Attention::Settled if forced != Forced::No => Look::default(),
-                Attention::Settled | Attention::PutOff => continue,
+                Attention::UpToDate if forced != Forced::No => Look::default(),
+                Attention::UpToDate | Attention::PutOff => continue,
                 Attention::Look(look) => look,
             };
             in_work.insert(object.key.clone());
@@ -335,22 +339,22 @@ async fn apply_rank(
         match result {
             Ok(done) => {
                 memory.failing.remove(&object.key);
-                memory.ledger.get_or_insert_default().has_applied(&object.key, manifest);
+                memory.progress.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
                 // An object that was left to its other owner keeps its old fingerprint: that does not fit, so the next
                 // period looks at it again.
-                if let Some(record) = done.record {
+                if let Some(cached) = done.cached {
                     let key = scene.run.controller.objects.shared(&object.key);
                     let before = memory.objects.get(&key).map(|seen| seen.sent).filter(|_| !done.sent);
                     let sent = before.unwrap_or(asked);
-                    memory.remember(key, Fingerprint { manifest, content: record.content(), sent });
+                    memory.remember(key, Fingerprint { manifest, content: cached.content(), sent });
                 }
             }
             Err(error) => {
                 let since = memory.has_failed(&object.key, manifest, begun);
                 held_up |= clock.monotonic().saturating_duration_since(since) < PATIENCE;
-                let ledger = memory.ledger.get_or_insert_default();
-                ledger.failed.insert(object.key.clone(), error.to_failed(manifest));
+                let progress = memory.progress.get_or_insert_default();
+                progress.failed.insert(object.key.clone(), error.to_failed(manifest));
                 failed.push((object.key.clone(), error));
             }
         }

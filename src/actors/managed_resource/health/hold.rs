@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     memory::{Flip, HealthMemory},
-    pass::NewCondition,
+    reconcile::NewCondition,
     run::HealthRun,
     survey::{Answer, Survey},
 };
@@ -32,7 +32,7 @@ impl HealthRun<'_> {
             let known = known.filter(|known| matches!(known.status, ConditionStatus::True | ConditionStatus::False));
             let flip = known.and_then(|known| Flip::between(known, report));
             let named = survey.named(kind).and_then(|index| mr.status.resources.get(index)).map(ResourceRef::key);
-            let hold = controller.health_registry.hold(&self.pass.key, named.as_ref(), now);
+            let hold = controller.health_registry.hold(&self.reconcile.key, named.as_ref(), now);
             let left = memory.holds_back(kind, flip.zip(hold), now);
             again = again.into_iter().chain(left).min();
             left.is_none()

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_bundle_rests_after_a_look_the_longer_the_more_objects_it_has() {
+    async fn health_check_pause_grows_with_the_number_of_objects() {
         let now = Instant::now();
         for (objects, rest) in [(0, 0), (20, 4), (1000, 200), (1_000_000, 1000)] {
             let mut memory = HealthMemory::default();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_read_before_the_objects_were_applied_is_forgotten_even_if_the_bundle_rests_meanwhile() {
+    async fn health_reads_from_before_an_apply_are_forgotten_even_during_a_pause() {
         let (now, limit) = (Instant::now(), Duration::from_secs(60));
         let mut memory = HealthMemory::default();
         memory.begins(20, now);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_was_read_counts_for_a_while_and_as_long_as_the_object_is_held() {
+    async fn health_reads_count_for_a_while_and_as_long_as_the_object_is_owned() {
         let (now, limit) = (Instant::now(), Duration::from_secs(60));
         let mut memory = HealthMemory::default();
         for name in ["a", "b"] {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kind_fails_since_it_was_last_watched() {
+    async fn health_watch_failure_lasts_since_the_kind_was_last_watched() {
         let (now, pods) = (Instant::now(), GroupKind::new("", "Pod"));
         let mut memory = HealthMemory::default();
         let minute = Duration::from_secs(60);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_bundle_that_was_applied_twice_since_the_last_look_was_applied() {
+    async fn health_reads_are_forgotten_after_two_applies_too() {
         let (now, limit) = (Instant::now(), Duration::from_secs(60));
         let mut memory = HealthMemory::default();
         memory.has_read(&key("a"), now, Seen::Missing);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_object_cannot_be_read_since_it_was_last_read_or_watched() {
+    async fn health_read_failure_lasts_since_the_object_was_last_read_or_watched() {
         let (now, limit) = (Instant::now(), Duration::from_secs(60));
         let mut memory = HealthMemory::default();
         for ends in [
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kind_cannot_be_discovered_since_it_last_was() {
+    async fn health_discovery_failure_lasts_since_the_kind_was_last_discovered() {
         let (now, pods) = (Instant::now(), GroupVersionKind::new("", "v1", "Pod"));
         let mut memory = HealthMemory::default();
         let minute = Duration::from_secs(60);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_status_is_held_back_until_it_has_stood() {
+    async fn condition_flip_is_held_back_until_it_has_stood() {
         let (mut memory, now, second) = (HealthMemory::default(), Instant::now(), Duration::from_secs(1));
         let flip = |status| Some((Flip::Status(status), 2 * second));
         let (yes, no) = (|| flip(ConditionStatus::True), || flip(ConditionStatus::False));
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(memory.holds_back("a", no(), now), Some(2 * second));
         assert_eq!(memory.holds_back("a", no(), now + second), Some(second));
         assert_eq!(memory.holds_back("b", no(), now + second), Some(2 * second));
-        assert_eq!(memory.holds_back("a", yes(), now + second), Some(2 * second), "another one");
+        assert_eq!(memory.holds_back("a", yes(), now + second), Some(2 * second), "another status");
         assert_eq!(memory.holds_back("a", yes(), now + 3 * second), None);
         assert_eq!(memory.holds_back("a", yes(), now + 3 * second), Some(2 * second), "it was written");
         assert_eq!(memory.holds_back("a", None, now + 4 * second), None);
@@ -299,7 +299,7 @@ mod tests {
 
     /// spec 20 §4.3: a status that others overtake with texts is not held back by them.
     #[test]
-    fn a_flip_is_of_the_status_or_else_of_the_text() {
+    fn condition_flip_is_of_the_status_or_else_of_the_text() {
         let found =
             |status: ConditionStatus, message: &str| Report { status, reason: "R".into(), message: message.into() };
         let written = serde_json::json!({ "type": "C", "status": "True", "reason": "R", "message": "a" });

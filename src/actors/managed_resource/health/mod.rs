@@ -14,13 +14,13 @@
 //! * [`memory`]: what a duty remembers
 
 mod hold;
+mod idle;
 mod memory;
-mod pass;
-mod rest;
+mod reconcile;
 mod run;
 mod service;
 mod survey;
 
 pub(super) use memory::HealthMemory;
-pub(super) use pass::run;
-pub(super) use run::HealthDuty;
+pub(super) use reconcile::run;
+pub(super) use run::HealthReconciler;

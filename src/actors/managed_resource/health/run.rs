@@ -3,7 +3,7 @@
 use std::{rc::Rc, time::Duration};
 
 use cluster::Context;
-use kit::Pass;
+use kit::Reconcile;
 
 use super::super::shared::ManagedResources;
 use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
@@ -13,7 +13,7 @@ use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 /// Both look at both conditions where they can, so that what changes together is written together: the first one writes,
 /// and for the other one nothing is left to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HealthDuty {
+pub(crate) enum HealthReconciler {
     /// `health`: all objects, both conditions.
     Health,
     /// `health-progressing`: workloads, and their condition alone.
@@ -23,8 +23,8 @@ pub(crate) enum HealthDuty {
 /// A pass under way.
 pub(super) struct HealthRun<'a> {
     pub(super) controller: &'a Rc<ManagedResources>,
-    pub(super) pass: &'a Pass<NamespacedName, ObjectKey>,
-    pub(super) duty: HealthDuty,
+    pub(super) reconcile: &'a Reconcile<NamespacedName, ObjectKey>,
+    pub(super) reconciler: HealthReconciler,
     pub(super) context: Context,
     /// The name under which what was read is entered into stores.
     pub(super) writer: String,

@@ -17,11 +17,11 @@ use super::{
         shared::ManagedResources,
     },
     memory::{HealthMemory, Seen},
-    run::{HealthDuty, HealthRun},
+    run::{HealthReconciler, HealthRun},
 };
 use crate::{
     actors::health::{
-        Judgement, Verdict, judge,
+        HealthVerdict, Judgement, judge,
         pods::{OLD_PODS, Quota},
         report::{self, Finding, Report},
     },
@@ -87,7 +87,7 @@ pub(super) enum Answer<T> {
 }
 
 /// How an object stands.
-enum State {
+enum SurveyState {
     Judged(Option<Box<Judgement>>),
     Missing(Option<String>),
     /// It cannot be told: why, since when, and what would help.
@@ -146,25 +146,25 @@ pub(super) async fn survey(
     let mut survey = Survey::default();
     for (index, reference) in refs.iter().enumerate() {
         let kind = reference.group_version_kind();
-        if run.duty == HealthDuty::Progress && !is_workload(&kind) {
+        if run.reconciler == HealthReconciler::Progress && !is_workload(&kind) {
             continue;
         }
         let state = match kinds.get(&kind) {
-            Some(Served::As(_)) if absent.contains(&reference.key()) => State::Missing(None),
+            Some(Served::As(_)) if absent.contains(&reference.key()) => SurveyState::Missing(None),
             Some(Served::As(resource)) => {
                 let read = !survey.health.is_decided() || (is_workload(&kind) && !survey.progress.is_decided());
-                let (state, is_told) = run.state(memory, reference, resource, read).await;
-                survey.unwatched += usize::from(!is_told);
+                let (state, is_reported) = run.state(memory, reference, resource, read).await;
+                survey.unwatched += usize::from(!is_reported);
                 match state {
                     Some(state) => state,
-                    None => State::Unread,
+                    None => SurveyState::Unread,
                 }
             }
-            Some(Served::No(error)) => State::Missing(Some(error.clone())),
-            Some(Served::Unknown(error, since)) => State::Unknown(error.clone(), *since, Remedy::Attempt),
+            Some(Served::No(error)) => SurveyState::Missing(Some(error.clone())),
+            Some(Served::Unknown(error, since)) => SurveyState::Unknown(error.clone(), *since, Remedy::Attempt),
             None => continue,
         };
-        let (bad, is_judged) = (survey.bad, matches!(state, State::Judged(_)));
+        let (bad, is_judged) = (survey.bad, matches!(state, SurveyState::Judged(_)));
         survey.enter(run, index, reference, &kind, state);
         let is_bad = survey.bad > bad;
         survey.count(kind.group_kind(), |tally| match (is_bad, is_judged) {
@@ -182,7 +182,7 @@ async fn kinds(
     memory: &mut HealthMemory,
     refs: &[ResourceRef],
 ) -> BTreeMap<GroupVersionKind, Served> {
-    let counts = |kind: &GroupVersionKind| run.duty == HealthDuty::Health || is_workload(kind);
+    let counts = |kind: &GroupVersionKind| run.reconciler == HealthReconciler::Health || is_workload(kind);
     let wanted: BTreeSet<GroupVersionKind> = refs.iter().map(ResourceRef::group_version_kind).filter(counts).collect();
     let controller = run.controller;
     let mut kinds = BTreeMap::new();
@@ -194,12 +194,12 @@ async fn kinds(
                 Served::As(resource)
             }
             Err(error @ ApiError::NoMatch(_)) => {
-                controller.health_registry.awaits_kind(&run.pass.key);
+                controller.health_registry.awaits_kind(&run.reconcile.key);
                 memory.is_discovered(&kind);
                 Served::No(error.to_string())
             }
             Err(error) => {
-                controller.health_registry.awaits_kind(&run.pass.key);
+                controller.health_registry.awaits_kind(&run.reconcile.key);
                 let since = memory.is_undiscovered_for(&kind, controller.env.clock.monotonic());
                 Served::Unknown(format!("cannot discover {kind}: {error}"), since)
             }
@@ -226,18 +226,18 @@ impl Survey {
         index: usize,
         reference: &ResourceRef,
         kind: &GroupVersionKind,
-        state: State,
+        state: SurveyState,
     ) {
         match state {
-            State::Missing(error) => self.bad(index, reference, Finding::Missing(error)),
-            State::Starting => {
+            SurveyState::Missing(error) => self.bad(index, reference, Finding::Missing(error)),
+            SurveyState::Starting => {
                 self.health.pending();
                 self.show(reference, || "not known yet: the watch of its kind begins".to_owned());
                 if is_workload(kind) {
                     self.progress.pending();
                 }
             }
-            State::Unknown(error, since, remedy) => {
+            SurveyState::Unknown(error, since, remedy) => {
                 if is_workload(kind) {
                     self.progress_error.get_or_insert_with(|| error.clone());
                 }
@@ -255,9 +255,9 @@ impl Survey {
                 };
                 self.again = Some(self.again.map_or(next, |again| again.min(next)));
             }
-            State::Unread => {}
-            State::Judged(None) => {}
-            State::Judged(Some(judgement)) => self.judged(run, index, reference, kind, &judgement),
+            SurveyState::Unread => {}
+            SurveyState::Judged(None) => {}
+            SurveyState::Judged(Some(judgement)) => self.judged(run, index, reference, kind, &judgement),
         }
     }
 
@@ -272,23 +272,23 @@ impl Survey {
         match &judgement.health {
             // Of versions without rules only the existence counts, although the watch judges in another one.
             _ if !judge::is_checked(kind) => {}
-            Verdict::Fine => {}
-            Verdict::Bad(text) => self.bad(index, reference, Finding::Unhealthy(text.to_string())),
-            Verdict::Unreadable(text) => self.bad(index, reference, Finding::CheckError(text.to_string())),
+            HealthVerdict::Fine => {}
+            HealthVerdict::Bad(text) => self.bad(index, reference, Finding::Unhealthy(text.to_string())),
+            HealthVerdict::Unreadable(text) => self.bad(index, reference, Finding::CheckError(text.to_string())),
         }
         match (&judgement.rollout, &judgement.pods) {
             _ if !is_workload(kind) => {}
-            (Verdict::Fine, None) => {}
-            (Verdict::Fine, Some(quota)) => match run.counted(&reference.key(), quota) {
-                Counted::Settled(true) => {}
-                Counted::Settled(false) => self.progressing(index, reference, OLD_PODS),
+            (HealthVerdict::Fine, None) => {}
+            (HealthVerdict::Fine, Some(quota)) => match run.counted(&reference.key(), quota) {
+                Counted::Known(true) => {}
+                Counted::Known(false) => self.progressing(index, reference, OLD_PODS),
                 Counted::Starting => self.progress.pending(),
                 Counted::Failing(error) => {
                     self.progress_error.get_or_insert_with(|| format!("cannot watch v1, Kind=Pod: {error}"));
                 }
             },
-            (Verdict::Bad(text), _) => self.progressing(index, reference, text),
-            (Verdict::Unreadable(text), _) => {
+            (HealthVerdict::Bad(text), _) => self.progressing(index, reference, text),
+            (HealthVerdict::Unreadable(text), _) => {
                 self.progress_error.get_or_insert_with(|| format!("cannot check the roll-out of {reference}: {text}"));
             }
         }
@@ -312,7 +312,7 @@ impl Survey {
     }
 
     /// Whether all is fine, and any change of that would be told of.
-    pub(super) fn is_calm(&self) -> bool {
+    pub(super) fn is_unchanged(&self) -> bool {
         let (health, progress) = (&self.health, &self.progress);
         matches!((health, progress), (Answer::None, Answer::None))
             && self.progress_error.is_none()
@@ -388,23 +388,23 @@ impl HealthRun<'_> {
         reference: &ResourceRef,
         resource: &Resource,
         read: bool,
-    ) -> (Option<State>, bool) {
+    ) -> (Option<SurveyState>, bool) {
         let (key, now) = (reference.key(), self.controller.env.clock.monotonic());
         let kind = key.group_kind();
         let standing = self.controller.objects.standing(&key);
-        let is_told = matches!(standing, Standing::Known(_));
+        let is_reported = matches!(standing, Standing::Known(_));
         if !matches!(standing, Standing::Failing(_)) {
             memory.is_watched(&kind);
         }
         let state = match standing {
             Standing::Known(judgement) => {
                 memory.forget_read(&key);
-                State::Judged(judgement)
+                SurveyState::Judged(judgement)
             }
-            Standing::Starting => State::Starting,
+            Standing::Starting => SurveyState::Starting,
             Standing::Failing(error) => {
                 let error = format!("cannot watch {}: {error}", reference.group_version_kind());
-                State::Unknown(error, memory.has_failed_for(&kind, now), Remedy::Watch)
+                SurveyState::Unknown(error, memory.has_failed_for(&kind, now), Remedy::Watch)
             }
             Standing::Unknown => {
                 // A period is stretched by up to a tenth: what was read in the last one is not old enough for this one.
@@ -413,19 +413,19 @@ impl HealthRun<'_> {
                 let seen = match known {
                     Some(seen) => Ok(seen),
                     None if read => self.read(memory, reference, resource, now).await,
-                    None => return (None, is_told),
+                    None => return (None, is_reported),
                 };
                 match seen {
-                    Ok(Seen::Missing) => State::Missing(None),
-                    Ok(Seen::There(judgement)) => State::Judged(judgement),
+                    Ok(Seen::Missing) => SurveyState::Missing(None),
+                    Ok(Seen::There(judgement)) => SurveyState::Judged(judgement),
                     Err(error) => {
                         let since = memory.is_unread_for(&key, now);
-                        State::Unknown(format!("cannot read it: {error}"), since, Remedy::Attempt)
+                        SurveyState::Unknown(format!("cannot read it: {error}"), since, Remedy::Attempt)
                     }
                 }
             }
         };
-        (Some(state), is_told)
+        (Some(state), is_reported)
     }
 
     /// Reads an object that no watch tells of. One that a watch should tell of is entered into its store.

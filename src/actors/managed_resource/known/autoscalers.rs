@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use cluster::{Change, How, Index, Record, Resource, StoreState, Want, Watch, Watches};
+use cluster::{Cached, Change, How, Index, Resource, StoreState, Watch, WatchOptions, Watches};
 use kit::Moment;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -26,7 +26,7 @@ const VERSIONS: [&str; 2] = ["v2", "v1"];
 
 /// What is kept of an autoscaler.
 #[derive(Clone, Debug)]
-struct AutoscalerRecord {
+struct CachedAutoscaler {
     uid: Arc<str>,
     version: u64,
     scales: Option<ObjectKey>,
@@ -50,12 +50,12 @@ pub(crate) struct Autoscalers {
 }
 
 struct Running {
-    watch: Watch<AutoscalerRecord>,
+    watch: Watch<CachedAutoscaler>,
     /// By what they scale.
     scaled: Index<ObjectKey>,
 }
 
-impl AutoscalerRecord {
+impl CachedAutoscaler {
     /// From an autoscaler. One whose target cannot be read scales nothing, with a warning (spec 10 §11.2, DEV).
     fn of(autoscaler: &Value) -> Self {
         let scales = match hpa::scale_target(autoscaler) {
@@ -73,7 +73,7 @@ impl AutoscalerRecord {
     }
 }
 
-impl Record for AutoscalerRecord {
+impl Cached for CachedAutoscaler {
     fn uid(&self) -> &str {
         &self.uid
     }
@@ -131,9 +131,9 @@ impl Autoscalers {
 
     fn open(&self, resource: Resource) -> Running {
         let configured = self.watches.cluster().options().namespaces.clone();
-        let want = Want::new(resource, |autoscaler| Some(AutoscalerRecord::of(autoscaler))).everywhere();
-        let watch = self.watches.open(want.narrowing(move || configured.iter().cloned().collect()));
-        let scaled = watch.index(|_, record: &AutoscalerRecord| record.scales.iter().cloned().collect());
+        let options = WatchOptions::new(resource, |autoscaler| Some(CachedAutoscaler::of(autoscaler))).everywhere();
+        let watch = self.watches.open(options.narrowing(move || configured.iter().cloned().collect()));
+        let scaled = watch.index(|_, cached: &CachedAutoscaler| cached.scales.iter().cloned().collect());
         let (index, changed, lingering) = (scaled.clone(), self.changed.clone(), self.lingering.clone());
         let clock = self.watches.cluster().clock().clone();
         watch.subscribe(move |change| {
@@ -231,9 +231,9 @@ struct Moved<'a> {
 }
 
 /// The objects that got their first autoscaler by a change, or lost their last one. The index is as it is after the change.
-fn moved<'a>(change: &Change<'a, AutoscalerRecord>, index: &Index<ObjectKey>) -> Moved<'a> {
-    let old = change.old.and_then(|record| record.scales.as_ref());
-    let new = change.new.and_then(|record| record.scales.as_ref());
+fn moved<'a>(change: &Change<'a, CachedAutoscaler>, index: &Index<ObjectKey>) -> Moved<'a> {
+    let old = change.old.and_then(|cached| cached.scales.as_ref());
+    let new = change.new.and_then(|cached| cached.scales.as_ref());
     // Who applies waits for the first list.
     if old == new || change.how == How::First {
         return Moved::default();

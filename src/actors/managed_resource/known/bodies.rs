@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_given_once_and_for_its_own_version_only() {
+    fn body_is_returned_once_and_for_its_own_version_only() {
         let bodies = Bodies::default();
         bodies.keep(key("a"), &object("7", "x"));
         bodies.keep(key("b"), &object("8", "y"));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_is_bounded_whatever_is_kept() {
+    fn body_memory_is_bounded() {
         let bodies = Bodies::default();
         let text = "x".repeat(10_000);
         for round in 0..2 {
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_when_there_is_no_room_for_all() {
+    fn body_memory_drops_the_oldest_first() {
         let bodies = Bodies::default();
         let body = of_size(BYTES / 16);
         let keep = |index: usize| bodies.keep(key(&index.to_string()), &body);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_above_an_eighth_of_the_room_is_not_kept_nor_is_the_one_before_it() {
+    fn body_above_an_eighth_of_the_memory_is_not_kept_nor_is_its_predecessor() {
         let bodies = Bodies::default();
         for (size, expected) in [(BYTES / 8 + BESIDES, &[0][..]), (BYTES / 8 + BESIDES + 1, &[])] {
             bodies.keep(key("0"), &of_size(size));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_again_and_again_displaces_nothing() {
+    fn body_kept_again_and_again_displaces_no_other() {
         for large in [2, 8] {
             let bodies = Bodies::default();
             let (body, small) = (of_size(BYTES / 8 - BESIDES), of_size(8 * BESIDES)); // 8 and one fill the room

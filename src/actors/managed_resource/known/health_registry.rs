@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absence_is_noted_for_bundles_that_are_judged_only_and_forgotten_when_they_are_no_longer() {
+    fn absence_is_noted_only_while_a_resource_is_judged() {
         let (registry, bundle) = (HealthRegistry::default(), NamespacedName::new("shoot", "one"));
         let object = ObjectKey { kind: "ConfigMap".into(), name: "a".into(), ..ObjectKey::default() };
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_status_has_to_stand_while_an_object_is_fought_over_and_no_longer() {
+    async fn repair_conflict_delays_the_status_until_it_is_over() {
         let (registry, bundle, now) = (HealthRegistry::default(), NamespacedName::new("shoot", "one"), Instant::now());
         let key = |name: &str| ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() };
         let (a, b, seconds) = (key("a"), key("b"), Duration::from_secs);

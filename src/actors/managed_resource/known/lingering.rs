@@ -79,7 +79,7 @@ mod tests {
 
     /// spec 10 §11.2
     #[tokio::test(start_paused = true)]
-    async fn an_autoscaler_that_is_gone_counts_for_a_minute_or_to_the_next_period() {
+    async fn autoscaler_that_is_gone_counts_for_a_minute_or_until_the_next_period() {
         let (mut lingering, now) = (Lingering::default(), Instant::now());
         let key = |name: &str| ObjectKey { kind: "Deployment".into(), name: name.into(), ..ObjectKey::default() };
         let name = |name: &str| NamespacedName::new("shoot", name);
@@ -105,6 +105,6 @@ mod tests {
         assert_eq!(lingering.until(&web, &one, None, now), None);
         assert!(lingering.until(&web, &two, None, now).is_some());
         lingering.lost(&web, &name("a"), now);
-        assert!(lingering.until(&web, &one, None, now).is_some(), "somebody else deleted the next one");
+        assert!(lingering.until(&web, &one, None, now).is_some(), "another client deleted the next autoscaler");
     }
 }

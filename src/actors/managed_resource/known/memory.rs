@@ -9,13 +9,13 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    damping::Damping,
-    object_record::Content,
-    snapshot::{Head, hash_of_references},
+    cached_bundle::{BundleSummary, hash_of_references},
+    cached_object::Content,
+    drift_backoff::DriftBackoff,
 };
 use crate::api::{
     conditions::RESOURCES_APPLIED,
-    managed_resource::{ManagedResource, Status},
+    managed_resource::{ManagedResource, ManagedResourceStatus},
     object::ObjectKey,
 };
 
@@ -34,7 +34,7 @@ pub(crate) struct Memory {
     /// The set that was announced in the conditions, by generation and checksum: it is not announced again.
     pub(crate) announced: Option<(i64, String)>,
     /// Refs that drifted lately.
-    pub(crate) damping: Damping,
+    pub(crate) drift_backoff: DriftBackoff,
     /// Objects that failed.
     pub(crate) failing: BTreeMap<ObjectKey, Failing>,
     /// When the next period is due.
@@ -46,7 +46,7 @@ pub(crate) struct Memory {
     /// Objects that a complete list at start did not hold.
     pub(crate) absent: BTreeSet<Rc<ObjectKey>>,
     /// What was done before the time slice ended, for the pass that goes on.
-    pub(crate) ledger: Option<Ledger>,
+    pub(crate) progress: Option<Progress>,
 }
 
 /// An object that fails.
@@ -73,11 +73,11 @@ pub(crate) struct Applied {
 
 /// What is done already, by passes that together look at all objects, each for a time slice.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct Progress {
     /// Objects that are applied, with the hash of their manifest.
     pub(crate) applied: BTreeMap<ObjectKey, u64>,
     /// Objects that were to be deleted; with an item of the message if they are still there.
-    pub(crate) cleaned: BTreeMap<ObjectKey, Option<String>>,
+    pub(crate) pruned: BTreeMap<ObjectKey, Option<String>>,
     /// Objects that failed. They are not tried again before the others had their turn: each failure may have taken ten
     /// seconds.
     pub(crate) failed: BTreeMap<ObjectKey, FailedObject>,
@@ -105,10 +105,10 @@ pub(crate) struct Fingerprint {
     pub(crate) sent: u64,
 }
 
-impl Ledger {
+impl Progress {
     /// Takes note that an object is applied.
     pub(crate) fn has_applied(&mut self, key: &ObjectKey, manifest: u64) {
-        self.cleaned.remove(key);
+        self.pruned.remove(key);
         self.failed.remove(key);
         self.applied.insert(key.clone(), manifest);
     }
@@ -117,7 +117,11 @@ impl Ledger {
 impl Memory {
     /// Takes note that an object is right.
     pub(crate) fn remember(&mut self, key: Rc<ObjectKey>, seen: Fingerprint) {
-        debug_assert_eq!(Rc::strong_count(&self.objects), 1, "a rest ends before a pass, else this would copy the map");
+        debug_assert_eq!(
+            Rc::strong_count(&self.objects),
+            1,
+            "an idle check ends before a reconcile, else this would copy the map"
+        );
         Rc::make_mut(&mut self.objects).insert(key, seen);
     }
 
@@ -179,8 +183,8 @@ impl Applied {
     }
 
     /// The same for one of which the references are not there.
-    pub(crate) fn is_about_head(&self, head: &Head) -> bool {
-        self.fits(&head.mr, || head.references)
+    pub(crate) fn is_about_summary(&self, summary: &BundleSummary) -> bool {
+        self.fits(&summary.mr, || summary.references)
     }
 
     fn fits(&self, mr: &ManagedResource, references: impl FnOnce() -> u64) -> bool {
@@ -190,7 +194,7 @@ impl Applied {
     }
 }
 
-fn status_hash(status: &Status, references: u64) -> u64 {
+fn status_hash(status: &ManagedResourceStatus, references: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     (references, &status.secrets_data_checksum, status.observed_generation).hash(&mut hasher);
     let applied = status.conditions.iter().find(|condition| condition.kind == RESOURCES_APPLIED);
@@ -203,15 +207,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::actors::managed_resource::known::object_record::ObjectRecord;
+    use crate::actors::managed_resource::known::cached_object::CachedObject;
 
     fn key(name: &str) -> ObjectKey {
         ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() }
     }
 
     #[test]
-    fn what_is_forgotten_of_an_object_is_forgotten_of_no_other_and_not_by_a_look() {
-        let content = ObjectRecord::of_object(&json!({"metadata": {"uid": "u"}}), None).content();
+    fn memory_forgets_the_given_object_only_and_leaves_idle_checks_alone() {
+        let content = CachedObject::of_object(&json!({"metadata": {"uid": "u"}}), None).content();
         let mut memory = Memory::default();
         for name in ["a", "b", "c"] {
             memory.remember(Rc::new(key(name)), Fingerprint { manifest: 7, content, sent: 0 });
@@ -230,17 +234,17 @@ mod tests {
 
     /// There is one for each object.
     #[test]
-    fn a_fingerprint_takes_56_bytes() {
+    fn fingerprint_takes_56_bytes() {
         assert_eq!(size_of::<Fingerprint>(), 56);
     }
 
     #[test]
-    fn what_is_applied_is_no_longer_cleaned_up() {
-        let mut ledger = Ledger { cleaned: [(key("a"), None), (key("b"), None)].into(), ..Ledger::default() };
+    fn progress_applied_object_is_no_longer_pruned() {
+        let mut progress = Progress { pruned: [(key("a"), None), (key("b"), None)].into(), ..Progress::default() };
 
-        ledger.has_applied(&key("a"), 7);
+        progress.has_applied(&key("a"), 7);
 
-        assert_eq!(ledger.applied, [(key("a"), 7)].into());
-        assert_eq!(ledger.cleaned, [(key("b"), None)].into());
+        assert_eq!(progress.applied, [(key("a"), 7)].into());
+        assert_eq!(progress.pruned, [(key("b"), None)].into());
     }
 }

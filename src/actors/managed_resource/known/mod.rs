@@ -24,30 +24,30 @@
 mod admission;
 mod autoscalers;
 mod bodies;
-mod claims;
-mod damping;
+mod cached_bundle;
+mod cached_object;
+mod drift_backoff;
 mod health_registry;
+mod initial_sync;
 mod lingering;
 mod memory;
 mod named;
-mod object_record;
 mod objects;
 mod pods;
 mod revalidation;
 mod secrets;
-mod snapshot;
 
 pub(super) use admission::{Admission, MatchedKinds};
 pub(super) use autoscalers::{Autoscalers, ScalingListener};
-pub(super) use claims::{Claim, ClaimedKind, Claims, Common, StartStep};
+pub(super) use cached_bundle::{BundleSummary, CachedBundle, ParsedBundle};
+pub(super) use cached_object::{CachedObject, Content, hash_of_intent};
 pub(super) use health_registry::HealthRegistry;
+pub(super) use initial_sync::{InitialSync, InitialSyncStep, WantedBy, WantedKind, WantedObject};
 pub(super) use memory::{Applied, FailedObject, Fingerprint, Fingerprints, Memory};
 pub(super) use named::Named;
-pub(super) use object_record::{Content, ObjectRecord, hash_of_intent};
 pub(super) use objects::{
     Drift, DriftListener, Evidence, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,
 };
 pub(super) use pods::{Counted, Pods, PodsListener};
 pub(super) use revalidation::{Revalidation, SETTLING, SPREAD, millis};
-pub(super) use secrets::{SecretRecord, Secrets};
-pub(super) use snapshot::{BundleRecord, Head, Snapshot};
+pub(super) use secrets::{CachedSecret, Secrets};

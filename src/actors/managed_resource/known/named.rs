@@ -15,7 +15,7 @@ const SERVICE_ACCOUNT: &str = "kubernetes.io/service-account.";
 
 /// Where a key stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum MetadataMap {
     Labels,
     Annotations,
 }
@@ -29,9 +29,9 @@ pub(crate) struct Named {
     keys: Box<[u32]>,
 }
 
-fn hash(place: Place, key: &str) -> u32 {
+fn hash(map: MetadataMap, key: &str) -> u32 {
     let mut hasher = DefaultHasher::new();
-    hasher.write_u8(place as u8);
+    hasher.write_u8(map as u8);
     hasher.write(key.as_bytes());
     // The upper half is as good as the lower one.
     (hasher.finish() >> 32) as u32
@@ -42,8 +42,9 @@ impl Named {
     pub(crate) fn of(reference: &ResourceRef, old: Option<&Old>, force_labels: bool, force_annotations: bool) -> Self {
         let old_labels = old.into_iter().flat_map(|old| old.labels.keys());
         let old_annotations = old.into_iter().flat_map(|old| old.annotations.keys());
-        let labels = reference.labels.keys().chain(old_labels).map(|key| hash(Place::Labels, key));
-        let annotations = reference.annotations.keys().chain(old_annotations).map(|key| hash(Place::Annotations, key));
+        let labels = reference.labels.keys().chain(old_labels).map(|key| hash(MetadataMap::Labels, key));
+        let annotations =
+            reference.annotations.keys().chain(old_annotations).map(|key| hash(MetadataMap::Annotations, key));
         let mut keys: Vec<u32> = labels.chain(annotations).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -51,19 +52,19 @@ impl Named {
     }
 
     /// Whether a label or annotation counts.
-    fn counts(&self, place: Place, key: &str) -> bool {
-        self.forced[place as usize] || self.keys.binary_search(&hash(place, key)).is_ok()
+    fn counts(&self, map: MetadataMap, key: &str) -> bool {
+        self.forced[map as usize] || self.keys.binary_search(&hash(map, key)).is_ok()
     }
 }
 
 /// The entries that count for somebody; all if `named` is not known for everybody.
 pub(super) fn counting<'a>(
     named: Option<&'a [std::rc::Rc<Named>]>,
-    place: Place,
+    map: MetadataMap,
     entries: &'a Map<String, Value>,
 ) -> impl Iterator<Item = (&'a String, &'a Value)> {
     entries.iter().filter(move |(key, _)| {
-        let is_named = |named: &[std::rc::Rc<Named>]| named.iter().any(|named| named.counts(place, key));
+        let is_named = |named: &[std::rc::Rc<Named>]| named.iter().any(|named| named.counts(map, key));
         named.is_none_or(is_named) || key.contains(OWN) || key.starts_with(SERVICE_ACCOUNT)
     })
 }
@@ -87,7 +88,7 @@ mod tests {
 
     /// spec 10 §5.4
     #[test]
-    fn what_is_named_counts_and_all_of_what_is_forced() {
+    fn labels_and_annotations_count_if_named_or_forced() {
         let old = Old { labels: reference(&["old"], &[]).labels, annotations: reference(&[], &["was"]).annotations };
         let reference = reference(&["l"], &["a"]);
         let named = |labels, annotations| [Rc::new(Named::of(&reference, Some(&old), labels, annotations))];
@@ -101,19 +102,19 @@ mod tests {
             "resources.gardener.cloud/mode",
         ];
         let entries: Map<String, Value> = keys.into_iter().map(|key| (key.to_owned(), json!(""))).collect();
-        let count = |named: Option<&[Rc<Named>]>, place| {
-            let mut keys: Vec<String> = counting(named, place, &entries).map(|(key, _)| key.clone()).collect();
+        let count = |named: Option<&[Rc<Named>]>, map| {
+            let mut keys: Vec<String> = counting(named, map, &entries).map(|(key, _)| key.clone()).collect();
             keys.retain(|key| !key.contains('/'));
             keys
         };
 
         let some = named(false, false);
-        assert_eq!(count(Some(&some), Place::Labels), ["l", "old"]);
-        assert_eq!(count(Some(&some), Place::Annotations), ["a", "was"]);
-        assert_eq!(count(Some(&named(true, false)), Place::Labels).len(), 5);
-        assert_eq!(count(Some(&named(false, true)), Place::Annotations).len(), 5);
-        assert_eq!(count(None, Place::Labels).len(), 5);
-        assert_eq!(counting(Some(&some), Place::Annotations, &entries).count(), 4, "with those of this program");
-        assert_eq!(counting(Some(&[]), Place::Labels, &entries).count(), 2);
+        assert_eq!(count(Some(&some), MetadataMap::Labels), ["l", "old"]);
+        assert_eq!(count(Some(&some), MetadataMap::Annotations), ["a", "was"]);
+        assert_eq!(count(Some(&named(true, false)), MetadataMap::Labels).len(), 5);
+        assert_eq!(count(Some(&named(false, true)), MetadataMap::Annotations).len(), 5);
+        assert_eq!(count(None, MetadataMap::Labels).len(), 5);
+        assert_eq!(counting(Some(&some), MetadataMap::Annotations, &entries).count(), 4, "with those of this program");
+        assert_eq!(counting(Some(&[]), MetadataMap::Labels, &entries).count(), 2);
     }
 }

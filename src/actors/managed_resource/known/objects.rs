@@ -5,8 +5,8 @@
 //! interest are kept.
 
 mod holders;
-mod interest;
 mod origins;
+mod owners;
 mod revision;
 mod watch;
 
@@ -17,15 +17,15 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Found, Record as _, Resource, StoreState, Watch, Watches};
+use cluster::{Cached as _, Found, Resource, StoreState, Watch, Watches};
 use kit::{Listening, Moment};
 use serde_json::Value;
 use tokio::time::Instant;
 
 pub(crate) use self::revision::ObjectsRevision;
 pub(crate) use self::watch::{Drift, DriftListener, HealthListener, News};
-use self::{interest::Interest, origins::Origins};
-use super::{bodies::Bodies, named::Named, object_record::ObjectRecord};
+use self::{origins::Origins, owners::Owners};
+use super::{bodies::Bodies, cached_object::CachedObject, named::Named};
 use crate::{
     actors::health::{Judgement, judge, pods::PodSummary},
     api::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
@@ -67,7 +67,7 @@ struct Inner {
     is_live: Cell<bool>,
     /// What still runs when the controller has stopped must not start watches again.
     ended: Cell<bool>,
-    interest: Rc<RefCell<Interest>>,
+    owners: Rc<RefCell<Owners>>,
     drift: DriftListener,
     health: HealthListener,
     bodies: Bodies,
@@ -75,7 +75,7 @@ struct Inner {
 }
 
 struct WatchedKind {
-    watch: Watch<ObjectRecord>,
+    watch: Watch<CachedObject>,
     /// Since when nobody is interested in an object of the kind.
     idle_since: Option<Instant>,
     /// Tells the holders of its objects when the watch comes or goes.
@@ -86,7 +86,7 @@ struct WatchedKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Evidence {
     /// It exists and looks like this; any change would have been heard.
-    Known(ObjectRecord),
+    Known(CachedObject),
     /// Nothing that may be relied on.
     None,
 }
@@ -107,7 +107,7 @@ impl ManagedObjects {
             kinds: RefCell::default(),
             is_live: Cell::default(),
             ended: Cell::default(),
-            interest: Rc::default(),
+            owners: Rc::default(),
             drift,
             health,
             bodies: Bodies::default(),
@@ -123,7 +123,7 @@ impl ManagedObjects {
 
     /// Sets the objects a bundle is interested in; an empty set ends its interest.
     pub(crate) fn register(&self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) {
-        let lost = self.inner.interest.borrow_mut().replace(bundle, keys);
+        let lost = self.inner.owners.borrow_mut().replace(bundle, keys);
         for key in lost {
             if let Some(watch) = self.inner.watch(&key.group_kind()) {
                 watch.forget(&name_in_store(watch.resource(), &key));
@@ -134,23 +134,23 @@ impl ManagedObjects {
 
     /// Sets the labels and annotations that count for a bundle, by object. Of its other objects all do.
     pub(crate) fn name(&self, bundle: &NamespacedName, named: impl Iterator<Item = (ObjectKey, Named)>) {
-        self.inner.interest.borrow_mut().name(bundle, named);
+        self.inner.owners.borrow_mut().name(bundle, named);
     }
 
     /// What is remembered of a whole object, as it was answered.
-    pub(crate) fn record_of(&self, key: &ObjectKey, object: &Value) -> ObjectRecord {
-        ObjectRecord::of_object(object, self.inner.interest.borrow().named(key).as_deref())
+    pub(crate) fn cached_of(&self, key: &ObjectKey, object: &Value) -> CachedObject {
+        CachedObject::of_object(object, self.inner.owners.borrow().named(key).as_deref())
     }
 
     /// Adds to what a bundle is interested in.
     pub(crate) fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
         let more = {
-            let interest = self.inner.interest.borrow();
-            let mut more: BTreeSet<_> = keys.filter(|key| !interest.is_held_by(key, bundle)).collect();
+            let owners = self.inner.owners.borrow();
+            let mut more: BTreeSet<_> = keys.filter(|key| !owners.is_held_by(key, bundle)).collect();
             if more.is_empty() {
                 return;
             }
-            more.extend(interest.held_by(bundle).cloned());
+            more.extend(owners.held_by(bundle).cloned());
             more
         };
         self.register(bundle, more);
@@ -158,37 +158,37 @@ impl ManagedObjects {
 
     /// Whether a bundle is interested in an object.
     pub(crate) fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
-        self.inner.interest.borrow().is_held_by(key, bundle)
+        self.inner.owners.borrow().is_held_by(key, bundle)
     }
 
     /// The key, kept once for all who remember something of the object.
     pub(crate) fn shared(&self, key: &ObjectKey) -> Rc<ObjectKey> {
-        self.inner.interest.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
+        self.inner.owners.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
     }
 
     /// There is news for a bundle that does not come from the watches of its objects.
     pub(crate) fn news_for(&self, bundle: &NamespacedName) {
-        self.inner.interest.borrow_mut().news_for(bundle);
+        self.inner.owners.borrow_mut().news_for(bundle);
     }
 
     /// Whether a bundle is interested in an object of a kind.
     pub(crate) fn is_interested_in(&self, kind: &GroupKind) -> bool {
-        self.inner.interest.borrow().has_kind(kind)
+        self.inner.owners.borrow().has_kind(kind)
     }
 
     /// Whether a bundle is interested in an object of such a kind.
     pub(crate) fn holds(&self, bundle: &NamespacedName, is_such: impl Fn(&GroupKind) -> bool) -> bool {
-        self.inner.interest.borrow().last_news(bundle).is_some_and(|(_, mut kinds)| kinds.any(is_such))
+        self.inner.owners.borrow().last_news(bundle).is_some_and(|(_, mut kinds)| kinds.any(is_such))
     }
 
     /// The bundles that are interested in objects of a kind.
     pub(crate) fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
-        self.inner.interest.borrow().holders_of(kind)
+        self.inner.owners.borrow().holders_of(kind)
     }
 
     /// The namespaces of the objects of a kind that somebody is interested in.
     pub(crate) fn namespaces_of(&self, kind: &GroupKind) -> BTreeSet<String> {
-        self.inner.interest.borrow().namespaces(kind)
+        self.inner.owners.borrow().namespaces(kind)
     }
 
     /// Starts to watch a kind, if it is not watched yet: in the version by which its health is judged, or else the one the
@@ -230,7 +230,7 @@ impl ManagedObjects {
     pub(crate) fn watched_in(&self, resource: &Resource) -> Option<Resource> {
         let kinds = self.inner.kinds.borrow();
         let watch = &kinds.get(&resource.group_kind())?.watch;
-        let differs = watch.resource().version != resource.version && watch.tells_of_bodies();
+        let differs = watch.resource().version != resource.version && watch.reports_bodies();
         (differs && watch.store().is_heard_of()).then(|| watch.resource().clone())
     }
 
@@ -255,11 +255,11 @@ impl ManagedObjects {
     /// What is known of an object without asking.
     pub(crate) fn evidence(&self, key: &ObjectKey) -> Evidence {
         let kinds = self.inner.kinds.borrow();
-        let record = kinds.get(&key.group_kind()).and_then(|WatchedKind { watch, .. }| {
+        let cached = kinds.get(&key.group_kind()).and_then(|WatchedKind { watch, .. }| {
             let name = name_in_store(watch.resource(), key);
             watch.store().get(&name).filter(|_| watch.is_fresh_for(&name))
         });
-        record.map_or(Evidence::None, Evidence::Known)
+        cached.map_or(Evidence::None, Evidence::Known)
     }
 
     /// How an object stands, for health.
@@ -273,7 +273,7 @@ impl ManagedObjects {
             StoreState::Failing(error) if watch.store().age().is_none() => Standing::Failing(error),
             StoreState::Failing(_) | StoreState::Synced => watch
                 .store()
-                .with(&name_in_store(watch.resource(), key), |record| Standing::Known(record.judgement.clone()))
+                .with(&name_in_store(watch.resource(), key), |cached| Standing::Known(cached.judgement.clone()))
                 .unwrap_or(Standing::Unknown),
         }
     }
@@ -283,8 +283,8 @@ impl ManagedObjects {
         let kinds = self.inner.kinds.borrow();
         let Some(kind) = kinds.get(&GroupKind::new("apps", "Deployment")) else { return Vec::new() };
         let mut counted = Vec::new();
-        kind.watch.store().for_each_in(namespace, |name, record| {
-            let quota = record.judgement.as_ref().and_then(|judgement| judgement.pods.as_ref());
+        kind.watch.store().for_each_in(namespace, |name, cached| {
+            let quota = cached.judgement.as_ref().and_then(|judgement| judgement.pods.as_ref());
             if quota.is_some_and(|quota| pods.iter().any(|pod| quota.counts(pod))) {
                 counted.push(crate::bundle::identity::index_key("apps", "Deployment", &name.namespace, &name.name));
             }
@@ -294,13 +294,13 @@ impl ManagedObjects {
 
     /// The bundles that are interested in an object.
     pub(crate) fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
-        self.inner.interest.borrow().holders(key).iter().map(|holder| NamespacedName::clone(holder)).collect()
+        self.inner.owners.borrow().holders(key).iter().map(|holder| NamespacedName::clone(holder)).collect()
     }
 
     /// The object itself, if what is known of it is just what the last write was answered with.
     pub(crate) fn body(&self, key: &ObjectKey) -> Option<Value> {
         match self.evidence(key) {
-            Evidence::Known(record) => self.inner.bodies.take(key, &record.resource_version),
+            Evidence::Known(cached) => self.inner.bodies.take(key, &cached.resource_version),
             Evidence::None => None,
         }
     }
@@ -326,7 +326,7 @@ impl ManagedObjects {
     /// The version of an object that is known now. Take it before a request whose answer may be that the object is gone.
     pub(crate) fn version(&self, key: &ObjectKey) -> Option<u64> {
         let watch = self.inner.watch(&key.group_kind())?;
-        watch.store().with(&name_in_store(watch.resource(), key), |record| record.version())
+        watch.store().with(&name_in_store(watch.resource(), key), |cached| cached.version())
     }
 
     /// Enters that an object is gone: a DELETE or a GET of this process said so. `version` is what was deleted, or what was
@@ -335,7 +335,7 @@ impl ManagedObjects {
         if let Some((watch, version)) = self.inner.watch(&key.group_kind()).zip(version) {
             watch.deleted(&name_in_store(watch.resource(), key), version, writer);
         }
-        let holders = self.inner.interest.borrow_mut().news_of(key);
+        let holders = self.inner.owners.borrow_mut().news_of(key);
         for holder in holders {
             (self.inner.health)(&holder, Some(key), News::Gone);
         }
@@ -351,7 +351,7 @@ impl ManagedObjects {
     fn end_idle_watches(&self) {
         let now = self.inner.watches.cluster().clock().monotonic();
         let is_over = |group_kind: &GroupKind, kind: &mut WatchedKind| {
-            if self.inner.interest.borrow().has_kind(group_kind) {
+            if self.inner.owners.borrow().has_kind(group_kind) {
                 kind.idle_since = None;
                 return false;
             }
@@ -366,7 +366,7 @@ impl ManagedObjects {
 impl Inner {
     /// The watch of a kind. Whoever listens to it looks at what is kept here: nothing of that is held while it is told
     /// something.
-    fn watch(&self, kind: &GroupKind) -> Option<Watch<ObjectRecord>> {
+    fn watch(&self, kind: &GroupKind) -> Option<Watch<CachedObject>> {
         self.kinds.borrow().get(kind).map(|kind| kind.watch.clone())
     }
 
@@ -386,21 +386,21 @@ impl Inner {
         if let Some(other) = other {
             other.watch.stop();
         }
-        self.interest.borrow_mut().news_of_kind(&group_kind);
+        self.owners.borrow_mut().news_of_kind(&group_kind);
     }
 
     /// The watch of a kind, for an answer of the server about one of its objects. In another version than the watched one it
     /// may end what was known without more ado.
-    fn watch_of(&self, key: &ObjectKey, object: &Value) -> Option<Watch<ObjectRecord>> {
+    fn watch_of(&self, key: &ObjectKey, object: &Value) -> Option<Watch<CachedObject>> {
         let watch = self.watch(&key.group_kind())?;
         if object["apiVersion"].as_str().is_some_and(|version| version != watch.resource().api_version()) {
-            self.interest.borrow_mut().news_of(key);
+            self.owners.borrow_mut().news_of(key);
         }
         Some(watch)
     }
 
     /// The version in which a kind is to be watched, if it is not the one in which it is.
-    fn wanted(&self, known: Option<&Watch<ObjectRecord>>, resource: &Resource) -> Option<Resource> {
+    fn wanted(&self, known: Option<&Watch<CachedObject>>, resource: &Resource) -> Option<Resource> {
         let discovery = self.watches.cluster().discovery();
         let kind = resource.group_kind();
         let judged = judge::checked_version(&kind)

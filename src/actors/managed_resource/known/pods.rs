@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Change, How, MOST_NAMESPACES, Record, Resource, StoreState, Want, Watch, Watches};
+use cluster::{Cached, Change, How, MOST_NAMESPACES, Resource, StoreState, Watch, WatchOptions, Watches};
 use kit::Listening;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -26,7 +26,7 @@ const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
 /// What is kept of a Pod.
 #[derive(Clone, Debug)]
-struct PodRecord {
+struct CachedPod {
     version: u64,
     summary: PodSummary,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Pods {
 }
 
 struct Running {
-    watch: Watch<PodRecord>,
+    watch: Watch<CachedPod>,
     _listening: Listening,
 }
 
@@ -60,17 +60,17 @@ pub(crate) enum Counted {
     /// They cannot be listed.
     Failing(String),
     /// Yes or no.
-    Settled(bool),
+    Known(bool),
 }
 
-impl PodRecord {
+impl CachedPod {
     fn of(pod: &Value) -> Self {
         let version = object::resource_version(pod).parse().unwrap_or_default();
         Self { version, summary: PodSummary::of(pod) }
     }
 }
 
-impl Record for PodRecord {
+impl Cached for CachedPod {
     /// Not kept: nobody asks which incarnation of a Pod is counted.
     fn uid(&self) -> &'static str {
         ""
@@ -118,24 +118,24 @@ impl Pods {
             StoreState::Failing(error) if watch.age_in(namespace).is_none() => Counted::Failing(error),
             StoreState::Failing(_) | StoreState::Synced => {
                 let mut pods = 0;
-                let count = |_: &NamespacedName, pod: &PodRecord| pods += usize::from(quota.counts(&pod.summary));
+                let count = |_: &NamespacedName, pod: &CachedPod| pods += usize::from(quota.counts(&pod.summary));
                 watch.store().for_each_in(namespace, count);
-                Counted::Settled(quota.is_met_by(pods))
+                Counted::Known(quota.is_met_by(pods))
             }
         }
     }
 
     /// The watch; begins it if need be.
-    fn watch(&self) -> Watch<PodRecord> {
+    fn watch(&self) -> Watch<CachedPod> {
         if let Some(running) = &*self.running.borrow() {
             return running.watch.clone();
         }
         tracing::info!(kind = "pods.v1", metadata_only = false, "watching a kind");
         let places = self.places.clone();
-        let want = Want::new(Resource::new("", "v1", "Pod", "pods", true), |pod| Some(PodRecord::of(pod)));
-        let watch = self.watches.open(want.everywhere().narrowing(move || places.borrow().clone()));
+        let options = WatchOptions::new(Resource::new("", "v1", "Pod", "pods", true), |pod| Some(CachedPod::of(pod)));
+        let watch = self.watches.open(options.everywhere().narrowing(move || places.borrow().clone()));
         let listener = self.listener.clone();
-        watch.subscribe(move |change| tell(change, &listener));
+        watch.subscribe(move |change| report(change, &listener));
         let listener = self.listener.clone();
         let listening = watch.scopes_signal().listen(move || listener(None, &[]));
         self.running.replace(Some(Running { watch: watch.clone(), _listening: listening }));
@@ -144,7 +144,7 @@ impl Pods {
 
     /// Has the Pods of a namespace watched if not all are. Where there are too many namespaces, those without Deployments
     /// make room.
-    fn watch_in(&self, namespace: &str, watch: &Watch<PodRecord>, inhabited: impl FnOnce() -> BTreeSet<String>) {
+    fn watch_in(&self, namespace: &str, watch: &Watch<CachedPod>, inhabited: impl FnOnce() -> BTreeSet<String>) {
         let is_new = self.places.borrow_mut().insert(namespace.to_owned());
         let is_out = watch.state_in(namespace) == StoreState::Off;
         if is_out {
@@ -196,11 +196,11 @@ impl Pods {
 
 /// Only that a Pod begins or ends to count is of interest: between that its status changes often. The end of the first list
 /// is told as a whole, and so is that a namespace is no longer watched.
-fn tell(change: &Change<'_, PodRecord>, listener: &PodsListener) {
+fn report(change: &Change<'_, CachedPod>, listener: &PodsListener) {
     if matches!(change.how, How::First | How::Lost) {
         return;
     }
-    let summary = |record: Option<&PodRecord>| record.map(|record| record.summary.clone()).filter(|pod| pod.counts);
+    let summary = |cached: Option<&CachedPod>| cached.map(|cached| cached.summary.clone()).filter(|pod| pod.counts);
     let (old, new) = (summary(change.old), summary(change.new));
     if old != new {
         let changed: Vec<&PodSummary> = old.iter().chain(&new).collect();

@@ -210,12 +210,12 @@ mod tests {
         let known = Revalidation::new(None, 7);
         let due = |kind: &str, namespace: &str, sent| known.is_due(&bundle(1), &key(kind, namespace), sent, 1_000_000);
         assert!(!due("ConfigMap", "ns", 0));
-        let settled = 5_000 + millis(SETTLING);
+        let up_to_date = 5_000 + millis(SETTLING);
 
         known.kinds_changed(Some(&[GroupKind::new("", "ConfigMap")]), 5_000);
-        assert!(due("ConfigMap", "ns", settled - 1));
-        assert!(!due("ConfigMap", "ns", settled) && !due("Secret", "ns", 0));
-        assert!(!known.is_due(&bundle(1), &key("ConfigMap", "ns"), 0, settled - 1), "the server may not know yet");
+        assert!(due("ConfigMap", "ns", up_to_date - 1));
+        assert!(!due("ConfigMap", "ns", up_to_date) && !due("Secret", "ns", 0));
+        assert!(!known.is_due(&bundle(1), &key("ConfigMap", "ns"), 0, up_to_date - 1), "the server may not know yet");
 
         known.namespace_changed("ns", false, 10_000);
         assert!(due("Secret", "ns", 9_000) && !due("Secret", "other", 9_000));

@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Record, Resource, Watch};
-use kit::{Deadline, Need};
+use cluster::{ApiError, Cached, Cluster, Context, ListQuery, Resource, Watch};
+use kit::{Deadline, SyncRequirement};
 use serde_json::Value;
 
 use crate::{
@@ -33,7 +33,7 @@ const PRELOAD_BYTES: usize = 64 << 20;
 
 /// What the store keeps of a Secret.
 #[derive(Clone, Debug)]
-pub(crate) struct SecretRecord {
+pub(crate) struct CachedSecret {
     uid: Arc<str>,
     version: u64,
 }
@@ -51,12 +51,12 @@ pub(crate) struct SecretData {
 pub(crate) struct Secrets {
     cluster: Cluster,
     resource: Resource,
-    watch: Watch<SecretRecord>,
+    watch: Watch<CachedSecret>,
     /// Brought by a list and not yet used.
     preloaded: RefCell<BTreeMap<NamespacedName, SecretData>>,
 }
 
-impl SecretRecord {
+impl CachedSecret {
     /// From a Secret's metadata.
     pub(crate) fn of(object: &Value) -> Option<Self> {
         let version = object::resource_version(object).parse().ok()?;
@@ -64,7 +64,7 @@ impl SecretRecord {
     }
 }
 
-impl Record for SecretRecord {
+impl Cached for CachedSecret {
     fn uid(&self) -> &str {
         &self.uid
     }
@@ -95,20 +95,20 @@ impl std::fmt::Debug for SecretData {
 
 impl Secrets {
     /// Reads through `cluster`; the watch tells of changes.
-    pub(crate) fn new(cluster: &Cluster, watch: Watch<SecretRecord>) -> Self {
+    pub(crate) fn new(cluster: &Cluster, watch: Watch<CachedSecret>) -> Self {
         let resource = watch.resource().clone();
         Self { cluster: cluster.clone(), resource, watch, preloaded: RefCell::default() }
     }
 
     /// For the start: whether changes are heard of.
-    pub(crate) fn need(&self) -> Need {
-        self.watch.need()
+    pub(crate) fn sync_requirement(&self) -> SyncRequirement {
+        self.watch.sync_requirement()
     }
 
     /// Whether the Secret may have changed, or be gone, since it was read at `version`.
     pub(crate) fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
         let store = self.watch.store();
-        !store.is_fresh() || store.with(secret, |record| record.version != version).unwrap_or(true)
+        !store.is_fresh() || store.with(secret, |cached| cached.version != version).unwrap_or(true)
     }
 
     /// Whether an object with this uid is the Secret. Asks the server where nothing is known: without a watch nothing is
@@ -117,7 +117,7 @@ impl Secrets {
     /// # Errors
     /// Whatever the request ends with, but for not found.
     pub(crate) async fn is(&self, context: &Context, secret: &NamespacedName, uid: &str) -> Result<bool, ApiError> {
-        if let Some(known) = self.watch.store().with(secret, |record| *record.uid == *uid) {
+        if let Some(known) = self.watch.store().with(secret, |cached| *cached.uid == *uid) {
             return Ok(known);
         }
         let at = self.resource.at(&secret.namespace, &secret.name);
@@ -130,7 +130,7 @@ impl Secrets {
 
     /// Waits until changes of Secrets are heard of.
     pub(crate) async fn heard_of(&self) {
-        self.watch.need().met().await;
+        self.watch.sync_requirement().met().await;
     }
 
     /// The Secret's data, live or as the list at start brought it.

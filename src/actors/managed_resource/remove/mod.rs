@@ -7,10 +7,10 @@
 //! * `own_refs`: what a bundle holds of itself; `own_namespace`: the Namespace that it is in
 
 pub(crate) mod clean;
-mod clean_up;
 mod own_namespace;
 mod own_refs;
+mod prune;
 mod release;
 
-pub(super) use clean_up::{clean_up, delete_bundle, left_on_doubt, report_pending};
+pub(super) use prune::{delete_bundle, left_unconfirmed, prune, report_pending};
 pub(super) use release::release;

@@ -4,9 +4,9 @@
 use cluster::{ApiError, Located, Resource};
 
 use super::{
-    super::pass::Run,
+    super::steps::Run,
     clean::{self, itself},
-    clean_up::{Cleaned, delete, display, left_alone},
+    prune::{Pruned, delete, display, left_alone},
 };
 use crate::api::{
     keys::{self, ORIGIN},
@@ -24,20 +24,20 @@ pub(super) struct Held {
     /// Its own Namespace.
     pub(super) own: Option<ResourceRef>,
     /// The item of the message, if nobody knows whether a Namespace is its own.
-    pub(super) doubt: Option<String>,
+    pub(super) unconfirmed: Option<String>,
 }
 
 /// Finds the Namespace of the bundle among its references.
 pub(super) async fn sort(run: &Run<'_>, references: &[ResourceRef]) -> Held {
-    let may_be_own = |reference: &ResourceRef| itself::is_namespace_of(&run.pass.key, &reference.key());
-    let mut held = Held { others: references.to_vec(), own: None, doubt: None };
+    let may_be_own = |reference: &ResourceRef| itself::is_namespace_of(&run.reconcile.key, &reference.key());
+    let mut held = Held { others: references.to_vec(), own: None, unconfirmed: None };
     let Some(own) = references.iter().find(|reference| may_be_own(reference)) else { return held };
     match is_in_target(run).await {
         Ok(false) => return held,
         Ok(true) => held.own = Some(own.clone()),
         Err(error) => {
             let text = format!("whether the ManagedResource is in it cannot be told: {error}");
-            held.doubt = Some(clean::still_pending(&display(own), Some(&text), ""));
+            held.unconfirmed = Some(clean::still_pending(&display(own), Some(&text), ""));
         }
     }
     held.others.retain(|reference| !may_be_own(reference));
@@ -46,7 +46,7 @@ pub(super) async fn sort(run: &Run<'_>, references: &[ResourceRef]) -> Held {
 
 /// Whether source and target are one cluster: the target has this very ManagedResource. One that does not serve the kind has none.
 async fn is_in_target(run: &Run<'_>) -> Result<bool, ApiError> {
-    let (key, target) = (&run.pass.key, &run.controller.target);
+    let (key, target) = (&run.reconcile.key, &run.controller.target);
     let kind = GroupVersionKind::new(keys::GROUP, keys::VERSION, keys::KIND);
     let asked = target.discovery().asked();
     match target.locate(&run.context, &kind, (&key.namespace, &key.name), asked).await? {
@@ -61,7 +61,7 @@ pub(super) async fn delete_last(run: &Run<'_>, reference: &ResourceRef) -> Optio
     let error = loop {
         attempt += 1;
         match try_delete(run, reference).await {
-            Ok(doubt) => break doubt?,
+            Ok(unconfirmed) => break unconfirmed?,
             Err(error) if error.is_not_found() => return None,
             Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
             Err(error) => break error.to_string(),
@@ -82,8 +82,8 @@ async fn try_delete(run: &Run<'_>, reference: &ResourceRef) -> Result<Option<Str
         return Ok(None);
     }
     match left_alone(run, reference, uid, origin).await {
-        Some(Cleaned::Pending(doubt)) => return Ok(doubt),
-        Some(Cleaned::Done) => return Ok(None),
+        Some(Pruned::Pending(unconfirmed)) => return Ok(unconfirmed),
+        Some(Pruned::Done) => return Ok(None),
         None => {}
     }
     // A grace time that cannot be read holds up nothing: the deletion was accepted.

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeSet;
 
-use cluster::Record;
+use cluster::Cached;
 
 use super::{
-    super::{known::BundleRecord, pass::Run},
+    super::{known::CachedBundle, steps::Run},
     clean::itself,
 };
 use crate::api::{managed_resource::ResourceRef, object::NamespacedName};
@@ -26,7 +26,7 @@ pub(super) async fn is_spared(run: &Run<'_>, reference: &ResourceRef, uid: &str)
         let is_own = uid == mr.metadata.uid;
         return Ok(is_own || (mr.is_deleting() && is_same(run, &name, uid) && waits_for(run, name)));
     }
-    let may_be_own = !mr.is_deleting() && itself::is_named_secret(mr, &run.pass.key, &key);
+    let may_be_own = !mr.is_deleting() && itself::is_named_secret(mr, &run.reconcile.key, &key);
     if !may_be_own {
         return Ok(false);
     }
@@ -37,7 +37,7 @@ pub(super) async fn is_spared(run: &Run<'_>, reference: &ResourceRef, uid: &str)
 /// Whether the object is the ManagedResource of that name in the source cluster. The store may be late here: a uid does not come
 /// again, and what is spared is being deleted anyway. Where it does not know that yet, the object is waited for until it does.
 fn is_same(run: &Run<'_>, name: &NamespacedName, uid: &str) -> bool {
-    run.controller.bundles.store().with(name, |record| record.uid() == uid).unwrap_or(false)
+    run.controller.bundles.store().with(name, |cached| cached.uid() == uid).unwrap_or(false)
 }
 
 /// Whether a bundle that is being deleted waits, directly or by others, for the end of the bundle of this pass.
@@ -46,13 +46,13 @@ fn waits_for(run: &Run<'_>, bundle: NamespacedName) -> bool {
     let mut seen = BTreeSet::new();
     let mut next = vec![bundle];
     while let Some(bundle) = next.pop() {
-        if bundle == run.pass.key {
+        if bundle == run.reconcile.key {
             return true;
         }
         if !seen.insert(bundle.clone()) {
             continue;
         }
-        let Some(Ok(mr)) = store.with(&bundle, BundleRecord::managed_resource) else { continue };
+        let Some(Ok(mr)) = store.with(&bundle, CachedBundle::managed_resource) else { continue };
         if mr.is_deleting() && !mr.spec.keep_objects {
             let keys = mr.status.resources.iter().map(ResourceRef::key).filter(itself::is_managed_resource);
             next.extend(keys.map(|key| NamespacedName::new(key.namespace, key.name)));

@@ -1,6 +1,6 @@
 //! Releasing objects whose manifests are in Ignore mode now: they stay, without our marks (spec 10 §14).
 
-use super::{super::pass::Run, clean};
+use super::{super::steps::Run, clean};
 use crate::{
     api::{managed_resource::ResourceRef, origin::Origin},
     bundle::identity,
@@ -38,7 +38,7 @@ async fn release_one(run: &Run<'_>, display: String, reference: &ResourceRef, as
         Ok(Located::Nowhere(_)) => return Ok(()),
         Err(error) => return Err(clean::orphan_not_read(&display, &error.to_string())),
     };
-    let own = Origin::new(run.controller.settings.cluster_id.clone(), run.pass.key.clone()).to_string();
+    let own = Origin::new(run.controller.settings.cluster_id.clone(), run.reconcile.key.clone()).to_string();
     let Some(patch) = clean::release_patch(&live, &own) else {
         return Ok(()); // another ManagedResource has taken over
     };

@@ -6,7 +6,7 @@
 use super::status::bounded;
 use crate::api::{
     conditions::{self, APPLY_PROGRESSING, APPLY_SUCCEEDED, Condition, RESOURCES_APPLIED},
-    managed_resource::{ResourceRef, Status},
+    managed_resource::{ManagedResourceStatus, ResourceRef},
 };
 
 /// Labels or annotations of one ref that take more bytes than this are left out first.
@@ -20,8 +20,8 @@ const NOTE: &str = " The status is too large to be stored (";
 
 /// A status on its way into the database: as much of it as fits.
 pub(super) struct Draft<'a> {
-    stored: &'a Status,
-    status: Status,
+    stored: &'a ManagedResourceStatus,
+    status: ManagedResourceStatus,
     stage: Stage,
     /// Refs without their annotations, without their labels.
     left_out: [usize; 2],
@@ -63,7 +63,7 @@ fn size_of(map: &std::collections::BTreeMap<String, String>) -> usize {
 
 impl<'a> Draft<'a> {
     /// The whole status, in place of the one that is stored.
-    pub(super) fn new(status: Status, stored: &'a Status) -> Self {
+    pub(super) fn new(status: ManagedResourceStatus, stored: &'a ManagedResourceStatus) -> Self {
         let mut draft = Self { stored, status, stage: Stage::LargeAnnotations, left_out: [0, 0] };
         if draft.status.resources != stored.resources
             && let Some(applied) = draft.applied()
@@ -74,7 +74,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The status as it is to be written.
-    pub(super) fn status(&self) -> &Status {
+    pub(super) fn status(&self) -> &ManagedResourceStatus {
         &self.status
     }
 

@@ -13,7 +13,7 @@ use crate::api::{
         DECODING_FAILED, DELETION_FAILED, DELETION_PENDING, MANAGED_RESOURCE_IGNORED, RELEASE_FAILED,
         RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING,
     },
-    managed_resource::{ResourceRef, Status},
+    managed_resource::{ManagedResourceStatus, ResourceRef},
     object::ObjectKey,
 };
 use crate::{
@@ -57,13 +57,13 @@ pub(crate) struct AppliedSet<'a> {
 }
 
 /// Row "Secret unreadable".
-pub(crate) fn secret_unreadable(status: &Status, error: &str, now: Timestamp) -> Status {
+pub(crate) fn secret_unreadable(status: &ManagedResourceStatus, error: &str, now: Timestamp) -> ManagedResourceStatus {
     with_applied(status, ConditionStatus::False, CANNOT_READ_SECRET, error, now)
 }
 
 /// Whether row "change detected" is due: the refs (with their order, labels and annotations, but for those that the status had
 /// no room for) or the checksum differ.
-pub(crate) fn is_changed(status: &Status, refs: &[ResourceRef], checksum: &str) -> bool {
+pub(crate) fn is_changed(status: &ManagedResourceStatus, refs: &[ResourceRef], checksum: &str) -> bool {
     let is_same = status.resources.len() == refs.len()
         && status.resources.iter().zip(refs).all(|(stored, reference)| fit::stands_for(stored, reference));
     !is_same || status.secrets_data_checksum.as_deref() != Some(checksum)
@@ -74,7 +74,11 @@ pub(crate) fn is_changed(status: &Status, refs: &[ResourceRef], checksum: &str) 
 /// `added` are the new refs for which the old index found nothing. They are appended to the refs, so that an object is
 /// known before it is created: otherwise one that was created just before a crash, and whose manifest is gone after it,
 /// would stay for ever. An old ref stays as it is, because its labels and annotations are what the merge compares with.
-pub(crate) fn change_detected(status: &Status, added: &[ResourceRef], now: Timestamp) -> Status {
+pub(crate) fn change_detected(
+    status: &ManagedResourceStatus,
+    added: &[ResourceRef],
+    now: Timestamp,
+) -> ManagedResourceStatus {
     let applied = conditions::get_or_init(&status.conditions, RESOURCES_APPLIED, now);
     let (reason, message) = match applied.reason.as_str() {
         APPLY_FAILED | DELETION_FAILED | DELETION_PENDING => (applied.reason.as_str(), applied.message.as_str()),
@@ -98,30 +102,35 @@ pub(crate) fn change_detected(status: &Status, added: &[ResourceRef], now: Times
 }
 
 /// New refs join those of a set that was announced before: what it said about the set stays.
-pub(crate) fn remembered(status: &Status, added: &[ResourceRef]) -> Status {
-    Status { resources: union(&status.resources, added), ..status.clone() }
+pub(crate) fn remembered(status: &ManagedResourceStatus, added: &[ResourceRef]) -> ManagedResourceStatus {
+    ManagedResourceStatus { resources: union(&status.resources, added), ..status.clone() }
 }
 
 /// Row "deletion pending".
-pub(crate) fn deletion_pending(status: &Status, message: &str, now: Timestamp) -> Status {
+pub(crate) fn deletion_pending(status: &ManagedResourceStatus, message: &str, now: Timestamp) -> ManagedResourceStatus {
     with_applied(status, ConditionStatus::Progressing, DELETION_PENDING, message, now)
 }
 
 /// Row "release failed".
-pub(crate) fn release_failed(status: &Status, message: &str, now: Timestamp) -> Status {
+pub(crate) fn release_failed(status: &ManagedResourceStatus, message: &str, now: Timestamp) -> ManagedResourceStatus {
     with_applied(status, ConditionStatus::False, RELEASE_FAILED, message, now)
 }
 
 /// Row "apply failed". `created` are refs of objects that exist although the run failed; they join the refs, so that
 /// they are not forgotten when their manifests go (spec 10 "Better than upstream" 3).
-pub(crate) fn apply_failed(status: &Status, error: &str, created: &[ResourceRef], now: Timestamp) -> Status {
+pub(crate) fn apply_failed(
+    status: &ManagedResourceStatus,
+    error: &str,
+    created: &[ResourceRef],
+    now: Timestamp,
+) -> ManagedResourceStatus {
     let mut next = with_applied(status, ConditionStatus::False, APPLY_FAILED, error, now);
     next.resources = union(&status.resources, created);
     next
 }
 
 /// Rows "applied", "decoding failed", and "deletion pending" where objects were left on doubt (spec 10 §9.3), with the fields that only the final phase sets (spec 10 §9.10).
-pub(crate) fn finished(status: &Status, set: AppliedSet<'_>, now: Timestamp) -> Status {
+pub(crate) fn finished(status: &ManagedResourceStatus, set: AppliedSet<'_>, now: Timestamp) -> ManagedResourceStatus {
     let mut next = if !set.errors.is_empty() {
         let message = decoding_message(set.errors);
         with_applied(status, ConditionStatus::False, DECODING_FAILED, &message, now)
@@ -137,7 +146,7 @@ pub(crate) fn finished(status: &Status, set: AppliedSet<'_>, now: Timestamp) -> 
 }
 
 /// Whether the condition says just what row "applied" says.
-pub(crate) fn is_reported_applied(status: &Status) -> bool {
+pub(crate) fn is_reported_applied(status: &ManagedResourceStatus) -> bool {
     conditions::find(&status.conditions, RESOURCES_APPLIED).is_some_and(|condition| {
         condition.status == ConditionStatus::True
             && condition.reason == APPLY_SUCCEEDED
@@ -148,7 +157,7 @@ pub(crate) fn is_reported_applied(status: &Status) -> bool {
 /// Whether the last set that was attempted is the one whose checksum stands in the status, and was applied as far as its
 /// documents decode. Each attempt at another set is announced ([`change_detected`]) before anything of it is sent, so
 /// that after a failure or a crash the condition says otherwise.
-pub(crate) fn is_last_attempt_applied(status: &Status) -> bool {
+pub(crate) fn is_last_attempt_applied(status: &ManagedResourceStatus) -> bool {
     conditions::find(&status.conditions, RESOURCES_APPLIED).is_some_and(|condition| {
         matches!(
             (&condition.status, condition.reason.as_str()),
@@ -159,7 +168,11 @@ pub(crate) fn is_last_attempt_applied(status: &Status) -> bool {
 
 /// An object was found gone in a pass that failed: that is said as well, because after it health is not judged any more
 /// (spec 20 §4.1, scenario 4).
-pub(crate) fn found_gone(status: &Status, gone: &BTreeSet<ObjectKey>, now: Timestamp) -> Status {
+pub(crate) fn found_gone(
+    status: &ManagedResourceStatus,
+    gone: &BTreeSet<ObjectKey>,
+    now: Timestamp,
+) -> ManagedResourceStatus {
     let mut next = status.clone();
     let is_healthy = conditions::find(&status.conditions, RESOURCES_HEALTHY)
         .is_some_and(|condition| condition.status == ConditionStatus::True);
@@ -172,7 +185,7 @@ pub(crate) fn found_gone(status: &Status, gone: &BTreeSet<ObjectKey>, now: Times
 }
 
 /// Row "ignored".
-pub(crate) fn ignored(status: &Status, now: Timestamp) -> Status {
+pub(crate) fn ignored(status: &ManagedResourceStatus, now: Timestamp) -> ManagedResourceStatus {
     let mut next = status.clone();
     for (kind, value) in [
         (RESOURCES_HEALTHY, ConditionStatus::True),
@@ -186,7 +199,7 @@ pub(crate) fn ignored(status: &Status, now: Timestamp) -> Status {
 
 /// Row "deleting" (spec 10 §15). With `keep_objects` nothing is deleted and `ResourcesApplied` stays as it is;
 /// otherwise it keeps a message that already tells about deletion.
-pub(crate) fn deleting(status: &Status, keep_objects: bool, now: Timestamp) -> Status {
+pub(crate) fn deleting(status: &ManagedResourceStatus, keep_objects: bool, now: Timestamp) -> ManagedResourceStatus {
     let mut next = status.clone();
     for (kind, value) in [(RESOURCES_HEALTHY, ConditionStatus::False), (RESOURCES_PROGRESSING, ConditionStatus::True)] {
         conditions::set(&mut next.conditions, kind, value, DELETION_PENDING, DELETED_MESSAGE, now);
@@ -204,11 +217,17 @@ pub(crate) fn deleting(status: &Status, keep_objects: bool, now: Timestamp) -> S
 
 /// Whether a status must be sent: one that equals what is stored must not, so that nobody is woken for nothing (spec 10
 /// "Better than upstream" 8).
-pub(super) fn needs_write(stored: &Status, next: &Status) -> bool {
+pub(super) fn needs_write(stored: &ManagedResourceStatus, next: &ManagedResourceStatus) -> bool {
     stored != next
 }
 
-fn with_applied(status: &Status, value: ConditionStatus, reason: &str, message: &str, now: Timestamp) -> Status {
+fn with_applied(
+    status: &ManagedResourceStatus,
+    value: ConditionStatus,
+    reason: &str,
+    message: &str,
+    now: Timestamp,
+) -> ManagedResourceStatus {
     let mut next = status.clone();
     conditions::set(&mut next.conditions, RESOURCES_APPLIED, value, reason, &bounded(message), now);
     next

@@ -6,16 +6,16 @@
 
 use std::cell::{Cell, RefCell};
 
-use cluster::{ApiError, Cluster, Context, Record, Resource, Watch};
+use cluster::{ApiError, Cached, Cluster, Context, Resource, Watch};
 use tokio::sync::Mutex;
 
-use super::{super::known::Snapshot, fit::Draft, status::needs_write};
+use super::{super::known::ParsedBundle, fit::Draft, status::needs_write};
 use crate::api::{
-    managed_resource::{Status, with_status},
+    managed_resource::{ManagedResourceStatus, with_status},
     object::NamespacedName,
 };
 
-use super::super::known::BundleRecord;
+use super::super::known::CachedBundle;
 
 /// The status of one ManagedResource, as far as this process wrote it.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub(crate) struct Destination<'a> {
     /// The kind.
     pub(crate) resource: &'a Resource,
     /// The store that the answers go into.
-    pub(crate) bundles: &'a Watch<BundleRecord>,
+    pub(crate) bundles: &'a Watch<CachedBundle>,
 }
 
 impl StatusCell {
@@ -57,9 +57,9 @@ impl StatusCell {
         &self,
         to: Destination<'_>,
         context: &Context,
-        basis: &Snapshot,
-        change: impl FnOnce(&Status) -> Status,
-    ) -> Result<Snapshot, ApiError> {
+        basis: &ParsedBundle,
+        change: impl FnOnce(&ManagedResourceStatus) -> ManagedResourceStatus,
+    ) -> Result<ParsedBundle, ApiError> {
         let _turn = self.turn.lock().await;
         let present = self.present(&to, basis);
         let mut draft = Draft::new(change(&present.mr.status), &present.mr.status);
@@ -71,14 +71,14 @@ impl StatusCell {
                 return Ok(present);
             }
             let asked = to.cluster.clock().monotonic();
-            let raw = present.record.raw().map_err(|error| undecodable(&error))?;
+            let raw = present.cached.raw().map_err(|error| undecodable(&error))?;
             let object = with_status(raw, draft.status());
             let size = serde_json::to_vec(&object).map_or(0, |text| text.len());
             if !self.is_too_large(size) {
                 match to.cluster.replace(context, &at, Some("status"), &object).await {
                     Ok(answer) => {
-                        let written = Snapshot::of(&answer).map_err(|error| undecodable(&error))?;
-                        to.bundles.wrote_record(&key, written.record.clone(), &writer(&key), asked);
+                        let written = ParsedBundle::of(&answer).map_err(|error| undecodable(&error))?;
+                        to.bundles.wrote_cached(&key, written.cached.clone(), &writer(&key), asked);
                         self.remember(&present, &written);
                         return Ok(written);
                     }
@@ -134,20 +134,20 @@ impl StatusCell {
     }
 
     /// The newest snapshot that differs from `basis` by our own status writes alone.
-    fn present(&self, to: &Destination<'_>, basis: &Snapshot) -> Snapshot {
+    fn present(&self, to: &Destination<'_>, basis: &ParsedBundle) -> ParsedBundle {
         let lineage = self.lineage.borrow();
-        let place = |record: &BundleRecord| lineage.iter().position(|version| *version == record.version());
+        let place = |cached: &CachedBundle| lineage.iter().position(|version| *version == cached.version());
         let newest = to.bundles.store().get(&basis.mr.key());
-        let newer = newest.filter(|newest| place(&basis.record).is_some_and(|basis| place(newest) > Some(basis)));
-        newer.and_then(|newer| newer.snapshot().ok()).unwrap_or_else(|| basis.clone())
+        let newer = newest.filter(|newest| place(&basis.cached).is_some_and(|basis| place(newest) > Some(basis)));
+        newer.and_then(|newer| newer.parsed().ok()).unwrap_or_else(|| basis.clone())
     }
 
-    fn remember(&self, from: &Snapshot, to: &Snapshot) {
+    fn remember(&self, from: &ParsedBundle, to: &ParsedBundle) {
         let mut lineage = self.lineage.borrow_mut();
-        if lineage.last() != Some(&from.record.version()) {
-            *lineage = vec![from.record.version()];
+        if lineage.last() != Some(&from.cached.version()) {
+            *lineage = vec![from.cached.version()];
         }
-        lineage.push(to.record.version());
+        lineage.push(to.cached.version());
         let excess = lineage.len().saturating_sub(LINEAGE);
         lineage.drain(..excess);
     }

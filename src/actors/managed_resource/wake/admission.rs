@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Change, How, Projected, Resource, Want, Watch, Watches};
+use cluster::{CachedFields, Change, How, Resource, Watch, WatchOptions, Watches};
 use kit::{Wake, WeakSupervised};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -33,8 +33,8 @@ const COLLECTING: Duration = Duration::from_millis(250);
 
 /// The watches of what decides about admission, and whose turn is when.
 pub(crate) struct AdmissionChanges {
-    watches: Vec<Watch<Projected<Admission>>>,
-    namespaces: Watch<Projected<u64>>,
+    watches: Vec<Watch<CachedFields<Admission>>>,
+    namespaces: Watch<CachedFields<u64>>,
     turns: Rc<Turns>,
 }
 
@@ -55,15 +55,15 @@ struct Turns {
 /// The turn of a bundle. It may come before the last change has settled: then there is another one.
 struct Turn {
     at: u64,
-    settled: u64,
+    up_to_date: u64,
 }
 
 impl AdmissionChanges {
     /// Opens the watches. First lists wake nobody.
     pub(crate) fn open(controller: &Rc<ManagedResources>, watches: &Watches) -> Self {
         let turns = Rc::<Turns>::default();
-        let namespaces = Want::new(Resource::new("", "v1", "Namespace", "namespaces", false), |namespace| {
-            Projected::of(namespace, hash_of_marks(namespace))
+        let namespaces = WatchOptions::new(Resource::new("", "v1", "Namespace", "namespaces", false), |namespace| {
+            CachedFields::of(namespace, hash_of_marks(namespace))
         });
         let namespaces = watches.open(namespaces.metadata().unawaited());
         let (known, own) = (Rc::downgrade(controller), turns.clone());
@@ -71,7 +71,7 @@ impl AdmissionChanges {
 
         let kind = |version, kind, plural| Resource::new(GROUP, version, kind, plural, false);
         let open = |resource, of: fn(&Value) -> Admission| {
-            watches.open(Want::new(resource, move |it| Projected::of(it, of(it))).optional().unawaited())
+            watches.open(WatchOptions::new(resource, move |it| CachedFields::of(it, of(it))).optional().unawaited())
         };
         let configurations = kind("v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
         let configurations = open(configurations, Admission::of_configuration);
@@ -117,7 +117,7 @@ impl AdmissionChanges {
                 turns.look_for_bundles(&known, now);
                 let due = turns.take_due(&known, now);
                 drop(known);
-                due.iter().for_each(|bundle| waker.wake(bundle, Wake::background(REVALIDATE)));
+                due.iter().for_each(|bundle| waker.wake(bundle, Wake::low(REVALIDATE)));
                 let next = turns.pending.borrow().values().map(|turn| turn.at).min();
                 match next {
                     None => turns.changed.notified().await,
@@ -150,7 +150,7 @@ fn hash_of_marks(namespace: &Value) -> u64 {
 }
 
 impl Turns {
-    fn namespace_changed(&self, change: &Change<'_, Projected<u64>>, controller: &Weak<ManagedResources>) {
+    fn namespace_changed(&self, change: &Change<'_, CachedFields<u64>>, controller: &Weak<ManagedResources>) {
         match (change.how, change.old, change.new) {
             (How::First | How::Lost, ..) | (_, None, _) => {}
             (_, Some(old), Some(new)) if old.fields == new.fields => {}
@@ -169,7 +169,7 @@ impl Turns {
     /// `of_policy` tells what a policy matches, if it is known.
     fn admission_changed(
         &self,
-        change: &Change<'_, Projected<Admission>>,
+        change: &Change<'_, CachedFields<Admission>>,
         of_policy: impl Fn(&str) -> Option<MatchedKinds>,
     ) {
         let (old, new) = (change.old.map(|old| &old.fields), change.new.map(|new| &new.fields));
@@ -189,14 +189,14 @@ impl Turns {
     /// Gives turns to the bundles that hold what is concerned.
     fn look_for_bundles(&self, controller: &ManagedResources, now: u64) {
         let known = &controller.revalidation;
-        let settled = now.saturating_add(millis(SETTLING));
+        let up_to_date = now.saturating_add(millis(SETTLING));
         if let Some(matched) = self.kinds.take() {
             let is_matched = |group: &str, plural: Option<&str>| plural.is_none_or(|it| matched.may_match(group, it));
             let kinds: Vec<GroupKind> = controller.objects.held_kinds(is_matched);
             known.kinds_changed((matched != MatchedKinds::Any).then_some(kinds.as_slice()), now);
             for bundle in kinds.iter().flat_map(|kind| controller.objects.holders_of(kind)) {
-                let turn = known.turn(&bundle, settled);
-                self.add(&bundle, Turn { at: turn, settled });
+                let turn = known.turn(&bundle, up_to_date);
+                self.add(&bundle, Turn { at: turn, up_to_date });
             }
         }
         let namespaces = self.namespaces.take();
@@ -213,8 +213,8 @@ impl Turns {
             lately.insert(namespace.clone(), now);
         }
         for (bundle, by_turns) in controller.objects.holders_in(&by_turns) {
-            let at = if by_turns { known.turn(&bundle, settled) } else { settled };
-            self.add(&bundle, Turn { at, settled });
+            let at = if by_turns { known.turn(&bundle, up_to_date) } else { up_to_date };
+            self.add(&bundle, Turn { at, up_to_date });
         }
     }
 
@@ -223,7 +223,7 @@ impl Turns {
         match pending.get_mut(bundle) {
             Some(known) => {
                 known.at = known.at.min(turn.at);
-                known.settled = known.settled.max(turn.settled);
+                known.up_to_date = known.up_to_date.max(turn.up_to_date);
             }
             None => drop(pending.insert(bundle.clone(), turn)),
         }
@@ -234,9 +234,9 @@ impl Turns {
         let mut pending = self.pending.borrow_mut();
         let due: Vec<_> = pending.extract_if(.., |_, turn| turn.at <= now).collect();
         for (bundle, turn) in &due {
-            if turn.settled > now {
-                let at = controller.revalidation.turn(bundle, turn.settled);
-                pending.insert(bundle.clone(), Turn { at, settled: turn.settled });
+            if turn.up_to_date > now {
+                let at = controller.revalidation.turn(bundle, turn.up_to_date);
+                pending.insert(bundle.clone(), Turn { at, up_to_date: turn.up_to_date });
             }
         }
         due.into_iter().map(|(bundle, _)| bundle).collect()

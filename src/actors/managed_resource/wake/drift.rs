@@ -31,12 +31,12 @@ struct Debounce {
 }
 
 /// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the window is over.
-pub(crate) fn tell_of_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
+pub(crate) fn report_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
     let waker = waker.clone();
     let debounce = Debounce::new(move |bundle, due| waker.wake(bundle, due));
     Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
-        Drift::Changed => debounce.soon(bundle, object, Wake::live(DRIFT)),
-        Drift::Gone => debounce.now(bundle, Wake::live(DRIFT).about(object.clone())),
+        Drift::Changed => debounce.soon(bundle, object, Wake::high(DRIFT)),
+        Drift::Gone => debounce.now(bundle, Wake::high(DRIFT).about(object.clone())),
     })
 }
 
@@ -76,12 +76,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_of_a_moment_make_one_wake_about_all_of_their_objects() {
+    fn drift_edits_within_the_window_make_one_wake_about_all_objects() {
         universe(1, |_| async {
             let woken: Rc<RefCell<Vec<(String, Wake)>>> = Rc::default();
             let seen = woken.clone();
             let debounce = Debounce::new(move |bundle, wake| seen.borrow_mut().push((bundle.to_string(), wake)));
-            let (bundle, wake) = (NamespacedName::new("shoot", "one"), Wake::live(DRIFT));
+            let (bundle, wake) = (NamespacedName::new("shoot", "one"), Wake::high(DRIFT));
             let key = |name: &str| ObjectKey { name: name.into(), ..ObjectKey::default() };
 
             debounce.soon(&bundle, &key("a"), wake.clone());

@@ -12,7 +12,7 @@ pub(super) mod trigger;
 mod wakes;
 
 pub(super) use admission::AdmissionChanges;
-pub(super) use drift::tell_of_drift;
+pub(super) use drift::report_drift;
 pub(super) use wakes::{
-    subscribe_bundles, subscribe_secrets, tell_of_health, tell_of_kinds, tell_of_pods, tell_of_scaling,
+    report_health, report_kinds, report_pods, report_scaling, subscribe_bundles, subscribe_secrets,
 };

@@ -24,7 +24,7 @@ pub(crate) enum Operation {
 
 /// What a pass does with a ManagedResource as it was read (spec 10 §7, rows 3 to 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum ReconcilePath {
     /// Report that it is ignored, touch nothing else, no timer.
     Ignored,
     /// The deletion path: it is being deleted, or handed to another class.
@@ -177,17 +177,17 @@ pub(crate) fn remove_operation_patch() -> serde_json::Value {
 /// Deletion comes before waiting: every class cleans up a ManagedResource that is being deleted. The question for
 /// responsibility comes last and is asked again here, although the filter asked it: a pass may have been queued before
 /// the hand-over ended.
-pub(crate) fn entry(own: &OwnClass, mr: &ManagedResource) -> Entry {
+pub(crate) fn entry(own: &OwnClass, mr: &ManagedResource) -> ReconcilePath {
     if mr.is_ignored() && !mr.is_deleting() {
-        Entry::Ignored
+        ReconcilePath::Ignored
     } else if mr.is_deleting() || own.is_transferring(mr) {
-        Entry::Delete
+        ReconcilePath::Delete
     } else if own.is_waiting_for_cleanup(mr) {
-        Entry::WaitingForCleanup
+        ReconcilePath::WaitingForCleanup
     } else if !own.is_responsible(mr) {
-        Entry::NotResponsible
+        ReconcilePath::NotResponsible
     } else {
-        Entry::Apply
+        ReconcilePath::Apply
     }
 }
 

@@ -5,15 +5,15 @@ use std::{
     rc::{Rc, Weak},
 };
 
-use cluster::{How, Index, Record, Watch};
+use cluster::{Cached, How, Index, Watch};
 use kit::{Causes, Wake, WeakSupervised};
 use tokio::sync::watch;
 
 use super::{
     super::{
         known::{
-            BundleRecord, Head, HealthListener, HealthRegistry, ManagedObjects, News, PodsListener, ScalingListener,
-            SecretRecord,
+            BundleSummary, CachedBundle, CachedSecret, HealthListener, HealthRegistry, ManagedObjects, News,
+            PodsListener, ScalingListener,
         },
         shared::{CHANGED, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
@@ -31,20 +31,20 @@ use crate::{
 /// The way to the bundles' actors.
 type Waker = WeakSupervised<ManagedResources>;
 
-pub(crate) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<BundleRecord>, waker: &Waker) {
+pub(crate) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<CachedBundle>, waker: &Waker) {
     let (class, waker, registry) =
         (controller.settings.class.clone(), waker.clone(), controller.health_registry.clone());
     bundles.subscribe(move |change| {
-        let (old, new) = (change.old.map(BundleRecord::head), change.new.map(BundleRecord::head));
+        let (old, new) = (change.old.map(CachedBundle::summary), change.new.map(CachedBundle::summary));
         registry.set(change.name, new.is_some_and(|new| eligibility::of(&class, &new.mr) == Eligibility::Eligible));
         let causes = bundle_causes(&class, change.how, old, new);
         let first = change.how == How::First;
-        waker.wake(change.name, if first { Wake::background(causes) } else { Wake::live(causes) });
+        waker.wake(change.name, if first { Wake::low(causes) } else { Wake::high(causes) });
     });
 }
 
 /// Why a change of a ManagedResource starts passes; empty if it does not.
-fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option<&Head>) -> Causes {
+fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&BundleSummary>, new: Option<&BundleSummary>) -> Causes {
     let references = old.map(|old| old.references) != new.map(|new| new.references);
     let (old, new) = (old.map(|old| &old.mr), new.map(|new| &new.mr));
     let is_triggered = !trigger::triggers(class, old, new).is_empty();
@@ -59,14 +59,14 @@ fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&Head>, new: Option
 
 pub(crate) fn subscribe_secrets(
     controller: &Rc<ManagedResources>,
-    secrets: &Watch<SecretRecord>,
+    secrets: &Watch<CachedSecret>,
     index: Index<NamespacedName>,
     waker: &Waker,
 ) {
     let (class, bundles) = (controller.settings.class.clone(), controller.bundles.clone());
     let waker = waker.clone();
     secrets.subscribe(move |change| {
-        let version = |record: Option<&SecretRecord>| record.map(|record| record.version().to_string());
+        let version = |cached: Option<&CachedSecret>| cached.map(|cached| cached.version().to_string());
         let (old, new) = (version(change.old), version(change.new));
         // What a pass read is entered too: if it is newer than what was known, the other bundles have to know. A Secret
         // that was not known may be new or changed.
@@ -77,33 +77,33 @@ pub(crate) fn subscribe_secrets(
         };
         for key in index.get(change.name) {
             let bundle = bundles.store().get(&key);
-            let concerned = |bundle: &BundleRecord| {
-                trigger::is_woken_by_secret(&class, concerns, &change.name.name, &bundle.head().mr)
+            let concerned = |bundle: &CachedBundle| {
+                trigger::is_woken_by_secret(&class, concerns, &change.name.name, &bundle.summary().mr)
             };
             if bundle.as_ref().is_some_and(concerned) {
-                waker.wake(&key, Wake::live(SECRET));
+                waker.wake(&key, Wake::high(SECRET));
             }
         }
     });
 }
 
 /// Wakes the bundles that wait for a kind whenever the target serves other kinds than before.
-pub(crate) async fn tell_of_kinds(controller: Weak<ManagedResources>, waker: Waker, mut changes: watch::Receiver<u64>) {
+pub(crate) async fn report_kinds(controller: Weak<ManagedResources>, waker: Waker, mut changes: watch::Receiver<u64>) {
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
         controller.objects.follow_discovery();
         let awaiting = controller.awaiting_kinds.take();
         for bundle in awaiting {
-            waker.wake(&bundle, Wake::live(KIND));
+            waker.wake(&bundle, Wake::high(KIND));
         }
         for bundle in controller.health_registry.take_awaiting_kinds() {
-            waker.wake(&bundle, Wake::live(REJUDGE));
+            waker.wake(&bundle, Wake::high(REJUDGE));
         }
     }
 }
 
 /// Wakes bundles for which an object, or a kind, stands differently now.
-pub(crate) fn tell_of_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> HealthListener {
+pub(crate) fn report_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> HealthListener {
     let (registry, waker) = (registry.clone(), waker.clone());
     Rc::new(move |bundle, object, news| {
         if !registry.is_judged(bundle) {
@@ -124,12 +124,12 @@ pub(crate) fn tell_of_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> He
             }
             News::Judged { health: true, rollout: true } => HEALTH.with(ROLLOUT),
         };
-        waker.wake(bundle, Wake::live(causes));
+        waker.wake(bundle, Wake::high(causes));
     })
 }
 
 /// Wakes the bundles with Deployments for which a Pod counts, or did.
-pub(crate) fn tell_of_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry>, waker: &Waker) -> PodsListener {
+pub(crate) fn report_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry>, waker: &Waker) -> PodsListener {
     let (objects, registry, waker) = (objects.clone(), registry.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
@@ -143,19 +143,19 @@ pub(crate) fn tell_of_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistr
             objects.news_for(bundle);
         }
         for bundle in bundles.iter().filter(|bundle| registry.is_judged(bundle)) {
-            waker.wake(bundle, Wake::live(ROLLOUT));
+            waker.wake(bundle, Wake::high(ROLLOUT));
         }
     })
 }
 
 /// Wakes the bundles of which an object got its first autoscaler or lost its last one.
-pub(crate) fn tell_of_scaling(objects: &ManagedObjects, waker: &Waker) -> ScalingListener {
+pub(crate) fn report_scaling(objects: &ManagedObjects, waker: &Waker) -> ScalingListener {
     let (waker, objects) = (waker.clone(), objects.clone());
     Rc::new(move |object: &ObjectKey| {
         // The bundle may hold it under an equivalent group.
         for key in Equivalences::predefined().of_key(object).chain([object.clone()]) {
             for bundle in objects.holders(&key) {
-                waker.wake(&bundle, Wake::live(SCALED).about(key.clone()));
+                waker.wake(&bundle, Wake::high(SCALED).about(key.clone()));
             }
         }
     })

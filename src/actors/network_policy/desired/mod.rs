@@ -110,7 +110,7 @@ pub fn desired(view: &View<'_>) -> Desired {
     let mut union = Union::default();
     pieces(view).for_each(|piece| union.add(piece));
     let at_once = union.end(&mut Turns::new(|| std::future::ready(()))).now_or_never();
-    at_once.expect("it waits for nothing but its pauses, and these are over at once")
+    at_once.expect("it awaits only its pauses, which return at once")
 }
 
 /// What its policies are made from. Each piece is computed when it is asked for: there may be very many.

@@ -12,8 +12,8 @@
 //! it is decided from memory, and the patch is bound to the version of the Node that was seen: it can remove nobody else's
 //! taint. Pure: all but this shell.
 
-mod book;
 pub mod daemon_set;
+mod metrics;
 pub mod node;
 pub mod obstacle;
 pub mod placement;
@@ -24,21 +24,24 @@ mod tests;
 use std::{rc::Rc, sync::Arc, time::Duration};
 
 use cluster::{
-    Cluster, Context, How, Index, Projected, Record as _, Recorder, Reference, Resource, Want, Watch,
+    Cached as _, CachedFields, Cluster, Context, How, Index, Recorder, Reference, Resource, Watch, WatchOptions,
     object::NamespacedName,
 };
-use kit::{Causes, Controller, Duty, Failure, Observers, Outcome, Pass, Supervised, Wake, WeakSupervised};
+use kit::{Causes, Controller, Failure, Observers, Outcome, Reconcile, Reconciler, Supervised, Wake, WeakSupervised};
 use tokio::time::Instant;
 
 use self::{
-    book::{Book, WATCHES},
     daemon_set::DaemonSet,
+    metrics::{WATCHES, WaitingMetrics},
     node::Tainted,
     obstacle::Obstacle,
     pod::Pod,
 };
 use crate::{
-    actors::{ground::Ground, module},
+    actors::{
+        controller_context::ControllerContext,
+        controller_registration::{ControllerRegistration, StartControllers},
+    },
     api::config::Config,
 };
 
@@ -46,7 +49,7 @@ use crate::{
 pub const NAME: &str = "node-critical-components";
 
 /// The controller; on with `controllers.nodeCriticalComponents.enabled`.
-pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 /// Label of DaemonSets, their templates and pods.
 const CRITICAL: &str = "node.gardener.cloud/critical-component";
@@ -70,7 +73,7 @@ const DRIVERS: Causes = Causes::own(3);
 /// An obstacle is told of when it has lasted so long: the pods of a new node come one after the other.
 const LASTING: Duration = Duration::from_secs(1);
 
-type Nodes = Watch<Projected<Option<Box<Tainted>>>>;
+type Nodes = Watch<CachedFields<Option<Box<Tainted>>>>;
 
 /// The controller, in the hands of its actors.
 struct CriticalComponents {
@@ -79,14 +82,14 @@ struct CriticalComponents {
     resync: Duration,
     target: Cluster,
     nodes: Nodes,
-    daemon_sets: Watch<Projected<Arc<DaemonSet>>>,
-    pods: Watch<Projected<Arc<Pod>>>,
-    drivers: Watch<Projected<Vec<Box<str>>>>,
+    daemon_sets: Watch<CachedFields<Arc<DaemonSet>>>,
+    pods: Watch<CachedFields<Arc<Pod>>>,
+    drivers: Watch<CachedFields<Vec<Box<str>>>>,
     tainted: Index<()>,
     on_node: Index<Box<str>>,
     events: Recorder,
     observers: Rc<dyn Observers>,
-    book: Book,
+    metrics: WaitingMetrics,
 }
 
 /// What an actor remembers of a node.
@@ -94,45 +97,45 @@ struct CriticalComponents {
 struct Memory {
     /// Another node of the same name has another one.
     uid: Box<str>,
-    told: Option<Obstacle>,
+    reported: Option<Obstacle>,
     /// What is told if it still holds at this time.
-    to_tell: Option<(Obstacle, Instant)>,
+    to_report: Option<(Obstacle, Instant)>,
     joined: bool,
 }
 
-fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.node_critical_components?;
     let resync = config.target.cache_resync_period;
-    let watches = &ground.target.watches;
-    let nodes = watches.open(Want::new(super::resource(), |node| Projected::of(node, node::tainted(node))));
+    let watches = &ctx.target.watches;
+    let nodes = watches.open(WatchOptions::new(super::resource(), |node| CachedFields::of(node, node::tainted(node))));
     let critical = format!("{CRITICAL}=true");
     let daemon_sets = Resource::new("apps", "v1", "DaemonSet", "daemonsets", true);
-    let want = Want::new(daemon_sets, |object| Projected::of(object, Arc::new(DaemonSet::of(object))));
-    let daemon_sets = watches.open(want.labelled(&*critical).within([NAMESPACE]));
+    let options = WatchOptions::new(daemon_sets, |object| CachedFields::of(object, Arc::new(DaemonSet::of(object))));
+    let daemon_sets = watches.open(options.labelled(&*critical).within([NAMESPACE]));
     let pods = Resource::new("", "v1", "Pod", "pods", true);
-    let want = Want::new(pods, |pod| Projected::of(pod, Arc::new(Pod::of(pod))));
-    let pods = watches.open(want.labelled(&*critical).within([NAMESPACE]));
+    let options = WatchOptions::new(pods, |pod| CachedFields::of(pod, Arc::new(Pod::of(pod))));
+    let pods = watches.open(options.labelled(&*critical).within([NAMESPACE]));
     let csi_nodes = Resource::new("storage.k8s.io", "v1", "CSINode", "csinodes", false);
-    let drivers = watches.open(Want::new(csi_nodes, |object| Projected::of(object, node::drivers(object))));
+    let drivers = watches.open(WatchOptions::new(csi_nodes, |object| CachedFields::of(object, node::drivers(object))));
     let tainted = nodes.index(|_, node| vec![(); usize::from(node.fields.is_some())]);
     let on_node = pods.index(|_, pod| vec![pod.fields.node.clone()]);
-    Some(Box::new(move |ground| {
+    Some(Box::new(move |ctx| {
         let controller = Rc::new(CriticalComponents {
             permits: settings.concurrent_syncs,
             backoff: settings.backoff,
             resync,
-            target: ground.target.cluster.clone(),
+            target: ctx.target.cluster.clone(),
             nodes,
             daemon_sets,
             pods,
             drivers,
             tainted,
             on_node,
-            events: ground.target.events.for_component(COMPONENT).with_action(ACTION),
-            book: Book::new(ground.env.observers.clone()),
-            observers: ground.env.observers.clone(),
+            events: ctx.target.events.for_component(COMPONENT).with_action(ACTION),
+            metrics: WaitingMetrics::new(ctx.env.observers.clone()),
+            observers: ctx.env.observers.clone(),
         });
-        let supervised = Supervised::start(controller.clone(), &ground.env);
+        let supervised = Supervised::start(controller.clone(), &ctx.env);
         controller.subscribe(&supervised);
         supervised.into()
     }))
@@ -154,7 +157,7 @@ impl CriticalComponents {
             }
             let is_new = change.old.is_none() && change.how == How::Event;
             let causes = if is_new { Causes::OBJECT.with(JOINED) } else { Causes::OBJECT };
-            let wake = if change.how == How::First { Wake::background(causes) } else { Wake::live(causes) };
+            let wake = if change.how == How::First { Wake::low(causes) } else { Wake::high(causes) };
             waker.wake(change.name, wake);
         });
         let wakes_node = |waker: WeakSupervised<Self>, causes: Causes| {
@@ -162,7 +165,7 @@ impl CriticalComponents {
             move |node: &str| {
                 let name = at(node);
                 if nodes.store().with(&name, |node| node.fields.is_some()) == Some(true) {
-                    waker.wake(&name, Wake::live(causes));
+                    waker.wake(&name, Wake::high(causes));
                 }
             }
         };
@@ -182,7 +185,7 @@ impl CriticalComponents {
         let (waker, tainted) = (supervised.weak(), self.tainted.clone());
         self.daemon_sets.subscribe(move |change| {
             if change.how != How::First && change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
-                tainted.get(&()).iter().for_each(|node| waker.wake(node, Wake::live(DAEMON_SETS)));
+                tainted.get(&()).iter().for_each(|node| waker.wake(node, Wake::high(DAEMON_SETS)));
             }
         });
     }
@@ -207,24 +210,24 @@ impl CriticalComponents {
     }
 
     /// Tells of what a node waits for, once as long as that stays the same (spec 41, better 1). When to look again.
-    fn tell(&self, memory: &mut Memory, reference: &Reference, obstacle: Obstacle) -> Duration {
-        if memory.told.as_ref() == Some(&obstacle) {
-            memory.to_tell = None;
+    fn report(&self, memory: &mut Memory, reference: &Reference, obstacle: Obstacle) -> Duration {
+        if memory.reported.as_ref() == Some(&obstacle) {
+            memory.to_report = None;
             return self.backoff;
         }
         let now = self.target.clock().monotonic();
-        let since = memory.to_tell.take().filter(|(known, _)| *known == obstacle).map_or(now, |(_, since)| since);
+        let since = memory.to_report.take().filter(|(known, _)| *known == obstacle).map_or(now, |(_, since)| since);
         let left = (since + LASTING).saturating_duration_since(now);
         if left.is_zero() {
-            self.tell_now(reference, &obstacle);
-            memory.told = Some(obstacle);
+            self.report_now(reference, &obstacle);
+            memory.reported = Some(obstacle);
             return self.backoff;
         }
-        memory.to_tell = Some((obstacle, since));
+        memory.to_report = Some((obstacle, since));
         left.min(self.backoff)
     }
 
-    fn tell_now(&self, reference: &Reference, obstacle: &Obstacle) {
+    fn report_now(&self, reference: &Reference, obstacle: &Obstacle) {
         let fields = obstacle.few_names();
         match obstacle {
             Obstacle::Unscheduled(_) => tracing::info!(daemonSets = fields, "{}", obstacle.what()),
@@ -249,30 +252,30 @@ impl Controller for CriticalComponents {
         &["joined", "pods", "daemonsets", "drivers"]
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        let duty = Duty::new(NAME, self.permits).about(("", "Node")).resync(self.resync);
-        let duty = duty.needs(self.nodes.need()).needs(self.pods.need());
-        vec![duty.needs(self.daemon_sets.need()).needs(self.drivers.need())]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        let reconciler = Reconciler::new(NAME, self.permits).about(("", "Node")).resync(self.resync);
+        let reconciler = reconciler.requires(self.nodes.sync_requirement()).requires(self.pods.sync_requirement());
+        vec![reconciler.requires(self.daemon_sets.sync_requirement()).requires(self.drivers.sync_requirement())]
     }
 
     fn object(&self, _: &NamespacedName) {}
 
-    async fn pass(
+    async fn reconcile(
         self: &Rc<Self>,
         _: &Rc<()>,
         memory: &mut Memory,
-        pass: &Pass<NamespacedName>,
+        reconcile: &Reconcile<NamespacedName>,
     ) -> Result<Outcome, Failure> {
-        let name = &pass.key;
+        let name = &reconcile.key;
         let seen = self.nodes.store().with(name, |node| (node.version(), node.fields.clone()));
         let Some((version, Some(node))) = seen else {
-            self.book.enter(name, None);
+            self.metrics.enter(name, None);
             return Ok(Outcome::Retire);
         };
         if memory.uid != node.uid {
             *memory = Memory { uid: node.uid.clone(), ..Memory::default() };
         }
-        memory.joined |= pass.because_of(JOINED);
+        memory.joined |= reconcile.because_of(JOINED);
         let reference = Reference {
             api_version: "v1".into(),
             kind: "Node".into(),
@@ -282,20 +285,21 @@ impl Controller for CriticalComponents {
         };
         let obstacle = self.obstacle(&name.name, &node);
         let is_evidence = obstacle.is_some() || self.is_evidence();
-        self.book.enter(name, obstacle.as_ref().map_or(Some(WATCHES).filter(|_| !is_evidence), |it| Some(it.kind())));
+        self.metrics
+            .enter(name, obstacle.as_ref().map_or(Some(WATCHES).filter(|_| !is_evidence), |it| Some(it.kind())));
         if let Some(obstacle) = obstacle {
-            pass.note(format!("{}: {}", obstacle.what(), obstacle.few_names()));
-            let backoff = self.tell(memory, &reference, obstacle);
+            reconcile.note(format!("{}: {}", obstacle.what(), obstacle.few_names()));
+            let backoff = self.report(memory, &reference, obstacle);
             tracing::debug!(?backoff, "Checking node again after backoff");
             return Ok(Outcome::After(backoff));
         }
         if !is_evidence {
-            pass.note("keeps the taint: a watch of pods, DaemonSets or CSINodes has not been heard of for a while");
+            reconcile.note("keeps the taint: the watch of pods, DaemonSets or CSINodes is stale");
             return Ok(Outcome::After(self.backoff));
         }
 
         tracing::info!("{READY_TEXT}");
-        let context = Context::new(pass.lane(), pass.deadline, name.to_string());
+        let context = Context::new(reconcile.priority(), reconcile.deadline, name.to_string());
         let target = super::resource().at("", &*name.name);
         let asked = self.target.clock().monotonic();
         match self.target.merge_patch(&context, &target, None, &node.without_taint(version)).await {

@@ -60,7 +60,7 @@ fn is_awaited(node: &Tainted, spec: Value) -> bool {
 /// spec 41 §A.4.1
 /// spec 41 scenarios 5, 6, 9
 #[test]
-fn a_daemon_set_is_waited_for_where_its_pods_may_be() {
+fn daemon_set_is_awaited_where_its_pods_may_run() {
     let required = |terms: Value| json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}});
     let by_label = |key: &str, operator: &str, values: Value| {
         required(json!([{"matchExpressions": [{"key": key, "operator": operator, "values": values}]}]))
@@ -120,7 +120,7 @@ fn a_daemon_set_is_waited_for_where_its_pods_may_be() {
 /// spec 41 §A.4.1 E4
 /// spec 41 scenarios 6, 7, 8
 #[test]
-fn taints_keep_away_what_does_not_tolerate_them() {
+fn taints_exclude_daemon_sets_without_toleration() {
     let taint = |key: &str, value: &str, effect: &str| json!({"key": key, "value": value, "effect": effect});
     let tolerating = |toleration: Value| json!({"tolerations": [{"key": TAINT, "operator": "Exists"}, toleration]});
     let (own, host) = (json!({}), json!({"hostNetwork": true}));
@@ -158,7 +158,7 @@ fn taints_keep_away_what_does_not_tolerate_them() {
 
 /// spec 41 §A.4 C1, scenarios 2, 4, 19
 #[test]
-fn a_daemon_set_is_there_if_a_pod_with_its_uid_is() {
+fn daemon_set_is_scheduled_if_a_pod_has_its_uid() {
     let (node, sets) = (node(&json!({}), &[]), [daemon_set("cni", json!({}))]);
     let text = "Node-critical DaemonSets found that were not scheduled to Node yet: kube-system/cni";
 
@@ -181,7 +181,7 @@ fn a_daemon_set_is_there_if_a_pod_with_its_uid_is() {
 
 /// spec 41 §A.4 C2, scenario 10, better 3
 #[test]
-fn pods_must_be_ready_but_those_that_have_ended_or_were_replaced() {
+fn pods_must_be_ready_unless_they_ended_or_were_replaced() {
     let (node, sets) = (node(&json!({}), &[]), [daemon_set("cni", json!({}))]);
     let of_set = |name: &str, object: Value| pod(name, Some("uid-cni"), object);
     let over = |phase: &str| json!({"status": {"phase": phase, "conditions": []}});
@@ -210,7 +210,7 @@ fn pods_must_be_ready_but_those_that_have_ended_or_were_replaced() {
 
 /// spec 41 §A.4 C3, scenarios 13, 14
 #[test]
-fn drivers_that_pods_wait_for_must_be_registered() {
+fn csi_drivers_that_pods_wait_for_must_be_registered() {
     let node = node(&json!({}), &[]);
     let waiting = |name: &str, suffix: &str, driver: &str| {
         let key = format!("node.gardener.cloud/wait-for-csi-node-{suffix}");
@@ -227,7 +227,7 @@ fn drivers_that_pods_wait_for_must_be_registered() {
 
 /// spec 41 §A.5, scenario 15, A-T7
 #[test]
-fn all_taints_of_the_key_go_and_the_others_keep_their_order() {
+fn taint_is_removed_completely_and_others_keep_their_order() {
     let [z, a] = ["z", "a"].map(|key| json!({"key": key, "effect": "NoSchedule"}));
     let again = json!({"key": TAINT, "effect": "NoExecute", "value": "v"});
 

@@ -49,7 +49,7 @@ mod tests {
 
     /// spec 41 §C.4
     #[test]
-    fn the_first_constraint_over_hosts_decides() {
+    fn host_spread_is_the_first_constraint_over_hosts() {
         let table: [(Constraints, bool, bool); 6] = [
             (&[(HOST, SOFT)], true, false),
             (&[(HOST, HARD)], false, true),
@@ -69,7 +69,7 @@ mod tests {
 
     /// spec 41 C-T2, spec 51 §6.1
     #[test]
-    fn a_change_is_expected_where_the_webhook_makes_one() {
+    fn webhook_change_is_expected_where_the_webhook_makes_one() {
         let two = workload(&[], 2);
         assert!(is_to_change(&two, None, false), "one node: the spread becomes soft");
         assert!(is_to_change(&two, Some("node"), true));

@@ -8,15 +8,18 @@ pub mod decide;
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
-use cluster::{Cluster, Context, How, ListQuery, Projected, Resource, Target, Want, Watch, object};
+use cluster::{CachedFields, Cluster, Context, How, ListQuery, ObjectRef, Resource, Watch, WatchOptions, object};
 use futures::{StreamExt as _, stream};
-use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake, Whole};
+use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Singleton, Supervised, Wake};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::burst::Burst;
 use crate::{
-    actors::{ground::Ground, module},
+    actors::{
+        controller_context::ControllerContext,
+        controller_registration::{ControllerRegistration, StartControllers},
+    },
     api::config::Config,
 };
 
@@ -24,7 +27,7 @@ use crate::{
 pub const NAME: &str = "node-high-availability-config";
 
 /// The controller; on with `webhooks.highAvailabilityConfig.enabled`.
-pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 const CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider=true";
 const SKIP: &str = "!high-availability-config.resources.gardener.cloud/skip";
@@ -41,7 +44,7 @@ const EMPTY: Causes = Causes::own(0);
 /// The controller, in the hands of its actor.
 struct HighAvailability {
     target: Cluster,
-    nodes: Watch<Projected<()>>,
+    nodes: Watch<CachedFields<()>>,
 }
 
 /// What the actor remembers.
@@ -59,7 +62,7 @@ struct Memory {
 /// A workload that is to be patched.
 #[derive(Debug, Clone)]
 struct Workload {
-    at: Target,
+    at: ObjectRef,
     /// What its namespace has to survive.
     tolerance: Option<String>,
 }
@@ -67,7 +70,7 @@ struct Workload {
 /// What a patch has done.
 enum Patched {
     /// All that is to be done.
-    Settled,
+    Done,
     /// The workload should have changed, and has not.
     Unchanged(Workload),
     /// It failed, with this error.
@@ -82,18 +85,18 @@ struct Reviewed {
     failed: BTreeMap<String, String>,
 }
 
-fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     config.webhooks.high_availability_config.as_ref()?;
-    let nodes = Want::new(super::resource(), |node| Projected::of(node, ())).metadata();
-    let nodes = ground.target.watches.open(nodes);
-    Some(Box::new(move |ground| {
-        let controller = Rc::new(HighAvailability { target: ground.target.cluster.clone(), nodes });
-        let supervised = Supervised::start(controller.clone(), &ground.env);
+    let nodes = WatchOptions::new(super::resource(), |node| CachedFields::of(node, ())).metadata();
+    let nodes = ctx.target.watches.open(nodes);
+    Some(Box::new(move |ctx| {
+        let controller = Rc::new(HighAvailability { target: ctx.target.cluster.clone(), nodes });
+        let supervised = Supervised::start(controller.clone(), &ctx.env);
         let (waker, store) = (supervised.weak(), controller.nodes.store().clone());
         controller.nodes.subscribe(move |change| {
             if change.old.is_some() != change.new.is_some() && change.how != How::Lost {
                 let causes = if store.is_empty() { Causes::OBJECT.with(EMPTY) } else { Causes::OBJECT };
-                waker.wake(&Whole, Wake::live(causes));
+                waker.wake(&Singleton, Wake::high(causes));
             }
         });
         supervised.into()
@@ -162,7 +165,7 @@ impl HighAvailability {
         let mut reviewed = Reviewed::default();
         while let Some(patched) = patches.next().await {
             match patched {
-                Patched::Settled => {}
+                Patched::Done => {}
                 Patched::Unchanged(workload) => reviewed.unchanged.push(workload),
                 Patched::Failed(workload, error) => drop(reviewed.failed.insert(workload.at.to_string(), error)),
             }
@@ -174,8 +177,8 @@ impl HighAvailability {
     async fn patch(&self, context: &Context, workload: Workload, multiple_nodes: bool) -> Patched {
         match self.target.merge_patch(context, &workload.at, None, &json!({})).await {
             Ok(answer) if self.is_unchanged(&answer, &workload, multiple_nodes) => Patched::Unchanged(workload),
-            Ok(_) => Patched::Settled,
-            Err(error) if error.is_not_found() => Patched::Settled,
+            Ok(_) => Patched::Done,
+            Err(error) if error.is_not_found() => Patched::Done,
             Err(error) => {
                 let text = format!("failed to handle {}: {error}", workload.at);
                 Patched::Failed(workload, text)
@@ -190,7 +193,7 @@ impl HighAvailability {
 }
 
 impl Controller for HighAvailability {
-    type Key = Whole;
+    type Key = Singleton;
     type Ref = ();
     type Object = ();
     type Memory = Memory;
@@ -203,25 +206,30 @@ impl Controller for HighAvailability {
         &["empty"]
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        vec![Duty::new(NAME, 1).about(("", "Node")).needs(self.nodes.need())]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        vec![Reconciler::new(NAME, 1).about(("", "Node")).requires(self.nodes.sync_requirement())]
     }
 
-    fn object(&self, _: &Whole) {}
+    fn object(&self, _: &Singleton) {}
 
-    async fn pass(self: &Rc<Self>, _: &Rc<()>, memory: &mut Memory, pass: &Pass<Whole>) -> Result<Outcome, Failure> {
-        if pass.because_of(EMPTY) {
+    async fn reconcile(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        memory: &mut Memory,
+        reconcile: &Reconcile<Singleton>,
+    ) -> Result<Outcome, Failure> {
+        if reconcile.because_of(EMPTY) {
             *memory = Memory { burst: std::mem::take(&mut memory.burst), ..Memory::default() };
         }
         let multiple_nodes = match self.nodes.store().len() {
             0 => {
                 *memory = Memory::default();
-                pass.note("there is no node");
+                reconcile.note("there is no node");
                 return Ok(Outcome::Done);
             }
             count => count > 1,
         };
-        let context = Context::new(pass.lane(), pass.deadline, NAME);
+        let context = Context::new(reconcile.priority(), reconcile.deadline, NAME);
         let now = self.target.clock().monotonic();
         if memory.multiple_nodes == Some(multiple_nodes) {
             memory.burst = Burst::default();
@@ -239,7 +247,7 @@ impl Controller for HighAvailability {
             let failed = again.into_iter().filter(|workload| reviewed.failed.contains_key(&workload.at.to_string()));
             memory.unchanged = reviewed.unchanged.into_iter().chain(failed).collect();
         } else {
-            if let Some(left) = memory.burst.wait(pass.because_of(Causes::OBJECT), now) {
+            if let Some(left) = memory.burst.wait(reconcile.because_of(Causes::OBJECT), now) {
                 return Ok(Outcome::After(left));
             }
             tracing::info!(
@@ -249,7 +257,7 @@ impl Controller for HighAvailability {
             let unchanged = self.review_all(&context, multiple_nodes).await?;
             *memory = Memory { multiple_nodes: Some(multiple_nodes), unchanged, ..Memory::default() };
         }
-        pass.note(if multiple_nodes { "several nodes" } else { "one node" });
+        reconcile.note(if multiple_nodes { "several nodes" } else { "one node" });
         memory.due = None;
         if memory.unchanged.is_empty() {
             return Ok(Outcome::Done);
@@ -257,7 +265,7 @@ impl Controller for HighAvailability {
         let Some(wait) = AGAIN_AFTER.get(memory.again) else {
             let names: Vec<_> = memory.unchanged.drain(..).map(|workload| workload.at.to_string()).collect();
             let objects = crate::actors::texts::together(&names, ", ");
-            tracing::warn!(objects, "the webhook for high availability leaves workloads as they are");
+            tracing::warn!(objects, "the webhook for high availability did not adapt workloads");
             return Ok(Outcome::Done);
         };
         memory.again += 1;

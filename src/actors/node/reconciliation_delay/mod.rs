@@ -12,14 +12,17 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cluster, Context, How, Projected, Record as _, Resource, Want, Watch, object};
+use cluster::{Cached as _, CachedFields, Cluster, Context, How, Resource, Watch, WatchOptions, object};
 use futures::{StreamExt as _, stream};
-use kit::{Causes, Controller, Duty, Failure, Outcome, Pass, Supervised, Wake, Whole};
+use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Singleton, Supervised, Wake};
 use serde_json::{Value, json};
 
 use super::burst::Burst;
 use crate::{
-    actors::{ground::Ground, module},
+    actors::{
+        controller_context::ControllerContext,
+        controller_registration::{ControllerRegistration, StartControllers},
+    },
     api::{config::Config, object::NamespacedName},
 };
 
@@ -27,7 +30,7 @@ use crate::{
 pub const NAME: &str = "node-agent-reconciliation-delay";
 
 /// The controller; on with `controllers.nodeAgentReconciliationDelay.enabled`.
-pub const MODULE: module::Module = module::Module { names: &[NAME], install };
+pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 /// Annotation that is written.
 const DELAY: &str = "node-agent.gardener.cloud/reconciliation-delay";
@@ -54,9 +57,9 @@ struct Delays {
     max: Duration,
     resync: Duration,
     target: Cluster,
-    nodes: Watch<Projected<Node>>,
+    nodes: Watch<CachedFields<Node>>,
     /// Whether each Secret has its nodes reconciled one after the other.
-    secrets: Watch<Projected<bool>>,
+    secrets: Watch<CachedFields<bool>>,
 }
 
 /// What a node's annotation is to become.
@@ -67,31 +70,32 @@ struct Change {
     delay: Option<String>,
 }
 
-fn install(config: &Config, ground: &Ground) -> Option<module::Lead> {
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.node_agent_reconciliation_delay?;
     let resync = config.target.cache_resync_period;
-    let watches = &ground.target.watches;
-    let nodes = watches.open(Want::new(super::resource(), |node| Projected::of(node, Node::of(node))).metadata());
+    let watches = &ctx.target.watches;
+    let nodes =
+        watches.open(WatchOptions::new(super::resource(), |node| CachedFields::of(node, Node::of(node))).metadata());
     let secrets = Resource::new("", "v1", "Secret", "secrets", true);
-    let serial = |secret: &Value| Projected::of(secret, object::annotation(secret, SERIAL) == Some("true"));
-    let secrets = watches.open(Want::new(secrets, serial).metadata().labelled(SECRETS).within([NAMESPACE]));
-    Some(Box::new(move |ground| {
-        let target = ground.target.cluster.clone();
+    let serial = |secret: &Value| CachedFields::of(secret, object::annotation(secret, SERIAL) == Some("true"));
+    let secrets = watches.open(WatchOptions::new(secrets, serial).metadata().labelled(SECRETS).within([NAMESPACE]));
+    Some(Box::new(move |ctx| {
+        let target = ctx.target.cluster.clone();
         let (min, max) = (settings.min_delay, settings.max_delay);
         let controller = Rc::new(Delays { min, max, resync, target, nodes, secrets });
-        let supervised = Supervised::start(controller.clone(), &ground.env);
+        let supervised = Supervised::start(controller.clone(), &ctx.env);
         let waker = supervised.weak();
         controller.nodes.subscribe(move |change| {
             let is_own = matches!(change.how, How::Own { .. });
             if !is_own && change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
-                waker.wake(&Whole, Wake::live(Causes::OBJECT));
+                waker.wake(&Singleton, Wake::high(Causes::OBJECT));
             }
         });
         let waker = supervised.weak();
         controller.secrets.subscribe(move |change| {
             let [old, new] = [change.old, change.new].map(|secret| secret.is_some_and(|secret| secret.fields));
             if old != new {
-                waker.wake(&Whole, Wake::live(Causes::OBJECT));
+                waker.wake(&Singleton, Wake::high(Causes::OBJECT));
             }
         });
         supervised.into()
@@ -149,7 +153,7 @@ impl Delays {
 }
 
 impl Controller for Delays {
-    type Key = Whole;
+    type Key = Singleton;
     type Ref = ();
     type Object = ();
     type Memory = Burst;
@@ -158,26 +162,31 @@ impl Controller for Delays {
         NAME
     }
 
-    fn duties(&self) -> Vec<Duty> {
-        let duty = Duty::new(NAME, 1).about(("", "Node")).resync(self.resync);
-        vec![duty.needs(self.nodes.need()).needs(self.secrets.need())]
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        let reconciler = Reconciler::new(NAME, 1).about(("", "Node")).resync(self.resync);
+        vec![reconciler.requires(self.nodes.sync_requirement()).requires(self.secrets.sync_requirement())]
     }
 
-    fn object(&self, _: &Whole) {}
+    fn object(&self, _: &Singleton) {}
 
-    async fn pass(self: &Rc<Self>, _: &Rc<()>, burst: &mut Burst, pass: &Pass<Whole>) -> Result<Outcome, Failure> {
-        if let Some(left) = burst.wait(pass.because_of(Causes::OBJECT), self.target.clock().monotonic()) {
+    async fn reconcile(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        burst: &mut Burst,
+        reconcile: &Reconcile<Singleton>,
+    ) -> Result<Outcome, Failure> {
+        if let Some(left) = burst.wait(reconcile.because_of(Causes::OBJECT), self.target.clock().monotonic()) {
             return Ok(Outcome::After(left));
         }
         let (changes, count) = self.changes();
-        let context = Context::new(pass.lane(), pass.deadline, NAME);
+        let context = Context::new(reconcile.priority(), reconcile.deadline, NAME);
         let writes = changes.iter().map(|change| self.write(&context, change));
         let written: Vec<_> = stream::iter(writes).buffer_unordered(SIDE_BY_SIDE).collect().await;
         let count_written = written.iter().filter(|written| matches!(written, Ok(true))).count();
         let is_settled = written.iter().all(|written| !matches!(written, Ok(false)));
         let errors: Vec<_> = written.into_iter().filter_map(Result::err).collect();
 
-        pass.note(format!("{count} nodes, {count_written} written in the last run"));
+        reconcile.note(format!("{count} nodes, {count_written} written in the last run"));
         if !errors.is_empty() {
             return Err(Failure::new(crate::actors::texts::together(&errors, "; ")));
         }

@@ -46,7 +46,7 @@ mod tests {
 
     /// spec 41 §B.4, scenarios 21, 22, 30
     #[test]
-    fn the_worked_values() {
+    fn delays_match_the_worked_values() {
         assert_eq!(of(1, 5.0, 30.0), ["5s"]);
         let ten = ["5s", "7.5s", "10s", "12.5s", "15s", "17.5s", "20s", "22.5s", "25s", "27.5s"];
         assert_eq!(of(10, 5.0, 30.0), ten);
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_durations_there_are_do_not_overflow() {
+    fn delays_of_the_longest_durations_do_not_overflow() {
         let longest = Duration::from_nanos(u64::MAX / 2);
         let all = delays(["a", "b"].into_iter(), longest, longest);
 

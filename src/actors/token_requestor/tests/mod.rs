@@ -29,7 +29,7 @@ fn after(text: &str) -> SignedDuration {
 
 /// spec 30 §5.5, scenarios 9, 10 and 12; T10
 #[test]
-fn a_token_is_used_for_80_percent_of_its_lifetime_of_a_day_at_most() {
+fn token_renewal_after_80_percent_of_a_lifetime_of_at_most_a_day() {
     let table = [
         ("10m", 0.0, "8m"),
         ("10m", 1.0, "8m 24s"),
@@ -48,12 +48,12 @@ fn a_token_is_used_for_80_percent_of_its_lifetime_of_a_day_at_most() {
 
 /// spec 30 §2.2
 #[test]
-fn times_are_cut_to_whole_seconds() {
+fn renewal_time_is_cut_to_whole_seconds() {
     assert_eq!(renewal::text(now()), "2026-08-21T18:55:00Z");
 }
 
 #[test]
-fn a_token_is_looked_at_before_its_renewal_if_it_expires_before() {
+fn token_is_checked_before_its_renewal_if_it_expires_before() {
     let at = |text: &str| now() + after(text);
     let table = [
         (at("1h"), None, at("1h")),
@@ -63,13 +63,13 @@ fn a_token_is_looked_at_before_its_renewal_if_it_expires_before() {
         (at("5m"), Some(at("-2h")), at("5m")),
     ];
     for (renewal, expires, expected) in table {
-        assert_eq!(renewal::next_look(now(), renewal, expires), expected, "{renewal} {expires:?}");
+        assert_eq!(renewal::next_idle_check(now(), renewal, expires), expected, "{renewal} {expires:?}");
     }
 }
 
 /// fault 17; spec 30 §5.5
 #[test]
-fn a_time_of_renewal_after_the_expiry_does_not_count() {
+fn renewal_time_after_the_expiry_does_not_count() {
     let at = |text: &str| now() + after(text);
     let table = [
         (at("10h"), None, at("10h")),
@@ -90,7 +90,7 @@ fn a_time_of_renewal_after_the_expiry_does_not_count() {
 
 /// fault 17
 #[test]
-fn the_monotonic_clock_knows_the_life_of_a_token_where_the_wall_clock_does_not() {
+fn monotonic_clock_limits_the_life_of_a_token_if_the_wall_clock_is_wrong() {
     let at = |text: &str| now() + after(text);
     let table = [
         ("10h", None, 36_000),
@@ -106,7 +106,7 @@ fn the_monotonic_clock_knows_the_life_of_a_token_where_the_wall_clock_does_not()
 
 /// spec 30 T9
 #[test]
-fn pauses_between_rejected_tokens_grow_to_an_hour() {
+fn rejected_tokens_cause_pauses_of_up_to_an_hour() {
     let minutes: Vec<u64> = (0..8).map(|tries| renewal::pause(tries).as_secs() / 60).collect();
 
     assert_eq!(minutes, [1, 2, 4, 8, 16, 32, 60, 60]);
@@ -118,7 +118,7 @@ fn annotated(key: &str, text: &str) -> Order {
 
 /// spec 30 §5.3
 #[test]
-fn lifetimes_are_go_durations_in_whole_seconds() {
+fn lifetime_is_a_go_duration_in_whole_seconds() {
     let table = [
         ("6h", Ok(21_600)),
         ("1h30m", Ok(5400)),
@@ -139,7 +139,7 @@ fn lifetimes_are_go_durations_in_whole_seconds() {
 
 /// spec 30 §5.2 rule 2
 #[test]
-fn labels_are_a_json_object_of_texts() {
+fn account_labels_are_a_json_object_of_strings() {
     for (text, expected) in [("", "{}"), ("null", "{}"), ("{}", "{}"), (r#"{"a":"b","c":null}"#, r#"{"a":"b","c":""}"#)]
     {
         let labels = annotated(SERVICE_ACCOUNT_LABELS, text).labels().unwrap();
@@ -152,7 +152,7 @@ fn labels_are_a_json_object_of_texts() {
 
 /// spec 30 §5.2 rule 3
 #[test]
-fn a_service_account_is_left_alone_if_it_is_as_it_should_be() {
+fn account_that_is_right_is_not_updated() {
     let labels = annotated(SERVICE_ACCOUNT_LABELS, r#"{"a":"b"}"#).labels().unwrap();
     let good = json!({ "metadata": { "labels": {"a": "b"}, "annotations": {"c": "d"} }, "automountServiceAccountToken": false });
     let bare = json!({ "metadata": { "labels": {} }, "automountServiceAccountToken": false });
@@ -176,7 +176,7 @@ fn task(labels: &Value, held: bool, going: bool, skip: &str, rules: Rules) -> Ta
 
 /// spec 30 §2.1, §9
 #[test]
-fn what_is_done_with_a_secret() {
+fn task_of_a_secret_follows_labels_finalizer_and_deletion() {
     let off = Rules { any_class: false, deletes: false };
     let on = Rules { deletes: true, ..off };
     let ours = json!({ PURPOSE: "token-requestor", CLASS: "shoot" });
@@ -223,7 +223,7 @@ fn what_is_done_with_a_secret() {
 
 /// spec 30 §6 rules 1 and 6
 #[test]
-fn a_kubeconfig_is_written_as_go_writes_it() {
+fn kubeconfig_is_written_like_go_writes_it() {
     let text = r#"{"users": [{"name": "u", "user": {"username": "yes", "unknown": 1, "exec": {"command": "0x1"}}}],
         "preferences": {}, "current-context": "c", "contexts": [{"name": "c", "context": {"user": "u", "cluster": "k"}}],
         "extensions": [{"name": "e", "extension": {"a": [null, 1]}}], "unknown": true, "clusters": null}"#;
@@ -252,7 +252,7 @@ fn a_kubeconfig_is_written_as_go_writes_it() {
 
 /// A text may quote a token in any way, and may be cut.
 #[test]
-fn of_a_token_no_useful_part_is_in_a_text() {
+fn mask_removes_all_useful_parts_of_a_token() {
     let token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJlLXNpZ25hdHVyZQ";
     let table = [
         (format!("[invalid bearer token, {token}]"), "[invalid bearer token, (left out)]"),
@@ -276,7 +276,7 @@ fn of_a_token_no_useful_part_is_in_a_text() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_not_shown() {
+fn kubeconfig_errors_show_no_content() {
     for text in
         ["users: [{name: u, user: {token: hunter2", "users: hunter2", "hunter2", "users: [{user: {token: [hunter2]}}]"]
     {

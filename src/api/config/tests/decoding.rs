@@ -7,7 +7,7 @@ use super::*;
 
 /// spec 70 scenario 2
 #[test]
-fn another_kind_is_a_decoding_error() {
+fn configuration_of_another_kind_is_a_decoding_error() {
     let error = decode_error("kind: Foo");
 
     let version = "resourcemanager.config.gardener.cloud/v1alpha1";
@@ -32,7 +32,7 @@ fn an_empty_file_is_an_empty_configuration() {
 }
 
 #[test]
-fn json_is_read_as_well() {
+fn configuration_may_be_json() {
     let json = br#"{"leaderElection": {"leaderElect": false}, "controllers": {"clusterID": "a\/b"}}"#;
 
     let config = load(json).expect("the configuration is valid").config;
@@ -42,7 +42,7 @@ fn json_is_read_as_well() {
 
 /// spec 70 §2 rule 3
 #[test]
-fn only_the_first_document_counts() {
+fn configuration_is_the_first_document_only() {
     let yaml = "---\nleaderElection: {leaderElect: false}\ncontrollers: {clusterID: a}\n---\nkind: Foo\n--- {broken\n";
 
     let config = load(yaml.as_bytes()).expect("the configuration is valid").config;
@@ -220,7 +220,7 @@ fn the_plural_key_of_the_managedresource_controller_works() {
 
 /// decision 18, spec 10 §3.1
 #[test]
-fn with_both_keys_of_the_managedresource_controller_the_singular_wins_field_by_field() {
+fn managedresource_controller_singular_key_wins_field_by_field() {
     let loaded = loaded(
         "controllers:
   managedResources: {alwaysUpdate: true, syncPeriod: 1h, concurrentSyncs: 3}
@@ -248,7 +248,7 @@ fn the_former_block_of_node_critical_components_works_with_a_warning() {
 }
 
 #[test]
-fn of_two_spellings_of_other_blocks_the_official_one_wins_as_a_whole() {
+fn aliases_of_other_blocks_lose_as_a_whole_to_the_official_block() {
     let table = [
         ("controllers", "node", "nodeCriticalComponents"),
         ("controllers", "kubeletCSRApprover", "csrApprover"),
@@ -284,7 +284,7 @@ fn the_former_csr_approver_block_uses_the_only_source_namespace() {
 
 /// spec 70 §2.2; spec 31 §3, scenario 26
 #[test]
-fn further_keys_of_earlier_releases_are_honoured() {
+fn keys_of_earlier_releases_are_honoured() {
     let config = config(
         "
 sourceClientConnection: {namespace: b, namespaces: [a]}

@@ -89,7 +89,7 @@ leaderElection: {resourceNamespace: garden}";
 
 /// spec 70 §3, last row
 #[test]
-fn everything_with_a_switch_is_off_by_default() {
+fn switches_are_off_by_default() {
     let config = config("");
 
     assert_eq!(config, Config::default());
@@ -194,7 +194,7 @@ fn the_directory_of_certificates_has_a_default_below_the_temporary_one() {
 }
 
 #[test]
-fn names_of_what_runs_follow_the_start_order() {
+fn enabled_controllers_and_webhooks_follow_the_start_order() {
     let config = config(
         "
 controllers: {tokenRequestor: {enabled: true}, tokenInvalidator: {enabled: true}, csrApprover: {enabled: true}}
@@ -234,7 +234,7 @@ fn endpoints_are_written_as_addresses() {
 
 /// spec 70 §14
 #[test]
-fn two_values_of_the_cluster_identity_mean_the_configmap() {
+fn cluster_identity_has_two_values_that_mean_the_configmap() {
     assert_eq!(cluster_id_source("<cluster>"), ClusterIdSource::Required);
     assert_eq!(cluster_id_source("<default>"), ClusterIdSource::Optional);
     assert_eq!(cluster_id_source(""), ClusterIdSource::Literal(String::new()));

@@ -27,9 +27,10 @@ struct Open {
 fn the_documentation_lists_every_key() {
     let expected = reference(&keys(COMMENTED));
 
-    let actual = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/keys.md")).unwrap_or_default();
+    let actual =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/keys.md")).unwrap_or_default();
 
-    assert!(actual == expected, "docs/keys.md must be:\n{expected}");
+    assert!(actual == expected, "docs/reference/keys.md must be:\n{expected}");
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn reference(keys: &[Key]) -> String {
     format!(
         "# Keys of the configuration\n\n\
          Generated from `config/component-config.yaml` and the defaults of the program; a test compares this file with both.\n\n\
-         Of a setting without a default the table shows an example. The settings of the target mean the same as those of the\n\
+         For a setting without a default the table shows an example. The settings of the target mean the same as those of the\n\
          source. A block with `enabled` does nothing until that is `true`.\n\n\
          | Key | Default | Meaning |\n|---|---|---|\n{rows}"
     )

@@ -2,7 +2,7 @@ use super::*;
 
 /// spec 70 §4, by the number of the rule; scenarios 9, 10, 12 and 13. spec 31 §3, scenario 25. spec 41 §1, scenario 29.
 #[test]
-fn each_rule_has_its_text() {
+fn validation_has_the_text_of_each_rule() {
     let table: [(u8, &str, &[&str]); 42] = [
         (
             1,
@@ -235,7 +235,7 @@ fn leader_election_is_checked_while_it_is_on() {
 
 /// spec 70 scenario 8
 #[test]
-fn several_findings_are_one_bracketed_list_in_the_order_of_the_rules() {
+fn findings_are_one_bracketed_list_in_the_order_of_the_rules() {
     let error =
         load(b"{logFormat: xml, logLevel: trace, leaderElection: {leaderElect: false}}").map_err(|e| e.to_string());
 
@@ -245,7 +245,7 @@ fn several_findings_are_one_bracketed_list_in_the_order_of_the_rules() {
 }
 
 #[test]
-fn equal_texts_are_shown_once() {
+fn findings_with_equal_texts_are_shown_once() {
     let finding = |path: &str| FieldError::required(path, "");
 
     let error = ConfigError::Invalid(vec![finding("a"), finding("b"), finding("a")]);

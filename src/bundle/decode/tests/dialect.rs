@@ -99,7 +99,7 @@ fn anchors_aliases_and_merge_keys_work() {
 }
 
 #[test]
-fn what_cannot_be_an_object_is_an_error_with_a_position_and_without_content() {
+fn yaml_errors_have_a_position_and_no_content() {
     for (input, expected) in [
         ("geheim: *unknown", "yaml: line 1 column 9: while parsing node, found unknown anchor"),
         ("a: &x [*x]", "yaml: line 1 column 8: an anchor's value contains itself"),

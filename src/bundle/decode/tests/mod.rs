@@ -32,7 +32,7 @@ fn compress(data: &[u8]) -> Vec<u8> {
 
 fn with_limits(input: &[u8], limits: Limits) -> Vec<(usize, Result<Value, String>)> {
     let data = data(&[("k", input)]);
-    let read = |item: Result<Document, DecodeError>| match item {
+    let read = |item: Result<ManifestDocument, DecodeError>| match item {
         Ok(document) => (document.index, Ok(document.manifest)),
         Err(error) => (error.index, Err(error.text)),
     };
@@ -234,7 +234,7 @@ fn debug_output_holds_no_manifest() {
 }
 
 #[test]
-fn a_document_is_shown_with_its_place_and_without_its_content() {
+fn documents_are_shown_with_their_position_and_without_content() {
     let data = data(&[("k", b"password: geheim\n")]);
 
     let shown = format!("{:?}", decode([secret(&data)]).documents[0]);

@@ -55,7 +55,7 @@ fn quoted_text_may_have_lines_that_are_not_indented_wherever_it_stands() {
 }
 
 #[test]
-fn what_is_broken_beside_quoted_text_stays_refused_and_is_named_where_it_is() {
+fn broken_parts_beside_quoted_text_stay_refused_at_their_position() {
     for (input, expected) in [
         ("a:\n  b: \"x\ny\" z\n", "yaml: line 3 column 4: "),
         ("a:\n  b: \"x\ny\"\n  c: ]\n", "yaml: line 4 column 6: "),
@@ -220,7 +220,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_of_quotes_and_marks_is_read_twice_at_most(
+    fn quotes_and_marks_in_any_text_are_read_twice_at_most(
         pieces in prop::collection::vec(prop::sample::select(vec![
             "\"", "'", "\n", "\n\t", "\n  ", "a: ", "- ", "? ", "[", "]", "{", "}", ",", "|\n", "#", " ", "\\", BOM, "...\n", "&x ",
         ]), 0..40),

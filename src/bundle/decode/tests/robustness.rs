@@ -15,7 +15,7 @@ fn last_error(input: &str, limits: Limits) -> String {
 }
 
 #[test]
-fn each_bound_is_named_in_its_error() {
+fn limits_are_named_in_their_errors() {
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n".to_owned()
         + &(0..9)
             .map(|level| {
@@ -49,7 +49,7 @@ fn each_bound_is_named_in_its_error() {
 /// What a bundle may cost is a promise, so what each part costs is fixed: its text, 64 bytes for each list, map, scalar and
 /// key, and a copy for each anchor and alias.
 #[test]
-fn each_part_of_a_document_is_counted() {
+fn memory_of_each_part_of_a_document_is_counted() {
     for (input, nodes, text) in [
         ("{\"a\":null}", 3, 1),
         ("{\"a\":[true,1,-1,1.5,\"xyz\",{}]}", 9, 4),
@@ -101,7 +101,7 @@ fn a_repaired_document_is_counted_once() {
 }
 
 #[test]
-fn errors_are_counted() {
+fn memory_of_errors_is_counted() {
     let input = "[\n---\n".repeat(40);
     let errors = with_limits(input.as_bytes(), Limits { bundle: input.len() + 10 * (512 + 64), ..small() }).len();
 
@@ -120,14 +120,14 @@ fn decompression_is_bounded() {
 }
 
 #[test]
-fn the_bound_of_a_bundle_holds_over_all_keys() {
+fn memory_limit_holds_over_all_data_keys() {
     let value = compress(&b"a: 1\n---\n".repeat(49));
     let data: Data = (0..200).map(|key| (format!("k{key:03}.br"), value.clone())).collect();
 
     let results: Vec<_> = Decoder::new([secret(&data)], small()).collect();
 
     assert!(results.len() < 1000, "{}", results.len());
-    assert!(results.last().unwrap().as_ref().unwrap_err().text.contains("the rest of it is skipped"));
+    assert!(results.last().unwrap().as_ref().unwrap_err().text.contains("the rest is skipped"));
     assert_eq!(results.iter().filter(|result| result.is_err()).count(), 1);
 }
 
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn every_json_object_is_read_as_the_same_object(value in json_object()) {
+    fn json_objects_are_read_as_the_same_object(value in json_object()) {
         let documents = read(&value.to_string());
 
         prop_assert_eq!(documents, [(0, Ok(value))]);

@@ -43,7 +43,7 @@ fn a_status_that_is_no_filled_map_is_removed() {
 
 /// spec 10 scenario 38
 #[test]
-fn only_the_manifests_owner_references_remain() {
+fn owner_references_are_only_the_manifests() {
     let mut live = object("v1", "ConfigMap", json!({}));
     live["metadata"]["ownerReferences"] = json!([{"name": "foreign"}]);
     let mut manifest = object("v1", "ConfigMap", json!({}));

@@ -119,7 +119,7 @@ fn node_ports_follow_name_port_and_protocol() {
 
 /// spec 10 §12.7.2: two missing names are equal
 #[test]
-fn the_only_port_keeps_its_node_port_when_its_number_changes() {
+fn node_port_of_the_only_port_stays_when_its_number_changes() {
     let live = service(json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]}));
 
     let merged = merged(&service(json!({"type": "NodePort", "ports": [{"port": 81}]})), &live);
@@ -128,7 +128,7 @@ fn the_only_port_keeps_its_node_port_when_its_number_changes() {
 }
 
 #[test]
-fn one_number_may_serve_two_protocols() {
+fn node_port_may_serve_two_protocols() {
     let ports = json!([
         {"name": "dns", "port": 53, "protocol": "UDP", "nodePort": 30053},
         {"name": "dns-tcp", "port": 53, "protocol": "TCP", "nodePort": 30053},
@@ -236,7 +236,7 @@ fn annotations_of_the_openstack_load_balancer_survive_forced_annotations() {
 
 /// spec 10 §12.7: the API server is to refuse them; overwritten, nobody would learn of the mistake
 #[test]
-fn fields_of_a_wrong_type_are_sent_as_they_are() {
+fn service_fields_of_a_wrong_type_are_sent_as_they_are() {
     let live = service(json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1", "loadBalancerIP": "1.1.1.1",
         "externalTrafficPolicy": "Local", "healthCheckNodePort": 31000, "ports": [{"port": 80, "nodePort": 30000}]}));
     let with_type = |spec: Value| {

@@ -164,7 +164,7 @@ fn a_cron_job_of_an_unknown_version_is_an_error() {
 
 /// spec 10 §11.4
 #[test]
-fn an_object_without_place_for_labels_is_an_error_that_names_it() {
+fn label_injection_without_room_is_an_error_that_names_the_object() {
     let manifest = object("v1", "Pod", json!("x"));
     let context = context();
 

@@ -133,7 +133,7 @@ fn three() -> (Sim, Clock) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_table_has_a_row_for_each_and_the_first_problem() {
+async fn get_prints_a_row_for_each_with_its_first_problem() {
     let cluster = three();
 
     let of_namespace = run(&cluster, "get -n ns").await;
@@ -153,7 +153,7 @@ async fn a_table_has_a_row_for_each_and_the_first_problem() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_terminal_gets_colours_and_no_line_that_is_too_long_unless_it_is_wide() {
+async fn get_prints_colours_and_cut_lines_on_a_terminal() {
     let cluster = three();
 
     let table = run_on(&cluster, "get -n ns a --no-headers", Some(80)).await.out;
@@ -166,7 +166,7 @@ async fn a_terminal_gets_colours_and_no_line_that_is_too_long_unless_it_is_wide(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_well_can_be_left_out() {
+async fn get_unhealthy_leaves_out_healthy_ones() {
     let cluster = three();
 
     let bad = run(&cluster, "get -A --unhealthy -o name").await;
@@ -191,7 +191,7 @@ async fn what_is_well_can_be_left_out() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_does_not_exist_is_exit_code_1_with_the_text_of_the_server() {
+async fn get_of_a_missing_name_is_exit_code_1_with_the_text_of_the_server() {
     let cluster = three();
 
     let ran = run(&cluster, "get -n ns b nowhere a --no-headers").await;
@@ -209,7 +209,7 @@ async fn one_that_does_not_exist_is_exit_code_1_with_the_text_of_the_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn programs_get_whole_objects() {
+async fn get_prints_whole_objects_for_programs() {
     let cluster = three();
     let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap();
 
@@ -226,7 +226,7 @@ async fn programs_get_whole_objects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_selector_is_the_servers_to_understand() {
+async fn get_selector_is_passed_to_the_server() {
     let cluster = three();
 
     let one = run(&cluster, "get -A -l name=c -o name").await;
@@ -238,7 +238,7 @@ async fn a_selector_is_the_servers_to_understand() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn lists_come_in_pages_and_begin_anew_when_they_grew_too_old() {
+async fn get_reads_pages_and_begins_anew_when_the_list_expires() {
     let cluster = cluster_and_clock();
     for number in 0..600 {
         cluster.0.put(well("ns", &format!("m{number:03}"))).unwrap();

@@ -14,7 +14,7 @@ async fn while_watching(
     let screen = Screen { out: &mut to_out, remarks: &mut to_remarks, colours: false, columns: None };
     let watch = get(sim.client(), (clock.clone(), Random::seeded(1)), &options, screen);
     let script = async {
-        settled().await;
+        long_enough().await;
         script(&out, &remarks).await;
     };
     let ended = tokio::select! {
@@ -27,12 +27,12 @@ async fn while_watching(
 }
 
 /// Longer than any back-off.
-async fn settled() {
+async fn long_enough() {
     sleep(Duration::from_secs(61)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_prints_a_row_again_when_it_says_something_else() {
+async fn watch_prints_a_row_again_when_it_changes() {
     let cluster = three();
     let sim = &cluster.0;
 
@@ -40,14 +40,14 @@ async fn a_watch_prints_a_row_again_when_it_says_something_else() {
         let first = out.take();
         sim.edit(MANAGED_RESOURCE, "ns", "a", |object| object["metadata"]["annotations"]["x"] = "y".into());
         sim.edit(MANAGED_RESOURCE, "other", "c", unhealthy);
-        settled().await;
+        long_enough().await;
         let nothing_new = out.take();
         sim.edit(MANAGED_RESOURCE, "ns", "a", healthy);
-        settled().await;
+        long_enough().await;
         let recovered = out.take();
         sim.put(well("ns", "new")).unwrap();
         sim.remove(MANAGED_RESOURCE, "ns", "b");
-        settled().await;
+        long_enough().await;
 
         assert_eq!(first.lines().count(), 2, "{first}");
         assert_eq!(nothing_new, "");
@@ -64,7 +64,7 @@ async fn a_watch_prints_a_row_again_when_it_says_something_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_for_the_unhealthy_shows_who_recovers() {
+async fn watch_of_unhealthy_shows_a_recovery() {
     let cluster = three();
     let sim = &cluster.0;
 
@@ -72,11 +72,11 @@ async fn a_watch_for_the_unhealthy_shows_who_recovers() {
         let first = out.take();
         sim.edit(MANAGED_RESOURCE, "ns", "a", healthy);
         sim.edit(MANAGED_RESOURCE, "ns", "b", |object| object["status"]["resources"] = json!([]));
-        settled().await;
+        long_enough().await;
         let recovered = out.take();
         sim.remove(MANAGED_RESOURCE, "ns", "a");
         sim.edit(MANAGED_RESOURCE, "ns", "b", unhealthy);
-        settled().await;
+        long_enough().await;
         let broken = out.take();
 
         let names = |text: &str| text.lines().map(|line| line[..1].to_owned()).collect::<Vec<_>>();
@@ -89,7 +89,7 @@ async fn a_watch_for_the_unhealthy_shows_who_recovers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_watch_is_taken_up_again_and_says_only_what_was_missed() {
+async fn watch_that_is_lost_is_opened_again_and_prints_only_what_was_missed() {
     for end in [WatchEnd::Close, WatchEnd::Disconnect, WatchEnd::Expired, WatchEnd::Hang] {
         let cluster = three();
         let sim = &cluster.0;
@@ -117,7 +117,7 @@ async fn a_lost_watch_is_taken_up_again_and_says_only_what_was_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_a_list_that_was_begun_anew_had_is_not_reported_as_deleted() {
+async fn watch_reports_no_deletion_of_objects_that_only_an_expired_list_had() {
     let cluster = cluster_and_clock();
     let sim = &cluster.0;
     for number in 0..600 {
@@ -142,7 +142,7 @@ async fn what_only_a_list_that_was_begun_anew_had_is_not_reported_as_deleted() {
         let first = out.take();
         sim.break_watches(WatchEnd::Expired);
         sim.compact();
-        settled().await;
+        long_enough().await;
 
         assert_eq!((first.lines().count(), &first[..4]), (599, "m001"));
         assert_eq!(out.take(), "");
@@ -152,7 +152,7 @@ async fn what_only_a_list_that_was_begun_anew_had_is_not_reported_as_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_always_fails_is_asked_less_and_less() {
+async fn watch_backs_off_from_a_server_that_always_fails() {
     let cluster = three();
     let sim = &cluster.0;
     sim.set_faults(|info| match info.verb.as_str() {
@@ -172,7 +172,7 @@ async fn a_server_that_always_fails_is_asked_less_and_less() {
 
 /// What it has to tell is not held back for long, but it is not asked as fast as it answers.
 #[tokio::test(start_paused = true)]
-async fn a_server_that_ends_each_watch_after_an_event_is_not_asked_as_fast_as_it_answers() {
+async fn watch_backs_off_from_a_server_that_ends_each_watch_after_an_event() {
     for (end, expected) in [(WatchEnd::Close, 30..=76), (WatchEnd::Expired, 3..=10)] {
         let cluster = three();
         let sim = &cluster.0;
@@ -194,14 +194,14 @@ async fn a_server_that_ends_each_watch_after_an_event_is_not_asked_as_fast_as_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_ends_when_it_is_forbidden() {
+async fn watch_ends_when_it_is_forbidden() {
     let cluster = three();
     let sim = &cluster.0;
 
     let ended = while_watching(&cluster, "get -n ns -w", async |_, _| {
         sim.set_faults(|info| Fault::FailBefore(Seen::forbidden(info)));
         sim.break_watches(WatchEnd::Close);
-        settled().await;
+        long_enough().await;
         panic!("it goes on");
     });
 
@@ -210,7 +210,7 @@ async fn a_watch_ends_when_it_is_forbidden() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_some_passes_over_all_others() {
+async fn watch_of_names_ignores_all_others() {
     let cluster = three();
     let sim = &cluster.0;
     sim.put(well("ns", "d")).unwrap();
@@ -222,7 +222,7 @@ async fn a_watch_of_some_passes_over_all_others() {
                     object["spec"]["class"] = line.len().to_string().into()
                 });
             }
-            settled().await;
+            long_enough().await;
 
             assert_eq!(out.take().replace("managedresource.resources.gardener.cloud", ""), expected, "{line}");
         });
@@ -232,15 +232,15 @@ async fn a_watch_of_some_passes_over_all_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_of_whole_objects_prints_each_version() {
+async fn watch_of_whole_objects_prints_each_version() {
     let cluster = three();
     let sim = &cluster.0;
 
     let ended = while_watching(&cluster, "get -n ns b -w -o yaml", async |out, _| {
         sim.edit(MANAGED_RESOURCE, "ns", "b", |object| object["metadata"]["annotations"]["x"] = "y".into());
-        settled().await;
+        long_enough().await;
         sim.remove(MANAGED_RESOURCE, "ns", "b");
-        settled().await;
+        long_enough().await;
 
         let text = out.take();
         assert_eq!(text.split("---\n").filter(|document| document.contains("  name: b\n")).count(), 2, "{text}");
@@ -250,7 +250,7 @@ async fn a_watch_of_whole_objects_prints_each_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_is_gone_ends_the_command() {
+async fn watch_ends_with_a_closed_pipe() {
     struct Closed;
     impl Write for Closed {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {

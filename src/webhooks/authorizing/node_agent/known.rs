@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{KUBE_SYSTEM, OscSecret};
 use crate::{
     api::object,
-    webhooks::projection::{Objects, Projection, Selected, Within},
+    webhooks::cached_kind::{CachedKind, Objects, Selected, Within},
 };
 
 /// Label of Nodes, and of the node templates of Machines: the OSC secret of their pool.
@@ -20,7 +20,7 @@ const HOST_NAME: &str = "kubernetes.io/hostname";
 const PURPOSE: &str = "node-agents";
 
 /// The Nodes.
-pub const NODES: Projection<Node> = Projection {
+pub const NODES: CachedKind<Node> = CachedKind {
     objects: Objects {
         purpose: PURPOSE,
         kind: "Node",
@@ -36,7 +36,7 @@ pub const NODES: Projection<Node> = Projection {
 };
 
 /// The Machines, in the source.
-pub const MACHINES: Projection<Machine> = Projection {
+pub const MACHINES: CachedKind<Machine> = CachedKind {
     objects: Objects {
         purpose: PURPOSE,
         side: Side::Source,
@@ -57,13 +57,13 @@ pub const MACHINES: Projection<Machine> = Projection {
 };
 
 /// The nodes of the Pods of all namespaces (spec 61 §11.10).
-pub const PODS: Projection<Box<str>> = Projection {
+pub const PODS: CachedKind<Box<str>> = CachedKind {
     objects: Objects { purpose: PURPOSE, kind: "Pod", plural: "pods", within: Within::All, ..Objects::HEARD_OF },
     fields: |object| text(object.pointer("/spec/nodeName").and_then(Value::as_str)),
 };
 
 /// Who requested a certificate.
-pub const CSRS: Projection<Box<str>> = Projection {
+pub const CSRS: CachedKind<Box<str>> = CachedKind {
     objects: Objects {
         purpose: PURPOSE,
         group: "certificates.k8s.io",
@@ -76,7 +76,7 @@ pub const CSRS: Projection<Box<str>> = Projection {
 };
 
 /// The Secrets with an OperatingSystemConfig; they are in one namespace (spec 61 §11.12).
-pub const SECRETS: Projection<OscSecret> = Projection {
+pub const SECRETS: CachedKind<OscSecret> = CachedKind {
     objects: Objects {
         purpose: PURPOSE,
         kind: "Secret",

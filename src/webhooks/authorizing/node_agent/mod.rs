@@ -35,7 +35,7 @@ use super::{Action, Attributes, Authorizer, Decision, ResourceAction};
 use crate::{
     api::{config::NodeAgentAuthorizer, object::NamespacedName},
     webhooks::{
-        projection::{Projection, Reads},
+        cached_kind::{CachedKind, Reads},
         view::{Failure, View},
     },
 };
@@ -135,23 +135,23 @@ impl Request<'_> {
     /// What is kept of an object. One with a name that none can have does not exist, and is not asked for.
     fn object<T: Send + Sync + 'static>(
         self,
-        projection: &'static Projection<T>,
+        cached_kind: &'static CachedKind<T>,
         namespace: &str,
         name: &str,
     ) -> Result<Option<Arc<T>>, Failure> {
         if namespace.len().max(name.len()) > LONGEST_NAME {
             return Ok(None);
         }
-        self.view.object(projection, &NamespacedName::new(namespace, name))
+        self.view.object(cached_kind, &NamespacedName::new(namespace, name))
     }
 
     /// The same, read anew: a store may lag behind what is missing.
     fn object_live<T: Send + Sync + 'static>(
         self,
-        projection: &'static Projection<T>,
+        cached_kind: &'static CachedKind<T>,
         namespace: &str,
         name: &str,
     ) -> Result<Option<Arc<T>>, Failure> {
-        self.view.object_live(projection, &NamespacedName::new(namespace, name))
+        self.view.object_live(cached_kind, &NamespacedName::new(namespace, name))
     }
 }

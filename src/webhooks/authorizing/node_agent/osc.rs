@@ -43,21 +43,21 @@ pub enum Host<'a> {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct OscDocument {
     api_version: Option<String>,
     kind: Option<String>,
-    spec: Option<Spec>,
-    status: Option<Status>,
+    spec: Option<OscSpec>,
+    status: Option<OscStatus>,
 }
 
 #[derive(Deserialize, Default)]
-struct Spec {
+struct OscSpec {
     files: Option<Vec<Option<File>>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-struct Status {
+struct OscStatus {
     extension_files: Option<Vec<Option<File>>>,
 }
 
@@ -112,11 +112,11 @@ impl<'a> Host<'a> {
 }
 
 fn references(data: &str) -> Result<Box<[Reference]>, String> {
-    let bytes = BASE64_STANDARD.decode(data).map_err(|_| "the data is no Base64".to_owned())?;
+    let bytes = BASE64_STANDARD.decode(data).map_err(|_| "the data is not Base64".to_owned())?;
     let document = decoded(&bytes)?;
     let is = |found: Option<String>, expected: &str| found.is_none_or(|found| found.is_empty() || found == expected);
     if !is(document.api_version, API_VERSION) || !is(document.kind, KIND) {
-        return Err(format!("it is no {KIND} of {API_VERSION}"));
+        return Err(format!("it is not an {KIND} of {API_VERSION}"));
     }
     let files = document.spec.unwrap_or_default().files.into_iter();
     let files = files.chain(document.status.unwrap_or_default().extension_files).flatten().flatten();
@@ -127,16 +127,16 @@ fn references(data: &str) -> Result<Box<[Reference]>, String> {
     Ok(files.filter_map(reference).collect())
 }
 
-fn decoded(bytes: &[u8]) -> Result<Document, String> {
+fn decoded(bytes: &[u8]) -> Result<OscDocument, String> {
     if let Ok(document) = serde_json::from_slice(bytes) {
         return Ok(document);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
-    match serde_saphyr::from_str::<Option<Document>>(text) {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    match serde_saphyr::from_str::<Option<OscDocument>>(text) {
         Ok(document) => Ok(document.unwrap_or_default()),
         Err(error) => {
             let place = error.location().map(|at| format!(" at line {}, column {}", at.line(), at.column()));
-            Err(format!("it is neither JSON nor YAML of a config{}", place.unwrap_or_default()))
+            Err(format!("it is neither JSON nor YAML of an OperatingSystemConfig{}", place.unwrap_or_default()))
         }
     }
 }
@@ -157,7 +157,7 @@ mod tests {
 
     /// spec 61 §5.6, decision 33
     #[test]
-    fn a_config_names_the_secrets_of_its_files_by_host() {
+    fn config_names_the_secrets_of_its_files_by_host() {
         let yaml = "
 apiVersion: extensions.gardener.cloud/v1alpha1
 kind: OperatingSystemConfig
@@ -186,7 +186,7 @@ status:
 
     /// spec 61 §5.6
     #[test]
-    fn json_is_read_and_an_empty_document_is_an_empty_config() {
+    fn config_may_be_json_or_empty() {
         assert_eq!(
             names(&secret(r#"{"spec": {"files": [{"content": {"secretRef": {"name": "a"}}}]}}"#), Host::Any),
             Ok(vec!["a"])
@@ -200,16 +200,16 @@ status:
 
     /// spec 61 §8: nothing of a Secret is told
     #[test]
-    fn what_cannot_be_decoded_is_told_without_quoting_it() {
+    fn undecodable_config_is_reported_without_quoting_it() {
         let table = [
-            ("secret: [hush", "it is neither JSON nor YAML of a config at line "),
-            ("spec: hush", "it is neither JSON nor YAML of a config at line 1, column "),
+            ("secret: [hush", "it is neither JSON nor YAML of an OperatingSystemConfig at line "),
+            ("spec: hush", "it is neither JSON nor YAML of an OperatingSystemConfig at line 1, column "),
             (
                 "spec: {files: [{content: {secretRef: [hush]}}]}",
-                "it is neither JSON nor YAML of a config at line 1, column ",
+                "it is neither JSON nor YAML of an OperatingSystemConfig at line 1, column ",
             ),
-            ("kind: Hush", "it is no OperatingSystemConfig of extensions.gardener.cloud/v1alpha1"),
-            ("apiVersion: hush/v1", "it is no OperatingSystemConfig of extensions.gardener.cloud/v1alpha1"),
+            ("kind: Hush", "it is not an OperatingSystemConfig of extensions.gardener.cloud/v1alpha1"),
+            ("apiVersion: hush/v1", "it is not an OperatingSystemConfig of extensions.gardener.cloud/v1alpha1"),
         ];
 
         for (osc, expected) in table {
@@ -219,6 +219,6 @@ status:
             assert!(!cause.to_lowercase().contains("hush"), "{cause}");
         }
         let unreadable = OscSecret::of(&json!({"data": {KEY: "!"}}), true);
-        assert_eq!(names(&unreadable, Host::Any), Err("the data is no Base64"));
+        assert_eq!(names(&unreadable, Host::Any), Err("the data is not Base64"));
     }
 }

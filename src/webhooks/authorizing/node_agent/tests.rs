@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::webhooks::{
-    endpoint::testing::{answer, authorizing, told},
+    endpoint::testing::{answer, authorizing, reported},
     testing::TestView,
     view::Lookup,
 };
@@ -104,7 +104,7 @@ fn ask_selecting(settings: &NodeAgents, view: &TestView, machine: &str, request:
     let mut attributes = attributes(request);
     attributes["fieldSelector"] = selector.clone();
     let review = review(&format!("{PREFIX}{machine}"), &[GROUP], &json!({"resourceAttributes": attributes}));
-    told(&answer(&authorizing(settings.clone()), view, &review))
+    reported(&answer(&authorizing(settings.clone()), view, &review))
 }
 
 fn check(settings: &NodeAgents, view: &TestView, table: &[(&str, &str, &str)]) {
@@ -115,7 +115,7 @@ fn check(settings: &NodeAgents, view: &TestView, table: &[(&str, &str, &str)]) {
 
 /// spec 61 §3, §11.2; scenarios 1, 2 and 3
 #[test]
-fn only_node_agents_are_judged() {
+fn users_other_than_node_agents_get_no_opinion() {
     let table: [(&str, &[&str], &str); 7] = [
         ("system:node:n1", &[GROUP], "no opinion"),
         ("", &[GROUP], "no opinion"),
@@ -128,15 +128,15 @@ fn only_node_agents_are_judged() {
 
     for (user, groups, expected) in table {
         let review = review(user, groups, &json!({"resourceAttributes": attributes("list nodes")}));
-        assert_eq!(told(&answer(&authorizing(hosted()), &view(), &review)), expected, "{user} {groups:?}");
+        assert_eq!(reported(&answer(&authorizing(hosted()), &view(), &review)), expected, "{user} {groups:?}");
     }
 }
 
 /// spec 61 §2 rules 3 and 4, §5; scenario 4
 #[test]
-fn what_is_about_no_object_of_the_table_is_denied_without_a_reason() {
+fn requests_for_other_resources_are_denied_without_a_reason() {
     let user = format!("{PREFIX}m1");
-    let of = |spec: Value| told(&answer(&authorizing(hosted()), &view(), &review(&user, &[GROUP], &spec)));
+    let of = |spec: Value| reported(&answer(&authorizing(hosted()), &view(), &review(&user, &[GROUP], &spec)));
 
     assert_eq!(of(json!({"nonResourceAttributes": {"path": "/healthz", "verb": "get"}})), "deny");
     assert_eq!(of(json!({"resourceAttributes": {}})), "deny");
@@ -166,7 +166,7 @@ const TABLE: [(&str, &str, &str); 7] = [
 
 /// spec 61 §5, §11.3, §11.5; scenarios 8 and 9
 #[test]
-fn subresources_and_verbs_that_nobody_may_are_denied_before_anything_is_read() {
+fn subresources_and_verbs_outside_the_table_are_denied_before_anything_is_read() {
     for (resource, subresources, verbs) in TABLE {
         let (view, (name, group)) = (view(), resource.split_once('.').unwrap_or((resource, "")));
         let group = if group.is_empty() { String::new() } else { format!(".{group}") };
@@ -183,7 +183,7 @@ fn subresources_and_verbs_that_nobody_may_are_denied_before_anything_is_read() {
                 attributes["subresource"] = json!(subresource);
                 json!({"resourceAttributes": attributes})
             });
-            assert_eq!(told(&answer(&authorizing(hosted()), &view, &review)), only_subresources, "{resource}");
+            assert_eq!(reported(&answer(&authorizing(hosted()), &view, &review)), only_subresources, "{resource}");
         }
         assert_eq!(view.reads(), Vec::<String>::new(), "{resource}");
     }
@@ -191,7 +191,7 @@ fn subresources_and_verbs_that_nobody_may_are_denied_before_anything_is_read() {
 
 /// spec 61 §5.1; scenarios 5, 6 and 7
 #[test]
-fn an_agent_reads_its_own_signing_requests_only() {
+fn signing_requests_are_readable_only_by_their_agent() {
     let view = view();
     assert_eq!(ask(&hosted(), &view, "m1", "create certificatesigningrequests"), "allow");
     assert_eq!(view.reads(), Vec::<String>::new());
@@ -216,7 +216,7 @@ fn an_agent_reads_its_own_signing_requests_only() {
 
 /// spec 61 §5.2, §11.6
 #[test]
-fn an_agent_writes_events_anywhere() {
+fn events_may_be_written_in_any_namespace() {
     for request in
         ["create events any/e", "patch events any/e", "create events.events.k8s.io any/e", "patch events.events.k8s.io"]
     {
@@ -226,7 +226,7 @@ fn an_agent_writes_events_anywhere() {
 
 /// spec 61 §5.3; scenarios 10, 11, 12, 13 and 14
 #[test]
-fn an_agent_has_the_leases_of_its_node_and_of_its_pool() {
+fn leases_of_the_node_and_of_its_pool_are_allowed() {
     let of_n1 = "deny: this gardener-node-agent can only access leases [gardener-node-agent-n1 gna-pool1] in \"kube-system\" namespace";
     let of_n2 =
         "deny: this gardener-node-agent can only access leases [gardener-node-agent-n2] in \"kube-system\" namespace";
@@ -255,7 +255,7 @@ fn an_agent_has_the_leases_of_its_node_and_of_its_pool() {
 
 /// spec 61 §5.3, decision 33
 #[test]
-fn a_lease_of_a_pool_needs_the_secret_of_that_pool() {
+fn lease_of_a_pool_needs_the_secret_of_that_pool() {
     let of_n1 =
         "deny: this gardener-node-agent can only access leases [gardener-node-agent-n1] in \"kube-system\" namespace";
     let labelled = |name: &str| view().object(&NODES, "n1", node(name, "h1"));
@@ -289,7 +289,7 @@ fn a_lease_of_a_pool_needs_the_secret_of_that_pool() {
 
 /// spec 61 §4; scenario 15: a denial that names the Machine is as good as an error; real failures are errors
 #[test]
-fn a_machine_or_node_that_cannot_be_read_is_an_error() {
+fn machine_or_node_that_cannot_be_read_is_an_error() {
     let away = Failure::Denied("away".into());
     let of_machine = view().failing("Machine shoot--a--b/m1", away.clone());
     let of_node = view().failing("Node n1", away);
@@ -314,7 +314,7 @@ fn a_machine_or_node_that_cannot_be_read_is_an_error() {
 
 /// spec 61 §5.4, decision 15; scenarios 16 and 17
 #[test]
-fn an_agent_lists_all_nodes_and_has_its_own() {
+fn nodes_may_all_be_listed_but_only_the_own_node_changed() {
     let only_n1 = "deny: this gardener-node-agent can only access node \"n1\"";
     let empty = TestView::new();
     for request in ["list nodes", "watch nodes", "list nodes/status", "watch nodes n2"] {
@@ -343,7 +343,7 @@ fn an_agent_lists_all_nodes_and_has_its_own() {
 
 /// spec 61, "better": a Machine that was labelled just now
 #[test]
-fn a_machine_without_a_node_is_read_again_before_it_is_refused() {
+fn machine_without_a_node_is_read_live_before_a_denial() {
     let view = view();
 
     ask(&hosted(), &view, "fresh", "get nodes n1");
@@ -353,7 +353,7 @@ fn a_machine_without_a_node_is_read_again_before_it_is_refused() {
 
 /// spec 61 §5.5; scenarios 18 and 21
 #[test]
-fn an_agent_has_the_pods_of_its_node() {
+fn pods_of_the_own_node_are_allowed() {
     check(
         &hosted(),
         &view(),
@@ -375,7 +375,7 @@ fn an_agent_has_the_pods_of_its_node() {
 
 /// spec 61 §2, §5.5, §11.4; scenarios 19, 20 and 22
 #[test]
-fn pods_are_listed_by_node_where_selectors_count() {
+fn pods_are_listed_only_by_node_with_selector_authorization() {
     let required = |operator: &str, values: &[&str]| {
         let other = json!({"key": "status.phase", "operator": "NotIn", "values": ["Failed"]});
         json!({"requirements": [other, {"key": "spec.nodeName", "operator": operator, "values": values}]})
@@ -416,7 +416,7 @@ fn pods_are_listed_by_node_where_selectors_count() {
 
 /// spec 61 §4, §11.8
 #[test]
-fn without_machines_the_user_is_the_node() {
+fn node_mode_takes_the_node_name_from_the_user() {
     check(
         &without_machines(),
         &view(),
@@ -433,7 +433,7 @@ fn without_machines_the_user_is_the_node() {
 
 /// Users and clients choose names: what no object can be called is not asked for, and an absurd one is not repeated whole.
 #[test]
-fn a_name_that_no_object_can_have_is_denied_without_a_read_and_cut() {
+fn impossible_name_is_denied_without_a_read_and_cut() {
     let (view, long) = (view(), "x".repeat(254));
     for (settings, request) in [(hosted(), "get secrets kube-system/x"), (without_machines(), "get nodes n1")] {
         assert_eq!(ask(&settings, &view, &long, request), format!("deny: machine \"{long}\" not found"));
@@ -441,19 +441,23 @@ fn a_name_that_no_object_can_have_is_denied_without_a_read_and_cut() {
     for request in ["get certificatesigningrequests X", "get pods a/X", "delete pods X/a", "get secrets kube-system/X"]
     {
         for name in [long.clone(), "é".repeat(100_000)] {
-            let told = ask(&without_machines(), &view, "n1", &request.replace('X', &name));
-            assert!(told.starts_with("deny: ") && told.len() < 2_000, "{request}: {} bytes", told.len());
+            let reported = ask(&without_machines(), &view, "n1", &request.replace('X', &name));
+            assert!(reported.starts_with("deny: ") && reported.len() < 2_000, "{request}: {} bytes", reported.len());
         }
     }
     assert!(view.reads().iter().all(|read| read.len() < 100), "{:?}", view.reads());
     let selector = json!({"rawSelector": format!("spec.nodeName=n1,{}", "é".repeat(100_000))});
-    let told = ask_selecting(&with_selectors(), &view, "m1", "list pods", &selector);
-    assert!(told.starts_with("error: 500 error parsing field selector") && told.len() < 2_000, "{}", told.len());
+    let reported = ask_selecting(&with_selectors(), &view, "m1", "list pods", &selector);
+    assert!(
+        reported.starts_with("error: 500 error parsing field selector") && reported.len() < 2_000,
+        "{}",
+        reported.len()
+    );
 }
 
 /// spec 61, "better": one live read before anything is refused
 #[test]
-fn what_must_be_read_live_is_passed_on() {
+fn request_for_a_live_read_is_passed_on() {
     let lookup = Lookup::missing(&PODS, crate::api::object::NamespacedName::new("a", "p1"));
     let view = view().failing("Pod a/p1", Failure::Look(lookup.clone()));
     let review = review(&format!("{PREFIX}m1"), &[GROUP], &json!({"resourceAttributes": attributes("get pods a/p1")}));
@@ -463,7 +467,7 @@ fn what_must_be_read_live_is_passed_on() {
 
 /// spec 61, "better": only what is needed is kept
 #[test]
-fn a_few_texts_are_kept_of_each_object() {
+fn cached_fields_of_each_object_are_a_few_strings() {
     const SECRET_NAME: &str = "worker.gardener.cloud/gardener-node-agent-secret-name";
     let labels = json!({SECRET_NAME: "gna", "kubernetes.io/hostname": "h", "other": "x"});
     let of_machine = json!({

@@ -50,7 +50,7 @@ impl World {
 /// spec 60 scenarios 8, 9, 10
 /// spec 60 "Better than upstream"
 #[test]
-fn the_calls_for_all_objects_of_a_collection_share_one_list() {
+fn collection_deletion_calls_share_one_list() {
     world(&[], &[], define, async |world| {
         let infrastructures = collection("Infrastructure", "infrastructures", "ns");
         assert_eq!(world.unconfirmed(&infrastructures).await, Ok(None));
@@ -79,7 +79,7 @@ fn the_calls_for_all_objects_of_a_collection_share_one_list() {
 
 /// spec 60 scenario 11
 #[test]
-fn of_a_kind_without_namespaces_all_objects_count() {
+fn collection_of_a_cluster_scoped_kind_is_all_of_its_objects() {
     world(&[], &[], define, async |world| {
         (0..600).for_each(|at| put_extension(&world.sim, "BackupEntry", "", &format!("e-{at:03}"), at != 599));
 
@@ -92,7 +92,7 @@ fn of_a_kind_without_namespaces_all_objects_count() {
 
 /// spec 60 scenarios 13, 14
 #[test]
-fn what_the_api_server_refuses_is_passed_on() {
+fn collection_list_refused_by_the_api_server_is_passed_on() {
     world(&[], &[], define, async |world| {
         let gone = world.unconfirmed(&collection("Worker", "workers", "ns")).await;
         let Err(Failure::Status(status)) = gone else { panic!("{gone:?}") };
@@ -109,7 +109,7 @@ fn what_the_api_server_refuses_is_passed_on() {
 
 /// spec 60 scenario 22
 #[test]
-fn a_list_that_takes_too_long_is_an_error_in_time() {
+fn collection_list_timeout_is_an_error_within_the_deadline() {
     world(&[], &[], define, async |world| {
         world.sim.set_faults(|info| match &*info.resource {
             "infrastructures" => Fault::Hang,

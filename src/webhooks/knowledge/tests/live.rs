@@ -4,7 +4,7 @@ use super::*;
 
 /// spec 50, "better" 3; scenario 17
 #[test]
-fn a_miss_is_read_live_once_for_all_who_ask() {
+fn live_read_after_a_miss_is_shared_by_all_callers() {
     world(
         &[Reads::Objects(&SERVICE_ACCOUNTS)],
         &[],
@@ -30,7 +30,7 @@ fn a_miss_is_read_live_once_for_all_who_ask() {
 
 /// A GET takes longer than half of the time that an API server waits.
 #[test]
-fn who_joins_during_a_slow_read_does_not_wait_for_two() {
+fn live_read_of_a_late_caller_does_not_wait_for_a_slow_one() {
     world(
         &[Reads::Objects(&SERVICE_ACCOUNTS)],
         &[],
@@ -63,7 +63,7 @@ fn who_joins_during_a_slow_read_does_not_wait_for_two() {
 
 /// spec 51, "better" 4
 #[test]
-fn a_namespace_that_cannot_be_meant_is_read_live() {
+fn stale_namespace_without_the_label_is_read_live() {
     world(
         &[Reads::Objects(&NAMESPACES)],
         &[],
@@ -82,7 +82,7 @@ fn a_namespace_that_cannot_be_meant_is_read_live() {
 
 /// spec 51, "better" 5
 #[test]
-fn a_missing_autoscaler_is_made_sure_of() {
+fn missing_autoscaler_is_confirmed_by_a_live_read() {
     world(
         &[Reads::Autoscalers],
         &[],
@@ -101,7 +101,7 @@ fn a_missing_autoscaler_is_made_sure_of() {
 
 /// spec 50 §5, §9.1 rules 2 and 5; spec 51 §2.4: the answer is that of a cache, not what a client says of such a name
 #[test]
-fn what_cannot_have_such_a_name_does_not_exist() {
+fn object_with_an_impossible_name_does_not_exist() {
     world(
         &ALL,
         &[],
@@ -127,7 +127,7 @@ fn what_cannot_have_such_a_name_does_not_exist() {
 
 /// spec 50 §2.7
 #[test]
-fn a_read_that_fails_is_an_error_and_not_an_absence() {
+fn failed_live_read_is_an_error_and_not_an_absence() {
     world(
         &[Reads::Objects(&SERVICE_ACCOUNTS)],
         &[],

@@ -6,7 +6,7 @@ use super::*;
 
 /// spec 50, "better" 1 and 2
 #[test]
-fn what_is_in_a_store_is_not_read_again() {
+fn cached_objects_are_not_read_live() {
     world(
         &ALL,
         &[],
@@ -54,7 +54,7 @@ fn what_is_in_a_store_is_not_read_again() {
 
 /// spec 50, "better" 1: one ConfigMap of each namespace, not all of them
 #[test]
-fn only_objects_of_one_name_are_watched() {
+fn watch_by_name_brings_only_objects_of_that_name() {
     world(
         &[Reads::Objects(&CONFIG_MAPS), Reads::Objects(&SERVICES)],
         &[],
@@ -65,7 +65,7 @@ fn only_objects_of_one_name_are_watched() {
 
             put(&world.sim, "v1", "ConfigMap", "ns", "third", json!({}));
             put(&world.sim, "v1", "ConfigMap", "ns", "istio-internal-load-balancing", json!({}));
-            let store = world.knowledge.stores.objects[&(&CONFIG_MAPS as &dyn AnyProjection)].clone();
+            let store = world.knowledge.stores.objects[&(&CONFIG_MAPS as &dyn AnyCachedKind)].clone();
             eventually("it is in the store", LIMIT, || !store.is_empty()).await;
 
             assert_eq!(store.len(), 1);
@@ -101,7 +101,7 @@ fn nodes_are_counted_and_their_taints_followed() {
 
 /// spec 50 §2.7, an informer that does not sync; "better" 2
 #[test]
-fn without_their_first_list_nodes_are_waited_for_and_readiness_is_not_given() {
+fn nodes_without_their_first_list_delay_reads_and_readiness() {
     let away = |sim: &Sim| sim.set_faults(|_| Fault::FailBefore(Seen::Disconnect));
     world(&[Reads::NodeCount], &[], away, async |world| {
         let late = world.ask_within(Duration::from_secs(2), |view| view.has_one_node()).await;
@@ -118,7 +118,7 @@ fn without_their_first_list_nodes_are_waited_for_and_readiness_is_not_given() {
 }
 
 #[test]
-fn nobody_waits_for_nodes_that_are_not_watched_any_more() {
+fn nodes_that_are_no_longer_watched_fail_reads_at_once() {
     let away = |sim: &Sim| sim.set_faults(|_| Fault::FailBefore(Seen::Disconnect));
     world(&[Reads::NodeCount], &[], away, async |world| {
         let begin = Instant::now();
@@ -138,7 +138,7 @@ fn nobody_waits_for_nodes_that_are_not_watched_any_more() {
 
 /// spec 50 §2.7, "Cache lags behind the API server": stale data, no error
 #[test]
-fn mutating_webhooks_go_on_with_a_store_that_is_not_heard_of() {
+fn stale_cache_is_good_enough_for_mutating_webhooks() {
     world(
         &ALL,
         &[],
@@ -159,7 +159,7 @@ fn mutating_webhooks_go_on_with_a_store_that_is_not_heard_of() {
 
 /// spec 50 §2.7, restricted namespaces
 #[test]
-fn what_is_outside_of_the_namespaces_is_not_known() {
+fn namespaces_outside_of_the_configuration_are_unknown() {
     world(
         &ALL,
         &["ns"],
@@ -185,7 +185,7 @@ fn what_is_outside_of_the_namespaces_is_not_known() {
 
 /// Who applies objects watches autoscalers everywhere: webhooks share the stream, and see what they may see. spec 50 §2.7
 #[test]
-fn autoscalers_are_watched_everywhere_and_without_the_right_to_that_in_the_namespaces() {
+fn autoscalers_are_watched_everywhere_or_as_permitted_in_the_namespaces() {
     for (denied, place) in [(false, ""), (true, "ns")] {
         let before = move |sim: &Sim| {
             put_autoscaler(sim, "one", 4);
@@ -213,7 +213,7 @@ fn autoscalers_are_watched_everywhere_and_without_the_right_to_that_in_the_names
 
 /// spec 50 §2.7: what no enabled webhook reads is not watched
 #[test]
-fn what_nobody_reads_is_not_known() {
+fn kinds_without_a_reader_are_unknown() {
     world(
         &[],
         &[],

@@ -82,7 +82,7 @@ pub struct HighAvailability {
 
 /// The kinds it is concerned with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WorkloadKind {
     Workload(Workload),
     Autoscaler,
 }
@@ -112,15 +112,15 @@ impl HighAvailability {
     /// Spec 51 §3.
     fn change(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Error> {
         let wanted = wanted(request, view)?;
-        let Some(kind) = Kind::of(request) else {
+        let Some(kind) = WorkloadKind::of(request) else {
             return Ok(Mutation::Unexpected(format!("unexpected resource: {}", request.kind.group_kind())));
         };
         decodes(object, request)?;
         fields::check(object, kind.fields())?;
 
         match kind {
-            Kind::Autoscaler => replicas::of_autoscaler(object, &wanted)?,
-            Kind::Workload(workload) => {
+            WorkloadKind::Autoscaler => replicas::of_autoscaler(object, &wanted)?,
+            WorkloadKind::Workload(workload) => {
                 let scaling = Scaling::of_workload(object, &wanted)?;
                 let most = most_replicas(&scaling, request, view)?;
                 scaling.apply(object, most.is_some())?;
@@ -215,7 +215,7 @@ fn text<'a>(element: &'a Value, field: &str) -> &'a str {
     element.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-impl Kind {
+impl WorkloadKind {
     fn fields(self) -> &'static [Field] {
         match self {
             Self::Workload(_) => &FIELDS,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use crate::{
     api::object::{self, NamespacedName, truthy},
     webhooks::{
-        projection::{Objects, Projection},
+        cached_kind::{CachedKind, Objects},
         view::{Annotations, Failure, View},
     },
 };
@@ -24,7 +24,7 @@ pub const NAMESPACE_ANNOTATIONS: [&str; 3] = [FAILURE_TOLERANCE_TYPE, ZONES, ZON
 const CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
 
 /// What is read of Namespaces.
-pub const NAMESPACES: Projection<Space> = Projection {
+pub const NAMESPACES: CachedKind<Space> = CachedKind {
     objects: Objects {
         kind: "Namespace",
         plural: "namespaces",

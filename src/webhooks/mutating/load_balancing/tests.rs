@@ -18,7 +18,7 @@ fn view() -> TestView {
 
 /// spec 50 §9.2, scenarios 26 and 30
 #[test]
-fn the_pod_gets_an_alias_for_each_address_and_the_label() {
+fn pod_gets_an_alias_for_each_address_and_the_label() {
     let view = TestView::new()
         .load_balancing(
             "shoot--demo--a",
@@ -62,7 +62,7 @@ spec:
 
 /// spec 50 §9.1 rule 1, scenario 24
 #[test]
-fn a_pod_without_a_generic_kubeconfig_is_not_looked_into() {
+fn pod_without_a_generic_kubeconfig_stays_and_nothing_is_read() {
     let view = view();
 
     for volumes in [
@@ -81,7 +81,7 @@ fn a_pod_without_a_generic_kubeconfig_is_not_looked_into() {
 
 /// spec 50 §9.1 rule 2, scenario 25
 #[test]
-fn without_the_config_map_the_pod_stays() {
+fn pod_stays_without_the_config_map() {
     let view = TestView::new();
 
     leaves(
@@ -95,7 +95,7 @@ fn without_the_config_map_the_pod_stays() {
 
 /// spec 50 §9.1 rules 3 and 5
 #[test]
-fn only_a_failure_that_is_no_status_is_explained() {
+fn failure_without_an_api_status_gets_context() {
     let not_started = || Failure::Denied("the cache is not started, can not read objects".into());
     let timeout = || {
         let message = "Timeout: failed waiting for *v1.ConfigMap Informer to sync".to_owned();
@@ -140,7 +140,7 @@ fn only_a_failure_that_is_no_status_is_explained() {
 
 /// spec 50 §9.1 rule 4, scenario 27
 #[test]
-fn a_config_map_without_hosts_denies_the_pod_before_the_service_is_read() {
+fn config_map_without_hosts_denies_the_pod_before_the_service_is_read() {
     for data in [[("hosts", ""), ("istio-namespace", "istio-ingress")], [("host", "a"), ("istio-namespace", "a")]] {
         let view = TestView::new().load_balancing("ns", data);
         let pod = format!("{{metadata: {{namespace: ns}}, {POD}}}");
@@ -153,7 +153,7 @@ fn a_config_map_without_hosts_denies_the_pod_before_the_service_is_read() {
 
 /// spec 50 §9.1 rule 5, scenario 28
 #[test]
-fn a_missing_service_denies_the_pod() {
+fn missing_service_denies_the_pod() {
     let config = |data: [(&str, &str); 1]| TestView::new().load_balancing("kube-system", data);
 
     // Without `istio-namespace` the namespace is empty.
@@ -172,7 +172,7 @@ fn a_missing_service_denies_the_pod() {
 
 /// spec 50 §9.1, §9.3
 #[test]
-fn the_namespace_of_the_pod_counts_and_then_that_of_the_request() {
+fn namespace_of_the_pod_takes_precedence_over_the_request() {
     for (metadata, namespace) in
         [("{namespace: garden}", "garden"), ("{namespace: ''}", "kube-system"), ("{}", "kube-system")]
     {
@@ -186,7 +186,7 @@ fn the_namespace_of_the_pod_counts_and_then_that_of_the_request() {
 
 /// spec 50 §9.2 step 3, scenario 29
 #[test]
-fn the_label_has_a_name_of_63_bytes_at_most() {
+fn label_has_a_name_of_63_bytes_at_most() {
     for (namespace, name) in [
         ("istio-ingress", "to-istio-ingress-istio-ingressgateway-internal-tcp-9443"),
         ("istio-ingress--europe-west1-b", "to-istio-ingress--europe-west1-b-istio-ingressgateway-int-1881b"),
@@ -203,7 +203,7 @@ fn the_label_has_a_name_of_63_bytes_at_most() {
 
 /// spec 50 §9.2 step 3
 #[test]
-fn the_label_is_overwritten() {
+fn label_is_overwritten() {
     changes(
         &LoadBalancing,
         &view(),
@@ -237,7 +237,7 @@ fn hosts_are_split_at_commas_and_nothing_else() {
 
 /// spec 50 §9.2, scenario 30, "better" 6
 #[test]
-fn an_alias_that_is_there_is_not_added_again_and_others_stay() {
+fn alias_is_not_added_twice_and_other_aliases_stay() {
     for (before, after) in [
         (
             "[{ip: 10.4.0.9, hostnames: [a.example.org], futureField: 7}]",
@@ -266,7 +266,7 @@ fn an_alias_that_is_there_is_not_added_again_and_others_stay() {
 
 /// spec 50 §9.3, "better" 15
 #[test]
-fn what_is_no_address_gets_no_alias() {
+fn alias_is_not_added_for_an_invalid_address() {
     for addresses in [[].as_slice(), &["None"], &["", "10.4.0.256"]] {
         let gateway: Vec<String> = addresses.iter().map(|address| (*address).to_owned()).collect();
         let mut pod = object(POD);
@@ -279,7 +279,7 @@ fn what_is_no_address_gets_no_alias() {
 
 /// spec 50 §9.3
 #[test]
-fn without_an_address_there_is_only_the_label() {
+fn label_is_added_even_without_an_address() {
     let view = TestView::new()
         .load_balancing("kube-system", [("hosts", "a"), ("istio-namespace", "istio-ingress")])
         .gateway("istio-ingress", []);
@@ -301,7 +301,7 @@ metadata:
 
 /// spec 50 §2.2 row 7
 #[test]
-fn a_wrong_type_is_an_error_before_anything_is_read() {
+fn wrong_type_is_an_error_before_anything_is_read() {
     for (pod, message) in [
         (
             "spec: {volumes: [{}, {projected: {sources: [{secret: a}]}}]}",

@@ -162,7 +162,7 @@ mod tests {
 
     /// spec 50 §10.1 rules 5 and 6, §10.2
     #[test]
-    fn each_taint_becomes_a_toleration_or_none() {
+    fn taint_becomes_a_toleration_or_is_ignored() {
         for (taint, toleration) in [
             ("x=1:NoSchedule", "[{key: x, operator: Equal, value: '1', effect: NoSchedule}]"),
             ("x:NoExecute", "[{key: x, operator: Exists, effect: NoExecute}]"),
@@ -187,7 +187,7 @@ mod tests {
 
     /// spec 50 §10.1 rule 8, scenario 35, "better" 4
     #[test]
-    fn the_order_is_that_of_key_value_and_effect() {
+    fn tolerations_are_sorted_by_key_value_and_effect() {
         let expected = "
 - {key: a, operator: Exists, effect: NoSchedule}
 - {key: a, operator: Equal, value: '1', effect: NoExecute}
@@ -210,7 +210,7 @@ mod tests {
 
     /// spec 50 §10.1 rule 3, scenario 36
     #[test]
-    fn only_nodes_that_match_the_whole_selector_count() {
+    fn taints_count_only_for_nodes_that_match_the_whole_selector() {
         let node = |set: &mut TaintSet, name, pool| {
             set.replace(name, Some((&labels(pool), &taints([&format!("{name}:NoSchedule")]))))
         };
@@ -233,7 +233,7 @@ mod tests {
 
     /// spec 50, "better" 5
     #[test]
-    fn the_list_is_the_same_until_it_changes() {
+    fn tolerations_list_is_shared_until_it_changes() {
         let mut set = set();
         let tainted = taints(["x:NoSchedule"]);
         set.replace("a", Some((&labels("sys"), &tainted)));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_changes_takes_its_old_taints_along() {
+    fn taints_of_a_changed_node_replace_its_old_taints() {
         let mut set = set();
 
         set.replace("a", Some((&labels("sys"), &taints(["x:NoSchedule", "y:NoSchedule"]))));

@@ -38,7 +38,7 @@ fn assert_tolerations(view: &TestView, before: &str, after: &str) {
 
 /// spec 50 §10.1
 #[test]
-fn the_pod_gets_the_selector_and_the_tolerations() {
+fn pod_gets_the_node_selector_and_the_tolerations() {
     let view = view();
 
     changes(
@@ -65,7 +65,7 @@ spec:
 
 /// spec 50 §10.1 rule 1, §10.2, scenario 31
 #[test]
-fn pods_that_a_daemon_set_controls_stay_and_nodes_are_not_read() {
+fn daemon_set_pods_stay_and_nodes_are_not_read() {
     let pod = |owners| {
         format!("{{metadata: {{ownerReferences: {owners}}}, spec: {{tolerations: [{{key: a}}, {{key: a}}]}}}}")
     };
@@ -93,7 +93,7 @@ fn pods_that_a_daemon_set_controls_stay_and_nodes_are_not_read() {
 
 /// spec 50 §10.1 rule 2, scenario 32
 #[test]
-fn the_configured_selector_wins() {
+fn node_selector_of_the_configuration_takes_precedence() {
     let view = TestView::new();
     let after = "spec: {nodeSelector: {a: '2', b: '3'}}";
 
@@ -104,7 +104,7 @@ fn the_configured_selector_wins() {
 
 /// spec 50 §10.1
 #[test]
-fn without_configuration_and_nodes_the_pod_stays() {
+fn pod_stays_without_configuration_and_nodes() {
     let webhook = webhook_with("{}", "[]");
 
     for pod in ["{}", "spec: {nodeSelector: null, tolerations: null}", "spec: {nodeSelector: {}, tolerations: []}"] {
@@ -149,7 +149,7 @@ fn tolerations_are_distinct_in_all_five_fields() {
 
 /// spec 50 §10.1 rule 4
 #[test]
-fn what_the_pod_tolerates_is_not_added() {
+fn tolerations_of_the_pod_are_not_added_again() {
     let all = "[{key: pool, operator: Equal, value: sys, effect: NoExecute, futureField: 7}]";
 
     assert_tolerations(&view(), all, all);
@@ -157,7 +157,7 @@ fn what_the_pod_tolerates_is_not_added() {
 
 /// spec 50 §10.2
 #[test]
-fn the_tolerations_of_the_api_server_stay() {
+fn tolerations_of_the_api_server_stay() {
     let own = "{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}";
 
     assert_tolerations(
@@ -169,7 +169,7 @@ fn the_tolerations_of_the_api_server_stay() {
 
 /// spec 50 §10.1 rule 8, scenario 35, "better" 4
 #[test]
-fn the_same_pod_and_nodes_lead_to_the_same_order() {
+fn tolerations_have_the_same_order_for_the_same_pod_and_nodes() {
     let nodes: Vec<(String, Vec<Taint>)> = (0..7)
         .map(|node| {
             let taint =
@@ -200,7 +200,7 @@ fn the_same_pod_and_nodes_lead_to_the_same_order() {
 
 /// spec 50 §10.1 rule 4
 #[test]
-fn configured_tolerations_come_in_their_order_without_empty_fields() {
+fn tolerations_of_the_configuration_keep_their_order_without_empty_fields() {
     let webhook = webhook_with(
         "{}",
         "
@@ -227,7 +227,7 @@ spec:
 
 /// spec 50 §2.2 row 7
 #[test]
-fn a_wrong_type_is_an_error_before_anything_is_read() {
+fn wrong_type_is_an_error_before_anything_is_read() {
     for (pod, message) in [
         ("metadata: {ownerReferences: {}}", "metadata.ownerReferences: expected a list, found a map"),
         (

@@ -20,7 +20,7 @@ fn becomes(before: &str, after: &str) {
 
 /// spec 31 §5.2 row 4, scenarios 4, 5, 6 and 24
 #[test]
-fn the_token_of_a_considered_secret_is_made_invalid() {
+fn token_of_a_considered_secret_is_made_invalid() {
     for data in [
         "{token: dmFsaWQ=, ca.crt: Y2E=}",
         "{token: '', ca.crt: Y2E=}",
@@ -36,7 +36,7 @@ fn the_token_of_a_considered_secret_is_made_invalid() {
 
 /// spec 31 §2, scenario 20
 #[test]
-fn the_label_counts_with_any_value() {
+fn consider_label_counts_with_any_value() {
     for value in ["''", "'false'", "x"] {
         let labels = format!("{{{LABEL}: {value}}}");
         becomes(&secret(&labels, "{token: dmFsaWQ=}"), &secret(&labels, "{token: AAAA}"));
@@ -45,7 +45,7 @@ fn the_label_counts_with_any_value() {
 
 /// spec 31 §5.2 row 3, T8, scenario 19
 #[test]
-fn a_secret_without_data_is_left_alone() {
+fn secret_without_data_stays() {
     leaves(&TokenInvalidator, &TestView::new(), &considered("null"));
     leaves(&TokenInvalidator, &TestView::new(), &format!("metadata: {{labels: {{{LABEL}: 'true'}}}}"));
     leaves(&TokenInvalidator, &TestView::new(), "{}");
@@ -53,14 +53,14 @@ fn a_secret_without_data_is_left_alone() {
 
 /// spec 31 §5.2 row 5, scenarios 7, 9 and 21
 #[test]
-fn an_invalid_token_of_any_other_secret_is_removed() {
+fn token_that_is_invalid_is_removed_from_any_other_secret() {
     becomes(&secret("{}", "{token: AAAA, ca.crt: Y2E=}"), &secret("{}", "{ca.crt: Y2E=}"));
     becomes(&secret("null", "{token: AAAA}"), &secret("null", "{}"));
 }
 
 /// spec 31 §5.2 row 6, scenario 22
 #[test]
-fn any_other_token_of_any_other_secret_stays() {
+fn token_that_is_valid_stays_in_any_other_secret() {
     for data in ["{token: dmFsaWQ=}", "{token: AAAAAA==}", "{token: AAA=}", "{token: ''}", "{ca.crt: AAAA}", "{}"] {
         leaves(
             &TokenInvalidator,
@@ -72,7 +72,7 @@ fn any_other_token_of_any_other_secret_stays() {
 
 /// spec 31 §5.2 row 2, scenario 23
 #[test]
-fn what_is_no_secret_is_an_error_without_its_content() {
+fn wrong_type_is_an_error_without_the_content() {
     for (object, message) in [
         ("data: [hidden]", "data: expected a map, found a list"),
         ("data: {token: [hidden]}", "data.token: expected a string, found a list"),

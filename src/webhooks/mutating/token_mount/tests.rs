@@ -20,7 +20,7 @@ fn view() -> TestView {
 
 /// spec 50 §5.2, scenario 15
 #[test]
-fn the_token_is_mounted_into_containers_and_init_containers() {
+fn token_is_mounted_into_containers_and_init_containers() {
     let view = view();
 
     changes(
@@ -69,7 +69,7 @@ spec:
 
 /// spec 50 scenarios 14 and 19
 #[test]
-fn one_volume_and_three_mounts_are_added_once() {
+fn token_volume_and_three_mounts_are_added_once() {
     let mut pod = object(
         "
 spec:
@@ -94,7 +94,7 @@ spec:
 
 /// spec 50 §5.1 rule 1, scenario 16
 #[test]
-fn the_default_service_account_is_not_looked_at() {
+fn default_service_account_is_not_read() {
     let view = view().service_account("kube-system/default", Some(false));
 
     for name in ["default", "''", "null"] {
@@ -107,7 +107,7 @@ fn the_default_service_account_is_not_looked_at() {
 
 /// spec 50 §5.1 rule 2, §5.3, scenario 17
 #[test]
-fn a_missing_service_account_denies_the_pod_whatever_the_pod_says() {
+fn missing_service_account_denies_any_pod() {
     for pod in [
         "spec: {serviceAccountName: x}",
         "spec: {serviceAccountName: x, automountServiceAccountToken: false}",
@@ -127,7 +127,7 @@ fn a_missing_service_account_denies_the_pod_whatever_the_pod_says() {
 
 /// spec 50 §5.1 rule 2, §2.7
 #[test]
-fn a_read_that_fails_or_must_be_made_live_is_passed_on() {
+fn failed_read_and_request_for_a_live_read_are_passed_on() {
     let read = "ServiceAccount kube-system/dns";
     let look = Lookup::missing(&SERVICE_ACCOUNTS, NamespacedName::new("kube-system", "dns"));
     for expected in [Failure::Denied("the cache is not started".into()), Failure::Look(look)] {
@@ -139,7 +139,7 @@ fn a_read_that_fails_or_must_be_made_live_is_passed_on() {
 
 /// spec 50 §5.1 rules 3 to 5, scenario 18
 #[test]
-fn who_gets_a_token_or_wants_none_stays() {
+fn pod_with_a_token_or_an_opt_out_stays() {
     let view = view().service_account("kube-system/on", Some(true)).service_account("kube-system/unset", None);
 
     for spec in [
@@ -164,7 +164,7 @@ spec: {serviceAccountName: on}
 
 /// spec 50 §5.1 rule 4
 #[test]
-fn a_pod_that_asks_for_a_token_and_has_none_gets_it() {
+fn pod_that_opts_in_and_has_no_token_gets_it() {
     let mut pod = object(
         "spec: {serviceAccountName: dns, automountServiceAccountToken: true, volumes: [{name: xkube-api-access-}]}",
     );
@@ -177,7 +177,7 @@ fn a_pod_that_asks_for_a_token_and_has_none_gets_it() {
 
 /// spec 50 §5.1 rule 6, scenario 15
 #[test]
-fn the_annotation_is_a_number_as_go_reads_it() {
+fn expiration_annotation_is_parsed_as_go_does() {
     let syntax = |text: &str| Err(format!("strconv.ParseInt: parsing {text}: invalid syntax"));
     let range = |text: &str| Err(format!("strconv.ParseInt: parsing {text}: value out of range"));
 
@@ -214,7 +214,7 @@ fn the_annotation_is_a_number_as_go_reads_it() {
 
 /// spec 50 scenario 15
 #[test]
-fn an_annotation_that_is_no_number_denies_the_pod() {
+fn expiration_annotation_that_is_not_a_number_denies_the_pod() {
     let failure = failure(
         &webhook(),
         &view(),
@@ -229,7 +229,7 @@ spec: {serviceAccountName: dns}
 
 /// spec 50 §2.6, §5.3, scenario 20
 #[test]
-fn the_namespace_of_the_request_counts() {
+fn namespace_of_the_request_counts() {
     for namespace in ["''", "other"] {
         let view = view();
         let mut pod = object(&format!("{{metadata: {{namespace: {namespace}}}, {POD}}}"));
@@ -243,7 +243,7 @@ fn the_namespace_of_the_request_counts() {
 
 /// spec 50, "better" 12
 #[test]
-fn a_container_that_has_something_at_the_place_keeps_it() {
+fn existing_mount_at_the_path_stays() {
     for path in ["/var/run/secrets/kubernetes.io/serviceaccount", "/var/run/secrets/kubernetes.io/serviceaccount/"] {
         let own = format!("[{{name: own, mountPath: {path}}}]");
         let mut pod = object(&format!(
@@ -261,7 +261,7 @@ fn a_container_that_has_something_at_the_place_keeps_it() {
 
 /// spec 50 §5.3
 #[test]
-fn the_group_of_files_and_fields_nobody_knows_stay() {
+fn fs_group_and_unknown_fields_stay() {
     let pod = "
 spec:
   serviceAccountName: dns
@@ -281,7 +281,7 @@ spec:
 
 /// spec 50 §2.2 row 7
 #[test]
-fn a_wrong_type_is_an_error_before_anything_is_read() {
+fn wrong_type_is_an_error_before_anything_is_read() {
     for (pod, message) in [
         ("spec: a", "spec: expected a map, found a string"),
         ("spec: {serviceAccountName: 1}", "spec.serviceAccountName: expected a string, found a number"),

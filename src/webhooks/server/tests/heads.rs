@@ -85,7 +85,7 @@ async fn after_not_found(rig: &Rig, request: &'static str, then: String) -> Stri
 
 /// spec 70 §11
 #[actix_web::test]
-async fn heads_have_their_limit_after_a_request_whose_body_nobody_read() {
+async fn heads_have_their_limit_after_a_request_with_an_unread_body() {
     let rig = Rig::start();
     let endless = || format!("GET /{}", "a".repeat(17 << 10));
 
@@ -159,7 +159,7 @@ async fn heads_of_answers_say_that_the_connection_ends_while_the_server_stops() 
 
 /// spec 50 §2.1: the handler stops when the client goes away
 #[actix_web::test]
-async fn heads_that_wait_for_their_answer_do_not_hide_that_the_client_is_gone() {
+async fn heads_waiting_for_an_answer_do_not_hide_a_closed_connection() {
     let mut rig = Rig::start();
     let address = rig.server.address();
     let stream = actix_web::web::block(move || {
@@ -176,6 +176,6 @@ async fn heads_that_wait_for_their_answer_do_not_hide_that_the_client_is_gone() 
     drop(stream);
 
     let mut reply = question.reply;
-    tokio::time::timeout(Duration::from_secs(10), reply.closed()).await.expect("nobody waits any more");
+    tokio::time::timeout(Duration::from_secs(10), reply.closed()).await.expect("the request should have been dropped");
     rig.stop().await;
 }

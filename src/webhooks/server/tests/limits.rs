@@ -28,7 +28,7 @@ fn send_head(stream: &mut impl Write, path: &str) {
 
 /// spec 50, "better" 10
 #[actix_web::test]
-async fn a_read_that_takes_too_long_ends_with_the_time_of_the_request() {
+async fn live_read_ends_at_the_deadline_of_the_request() {
     let rig = Rig::start();
 
     let answer = rig.client().review(&format!("{LOOKING}?timeout=300ms"), "7c1f").await;
@@ -39,7 +39,7 @@ async fn a_read_that_takes_too_long_ends_with_the_time_of_the_request() {
 }
 
 #[actix_web::test]
-async fn a_review_goes_on_with_what_was_read_for_it() {
+async fn live_read_answer_is_used_in_the_next_attempt() {
     let mut rig = Rig::start();
     let client = rig.client();
 
@@ -56,7 +56,7 @@ async fn a_review_goes_on_with_what_was_read_for_it() {
 
 /// Many Pods of a ServiceAccount that is not known yet share its read, and none is sent away for the others.
 #[actix_web::test]
-async fn a_burst_that_waits_for_one_read_is_answered_as_a_whole() {
+async fn live_read_shared_by_a_burst_answers_all_of_it() {
     let mut rig = Rig::start();
     let client = rig.client();
     let burst = (0..400).map(|uid| {
@@ -78,7 +78,7 @@ async fn a_burst_that_waits_for_one_read_is_answered_as_a_whole() {
 }
 
 #[actix_web::test]
-async fn what_is_too_much_is_refused_at_once_and_may_come_again() {
+async fn overload_is_refused_at_once_and_may_be_retried() {
     let rig = Rig::start();
     let client = rig.client();
     let all: Vec<_> = (0..load::MOST_REQUESTS).map_while(|_| rig.server.load.enter()).collect();
@@ -129,7 +129,7 @@ async fn reviews_wait_as_bytes_and_not_as_trees() {
 }
 
 #[actix_web::test]
-async fn silent_and_slow_clients_keep_nobody_waiting() {
+async fn silent_and_slow_clients_do_not_delay_others() {
     let rig = Rig::start();
     let address = rig.server.address();
     let others = actix_web::web::block(move || {
@@ -156,7 +156,7 @@ async fn silent_and_slow_clients_keep_nobody_waiting() {
 
 /// spec 70 §11.1: a connection counts from its beginning, and who has not finished its handshake makes room
 #[actix_web::test]
-async fn connections_that_never_begin_tls_keep_nobody_waiting() {
+async fn connections_that_never_begin_tls_do_not_delay_others() {
     let rig = Rig::start_within(Bounds { connections: 16, silent: 16 }, UNREAD);
     let address = rig.server.address();
     let used = rig.client();
@@ -178,7 +178,7 @@ async fn connections_that_never_begin_tls_keep_nobody_waiting() {
 
 /// decision 42
 #[actix_web::test]
-async fn http_1_1_is_all_that_is_offered() {
+async fn alpn_offers_only_http_1_1() {
     let rig = Rig::start();
     let address = rig.server.address();
     let agreed = actix_web::web::block(move || {
@@ -198,7 +198,7 @@ async fn http_1_1_is_all_that_is_offered() {
 
 /// Bodies of nearly the largest size whose last bytes do not come.
 #[actix_web::test]
-async fn large_bodies_that_do_not_end_make_room_for_others() {
+async fn large_unfinished_bodies_make_room_for_others() {
     let rig = Rig::start();
     let address = rig.server.address();
     let others = actix_web::web::block(move || {
@@ -225,7 +225,7 @@ async fn large_bodies_that_do_not_end_make_room_for_others() {
 
 /// spec 50 §2.2 row 2
 #[actix_web::test]
-async fn a_body_that_does_not_come_is_an_error_in_time() {
+async fn body_timeout_is_an_error_within_the_deadline() {
     let rig = Rig::start();
     let address = rig.server.address();
 
@@ -250,7 +250,7 @@ async fn a_body_that_does_not_come_is_an_error_in_time() {
 
 /// spec 50 §2.9
 #[actix_web::test]
-async fn a_review_in_flight_is_answered_before_the_end() {
+async fn shutdown_answers_a_review_in_flight() {
     let mut rig = Rig::start();
     let client = rig.client();
     let answer = actix_web::rt::spawn(async move { client.review(LOOKING, "7c1f").await });
@@ -268,7 +268,7 @@ async fn a_review_in_flight_is_answered_before_the_end() {
 }
 
 #[actix_web::test]
-async fn the_end_does_not_wait_for_ever() {
+async fn shutdown_does_not_wait_beyond_its_deadline() {
     let mut rig = Rig::start();
     let client = rig.client();
     let answer = actix_web::rt::spawn(async move { client.try_post(LOOKING, "application/json", review("u")).await });
@@ -302,7 +302,7 @@ fn traffic(client: &Client, answers: usize) -> (JoinHandle<String>, oneshot::Rec
 
 /// spec 50 §2.9
 #[actix_web::test]
-async fn steady_traffic_does_not_delay_the_end_and_is_not_cut_off() {
+async fn shutdown_is_not_delayed_by_steady_traffic_and_does_not_cut_it_off() {
     let rig = Rig::start();
     let (mut tasks, mut begun) = (Vec::new(), Vec::new());
     for at_once in [1, 1, 1, 4, 8] {
@@ -329,7 +329,7 @@ async fn steady_traffic_does_not_delay_the_end_and_is_not_cut_off() {
 
 /// spec 50 §2.9
 #[actix_web::test]
-async fn idle_connections_end_without_a_timeout() {
+async fn shutdown_closes_idle_connections_at_once() {
     let rig = Rig::start();
     let clients = [rig.client(), rig.client()];
     for client in &clients {
@@ -344,7 +344,7 @@ async fn idle_connections_end_without_a_timeout() {
 
 /// Whoever sent requests keeps the connection, however many others say nothing.
 #[actix_web::test]
-async fn silent_strangers_do_not_end_an_idle_connection() {
+async fn idle_connection_survives_many_silent_connections() {
     let rig = Rig::start();
     let address = rig.server.address();
     let post = format!("POST {MUTATING} HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");

@@ -33,7 +33,7 @@ fn large_review() -> Vec<u8> {
 
 /// Without time to read, the system resets the connection: bytes came that nobody took.
 #[actix_web::test]
-async fn a_client_that_sends_far_too_much_reads_why() {
+async fn oversized_body_sender_can_read_the_answer() {
     let rig = Rig::start();
     let address = rig.server.address();
 
@@ -59,7 +59,7 @@ async fn a_client_that_sends_far_too_much_reads_why() {
 }
 
 #[actix_web::test]
-async fn many_that_do_not_read_keep_nobody_waiting() {
+async fn unread_answers_of_many_clients_do_not_delay_others() {
     let rig = rig(8, LONG * 60);
     let address = rig.server.address();
     let deaf = actix_web::web::block(move || {
@@ -81,7 +81,7 @@ async fn many_that_do_not_read_keep_nobody_waiting() {
 }
 
 #[actix_web::test]
-async fn connections_that_take_nothing_are_closed() {
+async fn unread_answers_close_the_connection_after_a_time() {
     let rig = rig(512, Duration::from_millis(500));
     let address = rig.server.address();
     let stream = actix_web::web::block(move || {

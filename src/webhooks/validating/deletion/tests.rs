@@ -39,7 +39,7 @@ fn with(mut review: Value, field: &str, value: Value) -> Value {
 }
 
 fn conclude(review: &Value, view: &TestView) -> Conclusion {
-    webhook().answer(&received(review.to_string()), view).expect("all is known")
+    webhook().answer(&received(review.to_string()), view).expect("no live read is needed")
 }
 
 fn answer(review: &Value, view: &TestView) -> Value {
@@ -47,7 +47,7 @@ fn answer(review: &Value, view: &TestView) -> Value {
 }
 
 /// The verdict: `allowed`, with the message if there is one, or code and message.
-fn told(review: &Value, view: &TestView) -> String {
+fn reported(review: &Value, view: &TestView) -> String {
     let response = answer(review, view)["response"].take();
     let message = response["status"]["message"].as_str().unwrap_or_default().to_owned();
     match (response["allowed"].as_bool().expect("a boolean"), response["status"]["code"].as_u64().expect("a number")) {
@@ -58,7 +58,7 @@ fn told(review: &Value, view: &TestView) -> String {
 }
 
 fn now(review: &Value) -> String {
-    told(review, &TestView::new())
+    reported(review, &TestView::new())
 }
 
 fn denied(object: &str) -> String {
@@ -68,7 +68,7 @@ fn denied(object: &str) -> String {
 /// spec 60 scenarios 1, 2, 4
 /// spec 60 §2.2
 #[test]
-fn what_is_protected_is_deleted_only_with_a_confirmation() {
+fn deletion_of_protected_resources_needs_a_confirmation() {
     let plurals = PROTECTED.iter().flat_map(|(_, _, plurals)| *plurals);
     for plural in plurals {
         assert_eq!(now(&deletion(plural, json!({ "metadata": { "name": "x" } }))), denied("ns/x"), "{plural}");
@@ -85,7 +85,7 @@ fn what_is_protected_is_deleted_only_with_a_confirmation() {
 /// spec 60 scenario 3
 /// spec 60 §2.3 step 5
 #[test]
-fn the_confirmation_is_a_boolean_and_nothing_else_needs_to_make_sense() {
+fn confirmation_is_a_boolean_and_the_rest_may_be_malformed() {
     for value in TRUTHS {
         assert_eq!(now(&deletion("workers", marked(value))), "allowed", "{value}");
     }
@@ -106,7 +106,7 @@ fn the_confirmation_is_a_boolean_and_nothing_else_needs_to_make_sense() {
 
 /// spec 60 scenarios 5, 6
 #[test]
-fn what_is_not_protected_may_go() {
+fn deletion_of_unprotected_resources_is_allowed() {
     let not = "allowed: resource is not deletion-protected";
     for plural in ["bastions", "clusters", "etcds/status", "", "Workers"] {
         assert_eq!(now(&deletion(plural, json!({}))), not, "{plural}");
@@ -118,7 +118,7 @@ fn what_is_not_protected_may_go() {
 
 /// spec 60 scenario 7
 #[test]
-fn only_deletions_are_looked_at() {
+fn deletion_protection_allows_all_other_operations() {
     for operation in [json!("UPDATE"), json!("CREATE"), json!("CONNECT"), json!("delete"), json!(null)] {
         let review = with(deletion("workers", json!({})), "operation", operation);
         assert_eq!(now(&review), "allowed: operation is not DELETE");
@@ -128,40 +128,44 @@ fn only_deletions_are_looked_at() {
 /// spec 60 scenarios 15, 16
 /// spec 60 §2.3 step 3
 #[test]
-fn a_deletion_without_an_object_is_an_error() {
+fn deletion_without_an_object_is_an_error() {
     let none = "500 no object found in admission request";
     assert_eq!(now(&deletion("workers", json!(null))), none);
     assert_eq!(now(&with(deletion("workers", json!(null)), "object", json!(null))), none);
     assert_eq!(now(&with(deletion("workers", json!(null)), "object", marked("1"))), "allowed");
     assert_eq!(now(&with(deletion("workers", json!({})), "object", marked("1"))), format!("403 {DENIAL}"));
     for broken in [json!("text"), json!(5), json!([]), json!(true)] {
-        assert_eq!(now(&deletion("workers", broken)), "500 couldn't decode the object: it is no map");
+        assert_eq!(now(&deletion("workers", broken)), "500 couldn't decode the object: it is not a map");
     }
 }
 
 /// spec 60 scenarios 8, 9, 10
 /// spec 60 §2.4
 #[test]
-fn a_collection_goes_as_a_whole_or_not_at_all() {
+fn collection_deletion_needs_the_confirmation_of_all_objects() {
     let all = with(deletion("infrastructures", marked("true")), "name", json!(""));
     let (confirmed, mixed) = (TestView::new(), TestView::new().unconfirmed("ns", "other"));
 
-    assert_eq!(told(&all, &confirmed), "allowed");
-    assert_eq!(told(&all, &mixed), denied("ns/other"));
-    assert_eq!(told(&with(all.clone(), "oldObject", json!(null)), &confirmed), "allowed");
+    assert_eq!(reported(&all, &confirmed), "allowed");
+    assert_eq!(reported(&all, &mixed), denied("ns/other"));
+    assert_eq!(reported(&with(all.clone(), "oldObject", json!(null)), &confirmed), "allowed");
     assert_eq!(confirmed.reads(), ["infrastructures of \"ns\"", "infrastructures of \"ns\""]);
 
-    assert_eq!(told(&with(all.clone(), "oldObject", json!("text")), &mixed), denied("ns/other"), "it is passed over");
+    assert_eq!(
+        reported(&with(all.clone(), "oldObject", json!("text")), &mixed),
+        denied("ns/other"),
+        "it is passed over"
+    );
     let unconfirmed = with(all, "oldObject", json!({ "metadata": { "name": "x" } }));
     let untouched = TestView::new();
-    assert_eq!(told(&unconfirmed, &untouched), denied("ns/x"));
+    assert_eq!(reported(&unconfirmed, &untouched), denied("ns/x"));
     assert!(untouched.reads().is_empty(), "the object of the request says enough");
 }
 
 /// spec 60 scenario 12
 /// spec 60 §2.3 step 3
 #[test]
-fn of_definitions_only_those_with_the_label_are_listed_of_all_namespaces() {
+fn collection_deletion_lists_only_labelled_definitions_of_all_namespaces() {
     let review = with(deletion(DEFINITIONS, json!(null)), "name", json!(""));
     let review = review.to_string();
     let received = received(review);
@@ -176,14 +180,14 @@ fn of_definitions_only_those_with_the_label_are_listed_of_all_namespaces() {
 /// spec 60 scenario 12
 /// spec 60 §2.3 step 3
 #[test]
-fn a_definition_without_the_label_does_not_keep_the_others() {
+fn collection_deletion_ignores_a_definition_without_the_label() {
     let labelled = |labels: Value| {
         let old = json!({ "metadata": { "name": "x", "labels": labels } });
         with(with(deletion(DEFINITIONS, old), "name", json!("")), "namespace", json!(""))
     };
     for labels in [json!({}), json!(null), json!({ PROTECTION: "false" }), json!([PROTECTION])] {
         let others = TestView::new();
-        assert_eq!(told(&labelled(labels), &others), "allowed");
+        assert_eq!(reported(&labelled(labels), &others), "allowed");
         assert_eq!(others.reads().len(), 1, "those with the label are listed");
     }
     assert_eq!(now(&labelled(json!({ PROTECTION: "true" }))), denied("x"));
@@ -193,7 +197,7 @@ fn a_definition_without_the_label_does_not_keep_the_others() {
 
 /// spec 60 §2.3 step 5
 #[test]
-fn a_confirmed_object_goes_however_large_or_deep_it_is() {
+fn deletion_of_a_large_or_deep_confirmed_object_is_allowed() {
     let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
     let many = format!("[{}0]", "0,".repeat(60_000));
     let object = format!(
@@ -201,7 +205,7 @@ fn a_confirmed_object_goes_however_large_or_deep_it_is() {
     );
     let review = deletion("workers", json!("PLACE")).to_string().replace(r#""PLACE""#, &object);
 
-    let conclusion = webhook().answer(&received(review), &TestView::new()).expect("all is known");
+    let conclusion = webhook().answer(&received(review), &TestView::new()).expect("no live read is needed");
 
     let answer: Value = serde_json::from_slice(&conclusion.reply.body).unwrap();
     assert_eq!(answer["response"]["allowed"], true, "{answer}");
@@ -210,9 +214,9 @@ fn a_confirmed_object_goes_however_large_or_deep_it_is() {
 /// spec 60 scenarios 13, 14, 22
 /// spec 60 §2.3 step 4
 #[test]
-fn only_what_does_not_exist_may_go_unseen() {
+fn deletion_is_allowed_unread_only_after_a_404() {
     let review = with(deletion("workers", json!(null)), "name", json!(""));
-    let failing = |failure: Failure| told(&review, &TestView::new().failing("workers of \"ns\"", failure));
+    let failing = |failure: Failure| reported(&review, &TestView::new().failing("workers of \"ns\"", failure));
     let status = |code, message: &str| {
         Failure::Status(Box::new(ApiStatus {
             code,
@@ -230,7 +234,7 @@ fn only_what_does_not_exist_may_go_unseen() {
 
 /// spec 60 scenario 17
 #[test]
-fn the_answer_has_version_and_uid_of_the_request() {
+fn answer_has_version_and_uid_of_the_request() {
     let mut review = deletion("workers", marked("1"));
     review["apiVersion"] = json!("admission.k8s.io/v1beta1");
     let answer = answer(&review, &TestView::new());
@@ -248,7 +252,7 @@ fn the_answer_has_version_and_uid_of_the_request() {
 /// spec 60 scenarios 18, 19
 /// spec 60 §1.1
 #[test]
-fn what_is_no_review_is_refused_inside_of_http_200() {
+fn malformed_review_is_refused_inside_of_http_200() {
     let body = |text: &'static str| Body::Whole(bytes::Bytes::from_static(text.as_bytes()));
     let json_type = "application/json";
     let table = [
@@ -305,13 +309,13 @@ fn etcds_are_validated_under_both_paths() {
 
 /// spec 60 scenario 24
 #[test]
-fn a_dry_run_is_a_request_like_another() {
+fn dry_run_makes_no_difference() {
     assert_eq!(now(&with(deletion("networks", json!({})), "dryRun", json!(true))), format!("403 {DENIAL}"));
 }
 
 /// spec 60 scenario 25
 #[test]
-fn a_webhook_that_panics_has_answered() {
+fn panic_of_a_webhook_is_answered() {
     struct Panicking;
 
     impl Validator for Panicking {
@@ -335,12 +339,12 @@ fn a_webhook_that_panics_has_answered() {
 
 /// spec 60 §2.5
 #[test]
-fn of_a_deletion_is_told_what_it_is_about() {
-    let told = |review: &Value, view: &TestView| match conclude(review, view).account {
+fn log_data_of_a_deletion_names_the_deciding_object() {
+    let reported = |review: &Value, view: &TestView| match conclude(review, view).account {
         Account::Admission(_, Some(validated)) => validated,
         other => panic!("{other:?}"),
     };
-    let single = told(&deletion("workers", marked("1")), &TestView::new());
+    let single = reported(&deletion("workers", marked("1")), &TestView::new());
     let object = |name| NamespacedName::new("ns", name);
     let of_x = Deletion { is_collection: false, object: object("x"), is_confirmed: Some(true) };
     assert_eq!(single, Validated { resource: "workers", is_denied: false, deletion: Some(of_x) });
@@ -351,14 +355,14 @@ fn of_a_deletion_is_told_what_it_is_about() {
         Validated { resource: "workers", is_denied: true, deletion }
     };
     let other = TestView::new().unconfirmed("ns", "y");
-    assert_eq!(told(&all, &other), denied("y"), "what is not confirmed is another object than that of the request");
-    assert_eq!(told(&with(all.clone(), "oldObject", json!(null)), &other), denied("y"));
+    assert_eq!(reported(&all, &other), denied("y"), "what is not confirmed is another object than that of the request");
+    assert_eq!(reported(&with(all.clone(), "oldObject", json!(null)), &other), denied("y"));
     let unconfirmed = with(all.clone(), "oldObject", json!({ "metadata": { "name": "x" } }));
-    assert_eq!(told(&unconfirmed, &other), denied("x"), "the object of the request comes first");
+    assert_eq!(reported(&unconfirmed, &other), denied("x"), "the object of the request comes first");
     let allowed = Deletion { is_collection: true, object: object("x"), is_confirmed: Some(true) };
-    assert_eq!(told(&all, &TestView::new()).deletion, Some(allowed));
+    assert_eq!(reported(&all, &TestView::new()).deletion, Some(allowed));
 
     let none = Validated { resource: "other", is_denied: false, deletion: None };
-    assert_eq!(told(&deletion("bastions", json!({})), &TestView::new()), none);
-    assert_eq!(told(&with(deletion("workers", json!({})), "operation", json!("UPDATE")), &TestView::new()), none);
+    assert_eq!(reported(&deletion("bastions", json!({})), &TestView::new()), none);
+    assert_eq!(reported(&with(deletion("workers", json!({})), "operation", json!("UPDATE")), &TestView::new()), none);
 }

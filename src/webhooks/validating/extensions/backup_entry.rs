@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::rules::{Kind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
 use crate::api::field::{
     Errors, Opaque,
     shapes::{Part, Text},
@@ -12,7 +12,7 @@ pub(super) struct BackupEntry;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct BackupEntrySpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -24,10 +24,10 @@ pub(super) struct Spec<'a> {
 }
 
 impl Rules for BackupEntry {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = BackupEntrySpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind = Kind {
+    const KIND: ExtensionKind = ExtensionKind {
         kind: "BackupEntry",
         group: super::GROUP,
         plural: "backupentries",

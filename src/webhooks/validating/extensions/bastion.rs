@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable_shown, immutable_text, required, required_if};
+use super::rules::{
+    ExtensionKind, Nothing, Object, Rules, SPEC, immutable_shown, immutable_text, required, required_if,
+};
 use crate::api::field::{
     Errors, Opaque, Shown,
     difference::instead_of,
@@ -13,7 +15,7 @@ pub(super) struct Bastion;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct BastionSpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -38,11 +40,11 @@ struct IpBlock<'a> {
 }
 
 impl Rules for Bastion {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = BastionSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind =
-        Kind { kind: "Bastion", group: super::GROUP, plural: "bastions", namespaced: true, noun: "bastion" };
+    const KIND: ExtensionKind =
+        ExtensionKind { kind: "Bastion", group: super::GROUP, plural: "bastions", namespaced: true, noun: "bastion" };
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         let spec = &object.spec;

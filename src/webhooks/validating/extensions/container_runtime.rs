@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable_text, required};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, immutable_text, required};
 use crate::api::field::{
     Errors, Opaque,
     shapes::{List, Map, Part, Text},
@@ -12,7 +12,7 @@ pub(super) struct ContainerRuntime;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct ContainerRuntimeSpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -48,10 +48,10 @@ struct Requirement<'a> {
 }
 
 impl Rules for ContainerRuntime {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = ContainerRuntimeSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind = Kind {
+    const KIND: ExtensionKind = ExtensionKind {
         kind: "ContainerRuntime",
         group: super::GROUP,
         plural: "containerruntimes",

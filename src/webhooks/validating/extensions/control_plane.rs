@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::rules::{Kind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
 use crate::api::field::{
     Errors, Opaque,
     shapes::{Part, Text},
@@ -12,7 +12,7 @@ pub(super) struct ControlPlane;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct ControlPlaneSpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -23,10 +23,10 @@ pub(super) struct Spec<'a> {
 }
 
 impl Rules for ControlPlane {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = ControlPlaneSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind = Kind {
+    const KIND: ExtensionKind = ExtensionKind {
         kind: "ControlPlane",
         group: super::GROUP,
         plural: "controlplanes",

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::rules::{
-    Kind, Nothing, Object, Rules, SPEC, SecretReference, immutable, immutable_text, required, required_if,
+    ExtensionKind, Nothing, Object, Rules, SPEC, SecretReference, immutable, immutable_text, required, required_if,
 };
 use crate::api::field::{
     Errors, Opaque, Path, Shown,
@@ -18,7 +18,7 @@ pub(super) struct DnsRecord;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct DnsRecordSpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -33,11 +33,16 @@ pub(super) struct Spec<'a> {
 }
 
 impl Rules for DnsRecord {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = DnsRecordSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind =
-        Kind { kind: "DNSRecord", group: super::GROUP, plural: "dnsrecords", namespaced: true, noun: "dns record" };
+    const KIND: ExtensionKind = ExtensionKind {
+        kind: "DNSRecord",
+        group: super::GROUP,
+        plural: "dnsrecords",
+        namespaced: true,
+        noun: "dns record",
+    };
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         let spec = &object.spec;
@@ -69,7 +74,7 @@ impl Rules for DnsRecord {
 }
 
 /// Rules 7 to 11. An address may be of either family, whatever the type of the record says.
-fn check_values(spec: &Spec<'_>, errors: &mut Errors) {
+fn check_values(spec: &DnsRecordSpec<'_>, errors: &mut Errors) {
     let values = SPEC.child("values");
     required_if(spec.values.is_empty(), &values, errors);
     if *spec.record_type == *"CNAME" && spec.values.len() > 1 {

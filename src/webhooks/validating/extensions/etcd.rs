@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable, immutable_shown, immutable_text};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, immutable, immutable_shown, immutable_text};
 use crate::api::{
     field::{
         Errors, Shown, means_the_same,
@@ -36,7 +36,7 @@ pub(super) struct Etcd;
 /// The fields with rules.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct EtcdSpec<'a> {
     #[serde(borrow)]
     backup: Part<Backup<'a>>,
     member_name_prefix: Option<Text<'a>>,
@@ -58,11 +58,11 @@ struct Store<'a> {
 }
 
 impl Rules for Etcd {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = EtcdSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind =
-        Kind { kind: "Etcd", group: "druid.gardener.cloud", plural: "etcds", namespaced: true, noun: "etcd" };
+    const KIND: ExtensionKind =
+        ExtensionKind { kind: "Etcd", group: "druid.gardener.cloud", plural: "etcds", namespaced: true, noun: "etcd" };
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         let Some(store) = &object.spec.backup.store else { return };

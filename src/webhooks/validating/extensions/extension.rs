@@ -2,14 +2,14 @@
 
 use serde::Deserialize;
 
-use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable_text, required};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, immutable_text, required};
 use crate::api::field::{Errors, Opaque, shapes::Text};
 
 pub(super) struct Extension;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct ExtensionSpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -17,11 +17,16 @@ pub(super) struct Spec<'a> {
 }
 
 impl Rules for Extension {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = ExtensionSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind =
-        Kind { kind: "Extension", group: super::GROUP, plural: "extensions", namespaced: true, noun: "extension" };
+    const KIND: ExtensionKind = ExtensionKind {
+        kind: "Extension",
+        group: super::GROUP,
+        plural: "extensions",
+        namespaced: true,
+        noun: "extension",
+    };
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         required(&SPEC.child("type"), &object.spec.r#type, errors);

@@ -161,7 +161,7 @@ fn check_texts(metadata: &Metadata<'_>, errors: &mut Errors) {
 
 fn check_owners(metadata: &Metadata<'_>, errors: &mut Errors) {
     let owners = METADATA.child("ownerReferences");
-    let (mut controller, mut told): (Option<String>, bool) = (None, false);
+    let (mut controller, mut reported): (Option<String>, bool) = (None, false);
     for owner in metadata.owner_references.iter() {
         let (group, version) = group_version(&owner.api_version);
         if version.is_empty() {
@@ -181,13 +181,13 @@ fn check_owners(metadata: &Metadata<'_>, errors: &mut Errors) {
             match &controller {
                 None => controller = Some(this),
                 // Once is enough: each shows the whole list.
-                Some(_) if told => {}
+                Some(_) if reported => {}
                 Some(first) => {
                     let detail = format!(
                         "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {this}"
                     );
                     errors.invalid(&owners, Shown::Json(&metadata.owner_references), detail);
-                    told = true;
+                    reported = true;
                 }
             }
         }

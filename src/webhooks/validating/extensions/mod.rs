@@ -32,7 +32,7 @@ mod worker;
 mod tests;
 
 use self::rules::{Object, Rules, create, update};
-pub use rules::Kind;
+pub use rules::ExtensionKind;
 
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ use crate::{
         quote::{cut, shown},
     },
     webhooks::{
-        review::Verdict,
+        review::ReviewVerdict,
         view::{ApiStatus, Cause, Details, Failure, View},
     },
 };
@@ -59,7 +59,7 @@ const OTHER_PATH_OF_ETCD: &str = "/validate-extensions-gardener-cloud-v1alpha1-e
 #[derive(Debug, Clone, Copy)]
 pub struct Extension {
     /// Its names.
-    pub kind: Kind,
+    pub kind: ExtensionKind,
     /// Path of its webhook.
     pub path: &'static str,
     extent: Extent,
@@ -129,7 +129,7 @@ impl Extension {
     /// Whom objects of this kind are the matter of.
     pub fn find(kind: &GroupVersionKind) -> Option<Self> {
         let GroupVersionKind { group, version, kind } = kind;
-        let is_meant = |its: &Kind| (its.group, VERSION, its.kind) == (&**group, &**version, &**kind);
+        let is_meant = |its: &ExtensionKind| (its.group, VERSION, its.kind) == (&**group, &**version, &**kind);
         all().into_iter().find(|extension| is_meant(&extension.kind))
     }
 
@@ -180,18 +180,18 @@ impl Validator for Extension {
 
     fn judge(&self, review: &Review<'_>, _: &dyn View) -> Result<Judgement, Failure> {
         let verdict = match self.decide(review) {
-            Ok(checked) if checked.errors.is_empty() => Verdict::Allowed,
+            Ok(checked) if checked.errors.is_empty() => ReviewVerdict::Allowed,
             Ok(checked) => {
                 let errors = checked.errors.len();
-                Verdict::Invalid { status: Box::new(self.refusal(&checked)), errors }
+                ReviewVerdict::Invalid { status: Box::new(self.refusal(&checked)), errors }
             }
-            Err(message) => Verdict::Errored { code: 400, message },
+            Err(message) => ReviewVerdict::Errored { code: 400, message },
         };
         Ok(verdict.into())
     }
 
     fn account(&self, _: &Review<'_>, judgement: &Judgement) -> Validated {
-        let is_denied = matches!(judgement.verdict, Verdict::Invalid { .. });
+        let is_denied = matches!(judgement.verdict, ReviewVerdict::Invalid { .. });
         Validated { resource: self.kind.plural, deletion: None, is_denied }
     }
 }
@@ -199,7 +199,7 @@ impl Validator for Extension {
 impl Extension {
     /// Spec 62 §2.2. Its size is bounded, as that of the errors is.
     fn refusal(&self, Checked { name, errors }: &Checked) -> ApiStatus {
-        let Kind { kind, group, .. } = self.kind;
+        let ExtensionKind { kind, group, .. } = self.kind;
         let causes = errors.iter().map(|error| Cause {
             reason: error.kind.reason().to_owned(),
             message: error.message.clone(),

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use super::rules::{Kind, Nothing, Object, Rules, SPEC, immutable_text, required};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, immutable_text, required};
 use crate::api::{
     field::{
         Errors, Opaque, Shown,
@@ -21,7 +21,7 @@ pub(super) struct Network;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct NetworkSpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -34,11 +34,11 @@ pub(super) struct Spec<'a> {
 }
 
 impl Rules for Network {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = NetworkSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind =
-        Kind { kind: "Network", group: super::GROUP, plural: "networks", namespaced: true, noun: "network" };
+    const KIND: ExtensionKind =
+        ExtensionKind { kind: "Network", group: super::GROUP, plural: "networks", namespaced: true, noun: "network" };
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         required(&SPEC.child("type"), &object.spec.r#type, errors);
@@ -49,7 +49,8 @@ impl Rules for Network {
 
     fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
         let (new, old) = (&new.spec, &old.spec);
-        let families = |spec: &Spec<'_>| spec.ip_families.iter().map(|family| family.to_string()).collect::<Vec<_>>();
+        let families =
+            |spec: &NetworkSpec<'_>| spec.ip_families.iter().map(|family| family.to_string()).collect::<Vec<_>>();
         let (now, before) = (families(new), families(old));
         let (one, both) = (vec![IPV4.to_owned()], vec![IPV4.to_owned(), IPV6.to_owned()]);
         let may_change = before == one && now == both || before == both && now == one;
@@ -66,7 +67,7 @@ impl Rules for Network {
 }
 
 /// Rules 2 to 4: an error here hides those of the networks.
-fn has_good_families(spec: &Spec<'_>, errors: &mut Errors) -> bool {
+fn has_good_families(spec: &NetworkSpec<'_>, errors: &mut Errors) -> bool {
     let field = SPEC.child("ipFamilies");
     let before = errors.len();
     let mut seen = std::collections::BTreeSet::new();
@@ -82,7 +83,7 @@ fn has_good_families(spec: &Spec<'_>, errors: &mut Errors) -> bool {
 }
 
 /// Rules 5 to 9.
-fn check_networks(spec: &Spec<'_>, errors: &mut Errors) {
+fn check_networks(spec: &NetworkSpec<'_>, errors: &mut Errors) {
     let (pods, services) = (SPEC.child("podCIDR"), SPEC.child("serviceCIDR"));
     required(&pods, &spec.pod_cidr, errors);
     required(&services, &spec.service_cidr, errors);

@@ -27,7 +27,7 @@ pub(super) trait Rules {
     type Status<'a>: Deserialize<'a> + Default;
 
     /// Its names.
-    const KIND: Kind;
+    const KIND: ExtensionKind;
     /// Whether `status` has rules. Without any it is passed over.
     const READS_STATUS: bool = false;
 
@@ -52,7 +52,7 @@ pub(super) trait Rules {
 
 /// Names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct ExtensionKind {
     /// Kind in upper camel case.
     pub kind: &'static str,
     /// API group; the version is `v1alpha1` for all.
@@ -119,12 +119,12 @@ impl<'a, R: Rules> Object<'a, R> {
     /// # Errors
     /// Why it is none of this kind; without anything of its content.
     pub(super) fn read(json: &'a Json<'a>) -> Result<Self, String> {
-        let Kind { kind, group, .. } = R::KIND;
-        let Json::Map(_) = json else { return Err(format!("couldn't decode the {kind}: it is no map")) };
+        let ExtensionKind { kind, group, .. } = R::KIND;
+        let Json::Map(_) = json else { return Err(format!("couldn't decode the {kind}: it is not a map")) };
         let head: Head<'a> = read(json, kind)?;
         let is_of_version = head.api_version.is_empty() || head.api_version.split_once('/') == Some((group, VERSION));
         if !is_of_version || !(head.kind.is_empty() || *head.kind == *kind) {
-            return Err(format!("couldn't decode the {kind}: the object says that it is of another kind or version"));
+            return Err(format!("couldn't decode the {kind}: the object names another kind or version"));
         }
         let body: Body<R::Spec<'a>, R::Status<'a>> = read(json, kind)?;
         Ok(Self { metadata: head.metadata.0, spec: body.spec.0, status: body.status.0, json })
@@ -159,7 +159,7 @@ fn read<'a, T: Deserialize<'a>>(json: &'a Json<'a>, kind: &str) -> Result<T, Str
     T::deserialize(json).or_else(|_| {
         // Only now is the way to the fault worth its price. What stands there is nobody's business.
         serde_path_to_error::deserialize(json).map_err(|error| {
-            format!("couldn't decode the {kind}: {} is not of its type", cut(&error.path().to_string()))
+            format!("couldn't decode the {kind}: {} has the wrong type", cut(&error.path().to_string()))
         })
     })
 }

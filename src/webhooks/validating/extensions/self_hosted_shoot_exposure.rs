@@ -4,7 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     metadata::group_version,
-    rules::{Kind, Nothing, Object, REQUIRED, Rules, SPEC, each_invalid, immutable_text, required, required_if},
+    rules::{
+        ExtensionKind, Nothing, Object, REQUIRED, Rules, SPEC, each_invalid, immutable_text, required, required_if,
+    },
 };
 use crate::api::{
     field::{
@@ -22,7 +24,7 @@ pub(super) struct SelfHostedShootExposure;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct SelfHostedShootExposureSpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -71,10 +73,10 @@ struct GroupVersionKind<'a> {
 }
 
 impl Rules for SelfHostedShootExposure {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = SelfHostedShootExposureSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind = Kind {
+    const KIND: ExtensionKind = ExtensionKind {
         kind: "SelfHostedShootExposure",
         group: super::GROUP,
         plural: "selfhostedshootexposures",

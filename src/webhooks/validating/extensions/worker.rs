@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::rules::{Kind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
 use crate::api::field::{
     Errors, Loose, Opaque, Path, Shown,
     formats::qualified_name,
@@ -27,7 +27,7 @@ pub(super) struct Worker;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct WorkerSpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -116,11 +116,11 @@ struct Volume<'a> {
 }
 
 impl Rules for Worker {
-    type Spec<'a> = Spec<'a>;
+    type Spec<'a> = WorkerSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: Kind =
-        Kind { kind: "Worker", group: super::GROUP, plural: "workers", namespaced: true, noun: "worker" };
+    const KIND: ExtensionKind =
+        ExtensionKind { kind: "Worker", group: super::GROUP, plural: "workers", namespaced: true, noun: "worker" };
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         let spec = &object.spec;

@@ -39,35 +39,35 @@ trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Io for S {}
 
 /// What a server was told, in order.
-type Told = Arc<Mutex<Vec<String>>>;
+type Reports = Arc<Mutex<Vec<String>>>;
 
 /// A server on 127.0.0.1.
 struct Listening {
     address: SocketAddr,
-    told: Told,
+    reported: Reports,
 }
 
 impl Listening {
-    fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    fn reported(&self) -> Vec<String> {
+        self.reported.lock().unwrap().clone()
     }
 }
 
 /// Serves each connection in a task, until the test is over. Connections that break are the business of the client.
-async fn listen<F>(serve: impl Fn(tokio::net::TcpStream, Told) -> F + Send + 'static) -> Listening
+async fn listen<F>(serve: impl Fn(tokio::net::TcpStream, Reports) -> F + Send + 'static) -> Listening
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let told = Told::default();
-    let record = told.clone();
+    let reported = Reports::default();
+    let record = reported.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(serve(stream, record.clone()));
         }
     });
-    Listening { address, told }
+    Listening { address, reported }
 }
 
 fn tls(certificate: &[u8], protocols: &[&[u8]]) -> TlsAcceptor {
@@ -92,30 +92,30 @@ async fn head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
 /// An API server that says `ok`, and is told the first line of requests. Over HTTP/2 it is told that, and hangs up.
 async fn api_server(protocols: &'static [&'static [u8]]) -> Listening {
     let acceptor = tls(API, protocols);
-    listen(move |stream, told| {
+    listen(move |stream, reported| {
         let acceptor = acceptor.clone();
         async move {
             let mut stream = acceptor.accept(stream).await?;
-            answer(&mut stream, &told).await
+            answer(&mut stream, &reported).await
         }
     })
     .await
 }
 
 async fn plain_api_server() -> Listening {
-    listen(|mut stream, told| async move { answer(&mut stream, &told).await }).await
+    listen(|mut stream, reported| async move { answer(&mut stream, &reported).await }).await
 }
 
-async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), told: &Told) -> io::Result<()> {
+async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reported: &Reports) -> io::Result<()> {
     let mut start = [0; HTTP2.len()];
     stream.read_exact(&mut start).await?;
     if start == HTTP2 {
-        told.lock().unwrap().push("HTTP/2".to_owned());
+        reported.lock().unwrap().push("HTTP/2".to_owned());
         return Ok(());
     }
     let rest = head(stream).await?;
     let request = format!("{}{rest}", String::from_utf8_lossy(&start));
-    told.lock().unwrap().push(request.lines().next().unwrap_or_default().to_owned());
+    reported.lock().unwrap().push(request.lines().next().unwrap_or_default().to_owned());
     stream.write_all(ANSWER).await?;
     stream.shutdown().await
 }
@@ -123,7 +123,7 @@ async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), told: &Told)
 /// A proxy for `CONNECT`, with TLS if there is a certificate; it is told the heads of requests.
 async fn connect_proxy(certificate: Option<&[u8]>, server: SocketAddr) -> Listening {
     let acceptor = certificate.map(|certificate| tls(certificate, &[]));
-    listen(move |stream, told| {
+    listen(move |stream, reported| {
         let acceptor = acceptor.clone();
         async move {
             let mut stream: Box<dyn Io> = match acceptor {
@@ -131,7 +131,7 @@ async fn connect_proxy(certificate: Option<&[u8]>, server: SocketAddr) -> Listen
                 None => Box::new(stream),
             };
             let head = head(&mut stream).await?;
-            told.lock().unwrap().push(head);
+            reported.lock().unwrap().push(head);
             let mut server = tokio::net::TcpStream::connect(server).await?;
             stream.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
             copy_bidirectional(&mut stream, &mut server).await.map(drop)
@@ -142,9 +142,9 @@ async fn connect_proxy(certificate: Option<&[u8]>, server: SocketAddr) -> Listen
 
 /// A proxy that wants to know who asks, and does not like the answer.
 async fn refusing_proxy() -> Listening {
-    listen(|mut stream, told| async move {
+    listen(|mut stream, reported| async move {
         let head = head(&mut stream).await?;
-        told.lock().unwrap().push(head);
+        reported.lock().unwrap().push(head);
         stream.write_all(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n").await
     })
     .await
@@ -165,11 +165,11 @@ enum Door {
 
 /// A SOCKS 5 proxy; it is told the methods that are offered, `user:password`, and the server that is asked for.
 async fn socks_proxy(door: Door, server: SocketAddr) -> Listening {
-    listen(move |mut stream, told| async move {
-        let told = |text: String| told.lock().unwrap().push(text);
+    listen(move |mut stream, reported| async move {
+        let reported = |text: String| reported.lock().unwrap().push(text);
         assert_eq!(stream.read_u8().await?, 5);
         let methods = counted(&mut stream).await?;
-        told(format!("methods {methods:?}"));
+        reported(format!("methods {methods:?}"));
         if let Door::Painted = door {
             return stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
         }
@@ -177,7 +177,7 @@ async fn socks_proxy(door: Door, server: SocketAddr) -> Listening {
             stream.write_all(&[5, if methods.contains(&2) { 2 } else { 255 }]).await?;
             assert_eq!(stream.read_u8().await?, 1);
             let (user, password) = (counted(&mut stream).await?, counted(&mut stream).await?);
-            told(format!("{}:{}", String::from_utf8_lossy(&user), String::from_utf8_lossy(&password)));
+            reported(format!("{}:{}", String::from_utf8_lossy(&user), String::from_utf8_lossy(&password)));
             stream.write_all(&[1, u8::from(password != b"sesame")]).await?;
         } else {
             stream.write_all(&[5, 0]).await?;
@@ -191,7 +191,7 @@ async fn socks_proxy(door: Door, server: SocketAddr) -> Listening {
             _ => std::net::Ipv6Addr::from_bits(stream.read_u128().await?).to_string(),
         };
         let port = stream.read_u16().await?;
-        told(format!("{host} port {port}"));
+        reported(format!("{host} port {port}"));
         if let Door::LeadsNowhere = door {
             return stream.write_all(&[5, 4, 0, 1, 0, 0, 0, 0, 0, 0]).await;
         }
@@ -253,8 +253,8 @@ async fn tls_goes_end_to_end_through_an_http_proxy() {
     let answer = get(&connection("https://api.test:6443", &format!("http://{}", proxy.address))).await;
 
     assert_eq!(answer.as_deref(), Ok("ok"));
-    assert_eq!(proxy.told(), ["CONNECT api.test:6443 HTTP/1.1\r\nHost: api.test:6443\r\n\r\n"]);
-    assert_eq!(server.told(), ["GET /version HTTP/1.1"]);
+    assert_eq!(proxy.reported(), ["CONNECT api.test:6443 HTTP/1.1\r\nHost: api.test:6443\r\n\r\n"]);
+    assert_eq!(server.reported(), ["GET /version HTTP/1.1"]);
 }
 
 /// spec 70 §8.1
@@ -272,13 +272,13 @@ async fn http2_goes_through_a_proxy_too() {
     ] {
         get(&connection("https://api.test", &proxy_url)).await.unwrap_err();
 
-        assert_eq!(server.told.lock().unwrap().drain(..).next().as_deref(), Some("HTTP/2"), "{proxy_url}");
+        assert_eq!(server.reported.lock().unwrap().drain(..).next().as_deref(), Some("HTTP/2"), "{proxy_url}");
     }
 }
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn user_and_password_of_the_url_become_a_header_for_the_proxy() {
+async fn proxy_user_and_password_become_a_header() {
     let server = api_server(&[b"http/1.1"]).await;
     let proxy = connect_proxy(None, server.address).await;
 
@@ -287,12 +287,12 @@ async fn user_and_password_of_the_url_become_a_header_for_the_proxy() {
     assert_eq!(answer.as_deref(), Ok("ok"));
     let expected = "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\
                     Proxy-Authorization: Basic bWU6b3BlbiBzZXNhbWU=\r\n\r\n";
-    assert_eq!(proxy.told(), [expected]);
+    assert_eq!(proxy.reported(), [expected]);
 }
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn an_https_proxy_is_verified_with_the_ca_of_the_connection() {
+async fn https_proxy_is_verified_with_the_ca_of_the_connection() {
     let server = api_server(&[b"http/1.1"]).await;
     let proxy = connect_proxy(Some(PROXY), server.address).await;
     let other = connect_proxy(Some(API), server.address).await; // its certificate is for another name
@@ -302,14 +302,14 @@ async fn an_https_proxy_is_verified_with_the_ca_of_the_connection() {
 
     assert_eq!(answer.as_deref(), Ok("ok"));
     let expected = "CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\nProxy-Authorization: Basic bWU6\r\n\r\n";
-    assert_eq!(proxy.told(), [expected]);
+    assert_eq!(proxy.reported(), [expected]);
     assert!(error.contains("invalid peer certificate"), "{error}");
-    assert!(other.told().is_empty());
+    assert!(other.reported().is_empty());
 }
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn a_proxy_cannot_pose_as_the_api_server() {
+async fn proxy_cannot_pose_as_the_api_server() {
     let impostor = connect_proxy(Some(PROXY), "127.0.0.1:1".parse().unwrap()).await;
     let proxy = connect_proxy(None, impostor.address).await;
 
@@ -320,7 +320,7 @@ async fn a_proxy_cannot_pose_as_the_api_server() {
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn a_server_without_tls_is_reached_through_a_proxy_at_its_port() {
+async fn plain_http_server_is_reached_through_a_proxy_at_its_port() {
     let server = plain_api_server().await;
     let http = connect_proxy(None, server.address).await;
     let socks = socks_proxy(Door::Open, server.address).await;
@@ -329,26 +329,26 @@ async fn a_server_without_tls_is_reached_through_a_proxy_at_its_port() {
     let over_socks = get(&connection("http://api.test", &format!("socks5://{}", socks.address))).await;
 
     assert_eq!((over_http.as_deref(), over_socks.as_deref()), (Ok("ok"), Ok("ok")));
-    assert_eq!(http.told(), ["CONNECT api.test:80 HTTP/1.1\r\nHost: api.test:80\r\n\r\n"]);
-    assert_eq!(socks.told(), ["methods [0]", "name api.test port 80"]);
+    assert_eq!(http.reported(), ["CONNECT api.test:80 HTTP/1.1\r\nHost: api.test:80\r\n\r\n"]);
+    assert_eq!(socks.reported(), ["methods [0]", "name api.test port 80"]);
 }
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn a_socks_proxy_resolves_the_name() {
+async fn socks_proxy_resolves_the_name() {
     let server = api_server(&[b"http/1.1"]).await;
     let proxy = socks_proxy(Door::Open, server.address).await;
 
     let answer = get(&connection("https://api.test:6443", &format!("socks5://{}", proxy.address))).await;
 
     assert_eq!(answer.as_deref(), Ok("ok"));
-    assert_eq!(proxy.told(), ["methods [0]", "name api.test port 6443"]);
-    assert_eq!(server.told(), ["GET /version HTTP/1.1"]);
+    assert_eq!(proxy.reported(), ["methods [0]", "name api.test port 6443"]);
+    assert_eq!(server.reported(), ["GET /version HTTP/1.1"]);
 }
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn a_socks_proxy_gets_addresses_as_addresses() {
+async fn socks_proxy_gets_addresses_as_addresses() {
     let server = plain_api_server().await;
     let proxy = socks_proxy(Door::Open, server.address).await;
     let proxy_url = format!("socks5://{}", proxy.address);
@@ -357,13 +357,13 @@ async fn a_socks_proxy_gets_addresses_as_addresses() {
     {
         assert_eq!(get(&connection(server, &proxy_url)).await.as_deref(), Ok("ok"));
 
-        assert_eq!(proxy.told().last().map(String::as_str), Some(asked));
+        assert_eq!(proxy.reported().last().map(String::as_str), Some(asked));
     }
 }
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn user_and_password_are_offered_to_a_socks_proxy() {
+async fn socks_proxy_is_offered_user_and_password() {
     let server = api_server(&[b"http/1.1"]).await;
     let locked = socks_proxy(Door::Locked, server.address).await;
     let open = socks_proxy(Door::Open, server.address).await;
@@ -373,13 +373,13 @@ async fn user_and_password_are_offered_to_a_socks_proxy() {
     let not_asked = get(&connection("https://api.test", &proxy_url(&open))).await;
 
     assert_eq!((asked.as_deref(), not_asked.as_deref()), (Ok("ok"), Ok("ok")));
-    assert_eq!(locked.told(), ["methods [0, 2]", "me:sesame", "name api.test port 443"]);
-    assert_eq!(open.told(), ["methods [0, 2]", "name api.test port 443"]);
+    assert_eq!(locked.reported(), ["methods [0, 2]", "me:sesame", "name api.test port 443"]);
+    assert_eq!(open.reported(), ["methods [0, 2]", "name api.test port 443"]);
 }
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn errors_name_the_proxy_and_what_it_said_but_no_password() {
+async fn proxy_errors_name_the_proxy_and_its_answer_but_no_password() {
     let nowhere = "127.0.0.1:1".parse().unwrap();
     let refusing = refusing_proxy().await.address;
     let closed = socks_proxy(Door::LeadsNowhere, nowhere).await.address;
@@ -405,7 +405,7 @@ async fn errors_name_the_proxy_and_what_it_said_but_no_password() {
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn commands_go_through_the_same_proxies() {
+async fn proxy_of_commands_is_the_same() {
     let server = api_server(&[b"http/1.1"]).await;
     let proxy = socks_proxy(Door::Locked, server.address).await;
     let mut config = kube::Config::new("https://api.test:6443".parse().unwrap());
@@ -417,5 +417,5 @@ async fn commands_go_through_the_same_proxies() {
     let answer = get_with(&crate::client_through(chosen.as_ref(), config).unwrap()).await;
 
     assert_eq!(answer.as_deref(), Ok("ok"));
-    assert_eq!(proxy.told(), ["methods [0, 2]", "me:sesame", "name api.test port 6443"]);
+    assert_eq!(proxy.reported(), ["methods [0, 2]", "me:sesame", "name api.test port 6443"]);
 }

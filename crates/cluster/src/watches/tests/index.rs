@@ -12,7 +12,7 @@ fn names(index: &Index<String>, key: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_index_follows_the_store_and_is_never_behind_a_filter() {
+fn index_follows_the_store_and_is_never_behind_an_event_handler() {
     let prepare = |sim: &Sim| {
         sim.put(config_map("a", "x,y")).unwrap();
     };
@@ -20,8 +20,8 @@ fn an_index_follows_the_store_and_is_never_behind_a_filter() {
         let index = values(&scene.watch);
         assert_eq!((names(&index, "x"), names(&index, "y")), (vec!["a".to_owned()], vec!["a".to_owned()]));
         let (seen, looked) = (Rc::new(RefCell::new(Vec::new())), index.clone());
-        let told = seen.clone();
-        scene.watch.subscribe(move |_| told.borrow_mut().push(names(&looked, "y").join(" ")));
+        let reported = seen.clone();
+        scene.watch.subscribe(move |_| reported.borrow_mut().push(names(&looked, "y").join(" ")));
         seen.borrow_mut().clear();
 
         scene.sim.put(config_map("b", "y")).unwrap();
@@ -36,7 +36,7 @@ fn an_index_follows_the_store_and_is_never_behind_a_filter() {
 }
 
 #[test]
-fn an_index_follows_own_writes_and_what_is_forgotten() {
+fn index_follows_own_writes_and_forgotten_objects() {
     scene(
         Start::List,
         |_| {},
@@ -54,7 +54,7 @@ fn an_index_follows_own_writes_and_what_is_forgotten() {
 }
 
 #[test]
-fn an_object_whose_keys_cannot_be_found_out_is_left_out_and_the_others_are_not() {
+fn index_leaves_out_an_object_whose_keys_panic() {
     scene(
         Start::List,
         |_| {},

@@ -23,9 +23,9 @@ use serde_json::{Value, json};
 use sim::{Fault, Seen, Sim, SimOptions, WatchEnd};
 use tokio::time::Instant;
 
-use super::{Found, How, MOST_NAMESPACES, Start, Want, Watch, Watches};
+use super::{Found, How, MOST_NAMESPACES, Start, Watch, WatchOptions, Watches};
 use crate::{
-    AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Record, Resource, Side, StoreState,
+    AnswerRoom, Cached, Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Resource, Side, StoreState,
     object::{self, NamespacedName},
 };
 
@@ -37,7 +37,7 @@ struct Entry {
     value: String,
 }
 
-impl Record for Entry {
+impl Cached for Entry {
     fn uid(&self) -> &str {
         &self.uid
     }
@@ -112,16 +112,16 @@ fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: im
         let sim = Sim::new(SimOptions::new(env.clock.clone(), env.random.clone()));
         prepare(&sim);
         let watches = watches_of(&sim, &["default"], env);
-        let want = Want::new(config_maps(), entry).labelled("ours=true");
-        let watch = watches.open(if start == Start::Now { want.from_now() } else { want });
+        let options = WatchOptions::new(config_maps(), entry).labelled("ours=true");
+        let watch = watches.open(if start == Start::Now { options.from_now() } else { options });
         let begun = Instant::now();
         watches.start();
         let log = Log::default();
-        let (told, store) = (log.clone(), watch.store().clone());
+        let (reported, store) = (log.clone(), watch.store().clone());
         watch.subscribe(move |change| {
             let value = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| entry.value.clone());
             let known = store.get(change.name);
-            assert_eq!(value(known.as_ref()), value(change.new), "the store is never behind the filter");
+            assert_eq!(value(known.as_ref()), value(change.new), "the store is never behind the event handler");
             let how = match change.how {
                 How::First => "first",
                 How::Event => "event",
@@ -129,7 +129,12 @@ fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: im
                 How::Own { .. } => "own",
                 How::Lost => "lost",
             };
-            told.borrow_mut().push(format!("{how} {} {}→{}", change.name.name, value(change.old), value(change.new)));
+            reported.borrow_mut().push(format!(
+                "{how} {} {}→{}",
+                change.name.name,
+                value(change.old),
+                value(change.new)
+            ));
         });
         let scene = Rc::new(Scene { begun, sim, watch: watch.clone(), log });
         settle().await;
@@ -143,7 +148,7 @@ fn scene<F: Future>(start: Start, prepare: impl FnOnce(&Sim) + 'static, test: im
 }
 
 impl Scene {
-    fn told(&self) -> Vec<String> {
+    fn reported(&self) -> Vec<String> {
         self.log.borrow_mut().drain(..).collect()
     }
 
@@ -153,59 +158,59 @@ impl Scene {
 }
 
 #[test]
-fn rule_3_a_filter_is_told_of_the_first_list_then_of_each_event_in_the_turn_the_store_learns_of_it() {
+fn rule_3_event_handler_gets_the_first_list_then_each_event_in_the_turn_of_the_store() {
     let prepare = |sim: &Sim| {
         sim.put(config_map("a", "1")).unwrap();
     };
     scene(Start::List, prepare, |scene| async move {
-        assert_eq!(scene.told(), ["first a -→1"]);
+        assert_eq!(scene.reported(), ["first a -→1"]);
 
         scene.sim.put(config_map("b", "1")).unwrap();
         scene.sim.edit("configmaps", "default", "a", |live| live["data"]["k"] = json!("2"));
         scene.sim.remove("configmaps", "default", "b");
         settle().await;
 
-        assert_eq!(scene.told(), ["event b -→1", "event a 1→2", "event b 1→-"]);
+        assert_eq!(scene.reported(), ["event b -→1", "event a 1→2", "event b 1→-"]);
     });
 }
 
 #[test]
-fn rule_3_a_list_after_a_lost_watch_becomes_the_differences() {
+fn rule_3_list_after_a_lost_watch_becomes_the_differences() {
     let prepare = |sim: &Sim| {
         for object in ["a", "b", "c"] {
             sim.put(config_map(object, "1")).unwrap();
         }
     };
     scene(Start::List, prepare, |scene| async move {
-        scene.told();
+        scene.reported();
         scene.sim.break_watches(WatchEnd::Hang);
         scene.sim.edit("configmaps", "default", "b", |live| live["data"]["k"] = json!("2"));
         scene.sim.remove("configmaps", "default", "c");
         scene.sim.compact();
         tokio::time::sleep(IDLE_LIMIT + Duration::from_secs(60)).await;
 
-        assert_eq!(scene.told(), ["relist b 1→2", "relist c 1→-"]);
+        assert_eq!(scene.reported(), ["relist b 1→2", "relist c 1→-"]);
     });
 }
 
 #[test]
-fn a_filter_added_later_is_told_of_what_is_known() {
+fn event_handler_added_later_gets_the_cached_objects() {
     let prepare = |sim: &Sim| {
         sim.put(config_map("a", "1")).unwrap();
     };
     scene(Start::List, prepare, |scene| async move {
         let seen = Rc::new(RefCell::new(Vec::new()));
-        let told = seen.clone();
+        let reported = seen.clone();
         scene
             .watch
-            .subscribe(move |change| told.borrow_mut().push((change.name.name.clone(), change.how == How::First)));
+            .subscribe(move |change| reported.borrow_mut().push((change.name.name.clone(), change.how == How::First)));
 
         assert_eq!(*seen.borrow(), [("a".to_owned(), true)]);
     });
 }
 
 #[test]
-fn a_watch_that_starts_now_hears_of_changes_only() {
+fn watch_that_starts_now_gets_changes_only() {
     let prepare = |sim: &Sim| {
         sim.put(config_map("old", "1")).unwrap();
     };
@@ -215,13 +220,13 @@ fn a_watch_that_starts_now_hears_of_changes_only() {
         scene.sim.put(config_map("new", "1")).unwrap();
         settle().await;
 
-        assert_eq!(scene.told(), ["event new -→1"]);
+        assert_eq!(scene.reported(), ["event new -→1"]);
         assert_eq!(scene.watch.store().len(), 1);
     });
 }
 
 #[test]
-fn an_own_write_is_known_at_once_and_its_event_is_no_news() {
+fn own_write_is_known_at_once_and_its_event_is_ignored() {
     scene(
         Start::List,
         |_| {},
@@ -231,13 +236,13 @@ fn an_own_write_is_known_at_once_and_its_event_is_no_news() {
             assert_eq!(scene.value("a").as_deref(), Some("1"));
             settle().await;
 
-            assert_eq!(scene.told(), ["own a -→1"]);
+            assert_eq!(scene.reported(), ["own a -→1"]);
         },
     );
 }
 
 #[test]
-fn an_older_event_does_not_replace_what_a_write_was_answered_with() {
+fn own_write_is_not_replaced_by_an_older_event() {
     scene(
         Start::List,
         |_| {},
@@ -248,14 +253,14 @@ fn an_older_event_does_not_replace_what_a_write_was_answered_with() {
             scene.watch.wrote(&newest, "writer", Instant::now());
             settle().await;
 
-            assert_eq!(scene.told(), ["own a -→2"], "the event with the older value was passed over");
+            assert_eq!(scene.reported(), ["own a -→2"], "the event with the older value was passed over");
             assert_eq!(scene.value("a").as_deref(), Some("2"));
         },
     );
 }
 
 #[test]
-fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_object_back() {
+fn stale_answer_after_the_event_of_a_deletion_does_not_bring_the_object_back() {
     for start in [Start::List, Start::Now] {
         scene(
             start,
@@ -264,15 +269,15 @@ fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_objec
                 let written = scene.sim.put(config_map("a", "1")).unwrap();
                 scene.sim.remove("configmaps", "default", "a");
                 settle().await;
-                scene.told();
+                scene.reported();
 
                 scene.watch.wrote(&written, "writer", Instant::now());
                 let known = scene.watch.found(&written, Instant::now());
 
-                assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
+                assert_eq!((known, scene.value("a"), scene.reported()), (Found::Removed, None, Vec::new()));
                 scene.sim.put(config_map("a", "2")).unwrap();
                 settle().await;
-                assert_eq!(scene.value("a").as_deref(), Some("2"), "it was created anew");
+                assert_eq!(scene.value("a").as_deref(), Some("2"), "it was created again");
             },
         );
     }
@@ -281,7 +286,7 @@ fn an_answer_that_comes_after_the_event_of_the_deletion_does_not_bring_the_objec
 /// Contract rule 3. The answer to a DELETE, or the answer *not found*, may come after the event of an object of the same name
 /// that was made since.
 #[test]
-fn an_answer_that_an_object_is_gone_leaves_an_object_made_anew() {
+fn stale_answer_of_a_deletion_keeps_a_recreated_object() {
     for start in [Start::List, Start::Now] {
         scene(
             start,
@@ -292,20 +297,20 @@ fn an_answer_that_an_object_is_gone_leaves_an_object_made_anew() {
                 scene.sim.remove("configmaps", "default", "a");
                 let second = scene.sim.put(config_map("a", "2")).unwrap();
                 settle().await;
-                scene.told();
+                scene.reported();
 
                 scene.watch.deleted(&name("a"), first, "writer");
-                assert_eq!((scene.value("a").as_deref(), scene.told()), (Some("2"), Vec::new()));
+                assert_eq!((scene.value("a").as_deref(), scene.reported()), (Some("2"), Vec::new()));
 
                 scene.watch.deleted(&name("a"), version_of(&second), "writer");
-                assert_eq!((scene.value("a"), scene.told()), (None, vec!["own a 2→-".to_owned()]));
+                assert_eq!((scene.value("a"), scene.reported()), (None, vec!["own a 2→-".to_owned()]));
             },
         );
     }
 }
 
 #[test]
-fn an_answer_that_crosses_a_list_does_not_bring_a_deleted_object_back() {
+fn stale_answer_that_crosses_a_list_does_not_bring_a_deleted_object_back() {
     for start in [Start::List, Start::Now] {
         scene(
             start,
@@ -322,14 +327,14 @@ fn an_answer_that_crosses_a_list_does_not_bring_a_deleted_object_back() {
                 scene.watch.wrote(&written, "writer", asked);
                 let known = scene.watch.found(&written, asked);
 
-                assert_eq!((known, scene.value("a"), scene.told()), (Found::Removed, None, Vec::new()));
+                assert_eq!((known, scene.value("a"), scene.reported()), (Found::Removed, None, Vec::new()));
             },
         );
     }
 }
 
 #[test]
-fn an_answer_that_crosses_the_begin_of_a_watch_adds_nothing() {
+fn stale_answer_that_crosses_the_begin_of_a_watch_adds_nothing() {
     scene(
         Start::Now,
         |sim| {
@@ -350,7 +355,7 @@ fn an_answer_that_crosses_the_begin_of_a_watch_adds_nothing() {
 }
 
 #[test]
-fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_outdated() {
+fn answer_in_another_api_version_only_invalidates_the_cached_object() {
     scene(
         Start::List,
         |_| {},
@@ -358,7 +363,7 @@ fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_out
             let mut written = scene.sim.put(config_map("a", "1")).unwrap();
             settle().await;
             written["apiVersion"] = json!("v2");
-            scene.told();
+            scene.reported();
 
             scene.watch.wrote(&written, "writer", Instant::now());
             assert_eq!(scene.value("a").as_deref(), Some("1"), "it is of the same revision");
@@ -367,7 +372,7 @@ fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_out
                 scene.sim.object("configmaps", "default", "a").unwrap()["metadata"]["resourceVersion"].clone();
             scene.watch.wrote(&written, "writer", Instant::now());
 
-            assert_eq!((scene.value("a"), scene.told()), (None, Vec::new()));
+            assert_eq!((scene.value("a"), scene.reported()), (None, Vec::new()));
             settle().await;
             assert_eq!(scene.value("a").as_deref(), Some("2"));
         },
@@ -375,7 +380,7 @@ fn an_answer_in_another_version_of_the_kind_only_says_that_what_was_known_is_out
 }
 
 #[test]
-fn nothing_is_entered_before_the_watch_hears_of_changes() {
+fn own_write_is_not_entered_before_the_watch_gets_changes() {
     let prepare = |sim: &Sim| {
         sim.set_faults(|request| match request.verb.as_str() {
             "list" => Fault::FailBefore(Seen::forbidden(request)),
@@ -393,7 +398,7 @@ fn nothing_is_entered_before_the_watch_hears_of_changes() {
 
 /// Fault 11.
 #[test]
-fn a_watch_that_is_refused_makes_the_store_no_evidence_until_it_is_open_again() {
+fn watch_that_is_refused_makes_the_store_no_evidence_until_it_is_open_again() {
     for refusal in ["forbidden", "unauthorized"] {
         scene(
             Start::List,
@@ -423,21 +428,21 @@ fn a_watch_that_is_refused_makes_the_store_no_evidence_until_it_is_open_again() 
 }
 
 #[test]
-fn an_object_that_leaves_the_selection_leaves_the_store() {
+fn selection_change_removes_an_object_from_the_store() {
     let prepare = |sim: &Sim| {
         sim.put(config_map("a", "1")).unwrap();
     };
     scene(Start::List, prepare, |scene| async move {
-        scene.told();
+        scene.reported();
         scene.sim.edit("configmaps", "default", "a", |live| live["metadata"]["labels"] = json!({}));
         settle().await;
 
-        assert_eq!(scene.told(), ["event a 1→-"]);
+        assert_eq!(scene.reported(), ["event a 1→-"]);
     });
 }
 
 #[test]
-fn a_list_that_fails_is_shown_and_tried_again_with_back_off() {
+fn list_that_fails_is_shown_and_tried_again_with_back_off() {
     let prepare = |sim: &Sim| {
         let mut left = 3;
         sim.set_faults(move |request| {
@@ -462,7 +467,7 @@ fn a_list_that_fails_is_shown_and_tried_again_with_back_off() {
 }
 
 #[test]
-fn a_watch_that_ends_at_once_is_taken_up_again_with_back_off() {
+fn watch_that_ends_at_once_is_reopened_with_back_off() {
     let prepare = |sim: &Sim| {
         sim.set_faults(|request| match request.verb.as_str() {
             "watch" => Fault::BreakWatch { after_events: 0, end: WatchEnd::Close },
@@ -478,7 +483,7 @@ fn a_watch_that_ends_at_once_is_taken_up_again_with_back_off() {
 }
 
 #[test]
-fn a_watch_that_was_open_for_long_is_taken_up_again_soon_however_often_it_broke() {
+fn watch_that_was_open_for_long_is_reopened_soon_however_often_it_broke() {
     scene(
         Start::List,
         |_| {},

@@ -12,9 +12,9 @@ fn places(names: &[&str]) -> Places {
     Rc::new(RefCell::new(names.iter().map(ToString::to_string).collect()))
 }
 
-fn narrowing(places: &Places) -> Want<Entry> {
+fn narrowing(places: &Places) -> WatchOptions<Entry> {
     let places = places.clone();
-    Want::new(config_maps(), entry).narrowing(move || places.borrow().clone())
+    WatchOptions::new(config_maps(), entry).narrowing(move || places.borrow().clone())
 }
 
 /// Denies all namespaces at once.
@@ -56,16 +56,16 @@ fn everywhere<F: Future>(test: impl FnOnce(Sim, Watches) -> F + 'static) {
 
 /// architecture §5
 #[test]
-fn where_everywhere_is_denied_the_wanted_namespaces_are_watched_until_it_is_allowed_again() {
+fn narrowing_watches_wanted_namespaces_until_all_are_allowed_again() {
     everywhere(|sim, watches| async move {
         deny(&sim);
         let wanted = places(&["one"]);
-        let (narrow, wide) = (watches.open(narrowing(&wanted)), watches.open(Want::new(config_maps(), entry)));
+        let (narrow, wide) = (watches.open(narrowing(&wanted)), watches.open(WatchOptions::new(config_maps(), entry)));
         watches.start();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!((values(&narrow), narrow.scopes()), (vec!["one=1".to_owned()], vec![Some("one".to_owned())]));
         assert!(narrow.is_fresh() && narrow.is_fresh_for(&NamespacedName::new("one", "a")));
-        assert!(!narrow.is_fresh_for(&NamespacedName::new("two", "a")), "nobody tells of it");
+        assert!(!narrow.is_fresh_for(&NamespacedName::new("two", "a")), "it is not watched");
         assert_eq!((narrow.state_in("one"), narrow.state_in("two")), (StoreState::Synced, StoreState::Off));
         assert!(matches!(wide.store().state(), StoreState::Failing(_)) && !wide.is_fresh());
         assert!(watches.synced().check().is_err());
@@ -91,18 +91,18 @@ fn where_everywhere_is_denied_the_wanted_namespaces_are_watched_until_it_is_allo
 }
 
 #[test]
-fn what_is_no_longer_watched_is_lost_and_not_gone_and_the_rest_is_compared() {
+fn narrowing_loses_unwatched_objects_and_compares_the_rest() {
     everywhere(|sim, watches| async move {
         let watch = watches.open(narrowing(&places(&["one", "two"])));
         watches.start();
         settle().await;
         let log = Log::default();
-        let told = log.clone();
+        let reported = log.clone();
         watch.subscribe(move |change| {
             if change.how != How::First {
                 let value = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| entry.value.clone());
                 let (old, new) = (value(change.old), value(change.new));
-                told.borrow_mut().push(format!("{:?} {} {old}→{new}", change.how, change.name.namespace));
+                reported.borrow_mut().push(format!("{:?} {} {old}→{new}", change.how, change.name.namespace));
             }
         });
         deny(&sim);
@@ -111,15 +111,15 @@ fn what_is_no_longer_watched_is_lost_and_not_gone_and_the_rest_is_compared() {
         sim.remove("configmaps", "two", "a");
         tokio::time::sleep(Duration::from_secs(30)).await;
 
-        let mut told = log.borrow().clone();
-        told.sort();
-        assert_eq!(told, ["Lost three 1→-", "Relist one 1→2", "Relist two 1→-"]);
+        let mut reported = log.borrow().clone();
+        reported.sort();
+        assert_eq!(reported, ["Lost three 1→-", "Relist one 1→2", "Relist two 1→-"]);
         assert!(watch.is_fresh());
     });
 }
 
 #[test]
-fn everywhere_is_tried_soon_and_then_each_ten_minutes_and_a_right_to_list_alone_changes_nothing() {
+fn narrowing_tries_all_namespaces_soon_then_each_ten_minutes_and_needs_the_right_to_watch() {
     everywhere(|sim, watches| async move {
         sim.set_faults(|request| match (request.verb.as_str(), request.namespace.as_str()) {
             ("watch", "") => Fault::FailBefore(Seen::forbidden(request)),
@@ -139,7 +139,7 @@ fn everywhere_is_tried_soon_and_then_each_ten_minutes_and_a_right_to_list_alone_
 }
 
 #[test]
-fn namespaces_that_nobody_wants_any_more_make_room() {
+fn narrowing_replaces_namespaces_that_are_not_wanted_any_more() {
     everywhere(|sim, watches| async move {
         deny(&sim);
         let many: Vec<String> = (0..MOST_NAMESPACES).map(|number| format!("n{number:02}")).collect();
@@ -162,9 +162,9 @@ fn namespaces_that_nobody_wants_any_more_make_room() {
 }
 
 #[test]
-fn of_a_kind_that_is_watched_nowhere_nothing_is_known() {
+fn narrowing_to_no_namespace_is_no_evidence() {
     everywhere(|_, watches| async move {
-        let watch = watches.open(Want::new(config_maps(), entry).within([""; 0]));
+        let watch = watches.open(WatchOptions::new(config_maps(), entry).within([""; 0]));
         watches.start();
         settle().await;
 
@@ -174,7 +174,7 @@ fn of_a_kind_that_is_watched_nowhere_nothing_is_known() {
 }
 
 #[test]
-fn what_a_list_of_everything_brought_is_not_missing_because_more_namespaces_were_wanted_meanwhile() {
+fn narrowing_reports_no_listed_object_missing_when_namespaces_change_during_the_list() {
     everywhere(|sim, watches| async move {
         for number in 0..300 {
             let mut object = config_map(&format!("b{number:03}"), "1");
@@ -205,7 +205,7 @@ fn what_a_list_of_everything_brought_is_not_missing_because_more_namespaces_were
 }
 
 #[test]
-fn a_panic_while_everything_is_tried_leaves_nothing_behind_that_nobody_tells_of() {
+fn narrowing_drops_listed_objects_after_a_panic_of_the_list() {
     everywhere(|sim, watches| async move {
         for number in 0..600 {
             let mut object = config_map(&format!("b{number:03}"), "1");
@@ -240,7 +240,7 @@ fn a_panic_while_everything_is_tried_leaves_nothing_behind_that_nobody_tells_of(
 
 /// A reader that began to hear of changes is told of all that come, wherever they are heard of.
 #[test]
-fn what_changes_while_the_watches_are_exchanged_is_told_to_who_hears_of_changes_only() {
+fn narrowing_reports_changes_during_the_switch_to_readers_of_changes() {
     everywhere(|sim, watches| async move {
         sim.set_faults(|request| match (request.verb.as_str(), request.namespace.as_str()) {
             ("watch", "") => Fault::FailBefore(Seen::forbidden(request)),
@@ -248,8 +248,8 @@ fn what_changes_while_the_watches_are_exchanged_is_told_to_who_hears_of_changes_
             _ => Fault::None,
         });
         let watch = watches.open(narrowing(&places(&["one"])).from_now());
-        let told = Rc::new(RefCell::new(Vec::new()));
-        let log = told.clone();
+        let reported = Rc::new(RefCell::new(Vec::new()));
+        let log = reported.clone();
         watch.subscribe(move |change| {
             log.borrow_mut().push((change.name.namespace.clone(), change.how == How::Relist, change.new.is_some()));
         });
@@ -258,7 +258,7 @@ fn what_changes_while_the_watches_are_exchanged_is_told_to_who_hears_of_changes_
         assert!(watch.scopes() == [Some("one".to_owned())] && watch.state_in("one") == StoreState::Starting);
         put(&sim, "one", "2");
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert_eq!(told.take(), [("one".to_owned(), true, true)], "a difference, and no first sight");
+        assert_eq!(reported.take(), [("one".to_owned(), true, true)], "a difference, and no first sight");
 
         watch.forget(&NamespacedName::new("one", "a"));
         assert!(watch.is_fresh());
@@ -266,12 +266,12 @@ fn what_changes_while_the_watches_are_exchanged_is_told_to_who_hears_of_changes_
 }
 
 #[test]
-fn what_changes_while_everything_is_tried_is_told_to_who_hears_of_changes_only() {
+fn narrowing_reports_changes_during_a_try_to_readers_of_changes() {
     everywhere(|sim, watches| async move {
         deny(&sim);
         let watch = watches.open(narrowing(&places(&["one"])).from_now());
-        let told = Rc::new(RefCell::new(Vec::new()));
-        let log = told.clone();
+        let reported = Rc::new(RefCell::new(Vec::new()));
+        let log = reported.clone();
         watch.subscribe(move |change| {
             log.borrow_mut().push((change.name.namespace.clone(), change.new.is_some()));
         });
@@ -286,6 +286,6 @@ fn what_changes_while_everything_is_tried_is_told_to_who_hears_of_changes_only()
         tokio::time::sleep(Duration::from_secs(700)).await;
 
         assert_eq!(watch.scopes(), [None]);
-        assert!(told.borrow().contains(&("one".to_owned(), true)), "{told:?}");
+        assert!(reported.borrow().contains(&("one".to_owned(), true)), "{reported:?}");
     });
 }

@@ -33,7 +33,7 @@ fn requests(server: Server) -> (usize, usize) {
     let counts = counted.clone();
     universe(1, |universe: Universe| async move {
         let watches = Watches::new(&server.cluster(), &universe.env);
-        let _watch = watches.open(Want::new(config_maps(), entry));
+        let _watch = watches.open(WatchOptions::new(config_maps(), entry));
         watches.start();
         tokio::time::sleep(Duration::from_secs(60)).await;
         let first = server.lines().len();
@@ -45,7 +45,7 @@ fn requests(server: Server) -> (usize, usize) {
 }
 
 #[test]
-fn a_server_that_ends_each_watch_after_the_same_event_is_asked_ever_less_often() {
+fn watch_back_off_grows_if_each_watch_ends_after_the_same_event() {
     let (first, later) = requests(server(|| pieces(vec![Ok(event(6))])));
 
     assert!((3..=10).contains(&first) && (10..=30).contains(&later), "{first}, then {later}");
@@ -53,7 +53,7 @@ fn a_server_that_ends_each_watch_after_the_same_event_is_asked_ever_less_often()
 
 /// What it has to tell is not held back for long, but it is not asked as fast as it answers.
 #[test]
-fn a_server_that_ends_each_watch_after_one_new_event_is_asked_about_once_a_second() {
+fn watch_is_reopened_about_once_a_second_if_each_ends_after_one_new_event() {
     let version = std::sync::atomic::AtomicU64::new(6);
     let next = move || version.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let (first, later) = requests(server(move || pieces(vec![Ok(event(next()))])));
@@ -62,7 +62,7 @@ fn a_server_that_ends_each_watch_after_one_new_event_is_asked_about_once_a_secon
 }
 
 #[test]
-fn a_server_to_which_each_version_is_too_old_is_asked_ever_less_often() {
+fn watch_back_off_grows_if_each_version_is_too_old() {
     let refuses: fn() -> Reply = || answer(410, &expired());
     let says_so_later: fn() -> Reply = || pieces(vec![Ok(expired_event())]);
     let after_an_event: fn() -> Reply = || pieces(vec![Ok(event(6)), Ok(expired_event())]);
@@ -74,7 +74,7 @@ fn a_server_to_which_each_version_is_too_old_is_asked_ever_less_often() {
 }
 
 #[test]
-fn a_watch_that_ended_after_its_time_is_taken_up_again_at_once() {
+fn watch_that_ended_after_its_time_is_reopened_at_once() {
     scene(
         Start::List,
         |_| {},

@@ -33,15 +33,15 @@ async fn definition_changed(watches: &Watches) {
 }
 
 #[test]
-fn an_optional_kind_is_watched_while_it_is_served() {
+fn optional_kind_is_watched_while_it_is_served() {
     bare(|sim, watches| async move {
         let discovery = actix::spawn(watches.cluster().discovery().clone().run());
-        let watch = watches.open(Want::new(widgets(), entry).optional());
+        let watch = watches.open(WatchOptions::new(widgets(), entry).optional());
         let lost = Rc::new(RefCell::new(Vec::new()));
-        let told = lost.clone();
+        let reported = lost.clone();
         watch.subscribe(move |change| {
             if change.how == How::Lost {
-                told.borrow_mut().push(change.name.name.clone());
+                reported.borrow_mut().push(change.name.name.clone());
             }
         });
         let states = Rc::new(RefCell::new(Vec::new()));
@@ -51,8 +51,8 @@ fn an_optional_kind_is_watched_while_it_is_served() {
         assert_eq!(watch.store().state(), StoreState::Starting);
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(watch.store().state(), StoreState::Off);
-        assert!((watch.need().ready)(), "there are none to wait for");
-        assert!(Synced::check(&watches.synced()).is_ok(), "nobody waits for it");
+        assert!((watch.sync_requirement().ready)(), "there are none to wait for");
+        assert!(Synced::check(&watches.synced()).is_ok(), "readiness does not wait for it");
         sim.clear_requests();
         tokio::time::sleep(Duration::from_secs(3600)).await;
         assert!(sim.requests().is_empty(), "nothing is asked at rest");
@@ -74,11 +74,11 @@ fn an_optional_kind_is_watched_while_it_is_served() {
 }
 
 #[test]
-fn a_reader_that_insists_has_the_kind_watched_for_all() {
+fn optional_kind_is_watched_if_another_reader_requires_it() {
     bare(|sim, watches| async move {
         let discovery = actix::spawn(watches.cluster().discovery().clone().run());
-        let optional = watches.open(Want::new(config_maps(), entry).optional());
-        let required = watches.open(Want::new(config_maps(), entry));
+        let optional = watches.open(WatchOptions::new(config_maps(), entry).optional());
+        let required = watches.open(WatchOptions::new(config_maps(), entry));
         watches.start();
         settle().await;
 
@@ -99,7 +99,7 @@ fn discovery_that_fails_at_the_start_is_asked_again() {
                 if request.resource.is_empty() { Fault::FailBefore(Seen::unavailable()) } else { Fault::None }
             },
         );
-        let watch = watches.open(Want::new(config_maps(), entry).optional());
+        let watch = watches.open(WatchOptions::new(config_maps(), entry).optional());
         watches.start();
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert_eq!(watch.store().state(), StoreState::Starting, "whether it is served is not known");
@@ -112,11 +112,11 @@ fn discovery_that_fails_at_the_start_is_asked_again() {
 
 /// Where nobody watches definitions, a source for instance, nothing tells that a kind has come but the first answer of it.
 #[test]
-fn a_kind_that_comes_is_watched_after_the_first_read_that_shows_it() {
+fn optional_kind_is_watched_after_the_first_read_that_shows_it() {
     for read in ["a", "absent"] {
         bare(move |sim, watches| async move {
             let discovery = actix::spawn(watches.cluster().discovery().clone().run());
-            let watch = watches.open(Want::new(widgets(), entry).optional());
+            let watch = watches.open(WatchOptions::new(widgets(), entry).optional());
             watches.start();
             let cluster = watches.cluster().clone();
             let look = async || cluster.find(&testing::ctx(), &widgets().at("default", read)).await;
@@ -127,7 +127,7 @@ fn a_kind_that_comes_is_watched_after_the_first_read_that_shows_it() {
             tokio::time::sleep(Duration::from_secs(1)).await;
             sim.put(widget()).unwrap();
             tokio::time::sleep(Duration::from_secs(60)).await;
-            assert_eq!(watch.store().state(), StoreState::Off, "nobody has asked");
+            assert_eq!(watch.store().state(), StoreState::Off, "no request has shown the kind");
 
             assert_eq!(look().await.unwrap().is_some(), read == "a");
             tokio::time::sleep(Duration::from_secs(15)).await;
@@ -145,18 +145,18 @@ fn a_kind_that_comes_is_watched_after_the_first_read_that_shows_it() {
 
 /// A kind whose watch has died would stay as it is, and look alive.
 #[test]
-fn the_death_of_a_watch_ends_the_process_and_its_end_does_not() {
+fn watch_panic_ends_the_process_and_a_stop_does_not() {
     universe(1, |universe: Universe| async move {
         let fatal = universe.env.fatal.clone();
         let server = crate::testing::Server::new(|_| panic!("scripted"));
         let watches = Watches::new(&server.cluster(), &universe.env);
-        let stopped = watches.open(Want::new(config_maps(), entry).optional());
+        let stopped = watches.open(WatchOptions::new(config_maps(), entry).optional());
         watches.start();
         stopped.stop();
         settle().await;
         assert_eq!(fatal.cause(), None);
 
-        let _watch = watches.open(Want::new(widgets(), entry).optional());
+        let _watch = watches.open(WatchOptions::new(widgets(), entry).optional());
         settle().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
 
@@ -167,20 +167,21 @@ fn the_death_of_a_watch_ends_the_process_and_its_end_does_not() {
 
 /// decision 38: what is served in another version may have objects, although nothing is watched
 #[test]
-fn a_kind_that_is_served_in_another_version_is_not_absent() {
+fn kind_served_in_another_version_is_not_absent() {
     bare(|sim, watches| async move {
         let discovery = actix::spawn(watches.cluster().discovery().clone().run());
         sim.put(definition()).unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         let old = Resource::new("example.com", "v1beta1", "Widget", "widgets", true);
-        let (elsewhere, nowhere) = (Want::new(old, entry).optional(), Want::new(gadgets(), entry).optional());
+        let (elsewhere, nowhere) =
+            (WatchOptions::new(old, entry).optional(), WatchOptions::new(gadgets(), entry).optional());
         let (elsewhere, nowhere) = (watches.open(elsewhere), watches.open(nowhere));
         watches.start();
         tokio::time::sleep(Duration::from_secs(5)).await;
 
         for watch in [&elsewhere, &nowhere] {
             assert_eq!(watch.store().state(), StoreState::Off);
-            assert!((watch.need().ready)() && !watch.is_fresh());
+            assert!((watch.sync_requirement().ready)() && !watch.is_fresh());
         }
         assert_eq!((elsewhere.absence().is_some(), nowhere.absence().is_some()), (false, true));
         discovery.abort();
@@ -189,19 +190,19 @@ fn a_kind_that_is_served_in_another_version_is_not_absent() {
 
 /// decision 38: the watch of a kind goes on while a server that starts denies that it serves it
 #[test]
-fn a_start_of_the_server_ends_no_watch_and_proves_no_absence() {
+fn server_start_ends_no_watch_and_proves_no_absence() {
     bare(|sim, watches| async move {
         let discovery = actix::spawn(watches.cluster().discovery().clone().run());
         sim.put(definition()).unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         sim.put(widget()).unwrap();
-        let watch = watches.open(Want::new(widgets(), entry).optional());
+        let watch = watches.open(WatchOptions::new(widgets(), entry).optional());
         watches.start();
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert!(watch.is_fresh());
         let is_told = Rc::new(Cell::new(false));
-        let told = is_told.clone();
-        let telling = watch.on_absence(move || told.set(true));
+        let reported = is_told.clone();
+        let telling = watch.on_absence(move || reported.set(true));
 
         for start in [
             sim::Start::default(),

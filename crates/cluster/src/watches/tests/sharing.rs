@@ -12,23 +12,23 @@ fn asked(sim: &Sim) -> Vec<String> {
 /// What a filter of a watch is told from now on.
 fn log_of(watch: &Watch<Entry>) -> Log {
     let log = Log::default();
-    let told = log.clone();
+    let reported = log.clone();
     watch.subscribe(move |change| {
         let value = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |entry| entry.value.clone());
-        told.borrow_mut().push(format!("{:?} {}→{}", change.how, value(change.old), value(change.new)));
+        reported.borrow_mut().push(format!("{:?} {}→{}", change.how, value(change.old), value(change.new)));
     });
     log
 }
 
-fn want() -> Want<Entry> {
-    Want::new(config_maps(), entry).labelled("ours=true")
+fn options() -> WatchOptions<Entry> {
+    WatchOptions::new(config_maps(), entry).labelled("ours=true")
 }
 
 #[test]
-fn readers_of_the_same_share_one_stream() {
+fn informer_is_shared_by_readers_with_equal_options() {
     bare(|sim, watches| async move {
         sim.put(config_map("a", "1")).unwrap();
-        let (one, two) = (watches.open(want()), watches.open(want()));
+        let (one, two) = (watches.open(options()), watches.open(options()));
         assert!(asked(&sim).is_empty(), "before the start nothing is asked");
         watches.start();
         settle().await;
@@ -45,15 +45,15 @@ fn readers_of_the_same_share_one_stream() {
 }
 
 #[test]
-fn a_late_reader_gets_what_is_there_and_the_others_only_differences() {
+fn late_reader_gets_a_list_and_the_others_only_differences() {
     bare(|sim, watches| async move {
         sim.put(config_map("a", "1")).unwrap();
-        let early = watches.open(want());
+        let early = watches.open(options());
         watches.start();
         settle().await;
         let of_early = log_of(&early);
 
-        let late = watches.open(want());
+        let late = watches.open(options());
         let of_late = log_of(&late);
         assert!(!late.is_fresh() && early.is_fresh());
         assert_eq!(late.store().state(), StoreState::Starting);
@@ -73,15 +73,15 @@ fn a_late_reader_gets_what_is_there_and_the_others_only_differences() {
 }
 
 #[test]
-fn a_late_reader_of_what_comes_asks_for_nothing() {
+fn late_reader_of_changes_sends_no_request() {
     bare(|sim, watches| async move {
         sim.put(config_map("a", "1")).unwrap();
-        let early = watches.open(want());
+        let early = watches.open(options());
         watches.start();
         settle().await;
 
-        let late = watches.open(want().from_now());
-        assert!(late.is_fresh(), "it hears of changes from now on");
+        let late = watches.open(options().from_now());
+        assert!(late.is_fresh(), "it gets changes from now on");
         sim.put(config_map("b", "1")).unwrap();
         settle().await;
 
@@ -91,8 +91,8 @@ fn a_late_reader_of_what_comes_asks_for_nothing() {
 }
 
 #[test]
-fn a_reader_of_what_comes_that_is_opened_during_a_list_hears_of_what_comes_after_it() {
-    for early in [want(), want().from_now()] {
+fn late_reader_of_changes_during_a_list_gets_changes_after_it() {
+    for early in [options(), options().from_now()] {
         bare(|sim, watches| async move {
             sim.put(config_map("a", "1")).unwrap();
             sim.set_faults(|request| match request.verb.as_str() {
@@ -104,9 +104,9 @@ fn a_reader_of_what_comes_that_is_opened_during_a_list_hears_of_what_comes_after
             settle().await;
             assert_eq!(asked(&sim), ["list default"]);
 
-            let late = watches.open(want().from_now());
+            let late = watches.open(options().from_now());
             settle().await;
-            assert!(!late.is_fresh(), "nobody listens yet");
+            assert!(!late.is_fresh(), "the watch is not open yet");
             tokio::time::sleep(Duration::from_secs(10)).await;
             sim.put(config_map("b", "1")).unwrap();
             settle().await;
@@ -119,49 +119,49 @@ fn a_reader_of_what_comes_that_is_opened_during_a_list_hears_of_what_comes_after
 }
 
 #[test]
-fn a_stream_that_began_from_now_lists_for_who_wants_to_know_all() {
+fn informer_that_began_from_now_lists_for_a_reader_of_all() {
     bare(|sim, watches| async move {
         sim.put(config_map("a", "1")).unwrap();
-        let now = watches.open(want().from_now());
+        let now = watches.open(options().from_now());
         let of_now = log_of(&now);
         watches.start();
         settle().await;
-        let all = watches.open(want());
+        let all = watches.open(options());
         settle().await;
 
         assert_eq!((now.store().len(), all.store().len()), (1, 1));
-        assert_eq!(*of_now.borrow(), ["Relist -→1"], "a list tells whoever wants to keep an object");
+        assert_eq!(*of_now.borrow(), ["Relist -→1"], "a list reports to readers that keep the object");
         assert!(now.is_fresh() && all.is_fresh());
     });
 }
 
 #[test]
-fn a_stream_of_metadata_carries_whole_objects_from_when_a_reader_wants_them() {
+fn informer_of_metadata_switches_to_whole_objects_for_a_reader() {
     bare(|sim, watches| async move {
         sim.put(config_map("a", "1")).unwrap();
-        let metadata = watches.open(want().metadata());
+        let metadata = watches.open(options().metadata());
         watches.start();
         settle().await;
         let value = |watch: &Watch<Entry>, object: &str| watch.store().with(&name(object), |it| it.value.clone());
         assert_eq!(value(&metadata, "a").as_deref(), Some(""), "metadata has no data");
         let of_metadata = log_of(&metadata);
 
-        let whole = watches.open(want());
+        let whole = watches.open(options());
         settle().await;
         sim.put(config_map("b", "1")).unwrap();
         settle().await;
 
         assert_eq!((value(&whole, "a").as_deref(), value(&whole, "b").as_deref()), (Some("1"), Some("1")));
         assert_eq!(*of_metadata.borrow(), ["First -→", "Event -→1"]);
-        assert!(!metadata.tells_of_bodies() && whole.tells_of_bodies());
+        assert!(!metadata.reports_bodies() && whole.reports_bodies());
         assert_eq!(sim.watch_count(), 1);
     });
 }
 
 #[test]
-fn the_last_reader_that_leaves_ends_the_stream() {
+fn informer_ends_with_its_last_reader() {
     bare(|sim, watches| async move {
-        let (one, two) = (watches.open(want()), watches.open(want()));
+        let (one, two) = (watches.open(options()), watches.open(options()));
         watches.start();
         settle().await;
 
@@ -175,25 +175,25 @@ fn the_last_reader_that_leaves_ends_the_stream() {
         settle().await;
         assert_eq!(sim.watch_count(), 0);
 
-        let again = watches.open(want());
+        let again = watches.open(options());
         settle().await;
         assert_eq!(again.store().len(), 1);
     });
 }
 
 #[test]
-fn a_filter_that_panics_is_told_again_and_takes_nothing_from_those_behind_it() {
+fn event_handler_that_panics_is_called_again_and_does_not_affect_others() {
     bare(|sim, watches| async move {
         sim.put(config_map("a", "1")).unwrap();
-        let watch = watches.open(want());
+        let watch = watches.open(options());
         watches.start();
         settle().await;
         let attempts = Rc::new(RefCell::new(Vec::new()));
-        let told = attempts.clone();
+        let reported = attempts.clone();
         watch.subscribe(move |change| {
             let value = change.new.map_or("-", |entry| &entry.value);
-            told.borrow_mut().push(format!("{}→{value}", change.old.map_or("-", |entry| &entry.value)));
-            let attempts = told.borrow().len();
+            reported.borrow_mut().push(format!("{}→{value}", change.old.map_or("-", |entry| &entry.value)));
+            let attempts = reported.borrow().len();
             assert!(value != "once" || attempts > 2, "a defect that passes");
             assert!(value != "always", "a defect that does not");
         });
@@ -204,7 +204,7 @@ fn a_filter_that_panics_is_told_again_and_takes_nothing_from_those_behind_it() {
 
         set("once");
         settle().await;
-        assert_eq!(*attempts.borrow(), ["-→1", "1→once", "1→once"], "it is told again at once");
+        assert_eq!(*attempts.borrow(), ["-→1", "1→once", "1→once"], "it is called again at once");
         attempts.borrow_mut().clear();
         set("always");
         settle().await;
@@ -212,7 +212,7 @@ fn a_filter_that_panics_is_told_again_and_takes_nothing_from_those_behind_it() {
         attempts.borrow_mut().clear();
         set("2");
         settle().await;
-        assert_eq!(*attempts.borrow(), ["once→2"], "the next change is told from what it knows");
+        assert_eq!(*attempts.borrow(), ["once→2"], "the next change starts from the state it knows");
 
         assert_eq!(*behind.borrow(), ["First -→1", "Event 1→once", "Event once→always", "Event always→2"]);
         assert!(watch.is_fresh());
@@ -220,13 +220,13 @@ fn a_filter_that_panics_is_told_again_and_takes_nothing_from_those_behind_it() {
 }
 
 #[test]
-fn a_filter_that_panicked_is_told_of_the_object_after_the_next_list() {
+fn event_handler_that_panicked_gets_the_object_after_the_next_list() {
     bare(|sim, watches| async move {
-        let watch = watches.open(want());
+        let watch = watches.open(options());
         watches.start();
         settle().await;
-        let (told, broken) = (Rc::new(RefCell::new(Vec::new())), Rc::new(RefCell::new(true)));
-        let (log, is_broken) = (told.clone(), broken.clone());
+        let (reported, broken) = (Rc::new(RefCell::new(Vec::new())), Rc::new(RefCell::new(true)));
+        let (log, is_broken) = (reported.clone(), broken.clone());
         watch.subscribe(move |change| {
             assert!(!*is_broken.borrow(), "a defect");
             log.borrow_mut().push(change.name.name.clone());
@@ -239,6 +239,6 @@ fn a_filter_that_panicked_is_told_of_the_object_after_the_next_list() {
         settle().await;
         tokio::time::sleep(Duration::from_secs(5)).await;
 
-        assert_eq!(*told.borrow(), ["a"]);
+        assert_eq!(*reported.borrow(), ["a"]);
     });
 }

@@ -4,7 +4,7 @@ use super::*;
 
 /// Fault 6.
 #[test]
-fn a_watch_that_hangs_silently_is_taken_up_again_after_the_idle_limit_and_nothing_is_missed() {
+fn silent_watch_is_reopened_after_the_idle_limit_and_nothing_is_missed() {
     scene(
         Start::List,
         |_| {},
@@ -23,7 +23,7 @@ fn a_watch_that_hangs_silently_is_taken_up_again_after_the_idle_limit_and_nothin
 
 /// Fault 6. To accept a watch is not to tell what happened: a server or proxy may accept each, and say nothing.
 #[test]
-fn a_watch_that_is_opened_again_and_again_and_says_nothing_is_no_evidence_and_is_listed_anew() {
+fn silent_watch_that_was_reopened_is_no_evidence_and_is_relisted() {
     let prepare = |sim: &Sim| {
         sim.set_faults(|request| match request.verb.as_str() {
             "watch" => Fault::BreakWatch { after_events: 0, end: WatchEnd::Hang },
@@ -43,7 +43,7 @@ fn a_watch_that_is_opened_again_and_again_and_says_nothing_is_no_evidence_and_is
         assert_eq!((counts(), scene.value("a")), ([1, 2], None));
 
         tokio::time::sleep(IDLE_LIMIT).await;
-        assert!(scene.watch.is_fresh() && scene.watch.store().is_fresh(), "it was listed anew");
+        assert!(scene.watch.is_fresh() && scene.watch.store().is_fresh(), "it was relisted");
         assert_eq!((counts(), scene.value("a").as_deref()), ([2, 3], Some("1")));
 
         tokio::time::sleep(IDLE_LIMIT * 20).await;
@@ -53,7 +53,7 @@ fn a_watch_that_is_opened_again_and_again_and_says_nothing_is_no_evidence_and_is
 
 /// Fault 6. The watch after a silence is as good as any once it has said something: a bookmark will do.
 #[test]
-fn a_bookmark_after_a_silence_makes_the_store_evidence_again_without_a_list() {
+fn bookmark_after_a_silence_makes_the_store_evidence_again_without_a_list() {
     scene(
         Start::List,
         |_| {},
@@ -72,18 +72,18 @@ fn a_bookmark_after_a_silence_makes_the_store_evidence_again_without_a_list() {
 
 /// Fault 6. Stores count as fresh for 150 s; whoever looks at the census sees since when nothing was heard.
 #[test]
-fn the_census_says_since_when_nothing_was_heard() {
+fn status_registry_shows_the_last_contact_of_a_silent_watch() {
     scene(
         Start::List,
         |_| {},
         |scene| async move {
             let heard_ago = || {
-                let now = scene.watch.feed.env.clock.wall();
+                let now = scene.watch.informer.env.clock.wall();
                 let watch = scene
                     .watch
-                    .feed
+                    .informer
                     .env
-                    .census
+                    .status_registry
                     .snapshot()
                     .into_iter()
                     .find(|actor| actor.path == "watch/target/configmaps.v1");
@@ -93,15 +93,15 @@ fn the_census_says_since_when_nothing_was_heard() {
                 tokio::time::sleep(Duration::from_secs(60)).await;
                 assert!(heard_ago() <= 75, "a bookmark comes each minute: {}", heard_ago());
             }
-            let before = scene.watch.feed.env.census.version();
+            let before = scene.watch.informer.env.status_registry.version();
             for round in 0..100 {
                 scene.sim.put(config_map(&format!("a{round}"), "1")).unwrap();
                 settle().await;
             }
-            let changes = scene.watch.feed.env.census.version() - before;
+            let changes = scene.watch.informer.env.status_registry.version() - before;
             assert!(
                 changes <= 102,
-                "each event changes the number of records, and when it was heard of changes now and then: {changes}"
+                "each event changes the number of cached objects, and the last contact changes now and then: {changes}"
             );
             let before = heard_ago();
             scene.sim.break_watches(WatchEnd::Hang);

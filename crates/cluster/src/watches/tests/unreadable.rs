@@ -10,12 +10,12 @@ fn reads_but_bad(object: &Value) -> Option<Entry> {
 }
 
 #[test]
-fn an_object_that_cannot_be_read_is_left_out_and_is_no_evidence() {
+fn unreadable_object_is_left_out_and_is_no_evidence() {
     bare(|sim, watches| async move {
         for (object, value) in [("a", "1"), ("b", "bad"), ("c", "1")] {
             sim.put(config_map(object, value)).unwrap();
         }
-        let watch = watches.open(Want::new(config_maps(), reads_but_bad));
+        let watch = watches.open(WatchOptions::new(config_maps(), reads_but_bad));
         let gone = Rc::new(Cell::new(0));
         let count = gone.clone();
         watch.subscribe(move |change| count.set(count.get() + usize::from(change.new.is_none())));
@@ -66,7 +66,7 @@ fn server(broken: &'static str) -> Server {
 
 /// Opening a watch whose next event cannot be read is not hearing of the server.
 #[test]
-fn an_event_that_cannot_be_read_is_passed_over_by_a_list() {
+fn unreadable_event_is_skipped_by_a_list() {
     for broken in [
         "{\"type\":\"MODIFIED\",\"object\":{\"metadata\":}}\n",
         "{\"type\":\"MODIFIED\",\"obj",
@@ -75,7 +75,7 @@ fn an_event_that_cannot_be_read_is_passed_over_by_a_list() {
         universe(1, |universe: Universe| async move {
             let server = server(broken);
             let watches = Watches::new(&server.cluster(), &universe.env);
-            let watch = watches.open(Want::new(config_maps(), entry));
+            let watch = watches.open(WatchOptions::new(config_maps(), entry));
             let fresh = Rc::new(RefCell::new(Vec::new()));
             let (seen, watched) = (fresh.clone(), watch.clone());
             let _listening = watch.signal().listen(move || seen.borrow_mut().push(watched.is_fresh()));

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_kept_once() {
+    fn origins_are_stored_once() {
         let origins = Origins::default();
         let first = origins.shared("shoot/one".into());
 
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_that_no_object_has_are_forgotten_and_others_are_not() {
+    fn origins_without_objects_are_dropped() {
         let origins = Origins::default();
         let held: Vec<_> = (0..10).map(|number| origins.shared(format!("held/{number}").into())).collect();
         for number in 0..10_000 {

@@ -1,7 +1,7 @@
 //! Whether what is known of a bundle's objects is still the same: by a revision, which changes with each news of them, or by
 //! their contents.
 
-use super::{super::object_record::Content, ManagedObjects, WatchedKind, name_in_store};
+use super::{super::cached_object::Content, ManagedObjects, WatchedKind, name_in_store};
 use crate::api::object::{NamespacedName, ObjectKey};
 
 /// A revision of what is known of the objects of a bundle: it changes with each news of them.
@@ -17,8 +17,8 @@ impl ManagedObjects {
     /// The present revision for a bundle: as long as it is the same, nothing that is known of the bundle's objects has
     /// changed. `None` if something can only be known by asking: a kind is not watched, or was not heard of for too long.
     pub(crate) fn revision(&self, bundle: &NamespacedName) -> Option<ObjectsRevision> {
-        let interest = self.inner.interest.borrow();
-        let (news, mut held) = interest.last_news(bundle)?;
+        let owners = self.inner.owners.borrow();
+        let (news, mut held) = owners.last_news(bundle)?;
         let kinds = self.inner.kinds.borrow();
         let is_fresh = held.all(|kind| kinds.get(kind).is_some_and(|kind| kind.watch.is_fresh()));
         is_fresh.then(|| ObjectsRevision { news, served: self.inner.watches.cluster().discovery().version() })
@@ -37,7 +37,7 @@ impl ManagedObjects {
             kind.is_some_and(|WatchedKind { watch, .. }| {
                 let name = name_in_store(watch.resource(), key);
                 watch.is_fresh_for(&name)
-                    && watch.store().with(&name, |record| record.content().is(&content)) == Some(true)
+                    && watch.store().with(&name, |cached| cached.content().is(&content)) == Some(true)
             })
         })
     }

@@ -13,7 +13,7 @@ use super::{
     watch::{is_news, judged_differently},
     *,
 };
-use crate::actors::health::Verdict;
+use crate::actors::health::HealthVerdict;
 
 /// A server whose group `g.io` has the kind `A` in these versions, in the order of preference.
 fn served(versions: &[&str]) -> Value {
@@ -25,7 +25,7 @@ fn served(versions: &[&str]) -> Value {
 
 /// fault 11
 #[test]
-fn a_kind_is_watched_in_the_preferred_version_and_in_another_when_that_is_no_longer_served() {
+fn watched_version_is_preferred_and_changes_when_it_is_no_longer_served() {
     universe(1, |universe: Universe| async move {
         let versions = Arc::new(Mutex::new(served(&["v1beta1", "v1alpha1"])));
         let shown = versions.clone();
@@ -83,37 +83,37 @@ fn bundle(name: &str) -> NamespacedName {
 }
 
 #[test]
-fn an_object_is_lost_only_when_the_last_bundle_lets_go_of_it() {
-    let mut interest = Interest::default();
-    interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("ConfigMap", "b")]));
-    interest.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "b")]));
+fn owners_object_is_dropped_with_its_last_owner() {
+    let mut owners = Owners::default();
+    owners.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("ConfigMap", "b")]));
+    owners.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "b")]));
 
-    assert_eq!(interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "c")])), [key("ConfigMap", "a")]);
-    assert_eq!(interest.replace(&bundle("two"), BTreeSet::new()), [key("ConfigMap", "b")]);
-    assert!(interest.holders(&key("ConfigMap", "a")).is_empty());
-    assert!(interest.holders(&key("ConfigMap", "b")).is_empty());
-    assert_eq!(interest.holders(&key("ConfigMap", "c")), [Rc::new(bundle("one"))]);
+    assert_eq!(owners.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "c")])), [key("ConfigMap", "a")]);
+    assert_eq!(owners.replace(&bundle("two"), BTreeSet::new()), [key("ConfigMap", "b")]);
+    assert!(owners.holders(&key("ConfigMap", "a")).is_empty());
+    assert!(owners.holders(&key("ConfigMap", "b")).is_empty());
+    assert_eq!(owners.holders(&key("ConfigMap", "c")), [Rc::new(bundle("one"))]);
 }
 
 #[test]
-fn the_holders_of_a_kind_are_those_of_its_objects() {
-    let mut interest = Interest::default();
-    interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "a")]));
-    interest.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "b"), key("Secret", "b")]));
+fn owners_of_a_kind_are_the_owners_of_its_objects() {
+    let mut owners = Owners::default();
+    owners.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "a")]));
+    owners.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "b"), key("Secret", "b")]));
 
-    let holders = |kind: &str| interest.holders_of(&GroupKind::new("", kind)).into_iter().collect::<Vec<_>>();
+    let holders = |kind: &str| owners.holders_of(&GroupKind::new("", kind)).into_iter().collect::<Vec<_>>();
     assert_eq!(holders("ConfigMap"), [bundle("one"), bundle("two")]);
     assert_eq!(holders("Pod"), [bundle("one")]);
     assert_eq!(holders("Service"), []);
 }
 
 #[test]
-fn what_changes_in_an_object_is_told_apart() {
+fn health_news_distinguish_health_and_rollout() {
     let judged = |health: &str, rollout: &str| {
-        let verdict = |text: &str| if text.is_empty() { Verdict::Fine } else { Verdict::Bad(text.into()) };
+        let verdict = |text: &str| if text.is_empty() { HealthVerdict::Fine } else { HealthVerdict::Bad(text.into()) };
         let judgement = Judgement { health: verdict(health), rollout: verdict(rollout), pods: None };
         let judgement = (judgement != Judgement::default()).then(|| Box::new(judgement));
-        Some(ObjectRecord { judgement, ..ObjectRecord::of_metadata(&json!({}), None) })
+        Some(CachedObject { judgement, ..CachedObject::of_metadata(&json!({}), None) })
     };
     let name = NamespacedName::new("shoot", "a");
     for (old, new, expected) in [
@@ -134,32 +134,32 @@ fn what_changes_in_an_object_is_told_apart() {
 }
 
 #[test]
-fn a_kind_is_wanted_as_long_as_one_of_its_objects_is() {
-    let mut interest = Interest::default();
-    interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Secret", "a")]));
+fn owners_keep_a_kind_as_long_as_an_object_of_it() {
+    let mut owners = Owners::default();
+    owners.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Secret", "a")]));
 
-    let wanted = |interest: &Interest, kind: &str| interest.has_kind(&GroupKind::new("", kind));
-    assert!(wanted(&interest, "ConfigMap") && wanted(&interest, "Secret") && !wanted(&interest, "Service"));
-    interest.replace(&bundle("one"), BTreeSet::from([key("Secret", "a")]));
+    let wanted = |owners: &Owners, kind: &str| owners.has_kind(&GroupKind::new("", kind));
+    assert!(wanted(&owners, "ConfigMap") && wanted(&owners, "Secret") && !wanted(&owners, "Service"));
+    owners.replace(&bundle("one"), BTreeSet::from([key("Secret", "a")]));
 
-    assert!(!wanted(&interest, "ConfigMap") && wanted(&interest, "Secret"));
+    assert!(!wanted(&owners, "ConfigMap") && wanted(&owners, "Secret"));
 }
 
 #[test]
-fn news_reach_the_bundles_that_hold_the_object_or_one_of_its_kind_and_no_others() {
-    let mut interest = Interest::default();
-    interest.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "a")]));
-    interest.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "a"), key("ConfigMap", "b")]));
-    let news = |interest: &Interest| {
-        ["one", "two"].map(|name| interest.last_news(&bundle(name)).map(|(news, _)| news).unwrap_or_default())
+fn owners_hear_news_of_their_objects_and_kinds_only() {
+    let mut owners = Owners::default();
+    owners.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "a")]));
+    owners.replace(&bundle("two"), BTreeSet::from([key("ConfigMap", "a"), key("ConfigMap", "b")]));
+    let news = |owners: &Owners| {
+        ["one", "two"].map(|name| owners.last_news(&bundle(name)).map(|(news, _)| news).unwrap_or_default())
     };
-    type Step = fn(&mut Interest);
+    type Step = fn(&mut Owners);
     let steps: [(&str, Step, [bool; 2]); 8] = [
         ("of both", |it| drop(it.news_of(&key("ConfigMap", "a"))), [true, true]),
         ("of one", |it| drop(it.news_of(&key("ConfigMap", "b"))), [false, true]),
         ("of none", |it| drop(it.news_of(&key("ConfigMap", "c"))), [false, false]),
         ("of a kind", |it| drop(it.news_of_kind(&GroupKind::new("", "Pod"))), [true, false]),
-        ("for a bundle", |it| it.news_for(&bundle("two")), [false, true]),
+        ("for a ManagedResource", |it| it.news_for(&bundle("two")), [false, true]),
         (
             "other objects",
             |it| drop(it.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "b")]))),
@@ -173,28 +173,28 @@ fn news_reach_the_bundles_that_hold_the_object_or_one_of_its_kind_and_no_others(
         ("no objects", |it| drop(it.replace(&bundle("one"), BTreeSet::new())), [true, false]),
     ];
     for (what, step, expected) in steps {
-        let before = news(&interest);
+        let before = news(&owners);
 
-        step(&mut interest);
+        step(&mut owners);
 
-        let after = news(&interest);
+        let after = news(&owners);
         assert_eq!([before[0] != after[0], before[1] != after[1]], expected, "{what}");
     }
-    assert!(interest.last_news(&bundle("one")).is_none());
+    assert!(owners.last_news(&bundle("one")).is_none());
 }
 
 #[test]
-fn only_what_changes_an_object_or_its_verdict_is_news() {
-    let record = |version: &str, labels: Value, bad: bool| {
+fn object_news_need_a_change_of_content_or_verdict() {
+    let cached = |version: &str, labels: Value, bad: bool| {
         let object = json!({"metadata": {"uid": "u", "resourceVersion": version, "labels": labels}});
-        let judgement = Judgement { health: Verdict::Bad("x".into()), ..Judgement::default() };
-        ObjectRecord { judgement: bad.then(|| Box::new(judgement)), ..ObjectRecord::of_object(&object, None) }
+        let judgement = Judgement { health: HealthVerdict::Bad("x".into()), ..Judgement::default() };
+        CachedObject { judgement: bad.then(|| Box::new(judgement)), ..CachedObject::of_object(&object, None) }
     };
-    let (name, before) = (NamespacedName::new("shoot", "a"), record("1", json!({}), false));
+    let (name, before) = (NamespacedName::new("shoot", "a"), cached("1", json!({}), false));
     for (new, expected) in [
-        (Some(record("2", json!({}), false)), false),
-        (Some(record("2", json!({"a": "b"}), false)), true),
-        (Some(record("2", json!({}), true)), true),
+        (Some(cached("2", json!({}), false)), false),
+        (Some(cached("2", json!({"a": "b"}), false)), true),
+        (Some(cached("2", json!({}), true)), true),
         (None, true),
     ] {
         let change = Change { name: &name, old: Some(&before), new: new.as_ref(), how: How::Event };
@@ -205,7 +205,7 @@ fn only_what_changes_an_object_or_its_verdict_is_news() {
 }
 
 #[test]
-fn a_watch_that_nobody_needs_any_more_ends_after_a_while() {
+fn watch_without_owners_ends_after_a_while() {
     universe(1, |universe: Universe| async move {
         let groups = served(&["v1"]);
         let server = Server::new(move |seen| match seen.line.as_str() {
@@ -242,7 +242,7 @@ fn a_watch_that_nobody_needs_any_more_ends_after_a_while() {
 
 /// spec 20 §12: the holders of a kind hear of its watch, also after it has changed its version.
 #[test]
-fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
+fn watch_in_another_version_still_notifies_the_owners_of_its_kind() {
     universe(1, |universe: Universe| async move {
         let versions = Arc::new(Mutex::new(served(&["v1"])));
         let shown = versions.clone();
@@ -255,8 +255,8 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
             _ => text(403, "no\n"),
         });
         let cluster = server.cluster();
-        let told = Rc::new(Cell::new(0));
-        let count = told.clone();
+        let reported = Rc::new(Cell::new(0));
+        let count = reported.clone();
         let listener: HealthListener = Rc::new(move |_, _, _| count.set(count.get() + 1));
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
@@ -267,16 +267,16 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
         objects.register(&bundle("one"), BTreeSet::from([held]));
         objects.watch(&resource);
         tokio::time::sleep(Duration::from_secs(5)).await;
-        assert!(told.get() > 0, "the first watch is refused");
+        assert!(reported.get() > 0, "the first watch is refused");
         *versions.lock().unwrap() = served(&["v2"]);
         cluster.discovery().refresh_requested("g.io");
         tokio::time::sleep(Duration::from_secs(11)).await;
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
 
         objects.follow_discovery();
-        told.set(0); // the end of the first watch was told
+        reported.set(0); // the end of the first watch was told
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let heard = told.get();
+        let heard = reported.get();
         objects.stop();
 
         assert!(heard > 0, "the second one is refused too");
@@ -285,7 +285,7 @@ fn a_watch_that_changed_its_version_still_tells_the_holders_of_its_kind() {
 
 /// fault 11
 #[test]
-fn who_is_told_that_a_watch_ends_or_begins_may_look_at_what_is_known_and_start_watches_itself() {
+fn watch_listener_may_read_objects_and_start_watches() {
     universe(1, |universe: Universe| async move {
         let versions = Arc::new(Mutex::new(served(&["v1"])));
         let shown = versions.clone();
@@ -298,9 +298,9 @@ fn who_is_told_that_a_watch_ends_or_begins_may_look_at_what_is_known_and_start_w
             _ => text(403, "no\n"),
         });
         let cluster = server.cluster();
-        let (own, told): (Rc<RefCell<Option<ManagedObjects>>>, Rc<Cell<usize>>) = Default::default();
+        let (own, reported): (Rc<RefCell<Option<ManagedObjects>>>, Rc<Cell<usize>>) = Default::default();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
-        let (seen, count, object) = (own.clone(), told.clone(), held.clone());
+        let (seen, count, object) = (own.clone(), reported.clone(), held.clone());
         let discovery = cluster.clone();
         let listener: HealthListener = Rc::new(move |_, _, _| {
             // The end of all is told too.
@@ -325,7 +325,7 @@ fn who_is_told_that_a_watch_ends_or_begins_may_look_at_what_is_known_and_start_w
             cluster.discovery().refresh_requested("g.io");
             tokio::time::sleep(Duration::from_secs(11)).await;
             let next = cluster.discovery().mapping(&GroupVersionKind::new("g.io", version, "A")).await.unwrap();
-            told.set(0);
+            reported.set(0);
 
             if follows {
                 objects.follow_discovery()
@@ -333,7 +333,7 @@ fn who_is_told_that_a_watch_ends_or_begins_may_look_at_what_is_known_and_start_w
                 objects.watch(&next)
             }
 
-            assert!(told.get() > 0, "{version}: that the watch ends is told at once");
+            assert!(reported.get() > 0, "{version}: the end of the watch is reported at once");
             let watched = objects.inner.kinds.borrow().get(&held.group_kind()).unwrap().watch.resource().clone();
             assert_eq!(&*watched.version, version);
         }

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use cluster::{Change, How, Resource, Want, Watch};
+use cluster::{Change, How, Resource, Watch, WatchOptions};
 use kit::Listening;
 use serde_json::Value;
 
 use super::{
-    super::object_record::{self, ObjectRecord},
+    super::cached_object::{self, CachedObject},
     Inner, WatchedKind,
 };
 use crate::{
@@ -51,41 +51,41 @@ impl Inner {
     pub(super) fn start(&self, resource: &Resource) -> WatchedKind {
         let group_kind = resource.group_kind();
         let watch = self.open(resource, &group_kind);
-        self.tell(&watch);
+        self.report(&watch);
         let listening = self.listen(&watch, &group_kind);
         WatchedKind { watch, idle_since: None, _listening: listening }
     }
 
     /// A watch nobody is told of.
-    fn open(&self, resource: &Resource, group_kind: &GroupKind) -> Watch<ObjectRecord> {
+    fn open(&self, resource: &Resource, group_kind: &GroupKind) -> Watch<CachedObject> {
         let covered =
-            object_record::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
+            cached_object::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
         let judged = Some(resource.group_version_kind()).filter(judge::is_checked);
         let metadata_only = covered && judged.is_none();
         tracing::info!(kind = %resource, metadata_only, "watching a kind");
         let origins = self.origins.clone();
-        let (names, key_of) = (self.interest.clone(), keys_of(group_kind.clone()));
-        let record = move |object: &Value| {
+        let (names, key_of) = (self.owners.clone(), keys_of(group_kind.clone()));
+        let cached = move |object: &Value| {
             let named = names.borrow().named(&key_of(&NamespacedName::of(object)));
-            let of = if covered { ObjectRecord::of_metadata } else { ObjectRecord::of_object };
-            let mut record = of(object, named.as_deref());
+            let of = if covered { CachedObject::of_metadata } else { CachedObject::of_object };
+            let mut cached = of(object, named.as_deref());
             let judgement = judged.as_ref().and_then(|kind| Judgement::of(kind, object));
-            record.origin = record.origin.map(|origin| origins.shared(origin));
-            Some(ObjectRecord { judgement, ..record })
+            cached.origin = cached.origin.map(|origin| origins.shared(origin));
+            Some(CachedObject { judgement, ..cached })
         };
-        let (interest, key_of) = (self.interest.clone(), keys_of(group_kind.clone()));
-        let (places, kind) = (self.interest.clone(), group_kind.clone());
-        let want = Want::new(resource.clone(), record)
+        let (owners, key_of) = (self.owners.clone(), keys_of(group_kind.clone()));
+        let (places, kind) = (self.owners.clone(), group_kind.clone());
+        let options = WatchOptions::new(resource.clone(), cached)
             .labelled(self.selector.clone())
             .from_now()
-            .keeping(move |name| interest.borrow().is_held(&key_of(name)))
+            .keeping(move |name| owners.borrow().is_held(&key_of(name)))
             .narrowing(move || places.borrow().namespaces(&kind));
-        self.watches.open(if metadata_only { want.metadata() } else { want })
+        self.watches.open(if metadata_only { options.metadata() } else { options })
     }
 
-    fn tell(&self, watch: &Watch<ObjectRecord>) {
+    fn report(&self, watch: &Watch<CachedObject>) {
         let key_of = keys_of(watch.resource().group_kind());
-        let (interest, drift, health) = (self.interest.clone(), self.drift.clone(), self.health.clone());
+        let (owners, drift, health) = (self.owners.clone(), self.drift.clone(), self.health.clone());
         watch.subscribe(move |change| {
             if !is_news(change) {
                 return;
@@ -93,7 +93,7 @@ impl Inner {
             let (drifted, judged) = (drifted(change), judged_differently(change));
             let key = key_of(change.name);
             let what = if change.new.is_some() { Drift::Changed } else { Drift::Gone };
-            let holders = interest.borrow_mut().news_of(&key);
+            let holders = owners.borrow_mut().news_of(&key);
             for holder in &holders {
                 if drifted.is_some_and(|writer| writer != Some(holder.to_string().as_str())) {
                     drift(holder, &key, what);
@@ -105,10 +105,10 @@ impl Inner {
         });
     }
 
-    fn listen(&self, watch: &Watch<ObjectRecord>, kind: &GroupKind) -> Listening {
-        let (interest, health, kind) = (self.interest.clone(), self.health.clone(), kind.clone());
+    fn listen(&self, watch: &Watch<CachedObject>, kind: &GroupKind) -> Listening {
+        let (owners, health, kind) = (self.owners.clone(), self.health.clone(), kind.clone());
         watch.signal().listen(move || {
-            let holders = interest.borrow_mut().news_of_kind(&kind);
+            let holders = owners.borrow_mut().news_of_kind(&kind);
             holders.iter().for_each(|holder| health(holder, None, News::Judged { health: true, rollout: true }));
         })
     }
@@ -120,7 +120,7 @@ fn keys_of(kind: GroupKind) -> impl Fn(&NamespacedName) -> ObjectKey {
 }
 
 /// Whether anything is known now that was not known before, but for the version.
-pub(super) fn is_news(change: &Change<'_, ObjectRecord>) -> bool {
+pub(super) fn is_news(change: &Change<'_, CachedObject>) -> bool {
     match (change.old, change.new) {
         (Some(old), Some(new)) => !old.same_content(new) || old.judgement != new.judgement,
         (Some(_), None) | (None, Some(_)) | (None, None) => true,
@@ -129,7 +129,7 @@ pub(super) fn is_news(change: &Change<'_, ObjectRecord>) -> bool {
 
 /// Whether a change concerns the holders of the object, and who made it if it was this process. A change that leaves
 /// the content as it was (a status, say) concerns nobody.
-fn drifted<'a>(change: &Change<'a, ObjectRecord>) -> Option<Option<&'a str>> {
+fn drifted<'a>(change: &Change<'a, CachedObject>) -> Option<Option<&'a str>> {
     let writer = match change.how {
         How::First | How::Lost => return None,
         How::Event | How::Relist => None,
@@ -144,13 +144,13 @@ fn drifted<'a>(change: &Change<'a, ObjectRecord>) -> Option<Option<&'a str>> {
 }
 
 /// What of a change concerns the health of the holders, whoever made it.
-pub(super) fn judged_differently(change: &Change<'_, ObjectRecord>) -> Option<News> {
+pub(super) fn judged_differently(change: &Change<'_, CachedObject>) -> Option<News> {
     if change.how == How::First {
         return None;
     }
     let fine = Judgement::default();
-    let old = change.old.and_then(|record| record.judgement.as_deref()).unwrap_or(&fine);
-    let new = change.new.and_then(|record| record.judgement.as_deref()).unwrap_or(&fine);
+    let old = change.old.and_then(|cached| cached.judgement.as_deref()).unwrap_or(&fine);
+    let new = change.new.and_then(|cached| cached.judgement.as_deref()).unwrap_or(&fine);
     let health = change.old.is_some() != change.new.is_some() || old.health != new.health;
     let rollout = old.rollout != new.rollout || old.pods != new.pods;
     (health || rollout).then_some(News::Judged { health, rollout })

@@ -113,7 +113,7 @@ mod tests {
 
     /// spec 10 §11.7, scenarios 20 and 21
     #[test]
-    fn an_object_is_deleted_only_when_it_asks_for_it_or_is_immutable() {
+    fn invalid_update_deletes_only_annotated_or_immutable_objects() {
         let role_binding = |value: &str| object("RoleBinding", json!({keys::DELETE_ON_INVALID_UPDATE: value}));
         let config_map = object("ConfigMap", json!({}));
         let secret_type = ("FieldValueInvalid", "Invalid value: \"x\": field is immutable");
@@ -144,7 +144,7 @@ mod tests {
 
     /// spec 10 §11.7, scenario 21
     #[test]
-    fn the_annotation_chooses_the_policy_of_the_deletion() {
+    fn invalid_update_annotation_chooses_the_deletion_policy() {
         let with = |policy: &str| {
             let annotations =
                 json!({keys::DELETE_ON_INVALID_UPDATE: "true", keys::DELETION_PROPAGATION_ON_INVALID_UPDATE: policy});
@@ -165,7 +165,7 @@ mod tests {
 
     /// spec 10 §11.7
     #[test]
-    fn texts_are_those_of_the_specification() {
+    fn invalid_update_texts_are_those_of_the_specification() {
         assert_eq!(
             apply_error("v1/ConfigMap/ns/a", "boom"),
             "error during apply of object \"v1/ConfigMap/ns/a\": boom"

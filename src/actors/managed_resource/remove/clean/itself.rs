@@ -33,7 +33,7 @@ mod tests {
 
     /// spec 10 §13.7
     #[test]
-    fn a_bundle_needs_its_secrets_and_its_namespace_of_the_core_group_alone() {
+    fn own_objects_are_secrets_and_namespace_of_the_core_group_only() {
         let mr = json!({"metadata": {"namespace": "ns", "name": "mr"}, "spec": {"secretRefs": [{"name": "s"}]}});
         let mr = ManagedResource::from_value(&mr).unwrap();
         let bundle = NamespacedName::new("ns", "mr");

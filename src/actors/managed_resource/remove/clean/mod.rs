@@ -15,7 +15,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::super::known::ObjectRecord;
+use super::super::known::CachedObject;
 use crate::{
     api::{
         duration::{DurationError, GoDuration},
@@ -79,12 +79,12 @@ pub(crate) fn exclusion_of_object(live: &Value, garbage_collector_enabled: bool)
 }
 
 /// The same from what is remembered of the object.
-pub(super) fn exclusion_of_record(
+pub(super) fn exclusion_of_cached(
     gvk: &GroupVersionKind,
-    record: &ObjectRecord,
+    cached: &CachedObject,
     garbage_collector_enabled: bool,
 ) -> Option<Exclusion> {
-    exclusion(gvk, record.keep_object, record.garbage_collectable && garbage_collector_enabled)
+    exclusion(gvk, cached.keep_object, cached.garbage_collectable && garbage_collector_enabled)
 }
 
 /// The collector looks after ConfigMaps and Secrets only; other kinds with its label are deleted (spec 10 §18, trap 2).

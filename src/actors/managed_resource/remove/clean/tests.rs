@@ -8,7 +8,7 @@ fn gvk(group: &str, version: &str, kind: &str) -> GroupVersionKind {
 
 /// spec 10 §13.2, scenarios 24 and 25
 #[test]
-fn objects_stay_by_annotation_or_for_the_garbage_collector() {
+fn prune_spares_objects_by_annotation_or_for_the_garbage_collector() {
     let keep = |value: &str| json!({"annotations": {keys::KEEP_OBJECT: value}});
     let collect = |value: &str| json!({"labels": {keys::GARBAGE_COLLECTABLE: value}});
     let table = [
@@ -32,14 +32,14 @@ fn objects_stay_by_annotation_or_for_the_garbage_collector() {
 
         assert_eq!(exclusion_of_object(&live, enabled), expected, "{live}");
         let gvk = GroupVersionKind::from_api_version(api_version, kind);
-        assert_eq!(exclusion_of_record(&gvk, &ObjectRecord::of_metadata(&live, None), enabled), expected, "{live}");
+        assert_eq!(exclusion_of_cached(&gvk, &CachedObject::of_metadata(&live, None), enabled), expected, "{live}");
     }
     assert!(!is_config_map_or_secret(&gvk("", "v2", "Secret")));
 }
 
 /// decision 10
 #[test]
-fn an_origin_names_another_owner_of_the_same_cluster_only() {
+fn prune_other_owner_is_of_the_same_cluster_only() {
     let table = [
         (Some("ns/other"), "", Some(("ns", "other"))),
         (Some("id:ns/other"), "id", Some(("ns", "other"))),
@@ -62,7 +62,7 @@ fn an_origin_names_another_owner_of_the_same_cluster_only() {
 
 /// spec 10 §13.4
 #[test]
-fn workloads_are_deleted_in_the_foreground() {
+fn prune_deletes_workloads_in_the_foreground() {
     for group in ["apps", "extensions", "batch"] {
         assert_eq!(propagation(group), Some(Propagation::Foreground));
     }
@@ -73,7 +73,7 @@ fn workloads_are_deleted_in_the_foreground() {
 
 /// spec 10 §13.5, scenario 26
 #[test]
-fn finalizers_go_after_the_grace_time() {
+fn prune_removes_finalizers_after_the_grace_time() {
     const DELETED: Option<&str> = Some("2026-01-01T12:00:00Z");
     let at = |text: &str| text.parse::<Timestamp>().unwrap();
     let table = [
@@ -109,7 +109,7 @@ fn finalizers_go_after_the_grace_time() {
 /// spec 10 §13.5.3. Without a resource version in it, it is no conflict when somebody else has changed the object; with the
 /// uid it is one when somebody has made it anew.
 #[test]
-fn finalizers_are_taken_away_by_a_patch_of_this_very_object_without_a_lock() {
+fn prune_removes_finalizers_by_uid_and_without_a_lock() {
     let live = json!({"metadata": {"name": "a", "uid": "u-1", "resourceVersion": "7", "finalizers": ["x"]}});
 
     assert_eq!(remove_finalizers_patch(&live), json!({"metadata": {"uid": "u-1", "finalizers": null}}));
@@ -117,7 +117,7 @@ fn finalizers_are_taken_away_by_a_patch_of_this_very_object_without_a_lock() {
 
 /// spec 10 §13.5.4, scenario 26
 #[test]
-fn a_namespace_is_finalized_whichever_finalizers_it_has() {
+fn prune_finalizes_a_namespace_whichever_finalizers_it_has() {
     let namespace = |metadata: &[&str], spec: &[&str]| {
         json!({"apiVersion": "v1", "kind": "Namespace", "spec": {"finalizers": spec, "x": 1}, "metadata": {
             "name": "a", "finalizers": metadata, "deletionTimestamp": "2026-01-01T12:00:00Z",
@@ -141,7 +141,7 @@ fn a_namespace_is_finalized_whichever_finalizers_it_has() {
 
 /// spec 10 §13.5.1
 #[test]
-fn a_grace_time_that_cannot_be_read_is_an_error() {
+fn prune_reports_an_unreadable_grace_time() {
     let live = json!({"metadata": {"annotations": {keys::FINALIZE_DELETION_AFTER: "soon"}}});
 
     let error = forced_finalization(&live, Timestamp::UNIX_EPOCH).unwrap_err().to_string();
@@ -155,7 +155,7 @@ fn a_grace_time_that_cannot_be_read_is_an_error() {
 
 /// spec 10 §13.6, scenario 9
 #[test]
-fn a_pending_object_is_reported_with_its_error_and_events() {
+fn prune_reports_a_pending_object_with_its_error_and_events() {
     let table = [
         (None, "", "deletion of old resource \"v1/Service/ns/a\" is still pending"),
         (Some("boom"), "", "deletion of old resource \"v1/Service/ns/a\" is still pending: boom"),
@@ -173,7 +173,7 @@ fn a_pending_object_is_reported_with_its_error_and_events() {
 
 /// spec 10 §14, scenario 23
 #[test]
-fn only_an_object_of_our_own_origin_is_released() {
+fn release_needs_our_own_origin() {
     let live = |origin: &str| json!({"metadata": {"annotations": {keys::ORIGIN: origin, keys::DESCRIPTION: "x"}}});
 
     assert_eq!(

@@ -54,7 +54,7 @@ fn label_selector(selector: &Value) -> Result<String, SelectorError> {
         terms.insert((key.clone(), format!("{key}={value}")));
     }
     for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
-        let (key, text) = requirement(expression)?;
+        let (key, text) = requirement_of(expression)?;
         terms.insert((key.to_owned(), text));
     }
     if terms.is_empty() {
@@ -63,7 +63,7 @@ fn label_selector(selector: &Value) -> Result<String, SelectorError> {
     Ok(terms.into_iter().map(|(_, term)| term).collect::<Vec<_>>().join(","))
 }
 
-fn requirement(expression: &Value) -> Result<(&str, String), SelectorError> {
+fn requirement_of(expression: &Value) -> Result<(&str, String), SelectorError> {
     let text = |field| expression.get(field).and_then(Value::as_str).unwrap_or_default();
     let key = text("key");
     let error = || SelectorError::Requirement { key: key.to_owned() };
@@ -94,7 +94,7 @@ mod tests {
 
     /// spec 10 §13.3, scenario 27
     #[test]
-    fn the_full_selector_is_used() {
+    fn volume_claims_are_selected_by_the_full_selector() {
         let table = [
             (json!({"matchLabels": {"b": "2", "a": "1"}}), "a=1,b=2"),
             (json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["y", "x"]}]}), "a in (x,y)"),
@@ -113,7 +113,7 @@ mod tests {
 
     /// spec 10 §13.3, scenario 27
     #[test]
-    fn a_selector_that_could_select_too_much_is_refused() {
+    fn volume_claims_selector_that_could_select_too_much_is_refused() {
         let requirement = |key: &str| SelectorError::Requirement { key: key.to_owned() };
         let table = [
             (json!({}), SelectorError::Empty),
@@ -133,7 +133,7 @@ mod tests {
 
     /// spec 10 §13.3
     #[test]
-    fn other_objects_have_no_claims() {
+    fn volume_claims_belong_to_stateful_sets_with_templates_only() {
         let mut without_templates = stateful_set(json!({"matchLabels": {"a": "1"}}));
         without_templates["spec"]["volumeClaimTemplates"] = json!([]);
         let mut deployment = stateful_set(json!({"matchLabels": {"a": "1"}}));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_step() {
+    fn volume_claims_errors_name_the_step() {
         assert_eq!(
             not_listed("boom"),
             "failed cleaning up PersistentVolumeClaims of StatefulSet: could not list PVCs of StatefulSet: boom"

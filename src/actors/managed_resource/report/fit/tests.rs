@@ -12,8 +12,8 @@ fn reference(name: &str, label: usize, annotation: usize) -> ResourceRef {
     ResourceRef { labels: map(label), annotations: map(annotation), ..ResourceRef::new("v1", "ConfigMap", "ns", name) }
 }
 
-fn status(resources: Vec<ResourceRef>, message: &str) -> Status {
-    let mut status = Status { resources, ..Status::default() };
+fn status(resources: Vec<ResourceRef>, message: &str) -> ManagedResourceStatus {
+    let mut status = ManagedResourceStatus { resources, ..ManagedResourceStatus::default() };
     conditions::set(
         &mut status.conditions,
         RESOURCES_APPLIED,
@@ -37,7 +37,7 @@ fn message(draft: &Draft<'_>) -> (String, String) {
 
 /// spec 10 §9.7
 #[test]
-fn what_is_large_goes_first_then_what_is_small_then_the_references() {
+fn status_size_large_maps_are_left_out_first_then_small_maps_then_references() {
     let refs =
         vec![reference("a", 2_000, 3_000), reference("b", 10, 10), reference("c", 0, 9_000), reference("d", 0, 1_100)];
     let stored = status(vec![reference("old", 1, 1)], "m");
@@ -77,9 +77,9 @@ fn what_is_large_goes_first_then_what_is_small_then_the_references() {
 }
 
 #[test]
-fn what_is_said_already_is_not_said_anew() {
+fn status_size_note_that_is_stored_is_not_written_again() {
     let whole = || status(vec![reference("a", 0, 3_000)], "All.");
-    let none = Status::default();
+    let none = ManagedResourceStatus::default();
     let mut first = Draft::new(whole(), &none);
     assert!(first.shrink(3_200, REFUSED));
     let stored = first.status().clone();
@@ -96,7 +96,7 @@ fn what_is_said_already_is_not_said_anew() {
 }
 
 #[test]
-fn a_status_that_fits_again_says_nothing_of_it() {
+fn status_size_note_goes_when_the_status_fits_again() {
     let stored = status(vec![reference("a", 0, 0)], &format!("Old.{NOTE}x): it leaves out y."));
 
     let other = Draft::new(status(vec![reference("b", 0, 0)], &stored.conditions[0].message), &stored);

@@ -17,9 +17,9 @@ fn reference(name: &str, label: &str) -> ResourceRef {
     }
 }
 
-fn with_reason(reason: &str, message: &str) -> Status {
+fn with_reason(reason: &str, message: &str) -> ManagedResourceStatus {
     let applied = Condition::new(RESOURCES_APPLIED, now()).updated(ConditionStatus::False, reason, message, now());
-    Status { conditions: vec![applied], ..Status::default() }
+    ManagedResourceStatus { conditions: vec![applied], ..ManagedResourceStatus::default() }
 }
 
 fn error(index: usize) -> DecodeError {
@@ -27,20 +27,20 @@ fn error(index: usize) -> DecodeError {
 }
 
 /// `<type> <status> <reason> <message>` of each condition.
-fn shown(status: &Status) -> Vec<String> {
+fn shown(status: &ManagedResourceStatus) -> Vec<String> {
     let line = |condition: &Condition| {
         format!("{} {} {} {}", condition.kind, condition.status, condition.reason, condition.message)
     };
     status.conditions.iter().map(line).collect()
 }
 
-fn applied_of(status: &Status) -> String {
+fn applied_of(status: &ManagedResourceStatus) -> String {
     shown(status).into_iter().find(|line| line.starts_with(RESOURCES_APPLIED)).unwrap_or_default()
 }
 
 #[test]
-fn a_detected_change_puts_all_three_conditions_in_their_order() {
-    let status = change_detected(&Status::default(), &[], now());
+fn change_detected_sets_all_three_conditions_in_order() {
+    let status = change_detected(&ManagedResourceStatus::default(), &[], now());
 
     assert_eq!(
         shown(&status),
@@ -53,7 +53,7 @@ fn a_detected_change_puts_all_three_conditions_in_their_order() {
 }
 
 #[test]
-fn a_detected_change_keeps_the_message_of_a_failure() {
+fn change_detected_keeps_the_message_of_a_failure() {
     for (reason, expected) in [
         ("ApplyFailed", "ResourcesApplied Progressing ApplyFailed why"),
         ("DeletionFailed", "ResourcesApplied Progressing DeletionFailed why"),
@@ -74,8 +74,11 @@ fn a_detected_change_keeps_the_message_of_a_failure() {
 }
 
 #[test]
-fn a_detected_change_knows_old_and_new_objects_and_keeps_what_is_known_of_the_old() {
-    let old = Status { resources: vec![reference("b", "old"), reference("a", "old")], ..Status::default() };
+fn change_detected_appends_new_refs_and_keeps_old_ones() {
+    let old = ManagedResourceStatus {
+        resources: vec![reference("b", "old"), reference("a", "old")],
+        ..ManagedResourceStatus::default()
+    };
 
     let status = change_detected(&old, &[reference("a", "new"), reference("c", "new"), reference("c", "new")], now());
 
@@ -84,11 +87,11 @@ fn a_detected_change_knows_old_and_new_objects_and_keeps_what_is_known_of_the_ol
 }
 
 #[test]
-fn a_change_is_a_difference_in_refs_or_checksum() {
-    let status = Status {
+fn change_detection_compares_refs_and_checksum() {
+    let status = ManagedResourceStatus {
         resources: vec![reference("a", "1"), reference("b", "1")],
         secrets_data_checksum: Some("x".to_owned()),
-        ..Status::default()
+        ..ManagedResourceStatus::default()
     };
     for (refs, checksum, changed) in [
         (vec![reference("a", "1"), reference("b", "1")], "x", false),
@@ -99,13 +102,15 @@ fn a_change_is_a_difference_in_refs_or_checksum() {
     ] {
         assert_eq!(is_changed(&status, &refs, checksum), changed, "{refs:?} {checksum}");
     }
-    assert!(is_changed(&Status::default(), &[], "x"), "an absent checksum is a change");
+    assert!(is_changed(&ManagedResourceStatus::default(), &[], "x"), "an absent checksum is a change");
 }
 
 #[test]
-fn the_failure_rows_touch_only_the_applied_condition() {
-    let before =
-        Status { observed_generation: 1, ..change_detected(&Status::default(), &[reference("a", "1")], now()) };
+fn failure_status_touches_only_the_applied_condition() {
+    let before = ManagedResourceStatus {
+        observed_generation: 1,
+        ..change_detected(&ManagedResourceStatus::default(), &[reference("a", "1")], now())
+    };
     for (after, expected) in [
         (
             secret_unreadable(&before, "Secret \"s\" not found", now()),
@@ -117,13 +122,16 @@ fn the_failure_rows_touch_only_the_applied_condition() {
     ] {
         assert_eq!(applied_of(&after), expected);
         assert_eq!(after.conditions[..2], before.conditions[..2]);
-        assert_eq!(Status { conditions: vec![], ..after }, Status { conditions: vec![], ..before.clone() });
+        assert_eq!(
+            ManagedResourceStatus { conditions: vec![], ..after },
+            ManagedResourceStatus { conditions: vec![], ..before.clone() }
+        );
     }
 }
 
 #[test]
-fn a_failed_apply_remembers_what_it_created() {
-    let before = Status { resources: vec![reference("a", "1")], ..Status::default() };
+fn apply_failed_keeps_the_refs_of_created_objects() {
+    let before = ManagedResourceStatus { resources: vec![reference("a", "1")], ..ManagedResourceStatus::default() };
 
     let after = apply_failed(&before, "x", &[reference("b", "1")], now());
 
@@ -132,7 +140,7 @@ fn a_failed_apply_remembers_what_it_created() {
 
 /// spec 10 scenario 1
 #[test]
-fn success_sets_the_final_fields() {
+fn apply_success_sets_the_final_fields() {
     let set = AppliedSet {
         refs: vec![reference("a", "1")],
         checksum: "abc".to_owned(),
@@ -141,7 +149,7 @@ fn success_sets_the_final_fields() {
         left: &[],
     };
 
-    let status = finished(&Status::default(), set, now());
+    let status = finished(&ManagedResourceStatus::default(), set, now());
 
     assert_eq!(shown(&status), ["ResourcesApplied True ApplySucceeded All resources are applied."]);
     assert_eq!(status.resources, [reference("a", "1")]);
@@ -153,7 +161,7 @@ fn success_sets_the_final_fields() {
 fn decoding_errors_are_named_and_the_final_fields_are_set_all_the_same() {
     let set = AppliedSet { generation: 4, errors: &[error(1), error(3)], ..AppliedSet::default() };
 
-    let status = finished(&Status::default(), set, now());
+    let status = finished(&ManagedResourceStatus::default(), set, now());
 
     assert_eq!(
         applied_of(&status),
@@ -166,8 +174,8 @@ fn decoding_errors_are_named_and_the_final_fields_are_set_all_the_same() {
 
 /// spec 10 scenario 32
 #[test]
-fn an_ignored_resource_says_so_three_times() {
-    let status = ignored(&Status::default(), now());
+fn ignored_resource_sets_all_three_conditions() {
+    let status = ignored(&ManagedResourceStatus::default(), now());
 
     assert_eq!(
         shown(&status),
@@ -182,9 +190,12 @@ fn an_ignored_resource_says_so_three_times() {
 
 /// spec 10 scenario 28
 #[test]
-fn deletion_is_announced_and_keeps_a_message_that_tells_more() {
+fn deletion_status_keeps_a_more_specific_message() {
     for (before, expected) in [
-        (Status::default(), "ResourcesApplied Progressing DeletionPending The resources are currently being deleted."),
+        (
+            ManagedResourceStatus::default(),
+            "ResourcesApplied Progressing DeletionPending The resources are currently being deleted.",
+        ),
         (with_reason("DeletionPending", "why"), "ResourcesApplied Progressing DeletionPending why"),
         (with_reason("DeletionFailed", "why"), "ResourcesApplied Progressing DeletionPending why"),
         (
@@ -209,7 +220,7 @@ fn deletion_is_announced_and_keeps_a_message_that_tells_more() {
 
 /// spec 10 scenario 29
 #[test]
-fn deletion_that_keeps_objects_leaves_the_applied_condition_alone() {
+fn deletion_with_keep_objects_leaves_the_applied_condition_alone() {
     let before = with_reason("ApplyFailed", "why");
 
     let status = deleting(&before, true, now());
@@ -230,7 +241,7 @@ fn aggregated_errors_are_counted_and_keep_their_order() {
 }
 
 #[test]
-fn a_long_aggregate_counts_what_it_leaves_out() {
+fn aggregated_errors_beyond_the_limit_are_only_counted() {
     let items: Vec<String> = (0..5000).map(|index| format!("item {index:04} of many")).collect();
 
     let text = aggregate(CLEAN_PREFIX, &items);
@@ -241,10 +252,10 @@ fn a_long_aggregate_counts_what_it_leaves_out() {
 }
 
 #[test]
-fn a_message_is_cut_between_characters() {
+fn message_limit_cuts_between_characters() {
     let long = "ü".repeat(MESSAGE_LIMIT);
 
-    let status = deletion_pending(&Status::default(), &long, now());
+    let status = deletion_pending(&ManagedResourceStatus::default(), &long, now());
 
     let message = &status.conditions[0].message;
     assert!(message.len() <= MESSAGE_LIMIT && message.ends_with('…'));
@@ -255,7 +266,7 @@ fn a_message_is_cut_between_characters() {
 
 /// The room for the frame of the message is part of what is promised: what fits is shown, and no byte more.
 #[test]
-fn a_list_shows_as_many_items_as_fit() {
+fn message_limit_lists_show_as_many_items_as_fit() {
     const ROOM: usize = 30 * 1024 - 256;
     let list = |second: usize| {
         let items = ["a".repeat(1000), "b".repeat(second), "c".to_owned()];
@@ -269,16 +280,16 @@ fn a_list_shows_as_many_items_as_fit() {
 }
 
 #[test]
-fn an_item_that_is_too_long_is_cut_so_that_it_fills_the_room() {
+fn message_limit_cuts_an_item_that_is_too_long() {
     let text = aggregate("p", &["a".repeat(100_000), "b".to_owned()]);
 
     assert_eq!(text, format!("p: 2 errors occurred: [{}…, … and 1 more]", "a".repeat(30 * 1024 - 256 - "…".len())));
 }
 
 #[test]
-fn a_message_that_is_cut_is_as_long_as_it_may_be() {
-    let status = deletion_pending(&Status::default(), &"a".repeat(MESSAGE_LIMIT + 1), now());
-    let fits = deletion_pending(&Status::default(), &"a".repeat(MESSAGE_LIMIT), now());
+fn message_limit_is_used_to_the_last_byte() {
+    let status = deletion_pending(&ManagedResourceStatus::default(), &"a".repeat(MESSAGE_LIMIT + 1), now());
+    let fits = deletion_pending(&ManagedResourceStatus::default(), &"a".repeat(MESSAGE_LIMIT), now());
 
     assert_eq!(status.conditions[0].message.len(), 30 * 1024);
     assert!(fits.conditions[0].message.ends_with('a'));
@@ -286,8 +297,8 @@ fn a_message_that_is_cut_is_as_long_as_it_may_be() {
 
 /// spec 10 §9.7
 #[test]
-fn refs_that_join_an_announced_set_change_nothing_else() {
-    let before = Status { resources: vec![reference("a", "old")], ..with_reason("ApplyFailed", "why") };
+fn refs_added_after_the_announcement_change_nothing_else() {
+    let before = ManagedResourceStatus { resources: vec![reference("a", "old")], ..with_reason("ApplyFailed", "why") };
 
     let status = remembered(&before, &[reference("a", "new"), reference("b", "new")]);
 
@@ -296,7 +307,7 @@ fn refs_that_join_an_announced_set_change_nothing_else() {
 }
 
 #[test]
-fn a_status_is_written_when_something_in_it_differs() {
+fn status_write_is_needed_when_something_differs() {
     let status = with_reason("ApplyFailed", "why");
 
     assert!(needs_write(&status, &with_reason("ApplyFailed", "something else")));
@@ -305,7 +316,7 @@ fn a_status_is_written_when_something_in_it_differs() {
 
 /// spec 20 scenario 4: with this write the bundle is judged no more.
 #[test]
-fn an_object_that_was_found_gone_is_said_to_be_missing_if_the_bundle_was_healthy() {
+fn missing_object_is_reported_if_the_resource_was_healthy() {
     let reference = |name: &str| ResourceRef::new("v1", "ConfigMap", "a", name);
     let gone = BTreeSet::from([reference("x").key(), reference("y").key(), reference("z").key()]);
     let now = "2026-01-01T11:00:00Z".parse().unwrap();
@@ -314,19 +325,21 @@ fn an_object_that_was_found_gone_is_said_to_be_missing_if_the_bundle_was_healthy
         (ConditionStatus::False, "m"),
         (ConditionStatus::Unknown, "m"),
     ] {
-        let mut status =
-            Status { resources: vec![reference("b"), reference("y"), reference("z")], ..Status::default() };
+        let mut status = ManagedResourceStatus {
+            resources: vec![reference("b"), reference("y"), reference("z")],
+            ..ManagedResourceStatus::default()
+        };
         conditions::set(&mut status.conditions, RESOURCES_HEALTHY, before, "R", "m", now);
 
-        let told = found_gone(&status, &gone, now);
+        let reported = found_gone(&status, &gone, now);
 
-        assert_eq!(conditions::find(&told.conditions, RESOURCES_HEALTHY).unwrap().message, expected);
+        assert_eq!(conditions::find(&reported.conditions, RESOURCES_HEALTHY).unwrap().message, expected);
         assert_eq!(found_gone(&status, &BTreeSet::new(), now), status);
     }
 }
 
 #[test]
-fn only_the_whole_condition_of_a_success_reports_one() {
+fn applied_condition_counts_as_success_only_as_a_whole() {
     for (value, reason, message, expected) in [
         (ConditionStatus::True, APPLY_SUCCEEDED, APPLIED_MESSAGE, true),
         (ConditionStatus::Progressing, APPLY_SUCCEEDED, APPLIED_MESSAGE, false),
@@ -334,9 +347,9 @@ fn only_the_whole_condition_of_a_success_reports_one() {
         (ConditionStatus::True, APPLY_SUCCEEDED, IGNORED_MESSAGE, false),
     ] {
         let condition = Condition::new(RESOURCES_APPLIED, now()).updated(value, reason, message, now());
-        let status = Status { conditions: vec![condition], ..Status::default() };
+        let status = ManagedResourceStatus { conditions: vec![condition], ..ManagedResourceStatus::default() };
 
         assert_eq!(is_reported_applied(&status), expected, "{:?}", shown(&status));
     }
-    assert!(!is_reported_applied(&Status::default()));
+    assert!(!is_reported_applied(&ManagedResourceStatus::default()));
 }

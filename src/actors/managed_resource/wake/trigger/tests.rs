@@ -71,7 +71,7 @@ fn update(old: &ManagedResource, new: &ManagedResource) -> Triggers {
 
 /// spec 10 §5.1, table of triggers; scenarios 32, 33 and 34
 #[test]
-fn updates_start_a_pass_only_for_the_triggers() {
+fn triggers_of_updates_follow_the_table() {
     let no_condition = ManagedResource::default();
     let unhealthy = with_health(ConditionStatus::False);
     let other_class_finalizer =
@@ -103,7 +103,7 @@ fn updates_start_a_pass_only_for_the_triggers() {
 }
 
 #[test]
-fn several_triggers_are_all_named() {
+fn triggers_are_all_named() {
     let new = with(|mr| {
         mr.metadata.generation = 1;
         annotate(mr, OPERATION, "reconcile");
@@ -116,7 +116,7 @@ fn several_triggers_are_all_named() {
 }
 
 #[test]
-fn each_trigger_is_one_of_its_own() {
+fn triggers_are_distinct() {
     for (trigger, name) in [
         (Triggers::CREATED, "created"),
         (Triggers::DELETED, "deleted"),
@@ -137,7 +137,7 @@ fn each_trigger_is_one_of_its_own() {
 
 /// A watch may miss what happened between two lists.
 #[test]
-fn another_object_of_the_same_name_is_a_deletion_and_a_creation() {
+fn triggers_of_a_replaced_object_are_deletion_and_creation() {
     let other = with(|mr| mr.metadata.uid = "another".to_owned());
     let other_class = with(|mr| {
         mr.metadata.uid = "another".to_owned();
@@ -151,7 +151,7 @@ fn another_object_of_the_same_name_is_a_deletion_and_a_creation() {
 
 /// spec 10 §5.1, filter C
 #[test]
-fn an_ignored_resource_starts_a_pass_only_when_it_becomes_ignored_or_is_deleted() {
+fn ignored_resource_starts_a_reconcile_only_when_it_becomes_ignored_or_is_deleted() {
     let ignored = |change: fn(&mut ManagedResource)| {
         with(|mr| {
             annotate(mr, IGNORE, "true");
@@ -170,7 +170,7 @@ fn an_ignored_resource_starts_a_pass_only_when_it_becomes_ignored_or_is_deleted(
 
 /// spec 10 §5.1, filter A; scenario 31
 #[test]
-fn another_class_s_resource_starts_a_pass_only_while_it_carries_our_finalizer() {
+fn foreign_class_resource_starts_a_reconcile_only_while_it_has_our_finalizer() {
     let foreign = with(|mr| {
         mr.spec.class = Some("x".to_owned());
         mr.metadata.generation = 1;
@@ -189,7 +189,7 @@ fn another_class_s_resource_starts_a_pass_only_while_it_carries_our_finalizer() 
 
 /// spec 10 §5.2, §5.5; scenario 33
 #[test]
-fn the_operation_annotation_decides_before_the_pass() {
+fn operation_annotation_decides_before_the_reconcile() {
     for (value, expected) in [
         ("wait-for-state", Operation::Stop),
         ("reconcile", Operation::RemoveAndContinue),
@@ -221,7 +221,7 @@ fn the_operation_annotation_decides_before_the_pass() {
 
 /// spec 10 §5.3; scenario 3 and "Better than upstream" 6 and 7
 #[test]
-fn updates_of_secrets_concern_all_and_creations_those_that_wait() {
+fn secret_updates_concern_all_and_creations_only_waiting_resources() {
     for (old, new, initial, expected) in [
         (Some("1"), Some("2"), false, SecretWake::All),
         (Some("1"), Some("1"), false, SecretWake::None),
@@ -236,7 +236,7 @@ fn updates_of_secrets_concern_all_and_creations_those_that_wait() {
 
 /// spec 10 §5.3; scenario 35
 #[test]
-fn a_secret_wakes_responsible_resources_that_reference_it_and_are_not_ignored() {
+fn secret_wakes_responsible_resources_that_reference_it_and_are_not_ignored() {
     let referencing =
         with(|mr| mr.spec.secret_refs = vec![SecretRef { name: "a".into() }, SecretRef { name: "s".into() }]);
     let change = |change: fn(&mut ManagedResource)| {
@@ -273,14 +273,14 @@ fn a_secret_wakes_responsible_resources_that_reference_it_and_are_not_ignored() 
 
 /// spec 10 §7; scenarios 30, 31 and 32
 #[test]
-fn the_entry_decision_follows_the_order_of_its_table() {
+fn entry_decision_follows_the_order_of_its_table() {
     let base = || vec![BASE_FINALIZER.to_owned()];
     let other = || vec!["resources.gardener.cloud/gardener-resource-manager-a".to_owned()];
     let foreign = || Some("x".to_owned());
     for (name, mr, expected) in [
-        ("ours", healthy_mr(), Entry::Apply),
-        ("ours, with finalizer", with(|mr| mr.metadata.finalizers = base()), Entry::Apply),
-        ("ignored", annotated(IGNORE, "t"), Entry::Ignored),
+        ("ours", healthy_mr(), ReconcilePath::Apply),
+        ("ours, with finalizer", with(|mr| mr.metadata.finalizers = base()), ReconcilePath::Apply),
+        ("ignored", annotated(IGNORE, "t"), ReconcilePath::Ignored),
         (
             "ignored and transferring",
             with(|mr| {
@@ -288,7 +288,7 @@ fn the_entry_decision_follows_the_order_of_its_table() {
                 mr.spec.class = foreign();
                 mr.metadata.finalizers = base();
             }),
-            Entry::Ignored,
+            ReconcilePath::Ignored,
         ),
         (
             "ignored and deleted",
@@ -296,16 +296,16 @@ fn the_entry_decision_follows_the_order_of_its_table() {
                 annotate(mr, IGNORE, "t");
                 deleting(mr);
             }),
-            Entry::Delete,
+            ReconcilePath::Delete,
         ),
-        ("deleted", with(deleting), Entry::Delete),
+        ("deleted", with(deleting), ReconcilePath::Delete),
         (
             "deleted and waiting",
             with(|mr| {
                 mr.metadata.finalizers = other();
                 deleting(mr);
             }),
-            Entry::Delete,
+            ReconcilePath::Delete,
         ),
         (
             "transferring",
@@ -313,17 +313,17 @@ fn the_entry_decision_follows_the_order_of_its_table() {
                 mr.spec.class = foreign();
                 mr.metadata.finalizers = base();
             }),
-            Entry::Delete,
+            ReconcilePath::Delete,
         ),
-        ("waiting", with(|mr| mr.metadata.finalizers = other()), Entry::WaitingForCleanup),
-        ("foreign", with(|mr| mr.spec.class = foreign()), Entry::NotResponsible),
+        ("waiting", with(|mr| mr.metadata.finalizers = other()), ReconcilePath::WaitingForCleanup),
+        ("foreign", with(|mr| mr.spec.class = foreign()), ReconcilePath::NotResponsible),
         (
             "foreign, held by its class",
             with(|mr| {
                 mr.spec.class = foreign();
                 mr.metadata.finalizers = other();
             }),
-            Entry::NotResponsible,
+            ReconcilePath::NotResponsible,
         ),
     ] {
         assert_eq!(entry(&own(), &mr), expected, "{name}");

@@ -12,7 +12,7 @@ fn only(names: &str) -> String {
 
 /// spec 61 §5.6, machine mode; scenarios 23, 24 and 25
 #[test]
-fn an_agent_reads_the_secrets_of_its_machine() {
+fn machine_mode_allows_the_secrets_of_the_machine() {
     let (of_n1, of_n2) = (only("gna-pool1 everywhere only-h1"), only("gna-pool2 elsewhere"));
     let of_all = only("gna-pool1 everywhere only-h1 s2");
     check(
@@ -47,7 +47,7 @@ fn an_agent_reads_the_secrets_of_its_machine() {
 
 /// spec 61 §5.6; scenario 24: that a store does not know a label yet grants nothing
 #[test]
-fn what_has_no_label_yet_is_read_again_before_that_grants_anything() {
+fn missing_label_is_read_live_before_it_grants_anything() {
     let of_n1 = only("gna-pool1 everywhere only-h1");
     let labelled = view().by_now(&MACHINES, "shoot--a--b/fresh", machine("n1", "gna-pool1"));
     assert_eq!(ask(&hosted(), &labelled, "fresh", "get secrets kube-system/s2"), of_n1);
@@ -63,13 +63,13 @@ fn what_has_no_label_yet_is_read_again_before_that_grants_anything() {
 
 /// spec 61 §5.6, decision 33: an agent may remove the label of its Node; that gives it the files of no host
 #[test]
-fn a_node_without_a_host_name_gets_the_secrets_of_no_host() {
+fn node_without_a_host_name_gets_the_secrets_of_no_host() {
     let nameless = view().object(&NODES, "n1", node("gna-pool1", ""));
     let of_no_host = only("gna-pool1 everywhere");
     for (settings, machine) in [(hosted(), "m1"), (without_machines(), "n1")] {
         for name in ["s2", "only-h1"] {
-            let told = ask(&settings, &nameless, machine, &format!("get secrets kube-system/{name}"));
-            assert_eq!(told, of_no_host, "{machine} {name}");
+            let reported = ask(&settings, &nameless, machine, &format!("get secrets kube-system/{name}"));
+            assert_eq!(reported, of_no_host, "{machine} {name}");
         }
         assert_eq!(ask(&settings, &nameless, machine, "get secrets kube-system/everywhere"), "allow", "{machine}");
     }
@@ -77,7 +77,7 @@ fn a_node_without_a_host_name_gets_the_secrets_of_no_host() {
 
 /// spec 61 §11.1; scenario 28
 #[test]
-fn no_name_is_never_one_of_the_allowed_names() {
+fn empty_name_is_never_allowed() {
     for request in ["list secrets kube-system/", "watch secrets kube-system/", "list secrets"] {
         assert_eq!(ask(&hosted(), &view(), "bare", request), only(""), "{request}");
         assert_eq!(ask(&hosted(), &view(), "m1", request), only("gna-pool1 everywhere only-h1"), "{request}");
@@ -87,24 +87,24 @@ fn no_name_is_never_one_of_the_allowed_names() {
 
 /// spec 61 §5.6, §8; scenario 29
 #[test]
-fn a_broken_config_is_an_error_that_names_the_secret_and_nothing_in_it() {
+fn broken_config_is_an_error_that_names_only_the_secret() {
     let view = view().object(&SECRETS, "kube-system/gna-broken", osc("hush: ["));
 
     for name in ["gna-broken", "gardener-valitail", "x"] {
-        let told = ask(&hosted(), &view, "broken", &format!("get secrets kube-system/{name}"));
+        let reported = ask(&hosted(), &view, "broken", &format!("get secrets kube-system/{name}"));
         let expected = "error: 500 error reading secretRef names from OSC secret \"gna-broken\": \
                         unable to decode OSC from secret \"gna-broken\": ";
-        assert!(told.starts_with(expected), "{told}");
-        assert!(!told.contains("hush"), "{told}");
+        assert!(reported.starts_with(expected), "{reported}");
+        assert!(!reported.contains("hush"), "{reported}");
     }
     let away = view.failing("Secret kube-system/gna-broken", Failure::Denied("away".into()));
-    let told = ask(&hosted(), &away, "broken", "get secrets kube-system/x");
-    assert_eq!(told, "error: 500 error getting OSC secret \"gna-broken\": away");
+    let reported = ask(&hosted(), &away, "broken", "get secrets kube-system/x");
+    assert_eq!(reported, "error: 500 error getting OSC secret \"gna-broken\": away");
 }
 
 /// spec 61 §5.6, node mode, §11.9; scenarios 26 and 27
 #[test]
-fn without_machines_the_node_leads_to_the_secrets() {
+fn node_mode_allows_the_secrets_of_the_node() {
     let unlabelled = OscSecret::of(&json!({}), false);
     let view = || {
         view()
@@ -136,9 +136,9 @@ fn without_machines_the_node_leads_to_the_secrets() {
     );
     let away = Failure::Denied("away".into());
     let listing = "error: 500 error listing operating system config secrets: away";
-    let told =
+    let reported =
         ask(&without_machines(), &view().failing("all Secrets", away.clone()), "newcomer", "get secrets kube-system/x");
-    assert_eq!(told, listing);
-    let told = ask(&without_machines(), &view().failing("Node n1", away), "n1", "get secrets kube-system/x");
-    assert_eq!(told, "error: 500 error getting node \"n1\": away");
+    assert_eq!(reported, listing);
+    let reported = ask(&without_machines(), &view().failing("Node n1", away), "n1", "get secrets kube-system/x");
+    assert_eq!(reported, "error: 500 error getting node \"n1\": away");
 }

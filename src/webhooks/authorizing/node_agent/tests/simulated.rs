@@ -13,7 +13,7 @@ use crate::webhooks::{
     authorizing::node_agent::{Host, NodeAgents, OscSecret, SECRETS},
     endpoint::{
         Endpoint as _,
-        testing::{authorizing, json, received, told},
+        testing::{authorizing, json, received, reported},
     },
     knowledge::{
         Answers, Caches, Knowledge,
@@ -128,7 +128,7 @@ impl World {
         let review = review(&user, &[super::GROUP], &json!({"resourceAttributes": attributes(request)}));
         let (authorizing, received) = (authorizing(self.settings.clone()), received(review.to_string()));
         let time = Duration::from_secs(9);
-        told(&json(&self.knowledge.attempt(time, |view| authorizing.answer(&received, view)).await))
+        reported(&json(&self.knowledge.attempt(time, |view| authorizing.answer(&received, view)).await))
     }
 
     /// The configs that are kept, with what they refer to.
@@ -174,7 +174,7 @@ fn decisions_are_made_from_memory_wherever_pods_are() {
 
 /// spec 61, "better": one live GET before anything is refused
 #[test]
-fn what_the_stores_lack_is_read_live() {
+fn missing_objects_are_read_live() {
     world(hosted(), MACHINE_NAMESPACE, all, async |world| {
         world.synced().await;
         world.sim.set_faults(|info| if info.verb == "watch" { Fault::Hang } else { Fault::None });
@@ -196,7 +196,7 @@ fn what_the_stores_lack_is_read_live() {
 
 /// spec 61 §5.3, decision 33: a stolen credential relabels its own Node; only the name of a pool's Secret gives it a Lease
 #[test]
-fn a_node_that_relabels_itself_gets_no_lease_but_that_of_a_pool() {
+fn relabelled_node_gets_only_the_lease_of_a_pool() {
     let more = |sim: &Sim| {
         all(sim);
         put_osc(sim, "kube-system", "kube-controller-manager", false, "x");
@@ -227,14 +227,14 @@ fn a_node_that_relabels_itself_gets_no_lease_but_that_of_a_pool() {
         assert_eq!(world.ask("m1", "update leases kube-system/gna").await, own, "the Secret of the pool is gone");
         put_osc(&world.sim, "kube-system", "gna", false, "first");
         settle().await;
-        assert_eq!(world.ask("m1", "update leases kube-system/gna").await, own, "it is no Secret of a pool any more");
+        assert_eq!(world.ask("m1", "update leases kube-system/gna").await, own, "it is no longer a pool's Secret");
         world
     });
 }
 
 /// spec 61 §5.6, "better": decoded once, and again when it changed
 #[test]
-fn configs_are_followed_and_only_those_with_the_label_are_kept() {
+fn configs_are_watched_and_cached_only_with_the_label() {
     let more = |sim: &Sim| {
         all(sim);
         put_osc(sim, "other", "elsewhere", true, "x");
@@ -263,25 +263,25 @@ fn machines_outside_of_the_namespaces_of_the_source_are_an_error() {
     world(hosted(), "elsewhere", all, async |world| {
         world.synced().await;
 
-        let told = world.ask("m1", "get nodes n1").await;
+        let reported = world.ask("m1", "get nodes n1").await;
 
         let cause = "unable to get: shoot--a--b/m1 because of unknown namespace for the cache";
-        assert_eq!(told, format!("error: 500 error getting machine \"m1\": {cause}"));
+        assert_eq!(reported, format!("error: 500 error getting machine \"m1\": {cause}"));
         world
     });
 }
 
 /// spec 61 §4: a failure is an error, never a denial
 #[test]
-fn machines_that_are_not_served_hold_up_nothing_until_they_are() {
+fn machines_that_are_not_served_do_not_delay_readiness() {
     world(
         hosted(),
         MACHINE_NAMESPACE,
         |sim| put_node(sim, "n1"),
         async |world| {
             world.synced().await;
-            let told = world.ask("m1", "get nodes n1").await;
-            assert!(told.starts_with("error: 500 error getting machine \"m1\": "), "{told}");
+            let reported = world.ask("m1", "get nodes n1").await;
+            assert!(reported.starts_with("error: 500 error getting machine \"m1\": "), "{reported}");
             assert_eq!(world.ask("m1", "list nodes").await, "allow");
 
             serve_machines(&world.sim);
@@ -296,7 +296,7 @@ fn machines_that_are_not_served_hold_up_nothing_until_they_are() {
 
 /// spec 61 §6
 #[test]
-fn an_api_failure_is_an_error() {
+fn api_failure_is_an_error() {
     world(hosted(), MACHINE_NAMESPACE, all, async |world| {
         world.synced().await;
         world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
@@ -305,9 +305,9 @@ fn an_api_failure_is_an_error() {
             _ => Fault::None,
         });
 
-        let told = world.ask("m1", "get pods default/none").await;
+        let reported = world.ask("m1", "get pods default/none").await;
 
-        assert!(told.starts_with("error: 500 error getting pod \"default/none\": "), "{told}");
+        assert!(reported.starts_with("error: 500 error getting pod \"default/none\": "), "{reported}");
         world
     });
 }
@@ -320,7 +320,7 @@ fn fall_silent(sim: &Sim) {
 
 /// spec 61 §7: lag is as it is, but what may have been taken away minutes ago is asked for, once
 #[test]
-fn what_a_store_holds_counts_only_while_its_watch_is_heard_of() {
+fn stale_cache_is_read_live_while_its_watch_is_out_of_contact() {
     world(hosted(), MACHINE_NAMESPACE, all, async |world| {
         world.synced().await;
         put_node(&world.sim, "n2");
@@ -334,8 +334,8 @@ fn what_a_store_holds_counts_only_while_its_watch_is_heard_of() {
 
         tokio::time::sleep(IDLE_LIMIT).await;
 
-        let told = world.ask("m1", "update nodes n1").await;
-        assert_eq!(told, "deny: this gardener-node-agent can only access node \"n2\"");
+        let reported = world.ask("m1", "update nodes n1").await;
+        assert_eq!(reported, "deny: this gardener-node-agent can only access node \"n2\"");
         assert_eq!(world.requests(), ["get machines", "get nodes"]);
         world
     });
@@ -343,7 +343,7 @@ fn what_a_store_holds_counts_only_while_its_watch_is_heard_of() {
 
 /// spec 61 §5.6, §7
 #[test]
-fn configs_are_listed_anew_while_their_watch_is_not_heard_of() {
+fn stale_cache_of_configs_is_listed_anew_while_their_watch_is_out_of_contact() {
     world(without_machines(), "shoot", all, async |world| {
         world.synced().await;
         fall_silent(&world.sim);
@@ -362,7 +362,7 @@ fn configs_are_listed_anew_while_their_watch_is_not_heard_of() {
 
 /// spec 61 §6: a failure is an error, whatever was known before
 #[test]
-fn where_neither_a_watch_nor_a_read_tells_there_is_no_decision() {
+fn stale_cache_and_a_failed_read_lead_to_an_error() {
     for (settings, request, text) in [
         (hosted(), "update nodes n1", "error getting machine \"m1\": "),
         (without_machines(), "get secrets kube-system/first", "error getting node \"m1\": "),
@@ -373,9 +373,9 @@ fn where_neither_a_watch_nor_a_read_tells_there_is_no_decision() {
             tokio::time::sleep(IDLE_LIMIT).await;
             world.sim.set_faults(|_| Fault::FailBefore(Seen::Disconnect));
 
-            let told = world.ask("m1", request).await;
+            let reported = world.ask("m1", request).await;
 
-            assert!(told.starts_with(&format!("error: 500 {text}")), "{told}");
+            assert!(reported.starts_with(&format!("error: 500 {text}")), "{reported}");
             world
         });
     }

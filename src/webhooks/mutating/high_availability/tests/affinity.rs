@@ -55,7 +55,7 @@ fn without_zones_no_pod_is_pinned() {
 
 /// spec 51 §5, the example; §9 R1, R2; scenario 16
 #[test]
-fn the_zones_are_required_in_each_term() {
+fn zones_are_required_in_each_term() {
     let before = "
 affinity:
   nodeAffinity:
@@ -101,7 +101,7 @@ affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeS
 
 /// spec 51 §5 rules 1 and 3
 #[test]
-fn all_other_affinity_stays_as_it_is() {
+fn other_affinity_stays_as_it_is() {
     let object = with_pods(
         deployment("", 1),
         "
@@ -148,7 +148,7 @@ fn terms_that_are_missing_empty_or_null_become_one() {
 
 /// The copies would take all memory, and no such object can be stored.
 #[test]
-fn more_zones_in_more_terms_than_can_be_stored_are_denied() {
+fn zones_and_terms_that_cannot_be_stored_are_denied() {
     let zones: Vec<String> = (0..10_000).map(|zone| format!("zone-{zone}")).collect();
     let view = cluster(Some("zone"), Some(&zones.join(",")));
     let pinned = |terms: usize| {
@@ -169,7 +169,7 @@ fn more_zones_in_more_terms_than_can_be_stored_are_denied() {
 
 /// spec 51 §8, "Reverting"
 #[test]
-fn an_affinity_is_left_when_the_namespace_asks_for_none_any_more() {
+fn affinity_stays_when_the_namespace_drops_its_annotations() {
     let pinned = mutated(&cluster(Some("zone"), Some("a")), &deployment("", 1));
 
     assert_eq!(mutated(&plain(), &pinned), pinned);

@@ -11,7 +11,7 @@ fn read_failed(read: Read, text: &str) -> Result<Mutation, Failure> {
 
 /// spec 51 scenario 33: the other tests send all they made again, too.
 #[test]
-fn what_the_webhook_made_stays_as_it_is() {
+fn own_result_of_the_webhook_stays_unchanged() {
     let view = scaled(cluster(Some("zone"), Some("b,a")), 4);
     let config = HighAvailabilityConfig {
         default_not_ready_toleration_seconds: Some(60),
@@ -68,7 +68,7 @@ topologySpreadConstraints: [{topologyKey: rack, labelSelector: {future: 4}, futu
 
 /// spec 51 scenario 35
 #[test]
-fn a_namespace_that_does_not_exist_is_an_error() {
+fn missing_namespace_is_an_error() {
     let view = TestView::new().nodes(3);
     for object in [deployment("", 1), autoscaler("", 1, 1)] {
         assert_eq!(
@@ -80,7 +80,7 @@ fn a_namespace_that_does_not_exist_is_an_error() {
 
 /// spec 51 §2.4
 #[test]
-fn a_read_that_fails_is_an_error_500_with_its_text() {
+fn failed_read_is_an_error_500_with_its_text() {
     let namespace = format!("Namespace {NAMESPACE}");
     let autoscaler = format!("HorizontalPodAutoscaler of {NAMESPACE} apps/v1 Deployment {NAME}");
     let table = [
@@ -106,7 +106,7 @@ fn a_read_that_fails_is_an_error_500_with_its_text() {
 }
 
 #[test]
-fn what_must_be_read_live_is_passed_on() {
+fn request_for_a_live_read_is_passed_on() {
     let table = [
         (
             format!("Namespace {NAMESPACE}"),
@@ -127,7 +127,7 @@ fn what_must_be_read_live_is_passed_on() {
 
 /// spec 51, "better" 2
 #[test]
-fn only_what_is_needed_is_read() {
+fn reads_are_made_only_when_needed() {
     let namespace = format!("Namespace {NAMESPACE}");
     let autoscaler_of = |kind| format!("HorizontalPodAutoscaler of {NAMESPACE} apps/v1 {kind} {NAME}");
     let nodes = || "number of Nodes".to_owned();
@@ -197,7 +197,7 @@ fn a_review_without_an_object_is_denied() {
 
 /// spec 51 §3, spec 50 §2.2 row 7
 #[test]
-fn an_object_that_is_something_else_is_denied() {
+fn object_of_another_kind_than_the_request_is_denied() {
     let table = [
         ("apps/v1", "StatefulSet", "expected an object of apps/v1, Kind=Deployment, found apps/v1, Kind=StatefulSet"),
         ("v1", "Deployment", "expected an object of apps/v1, Kind=Deployment, found v1, Kind=Deployment"),
@@ -215,7 +215,7 @@ fn an_object_that_is_something_else_is_denied() {
 
 /// spec 51 §3: 403, where the other webhooks answer 400
 #[test]
-fn a_field_of_the_wrong_type_is_denied() {
+fn wrong_type_of_a_field_is_denied() {
     let template = "/spec/template/spec";
     let table = [
         ("", json!("text"), "the object: expected a map, found a string"),
@@ -267,7 +267,7 @@ fn a_field_of_the_wrong_type_is_denied() {
 
 /// spec 50 §2.2 row 7: whether the steps come to the field or not
 #[test]
-fn a_field_of_the_wrong_type_is_denied_where_nothing_would_change() {
+fn wrong_type_is_denied_where_nothing_would_change() {
     let pods = |spec| json!({ "template": { "spec": spec } });
     let terms =
         "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms";
@@ -319,7 +319,7 @@ fn a_field_of_the_wrong_type_is_denied_where_nothing_would_change() {
 
 /// spec 50 §2.2 row 7
 #[test]
-fn a_field_of_an_autoscaler_of_the_wrong_type_is_denied() {
+fn wrong_type_of_a_field_of_an_autoscaler_is_denied() {
     let table = [
         ("spec", json!([]), "spec: expected a map, found a list"),
         ("spec", json!({ "minReplicas": "1" }), "spec.minReplicas: expected a 32-bit integer, found a string"),
@@ -346,7 +346,7 @@ fn a_field_of_an_autoscaler_of_the_wrong_type_is_denied() {
 
 /// The same, two lists deep.
 #[test]
-fn a_requirement_of_the_wrong_type_is_denied() {
+fn wrong_type_of_a_requirement_is_denied() {
     let object = with_pods(
         deployment("", 1),
         "{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{}, {matchExpressions: [{key: 1}]}]}}}}",
@@ -373,7 +373,7 @@ fn a_stateful_set_without_a_selector_is_denied() {
 
 /// spec 51 §8, "Objects being deleted", "UPDATE without spec change"
 #[test]
-fn the_operation_and_a_deletion_make_no_difference() {
+fn operation_and_deletion_make_no_difference() {
     let mut object = deployment("server", 1);
     object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
 
@@ -385,7 +385,7 @@ fn the_operation_and_a_deletion_make_no_difference() {
 
 /// spec 50 §1, §2.4; spec 51 §3
 #[test]
-fn the_webhook_is_registered_as_the_one_that_looks_at_kinds_and_deletions_itself() {
+fn webhook_checks_kinds_and_deletions_itself() {
     let webhook = HighAvailability::new(NO_TOLERATIONS);
 
     assert_eq!(PATH, "/webhooks/high-availability-config");

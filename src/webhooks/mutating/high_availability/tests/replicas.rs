@@ -2,7 +2,7 @@ use super::*;
 
 /// spec 51 §4.0, second table; scenarios 1, 2, 9
 #[test]
-fn the_number_of_replicas_depends_on_type_and_failure_tolerance() {
+fn replicas_depend_on_type_and_failure_tolerance() {
     let table = [
         //  type        absent  empty  node  zone  unknown
         ("controller", [2, 1, 2, 2, 2]),
@@ -26,7 +26,7 @@ fn the_number_of_replicas_depends_on_type_and_failure_tolerance() {
 
 /// spec 51 §4.0 row 1, §9 R9, scenario 7
 #[test]
-fn what_is_scaled_to_zero_is_left_alone() {
+fn replicas_of_zero_stay() {
     let hibernated = with_annotation(deployment("server", 0), REPLICAS, "four");
     let mut absent = deployment("server", 0);
     absent["spec"].as_object_mut().unwrap().remove("replicas");
@@ -40,7 +40,7 @@ fn what_is_scaled_to_zero_is_left_alone() {
 
 /// spec 51 §4.0 row 2, scenarios 3, 11
 #[test]
-fn without_a_type_replicas_are_left_alone() {
+fn replicas_without_a_type_stay() {
     let view = cluster(Some("node"), None);
     for annotation in ["5", "four"] {
         assert_eq!(replicas(&view, &with_annotation(deployment("", 1), REPLICAS, annotation)), 1);
@@ -53,7 +53,7 @@ fn without_a_type_replicas_are_left_alone() {
 
 /// spec 51 §9, "The type label on the pod template has no effect"
 #[test]
-fn the_type_of_the_pods_has_no_effect() {
+fn type_label_of_the_pods_has_no_effect() {
     let mut object = deployment("", 1);
     object["spec"]["template"]["metadata"]["labels"][TYPE] = json!("server");
 
@@ -62,7 +62,7 @@ fn the_type_of_the_pods_has_no_effect() {
 
 /// spec 51 §4.1, scenarios 4, 5
 #[test]
-fn a_workload_is_scaled_to_the_computed_number_but_not_down_where_an_autoscaler_is() {
+fn replicas_are_set_to_the_computed_number_but_not_lowered_under_an_autoscaler() {
     let table = [
         // computed, scaled, before, after
         (false, false, 1, 1),
@@ -84,7 +84,7 @@ fn a_workload_is_scaled_to_the_computed_number_but_not_down_where_an_autoscaler_
 
 /// spec 51 scenario 6 and §2.3: all of the target is compared
 #[test]
-fn an_autoscaler_of_something_else_does_not_count() {
+fn autoscaler_of_another_target_does_not_count() {
     let table = [
         (NAMESPACE, "apps/v1", "Deployment", NAME, 5),
         (NAMESPACE, "apps/v1beta1", "Deployment", NAME, 2),
@@ -104,7 +104,7 @@ fn an_autoscaler_of_something_else_does_not_count() {
 
 /// spec 51 §9, "`request.name` is empty for `generateName` creations"
 #[test]
-fn what_has_no_name_yet_has_no_autoscaler() {
+fn autoscaler_is_not_read_for_a_workload_without_a_name() {
     let scaled = Scaled { namespace: NAMESPACE, api_version: "apps/v1", kind: "Deployment", name: "" };
     let view = plain().autoscaler(&scaled, 9);
     let mut object = deployment("server", 5);
@@ -117,7 +117,7 @@ fn what_has_no_name_yet_has_no_autoscaler() {
 
 /// spec 51 §4.0 rows 3 and 4, scenario 8
 #[test]
-fn the_annotation_overrides_the_computed_number() {
+fn replicas_annotation_overrides_the_computed_number() {
     let table = [
         ("4", 4),
         ("+4", 4),
@@ -137,7 +137,7 @@ fn the_annotation_overrides_the_computed_number() {
 
 /// spec 51 §3, scenario 8, "better" 7
 #[test]
-fn an_annotation_that_is_no_number_is_denied() {
+fn replicas_annotation_that_is_not_a_number_is_denied() {
     let syntax = |quoted: &str| format!("strconv.Atoi: parsing {quoted}: invalid syntax");
     let range = |number: &str| format!("annotation {REPLICAS}: {number} is out of the range of 32-bit integers");
     let table = [
@@ -169,7 +169,7 @@ fn an_annotation_that_is_no_number_is_denied() {
 
 /// spec 51 §4.2, scenarios 10 and 11; "better" 10
 #[test]
-fn an_autoscaler_keeps_at_least_as_many_replicas() {
+fn autoscaler_keeps_at_least_the_computed_number_of_replicas() {
     let table = [
         //   type     annotation   before    after
         ("controller", "", (1, 1), (2, 2)),
@@ -197,7 +197,7 @@ fn an_autoscaler_keeps_at_least_as_many_replicas() {
 
 /// spec 51 §4.0 row 1 for an autoscaler: 1 is the API server's default, and it is filled in before
 #[test]
-fn an_autoscaler_without_a_minimum_is_left_alone() {
+fn autoscaler_without_a_minimum_stays() {
     let mut object = autoscaler("server", 1, 1);
     object["spec"].as_object_mut().unwrap().remove("minReplicas");
 
@@ -206,7 +206,7 @@ fn an_autoscaler_without_a_minimum_is_left_alone() {
 
 /// spec 51 §4.2, the example
 #[test]
-fn an_autoscaler_is_changed_as_in_the_example() {
+fn autoscaler_is_changed_as_in_the_example() {
     let before = object(
         "
 kind: HorizontalPodAutoscaler
@@ -221,7 +221,7 @@ spec: {minReplicas: 1, maxReplicas: 1}
 
 /// spec 51, "better" 5: a store that lags must not scale a workload down
 #[test]
-fn an_autoscaler_is_looked_for_with_certainty_before_an_update_lowers_the_count() {
+fn autoscaler_is_read_for_sure_before_an_update_lowers_the_replicas() {
     let table = [
         ("CREATE", "server", 5, ""),
         ("UPDATE", "server", 1, ""),

@@ -55,7 +55,7 @@ fn constraints_depend_on_failure_tolerance_and_zones() {
 
 /// spec 51 §6.1 M, scenarios 19, 24
 #[test]
-fn domains_are_bound_by_the_number_of_pods_there_can_be() {
+fn min_domains_is_bounded_by_the_largest_number_of_pods() {
     let table = [
         // replicas, maxReplicas, zones, over nodes, over zones
         (2, None, "a,b,c", 2, 2),
@@ -81,7 +81,7 @@ fn domains_are_bound_by_the_number_of_pods_there_can_be() {
 
 /// spec 51 §2.2, scenarios 22, 24
 #[test]
-fn the_annotation_of_the_workload_makes_the_spread_over_nodes_hard() {
+fn host_spread_annotation_makes_the_spread_over_nodes_hard() {
     let table =
         [("true", true), ("1", true), ("T", true), ("false", false), ("yes", false), (" true", false), ("", false)];
 
@@ -97,7 +97,7 @@ fn the_annotation_of_the_workload_makes_the_spread_over_nodes_hard() {
 
 /// spec 51 §9, "The host-spread annotation on the namespace has no effect", nor has that of the Pods
 #[test]
-fn the_annotation_elsewhere_has_no_effect() {
+fn host_spread_annotation_elsewhere_has_no_effect() {
     let mut object = deployment("", 2);
     object["spec"]["template"]["metadata"]["annotations"] = json!({ HOST_SPREAD: "true" });
 
@@ -106,7 +106,7 @@ fn the_annotation_elsewhere_has_no_effect() {
 
 /// spec 51 scenario 23, decision 4, §9 R8
 #[test]
-fn a_single_node_is_known_to_have_room_for_all_pods() {
+fn single_node_makes_the_spread_over_nodes_soft() {
     let table = [(0, Some(2)), (1, None), (2, Some(2)), (100, Some(2))];
 
     for (nodes, domains) in table {
@@ -146,7 +146,7 @@ topologySpreadConstraints:
 
 /// spec 51 §6.2 first sentence, §6.3, scenarios 7, 26
 #[test]
-fn constraints_of_a_single_pod_only_learn_to_tell_revisions_apart() {
+fn constraints_of_a_single_pod_only_get_the_revision_key() {
     for replicas in [0, 1] {
         let object = with_pods(
             deployment("", replicas),
@@ -164,7 +164,7 @@ fn constraints_of_a_single_pod_only_learn_to_tell_revisions_apart() {
 
 /// spec 51 §6.1 N, §9 "N is read after replica mutation"
 #[test]
-fn the_number_of_replicas_after_the_change_counts() {
+fn spread_uses_the_number_of_replicas_after_the_change() {
     let control_plane = cluster(Some(""), None);
 
     assert_eq!(constraints(&plain(), &deployment("server", 1)), json!([over_nodes(None)]));
@@ -173,7 +173,7 @@ fn the_number_of_replicas_after_the_change_counts() {
 
 /// spec 51 §6.1 SELECTOR, §6.3, §9 R4, scenario 27
 #[test]
-fn a_stateful_set_selects_by_its_selector_and_does_not_tell_revisions_apart() {
+fn stateful_set_spread_uses_its_selector_and_no_revision_key() {
     let mut object = with_pods(
         stateful_set("", 2),
         "topologySpreadConstraints: [{topologyKey: rack, maxSkew: 1, labelSelector: {matchLabels: {app: x}}}]",
@@ -195,7 +195,7 @@ fn a_stateful_set_selects_by_its_selector_and_does_not_tell_revisions_apart() {
 
 /// spec 51 §6.1 SELECTOR, §9 last trap
 #[test]
-fn a_deployment_selects_by_the_labels_of_its_pods() {
+fn deployment_spread_selects_by_the_labels_of_its_pods() {
     let table = [
         (json!({ "app": "x", "rev": "2" }), json!({ "matchLabels": { "app": "x", "rev": "2" } })),
         (json!({}), json!({})),
@@ -216,7 +216,7 @@ fn a_deployment_selects_by_the_labels_of_its_pods() {
 
 /// spec 51 §6.3 and §9 DEV, scenario 28, "better" 9
 #[test]
-fn a_constraint_tells_revisions_apart_unless_that_is_no_news_or_makes_it_invalid() {
+fn revision_key_is_added_unless_redundant_or_invalid() {
     let table = [
         // selector and keys before, keys after
         ("labelSelector: {}", "[pod-template-hash]"),
@@ -247,7 +247,7 @@ fn a_constraint_tells_revisions_apart_unless_that_is_no_news_or_makes_it_invalid
 
 /// The same for what this webhook adds: a hash among the labels of the Pods.
 #[test]
-fn a_hash_among_the_labels_of_the_pods_makes_no_invalid_constraint() {
+fn revision_hash_in_the_labels_of_the_pods_makes_no_invalid_constraint() {
     let mut object = deployment("", 2);
     object["spec"]["template"]["metadata"]["labels"] = json!({ "pod-template-hash": "x" });
 
@@ -258,7 +258,7 @@ fn a_hash_among_the_labels_of_the_pods_makes_no_invalid_constraint() {
 
 /// spec 51 §8, "Reverting"
 #[test]
-fn constraints_are_left_when_the_workload_is_scaled_down() {
+fn constraints_stay_when_the_workload_is_scaled_down() {
     let mut spread = mutated(&cluster(Some("zone"), Some("a,b")), &deployment("", 2));
     spread["spec"]["replicas"] = json!(1);
 
@@ -267,7 +267,7 @@ fn constraints_are_left_when_the_workload_is_scaled_down() {
 
 /// spec 51 §6.5
 #[test]
-fn a_deployment_is_changed_as_in_the_example() {
+fn deployment_is_changed_as_in_the_example() {
     let before = object(
         "
 kind: Deployment
@@ -326,7 +326,7 @@ spec:
 
 /// spec 51 §8, last table: what deployers ask for, and what comes of it
 #[test]
-fn the_annotations_of_deployers_have_the_effect_they_expect() {
+fn annotations_of_deployers_have_the_expected_effect() {
     let pinned = |zones: &[&str]| json!([{ "matchExpressions": [{ "key": "topology.kubernetes.io/zone", "operator": "In", "values": zones }] }]);
     let soft = || over_nodes(None);
     let hard = || over_nodes(Some(2));

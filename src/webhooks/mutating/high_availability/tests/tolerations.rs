@@ -37,7 +37,7 @@ fn configured_tolerations_are_added_in_this_order() {
 
 /// spec 51 §7, the table; scenarios 30, 31
 #[test]
-fn a_toleration_of_the_same_key_for_evictions_is_enough() {
+fn toleration_of_the_same_key_for_evictions_is_enough() {
     let table = [
         ("{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}", true),
         ("{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute}", true),
@@ -67,7 +67,7 @@ fn a_toleration_of_the_same_key_for_evictions_is_enough() {
 
 /// spec 51 scenario 31
 #[test]
-fn a_toleration_of_everything_is_not_enough() {
+fn toleration_of_everything_is_not_enough() {
     let object = with_pods(deployment("", 1), "{tolerations: [{operator: Exists}]}");
 
     let made = tolerations(seconds(Some(60), Some(30)), &plain(), &object);
@@ -77,7 +77,7 @@ fn a_toleration_of_everything_is_not_enough() {
 
 /// spec 51 §3: autoscalers have no Pods
 #[test]
-fn an_autoscaler_gets_no_tolerations() {
+fn autoscaler_gets_no_tolerations() {
     let object = autoscaler("server", 2, 3);
 
     assert_eq!(mutated_with(seconds(Some(60), Some(30)), &plain(), &object), object);

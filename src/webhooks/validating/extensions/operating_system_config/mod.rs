@@ -12,7 +12,7 @@ use self::{
     containerd::Containerd,
     files::{File, Unit, check_duplicates, check_files, check_units},
 };
-use super::rules::{Kind, Object, Rules, SPEC, STATUS, immutable, immutable_text, required};
+use super::rules::{ExtensionKind, Object, Rules, SPEC, STATUS, immutable, immutable_text, required};
 use crate::api::field::{
     Errors, Loose, Opaque, Shown,
     shapes::{List, Part, Text},
@@ -26,7 +26,7 @@ pub(super) struct OperatingSystemConfig;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Spec<'a> {
+pub(super) struct OperatingSystemConfigSpec<'a> {
     #[serde(borrow)]
     r#type: Text<'a>,
     class: Option<Text<'a>>,
@@ -41,7 +41,7 @@ pub(super) struct Spec<'a> {
 /// What an extension adds. Its rules hold with changes of the spec, too; it may itself change.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub(super) struct Status<'a> {
+pub(super) struct OperatingSystemConfigStatus<'a> {
     #[serde(borrow)]
     extension_units: List<Part<Unit<'a>>>,
     extension_files: List<Part<File<'a>>>,
@@ -57,10 +57,10 @@ struct CriConfig<'a> {
 }
 
 impl Rules for OperatingSystemConfig {
-    type Spec<'a> = Spec<'a>;
-    type Status<'a> = Status<'a>;
+    type Spec<'a> = OperatingSystemConfigSpec<'a>;
+    type Status<'a> = OperatingSystemConfigStatus<'a>;
 
-    const KIND: Kind = Kind {
+    const KIND: ExtensionKind = ExtensionKind {
         kind: "OperatingSystemConfig",
         group: super::GROUP,
         plural: "operatingsystemconfigs",

@@ -20,7 +20,7 @@ const KINDS: [&str; 13] = [
 
 /// spec 62 §1
 #[test]
-fn a_good_object_of_each_kind_is_allowed() {
+fn good_object_of_each_kind_is_allowed() {
     for kind in KINDS {
         let object = good(kind);
         assert_eq!(created(&object), Vec::<String>::new(), "{kind}");
@@ -32,9 +32,9 @@ fn a_good_object_of_each_kind_is_allowed() {
 /// spec 62 scenario 1
 /// spec 62 §2.2
 #[test]
-fn a_refusal_is_a_complete_status() {
+fn denial_is_a_complete_status() {
     let object = json!({ "metadata": { "name": "bucket" } });
-    let Verdict::Invalid { status, .. } = judged("BackupBucket", "CREATE", &object, &Value::Null) else {
+    let ReviewVerdict::Invalid { status, .. } = judged("BackupBucket", "CREATE", &object, &Value::Null) else {
         panic!("allowed")
     };
 
@@ -57,11 +57,11 @@ fn a_refusal_is_a_complete_status() {
 /// spec 62 scenarios 32, 33
 /// spec 62 §2.3
 #[test]
-fn an_operation_needs_its_objects() {
+fn operation_without_its_objects_is_an_error() {
     let (ok, none) = (good("Worker"), Value::Null);
     let bad = with(ok.clone(), [("/spec", json!({}))]);
     let no_content = vec!["400 there is no content to decode".to_owned()];
-    let no_map = vec!["400 couldn't decode the Worker: it is no map".to_owned()];
+    let no_map = vec!["400 couldn't decode the Worker: it is not a map".to_owned()];
     let unknown = |operation: &str| vec![format!("400 unknown operation \"{operation}\"")];
     for (operation, new, old, expected) in [
         ("CREATE", &none, &none, no_content.clone()),
@@ -78,26 +78,25 @@ fn an_operation_needs_its_objects() {
         ("EXPLODE", &ok, &none, unknown("EXPLODE")),
         ("", &ok, &ok, unknown("")),
     ] {
-        assert_eq!(told(judged("Worker", operation, new, old)), expected, "{operation} {new} {old}");
+        assert_eq!(reported(judged("Worker", operation, new, old)), expected, "{operation} {new} {old}");
     }
 }
 
 /// spec 62 §2.3, spec 60 §3
 #[test]
-fn what_is_not_of_its_type_or_kind_cannot_be_decoded() {
+fn decoding_fails_for_a_wrong_type_or_kind() {
     let of = |pointer: &str, value: Value| created(&with(good("Worker"), [(pointer, value)]));
-    let wrong = |path: &str| vec![format!("400 couldn't decode the Worker: {path} is not of its type")];
+    let wrong = |path: &str| vec![format!("400 couldn't decode the Worker: {path} has the wrong type")];
     assert_eq!(of("/spec/type", json!(5)), wrong("spec.type"));
     assert_eq!(of("/spec/pools", json!({})), wrong("spec.pools"));
     assert_eq!(of("/spec/pools/0/minimum", json!("1")), wrong("spec.pools[0].minimum"));
     assert_eq!(of("/spec/sshPublicKey", json!("%")), wrong("spec.sshPublicKey"));
     assert_eq!(of("/metadata/generation", json!(1.5)), wrong("metadata.generation"));
     assert_eq!(of("/spec/pools/0/nodeTemplate", json!({ "capacity": { "cpu": "many" } })).len(), 1);
-    let other =
-        vec!["400 couldn't decode the Worker: the object says that it is of another kind or version".to_owned()];
+    let other = vec!["400 couldn't decode the Worker: the object names another kind or version".to_owned()];
     for (pointer, value) in [("/apiVersion", "extensions.gardener.cloud/v1"), ("/kind", "Network")] {
         let object = with(good("Worker"), [(pointer, json!(value))]);
-        assert_eq!(told(judged("Worker", "CREATE", &object, &Value::Null)), other);
+        assert_eq!(reported(judged("Worker", "CREATE", &object, &Value::Null)), other);
     }
     let nameless = with(good("Worker"), [("/apiVersion", json!("")), ("/spec/class", json!(null))]);
     assert!(created(&nameless).is_empty());
@@ -105,7 +104,7 @@ fn what_is_not_of_its_type_or_kind_cannot_be_decoded() {
 
 /// spec 62 §2.2
 #[test]
-fn a_refusal_stays_small_whatever_it_is_about() {
+fn denial_size_is_bounded() {
     let labels: serde_json::Map<_, _> =
         (0..2_000).map(|number| (format!("{number} {}", "€".repeat(600)), json!("a b"))).collect();
     let name = "<\u{1}".repeat(100_000);
@@ -113,7 +112,7 @@ fn a_refusal_stays_small_whatever_it_is_about() {
 
     let verdict = judged("Worker", "CREATE", &object, &Value::Null);
 
-    let Verdict::Invalid { status, errors } = &verdict else { panic!("allowed") };
+    let ReviewVerdict::Invalid { status, errors } = &verdict else { panic!("allowed") };
     let causes = &status.details.causes;
     assert!(serde_json::to_vec(&status.details).unwrap().len() < 2 << 20 && status.message.len() < 1 << 20);
     assert!(causes.len() <= 101, "{}", causes.len());
@@ -127,7 +126,7 @@ fn a_refusal_stays_small_whatever_it_is_about() {
 
 /// spec 62 §2.1
 #[test]
-fn what_a_detail_repeats_is_cut_like_a_value() {
+fn error_detail_cuts_long_values() {
     let (long, beginning) = ("x".repeat(2_000), "x".repeat(512));
     let of = |kind: &str, pointer: &str, value: Value| created(&spec_with(kind, [(pointer, value)]));
     let families = |families: Value| spec_with("Network", [("/ipFamilies", families)]);
@@ -177,9 +176,11 @@ fn what_a_detail_repeats_is_cut_like_a_value() {
 
 /// spec 62 §2.2
 #[test]
-fn the_name_of_an_object_is_escaped() {
+fn denial_escapes_the_name_of_the_object() {
     let object = with(good("Worker"), [("/metadata/name", json!("a\"\n"))]);
-    let Verdict::Invalid { status, .. } = judged("Worker", "CREATE", &object, &Value::Null) else { panic!("allowed") };
+    let ReviewVerdict::Invalid { status, .. } = judged("Worker", "CREATE", &object, &Value::Null) else {
+        panic!("allowed")
+    };
     assert!(
         status.message.starts_with(r#"Worker.extensions.gardener.cloud "a\"\n" is invalid: "#),
         "{}",
@@ -191,11 +192,11 @@ fn the_name_of_an_object_is_escaped() {
 /// spec 62 scenario 34
 /// spec 62 §2.4
 #[test]
-fn an_error_of_both_passes_is_told_once_and_has_two_causes() {
+fn error_of_both_rule_sets_is_one_text_and_two_causes() {
     let old = good("Worker");
     let new = with(old.clone(), [("/metadata/labels", json!({ "a b": "c" })), ("/spec/region", json!(""))]);
 
-    let Verdict::Invalid { status, .. } = judged("Worker", "UPDATE", &new, &old) else { panic!("allowed") };
+    let ReviewVerdict::Invalid { status, .. } = judged("Worker", "UPDATE", &new, &old) else { panic!("allowed") };
 
     let fields: Vec<_> = status.details.causes.iter().map(|cause| &*cause.field).collect();
     assert_eq!(fields, ["metadata.labels", "spec.region", "metadata.labels", "spec.region"]);
@@ -206,7 +207,7 @@ fn an_error_of_both_passes_is_told_once_and_has_two_causes() {
 /// spec 62 scenarios 3, 4
 /// spec 62 §2.5
 #[test]
-fn the_spec_of_an_object_that_is_being_deleted_stands_still() {
+fn deleting_object_has_an_immutable_spec() {
     let deleting = [
         ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")),
         ("/metadata/finalizers", json!(["a.io/x", "a.io/y"])),
@@ -229,7 +230,7 @@ fn the_spec_of_an_object_that_is_being_deleted_stands_still() {
 /// spec 62 scenario 5
 /// spec 62 §2.5
 #[test]
-fn the_spec_of_an_etcd_that_is_being_deleted_stands_still() {
+fn deleting_etcd_has_an_immutable_spec() {
     let old = with(good("Etcd"), [("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))]);
     let errors = updated(&with(old.clone(), [("/spec/replicas", json!(3))]), &old);
     assert_eq!(errors.len(), 1);
@@ -241,7 +242,7 @@ fn the_spec_of_an_etcd_that_is_being_deleted_stands_still() {
 
 /// spec 62 §2.6
 #[test]
-fn what_means_the_same_has_not_changed() {
+fn equivalent_specs_count_as_unchanged() {
     let pool = |capacity: &str, ttl: &str| {
         with(
             good("Worker"),
@@ -281,7 +282,7 @@ fn what_means_the_same_has_not_changed() {
 
 /// spec 62 "Better than upstream"
 #[test]
-fn a_rule_that_is_younger_than_an_object_does_not_keep_its_finalizers() {
+fn deleting_object_may_lose_finalizers_despite_newer_rules() {
     let old = with(
         good("Worker"),
         [("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z")), ("/spec/pools/0/name", json!(""))],
@@ -293,7 +294,7 @@ fn a_rule_that_is_younger_than_an_object_does_not_keep_its_finalizers() {
 
 /// spec 62 §2.3: who wrote which field is as deep as the object, and no rule reads it
 #[test]
-fn the_fields_that_somebody_manages_are_passed_over() {
+fn managed_fields_are_skipped_while_decoding() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
     let many = format!("[{}0]", "0,".repeat(60_000));
     let decoded = |kind: &str, fields: &str, config: &str| {
@@ -312,12 +313,12 @@ fn the_fields_that_somebody_manages_are_passed_over() {
         assert!(refusal.contains("the object is nested too deeply (more than 125 levels)"), "{refusal}");
     }
     let object = with(good("Extension"), [("/metadata/managedFields", json!({}))]);
-    assert_eq!(created(&object), ["400 couldn't decode the Extension: metadata.managedFields is not of its type"]);
+    assert_eq!(created(&object), ["400 couldn't decode the Extension: metadata.managedFields has the wrong type"]);
 }
 
 /// spec 62 §2.3
 #[test]
-fn a_status_without_rules_is_passed_over() {
+fn status_without_rules_is_skipped() {
     let many = json!({ "state": vec![0; 60_000] });
     assert!(created(&with(good("Infrastructure"), [("/status", many.clone())])).is_empty());
 

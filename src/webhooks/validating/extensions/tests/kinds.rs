@@ -9,7 +9,7 @@ fn of<const N: usize>(kind: &str, changes: [(&str, Value); N]) -> Vec<String> {
 /// spec 62 scenario 6
 /// spec 62 §4
 #[test]
-fn what_is_missing_is_told_in_the_order_of_the_table() {
+fn missing_fields_are_reported_in_the_order_of_the_table() {
     let common = required(["spec.type", "spec.region", "spec.secretRef.name"]);
     for (kind, expected) in [
         ("BackupBucket", common.clone()),
@@ -31,7 +31,7 @@ fn what_is_missing_is_told_in_the_order_of_the_table() {
 /// spec 62 scenario 2
 /// spec 62 §4
 #[test]
-fn what_is_immutable_is_told_with_its_new_value() {
+fn immutable_fields_are_reported_with_their_new_value() {
     let fixed = |kind: &str, changes: &[(&str, &str)]| {
         let new = changes.iter().fold(good(kind), |object, (field, value)| {
             with(object, [(&*format!("/spec/{}", field.replace('.', "/")), json!(value))])
@@ -56,7 +56,7 @@ fn what_is_immutable_is_told_with_its_new_value() {
 
 /// spec 62 §4 to §9: all else may change
 #[test]
-fn what_the_tables_do_not_name_may_change() {
+fn mutable_fields_are_those_outside_the_tables() {
     for (kind, field, value) in [
         ("BackupEntry", "bucketName", json!("n")),
         ("BackupEntry", "region", json!("n")),

@@ -84,7 +84,7 @@ fn owners_are_complete_and_one_of_them_controls() {
     let two = of(json!([controls("a"), controls("b")]));
     let text = "Only one reference can have Controller set to true. Found \"true\" in references for K/a and K/b";
     let four = of(json!([controls("a"), controls("b"), controls("c"), {}]));
-    assert_eq!(four.len(), 5, "it is told once, and the others are checked, too: {four:?}");
+    assert_eq!(four.len(), 5, "reported once, and the others are checked too: {four:?}");
     assert!(
         two.len() == 1 && two[0].starts_with("metadata.ownerReferences: Invalid value: [{") && two[0].ends_with(text)
     );
@@ -135,7 +135,7 @@ fn managed_fields_are_of_known_operations() {
 
 /// spec 62 §3.2 rules 1 to 4
 #[test]
-fn an_update_keeps_what_the_api_server_has_set() {
+fn update_keeps_fields_set_by_the_api_server() {
     let old = with(good("Worker"), [("/metadata/generation", json!(2))]);
     let of = |pointer: &str, value: Value| updated(&with(old.clone(), [(pointer, value)]), &old);
     assert_eq!(

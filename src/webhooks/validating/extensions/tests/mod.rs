@@ -58,7 +58,7 @@ fn good_spec(kind: &str) -> Value {
 
 /// A stored object of the kind in which nothing is wrong.
 fn good(kind: &str) -> Value {
-    let Kind { group, namespaced, .. } = extension(kind).kind;
+    let ExtensionKind { group, namespaced, .. } = extension(kind).kind;
     let mut metadata = json!({ "name": "o", "uid": "u", "resourceVersion": "1", "generation": 1 });
     if namespaced {
         metadata["namespace"] = json!("ns");
@@ -92,7 +92,7 @@ fn spec_with<const N: usize>(kind: &str, changes: [(&str, Value); N]) -> Value {
     object
 }
 
-fn judged(kind: &str, operation: &str, new: &Value, old: &Value) -> Verdict {
+fn judged(kind: &str, operation: &str, new: &Value, old: &Value) -> ReviewVerdict {
     let review = json!({ "request": { "uid": "u", "operation": operation, "object": new, "oldObject": old } });
     let received =
         Received { body: Body::Whole(review.to_string().into()), content_type: "application/json".to_owned() };
@@ -101,24 +101,24 @@ fn judged(kind: &str, operation: &str, new: &Value, old: &Value) -> Verdict {
 }
 
 /// What a verdict says: nothing if the object is allowed; of one that breaks rules its causes.
-fn told(verdict: Verdict) -> Vec<String> {
+fn reported(verdict: ReviewVerdict) -> Vec<String> {
     match verdict {
-        Verdict::Allowed => Vec::new(),
-        Verdict::Invalid { status, .. } => {
+        ReviewVerdict::Allowed => Vec::new(),
+        ReviewVerdict::Invalid { status, .. } => {
             let causes = status.details.causes.iter();
             causes.map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
         }
-        Verdict::Errored { code, message } => vec![format!("{code} {message}")],
+        ReviewVerdict::Errored { code, message } => vec![format!("{code} {message}")],
         other => panic!("{other:?}"),
     }
 }
 
 fn created(object: &Value) -> Vec<String> {
-    told(judged(object["kind"].as_str().expect("a kind"), "CREATE", object, &Value::Null))
+    reported(judged(object["kind"].as_str().expect("a kind"), "CREATE", object, &Value::Null))
 }
 
 fn updated(new: &Value, old: &Value) -> Vec<String> {
-    told(judged(new["kind"].as_str().expect("a kind"), "UPDATE", new, old))
+    reported(judged(new["kind"].as_str().expect("a kind"), "UPDATE", new, old))
 }
 
 fn required<const N: usize>(fields: [&str; N]) -> Vec<String> {

@@ -15,7 +15,7 @@ fn network<const N: usize>(changes: [(&str, Value); N]) -> Vec<String> {
 /// spec 62 scenarios 7, 8, 12
 /// spec 62 §5 rule 5, §2.8
 #[test]
-fn the_name_of_a_record_is_a_domain() {
+fn dns_record_name_is_a_domain() {
     let segments = "should be a domain with at least two segments separated by dots";
     let label = "x".repeat(64);
     for (kind, name, shown, wrong) in [
@@ -42,7 +42,7 @@ fn the_name_of_a_record_is_a_domain() {
 /// spec 62 scenarios 9, 10, 11
 /// spec 62 §5, all rows
 #[test]
-fn the_values_of_a_record_fit_its_type() {
+fn dns_record_values_fit_its_type() {
     assert!(record([("/values", json!(["2001:db8::1", "::ffff:10.0.0.1"]))]).is_empty(), "of either family");
     assert!(record([("/recordType", json!("AAAA"))]).is_empty());
     for wrong in ["010.0.0.1", "fe80::1%eth0", "10.0.0.1/32", "a.example.org", ""] {
@@ -129,7 +129,7 @@ fn networks_are_of_their_family_and_do_not_overlap() {
 /// spec 62 scenario 16
 /// spec 62 §6, update rule 1
 #[test]
-fn a_network_may_become_dual_stack_and_single_stack_again() {
+fn network_may_become_dual_stack_and_single_stack_again() {
     let of = |families: Value| spec_with("Network", [("/ipFamilies", families)]);
     let (four, both) = (of(json!(["IPv4"])), of(json!(["IPv4", "IPv6"])));
     assert!(updated(&both, &four).is_empty() && updated(&four, &both).is_empty());

@@ -32,7 +32,7 @@ fn on(host: &str, path: &str) -> Value {
 /// spec 62 scenario 17
 /// spec 62 §7.1 rules 1 to 5
 #[test]
-fn the_purpose_says_whether_containerd_may_be_configured() {
+fn purpose_decides_whether_containerd_may_be_configured() {
     assert_eq!(of([("/purpose", json!(""))]), required(["spec.purpose"]));
     let unknown = "spec.purpose: Unsupported value: \"x\": supported values: \"provision\", \"reconcile\"".to_owned();
     let bare = json!({ "containerd": {} });
@@ -56,7 +56,7 @@ fn the_purpose_says_whether_containerd_may_be_configured() {
 /// spec 62 scenarios 18, 19
 /// spec 62 §7.1 rules 6 and 7
 #[test]
-fn an_upstream_is_a_host_with_a_port_and_there_once() {
+fn upstream_is_a_host_with_a_port_and_unique() {
     let two = containerd(json!({ "registries": [{ "upstream": "_default" }, { "upstream": "_default" }] }));
     assert_eq!(two, [format!("{REGISTRY}[1].upstream: Duplicate value: \"_default\"")]);
     for fine in ["docker.io", "a:1", "reg.example.org:65535"] {
@@ -175,7 +175,7 @@ fn files_have_one_source() {
 /// spec 62 scenario 24
 /// spec 62 §7.2
 #[test]
-fn a_path_is_there_once_for_each_host() {
+fn file_path_is_unique_for_each_host() {
     let files = |files: Value| of([("/files", files)]);
     let twice = |at: usize| vec![format!("spec.files[{at}].path: Duplicate value: \"/a\"")];
     assert_eq!(files(json!([on("n1", "/a"), on("n2", "/a"), file("/a")])), twice(2));

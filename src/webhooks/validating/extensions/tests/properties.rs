@@ -101,10 +101,13 @@ fn rich(kind: &str) -> Value {
     }
 }
 
-fn answered(kind: &str, operation: &str, new: &Value, old: &Value) -> Verdict {
+fn answered(kind: &str, operation: &str, new: &Value, old: &Value) -> ReviewVerdict {
     let verdict = judged(kind, operation, new, old);
     assert!(
-        matches!(verdict, Verdict::Allowed | Verdict::Invalid { .. } | Verdict::Errored { code: 400, .. }),
+        matches!(
+            verdict,
+            ReviewVerdict::Allowed | ReviewVerdict::Invalid { .. } | ReviewVerdict::Errored { code: 400, .. }
+        ),
         "{operation} {new} {old}: {verdict:?}"
     );
     verdict
@@ -115,7 +118,7 @@ proptest! {
 
     /// spec 62 §2.3, "Unknown JSON fields are ignored"
     #[test]
-    fn a_good_object_stays_good_with_fields_that_nobody_knows(
+    fn unknown_fields_keep_a_good_object_good(
         kind in kinds(),
         unknown in proptest::collection::vec((any::<prop::sample::Index>(), anything()), 1..6),
     ) {
@@ -136,7 +139,7 @@ proptest! {
 
     /// No object makes a webhook panic, and the same input has the same answer.
     #[test]
-    fn any_object_has_an_answer_and_always_the_same(
+    fn any_object_has_always_the_same_answer(
         kind in kinds(),
         new in proptest::collection::vec((any::<prop::sample::Index>(), anything()), 0..6),
         old in proptest::collection::vec((any::<prop::sample::Index>(), anything()), 0..4),
@@ -154,7 +157,7 @@ proptest! {
 
     /// spec 62 "Better than upstream"
     #[test]
-    fn content_of_users_is_in_no_answer(changes in proptest::collection::vec((any::<prop::sample::Index>(), anything()), 0..4)) {
+    fn user_content_is_in_no_answer(changes in proptest::collection::vec((any::<prop::sample::Index>(), anything()), 0..4)) {
         const SECRET: &str = "c2VjcmV0";
         let marked = |mut object: Value| {
             object["spec"]["userData"] = json!(SECRET);
@@ -177,7 +180,7 @@ proptest! {
                 ("UPDATE", &deleting, &old),
                 ("UPDATE", &old, &deleting),
             ] {
-                let Verdict::Invalid { status, .. } = answered(kind, operation, new, old) else { continue };
+                let ReviewVerdict::Invalid { status, .. } = answered(kind, operation, new, old) else { continue };
                 prop_assert!(!format!("{status:?}").contains(SECRET), "{:?}", status);
             }
         }

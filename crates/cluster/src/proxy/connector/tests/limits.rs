@@ -49,7 +49,7 @@ async fn goes_on(far: DuplexStream, answer: &[u8], gap: Duration) {
 
 /// spec 70 §8.1
 #[tokio::test(start_paused = true)]
-async fn answers_may_come_byte_by_byte_and_what_follows_is_the_servers() {
+async fn proxy_answers_may_come_byte_by_byte_before_the_servers_bytes() {
     let table: [(&str, &[u8]); _] = [
         ("http://me:sesame@p", b"HTTP/1.1 200 Connection established\r\nVia: p\r\n\r\nhello"),
         ("http://p", b"HTTP/1.0 200\n\nhello"),
@@ -66,11 +66,11 @@ async fn answers_may_come_byte_by_byte_and_what_follows_is_the_servers() {
 
 /// spec 70 §8.1
 #[tokio::test(start_paused = true)]
-async fn the_status_with_which_a_proxy_refuses_is_told() {
+async fn proxy_refusal_is_reported_with_its_status() {
     let no_http = "the proxy does not speak HTTP";
     let unknown = "the SOCKS proxy answered the password in an unknown version";
     let table: [(&str, &[u8], &str); _] = [
-        ("http://p:1", b"HTTP/1.1 403 No!\r\n\r\n", "the answer to CONNECT is 403 Forbidden; the log of the proxy, "),
+        ("http://p:1", b"HTTP/1.1 403 No!\r\n\r\n", "the answer to CONNECT is 403 Forbidden; the proxy's log "),
         ("http://p:1", b"HTTP/1.1 204 \r\n\r\n", "the answer to CONNECT is 204 No Content; "),
         ("http://p:1", b"HTTP/1.1 2000 OK\r\n\r\n", no_http),
         ("http://p:1", b"HTTP/2 200\r\n\r\n", no_http),
@@ -92,7 +92,7 @@ async fn the_status_with_which_a_proxy_refuses_is_told() {
 
 /// spec 70 §8.1
 #[tokio::test(start_paused = true)]
-async fn the_head_of_an_answer_has_an_end() {
+async fn proxy_answer_head_has_a_limit() {
     let error = talk("http://p", |far| says(far, &[b'a'; 8 << 10])).await.unwrap_err();
 
     let expected = "the head of the answer to CONNECT is longer than 8 KiB";
@@ -101,7 +101,7 @@ async fn the_head_of_an_answer_has_an_end() {
 
 /// spec 70 §8.1
 #[tokio::test(start_paused = true)]
-async fn a_proxy_that_does_not_come_to_an_end_is_given_up() {
+async fn proxy_without_end_is_given_up() {
     for proxy in ["http://p:1", "socks5://p:1"] {
         let start = Instant::now();
 
@@ -139,7 +139,7 @@ async fn error_of(client: &kube::Client) -> String {
 
 /// spec 70 §8.1
 #[tokio::test]
-async fn a_request_without_limit_ends_with_the_name_of_the_silent_proxy() {
+async fn proxy_that_is_silent_ends_a_request_without_limit_and_is_named() {
     let proxy = silent().await.address;
 
     let error = error_of(&connection("https://api.test", &format!("http://{proxy}")).client("test").unwrap()).await;
@@ -150,7 +150,7 @@ async fn a_request_without_limit_ends_with_the_name_of_the_silent_proxy() {
 
 /// spec 70 §8.3
 #[tokio::test]
-async fn a_server_that_is_silent_about_tls_is_given_up() {
+async fn tls_silence_of_a_server_is_given_up() {
     let server = silent().await.address;
 
     let error = error_of(&connection(&format!("https://{server}"), "").client("test").unwrap()).await;
@@ -160,7 +160,7 @@ async fn a_server_that_is_silent_about_tls_is_given_up() {
 
 /// spec 70 §8.3
 #[tokio::test]
-async fn commands_give_up_a_silent_server_behind_a_proxy() {
+async fn proxy_commands_give_up_a_silent_server() {
     let server = silent().await;
     let proxy = connect_proxy(None, server.address).await.address;
     let (proxies, proxy_url) = (ProxySettings::default(), format!("http://{proxy}"));

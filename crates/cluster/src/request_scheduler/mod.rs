@@ -1,0 +1,227 @@
+//! The gate: how fast, how many at once, and whose turn it is.
+//!
+//! `schedule` decides (plain values, no waiting); this file lets futures wait for its decisions. Dropping a waiting future
+//! gives up its place, dropping a [`Permit`] frees its slot, so nothing is lost when a pass is cut off.
+
+mod schedule;
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    future::Future,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll, Waker},
+};
+
+use kit::Priority;
+use tokio::time::{Instant, Sleep};
+
+use self::schedule::{Asked, Schedule, Wish};
+use super::{RequestObserver, Resource, Side};
+
+/// The gate of one cluster; cheap to clone.
+#[derive(Clone)]
+pub struct RequestScheduler(Rc<Inner>);
+
+struct Inner {
+    shell: RefCell<SchedulerState>,
+    side: Side,
+    observer: Rc<dyn RequestObserver>,
+}
+
+struct SchedulerState {
+    schedule: Schedule,
+    /// Futures that wait, by ticket.
+    seats: BTreeMap<u64, Seat>,
+    /// The one waiting future whose timer fires when a bucket refills: one timer, however many wait.
+    timekeeper: Option<u64>,
+}
+
+#[derive(Default)]
+struct Seat {
+    granted: bool,
+    waker: Option<Waker>,
+}
+
+/// The right to send one request; a write's slot is free again when it is dropped.
+pub(super) struct Permit {
+    request_scheduler: RequestScheduler,
+    write: bool,
+}
+
+/// A future's place in the queue.
+struct Waiting {
+    request_scheduler: RequestScheduler,
+    ticket: u64,
+    write: bool,
+    timer: Option<Pin<Box<Sleep>>>,
+    done: bool,
+}
+
+impl RequestScheduler {
+    /// A gate with `qps` requests a second and resource type beyond a burst of `burst`; negative `qps` is unlimited.
+    pub(super) fn new(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
+        let shell = SchedulerState { schedule: Schedule::new(qps, burst), seats: BTreeMap::new(), timekeeper: None };
+        Self(Rc::new(Inner { shell: RefCell::new(shell), side, observer }))
+    }
+
+    /// A gate of half this rate.
+    pub(super) fn half(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
+        let (qps, burst) = schedule::given_or_usual(qps, burst);
+        Self::new(qps / 2.0, burst.div_ceil(2), side, observer)
+    }
+
+    /// Waits for the turn of one request.
+    pub(super) async fn acquire(&self, priority: Priority, key: &Rc<str>, resource: &Resource, write: bool) -> Permit {
+        let asked = {
+            let mut shell = self.0.shell.borrow_mut();
+            let wish =
+                Wish { priority, key: key.clone(), bucket: (resource.group.clone(), resource.plural.clone()), write };
+            let now = Instant::now();
+            let asked = shell.schedule.ask(now, wish);
+            if let Asked::Waits(ticket) = asked {
+                shell.seats.insert(ticket, Seat::default());
+                shell.settle(now);
+                shell.wake_timekeeper(); // its timer may have to fire earlier now
+            }
+            asked
+        };
+        self.observe();
+        match asked {
+            Asked::Granted => Permit { request_scheduler: self.clone(), write },
+            Asked::Waits(ticket) => {
+                Waiting { request_scheduler: self.clone(), ticket, write, timer: None, done: false }.await
+            }
+        }
+    }
+
+    /// Requests that wait for their turn.
+    pub fn waiting(&self) -> usize {
+        self.0.shell.borrow().schedule.waiting()
+    }
+
+    /// Writes in flight.
+    pub fn writes_in_flight(&self) -> usize {
+        self.0.shell.borrow().schedule.in_flight()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut SchedulerState)) {
+        let mut shell = self.0.shell.borrow_mut();
+        change(&mut shell);
+        shell.settle(Instant::now());
+        if shell.schedule.next_refill().is_some() {
+            // It has no timer if its bucket still had tokens when it looked last, and only a slot was missing.
+            shell.wake_timekeeper();
+        }
+        drop(shell);
+        self.observe();
+    }
+
+    fn observe(&self) {
+        let (high, low) = self.0.shell.borrow().schedule.waiting_by_priority();
+        self.0.observer.request_scheduler(self.0.side, high, low, self.writes_in_flight());
+    }
+}
+
+impl std::fmt::Debug for RequestScheduler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (waiting, in_flight) = (self.waiting(), self.writes_in_flight());
+        f.debug_struct("Gate").field("waiting", &waiting).field("writes_in_flight", &in_flight).finish()
+    }
+}
+
+impl SchedulerState {
+    /// Grants what may go now and wakes those futures.
+    fn settle(&mut self, now: Instant) {
+        for ticket in self.schedule.grant(now) {
+            if let Some(seat) = self.seats.get_mut(&ticket) {
+                seat.granted = true;
+                seat.wake();
+            }
+        }
+    }
+
+    fn wake_timekeeper(&mut self) {
+        let seat = self.timekeeper.and_then(|ticket| self.seats.get_mut(&ticket));
+        seat.into_iter().for_each(Seat::wake);
+    }
+
+    /// Takes a seat away; returns whether it had been granted. Somebody else watches the time if it did.
+    fn stand_up(&mut self, ticket: u64) -> bool {
+        let granted = self.seats.remove(&ticket).is_some_and(|seat| seat.granted);
+        if self.timekeeper == Some(ticket) {
+            self.timekeeper = None;
+            self.seats.values_mut().find(|seat| !seat.granted).into_iter().for_each(Seat::wake);
+        }
+        granted
+    }
+}
+
+impl Seat {
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        if self.write {
+            self.request_scheduler.change(|shell| shell.schedule.end_write());
+        }
+    }
+}
+
+impl Future for Waiting {
+    type Output = Permit;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
+        let this = &mut *self;
+        loop {
+            let mut shell = this.request_scheduler.0.shell.borrow_mut();
+            let Some(seat) = shell.seats.get_mut(&this.ticket) else { return Poll::Pending };
+            if seat.granted {
+                shell.stand_up(this.ticket);
+                this.done = true;
+                drop(shell);
+                return Poll::Ready(Permit { request_scheduler: this.request_scheduler.clone(), write: this.write });
+            }
+            seat.waker = Some(context.waker().clone());
+            if *shell.timekeeper.get_or_insert(this.ticket) != this.ticket {
+                return Poll::Pending;
+            }
+            let Some(refill) = shell.schedule.next_refill() else { return Poll::Pending };
+            drop(shell);
+            let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(refill)));
+            if timer.deadline() != refill {
+                timer.as_mut().reset(refill);
+            }
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            this.timer = None;
+            this.request_scheduler.change(|_| {});
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if self.done {
+            return;
+        }
+        let (ticket, write) = (self.ticket, self.write);
+        self.request_scheduler.change(|shell| {
+            if !shell.stand_up(ticket) {
+                shell.schedule.leave(ticket);
+            } else if write {
+                shell.schedule.end_write();
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,291 @@
+//! Whose request goes next: a token bucket per resource type, writes in flight, lanes, turns of the askers.
+//!
+//! Invariant: after [`Schedule::grant`], nothing that waits could go at that moment.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use kit::Priority;
+use tokio::time::Instant;
+
+/// Writes in flight per cluster (architecture §5): the server serves about a thousand a second, at a few milliseconds each.
+pub(super) const WRITES_AT_ONCE: usize = 16;
+/// Each eighth grant goes to the background lane first (contract rule 5).
+const LOW_PRIORITY_EVERY: u64 = 8;
+/// Tokens are fractions; what misses less than this to a whole one is a rounding error.
+const ROUNDING: f64 = 1e-6;
+
+/// Rate and burst, with client-go's defaults in the place of zeros.
+pub(super) fn given_or_usual(qps: f32, burst: u32) -> (f32, u32) {
+    (if qps == 0.0 { 5.0 } else { qps }, if burst == 0 { 10 } else { burst })
+}
+
+/// Group and plural of a resource type.
+pub(super) type Bucket = (Arc<str>, Arc<str>);
+
+/// One request that wants to go.
+#[derive(Debug, Clone)]
+pub(super) struct Wish {
+    pub(super) priority: Priority,
+    /// Who asks: askers of one lane take turns.
+    pub(super) key: Rc<str>,
+    pub(super) bucket: Bucket,
+    pub(super) write: bool,
+}
+
+/// The answer to a wish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// It goes now.
+    Granted,
+    /// It waits under this ticket.
+    Waits(u64),
+}
+
+pub(super) struct Schedule {
+    rate: Option<Rate>,
+    buckets: BTreeMap<Bucket, Tokens>,
+    high: Line,
+    low: Line,
+    /// Lane and asker of each ticket.
+    tickets: BTreeMap<u64, (Priority, Rc<str>)>,
+    next_ticket: u64,
+    /// Those of `tickets` in the live lane.
+    waiting_high: usize,
+    waiting_writes: usize,
+    in_flight: usize,
+    grants: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Rate {
+    per_second: f64,
+    burst: f64,
+}
+
+struct Tokens {
+    left: f64,
+    at: Instant,
+    waiting_reads: usize,
+    waiting_writes: usize,
+}
+
+/// The wishes of one lane, by asker.
+#[derive(Default)]
+struct Line {
+    turns: VecDeque<Rc<str>>,
+    wishes: BTreeMap<Rc<str>, VecDeque<(u64, Bucket, bool)>>,
+}
+
+impl Schedule {
+    /// Negative `qps`: no buckets. Zero: client-go's defaults of 5 a second and a burst of 10.
+    pub(super) fn new(qps: f32, burst: u32) -> Self {
+        let (qps, burst) = given_or_usual(qps, burst);
+        let (per_second, burst) = (f64::from(qps), f64::from(burst));
+        Self {
+            rate: (per_second > 0.0).then_some(Rate { per_second, burst }),
+            buckets: BTreeMap::new(),
+            high: Line::default(),
+            low: Line::default(),
+            tickets: BTreeMap::new(),
+            next_ticket: 0,
+            waiting_high: 0,
+            waiting_writes: 0,
+            in_flight: 0,
+            grants: 0,
+        }
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.tickets.len()
+    }
+
+    /// Wishes that wait, in the live and in the background lane.
+    pub(super) fn waiting_by_priority(&self) -> (usize, usize) {
+        (self.waiting_high, self.tickets.len() - self.waiting_high)
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Grants a wish at once, or queues it; call [`Schedule::grant`] then, for those the time has freed meanwhile.
+    pub(super) fn ask(&mut self, now: Instant, wish: Wish) -> Asked {
+        self.refill(now, &wish.bucket);
+        if self.is_first(&wish) && self.may_go(&wish.bucket, wish.write) {
+            self.take(&wish.bucket, wish.write);
+            return Asked::Granted;
+        }
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.waiting_writes += usize::from(wish.write);
+        self.count_waiting(&wish.bucket, wish.write, |waiting| waiting + 1);
+        self.tickets.insert(ticket, (wish.priority, wish.key.clone()));
+        self.waiting_high += usize::from(wish.priority == Priority::High);
+        self.line(wish.priority).push(wish.key, (ticket, wish.bucket, wish.write));
+        Asked::Waits(ticket)
+    }
+
+    /// Grants all that may go now; their tickets in the order of their turns.
+    pub(super) fn grant(&mut self, now: Instant) -> Vec<u64> {
+        let mut granted = Vec::new();
+        let buckets: Vec<_> =
+            self.buckets.iter().filter(|(_, tokens)| tokens.is_wanted()).map(|(bucket, _)| bucket.clone()).collect();
+        buckets.iter().for_each(|bucket| self.refill(now, bucket));
+        while let Some((ticket, bucket, write)) = self.next() {
+            self.remove(ticket);
+            self.waiting_writes -= usize::from(write);
+            self.count_waiting(&bucket, write, |waiting| waiting - 1);
+            self.take(&bucket, write);
+            granted.push(ticket);
+        }
+        granted
+    }
+
+    /// A wish is given up. Nothing happens if it was granted before.
+    pub(super) fn leave(&mut self, ticket: u64) {
+        let Some((priority, key)) = self.remove(ticket) else { return };
+        if let Some((_, bucket, write)) = self.line(priority).remove(&key, |(queued, _, _)| *queued == ticket) {
+            self.waiting_writes -= usize::from(write);
+            self.count_waiting(&bucket, write, |waiting| waiting - 1);
+        }
+    }
+
+    fn remove(&mut self, ticket: u64) -> Option<(Priority, Rc<str>)> {
+        let removed = self.tickets.remove(&ticket)?;
+        self.waiting_high -= usize::from(removed.0 == Priority::High);
+        Some(removed)
+    }
+
+    /// A granted write has ended.
+    pub(super) fn end_write(&mut self) {
+        self.in_flight -= 1;
+    }
+
+    /// When the next token comes that somebody waits for.
+    pub(super) fn next_refill(&self) -> Option<Instant> {
+        let rate = self.rate?;
+        let missing = |tokens: &Tokens| Duration::from_secs_f64((1.0 - tokens.left).max(0.0) / rate.per_second);
+        let empty = self.buckets.values().filter(|tokens| tokens.is_wanted() && !tokens.has_one());
+        empty.map(|tokens| tokens.at + missing(tokens)).min()
+    }
+
+    fn next(&mut self) -> Option<(u64, Bucket, bool)> {
+        let writes_full = self.in_flight >= WRITES_AT_ONCE;
+        let limited = self.rate.is_some();
+        let stuck = |tokens: &Tokens| {
+            let waiting = tokens.waiting_reads + if writes_full { 0 } else { tokens.waiting_writes };
+            waiting == 0 || limited && !tokens.has_one()
+        };
+        if self.buckets.values().all(stuck) {
+            return None;
+        }
+        let buckets = &self.buckets;
+        let may_go = |(_, bucket, write): &(u64, Bucket, bool)| {
+            !(*write && writes_full) && (!limited || buckets.get(bucket).is_none_or(Tokens::has_one))
+        };
+        let background_first = self.grants % LOW_PRIORITY_EVERY == LOW_PRIORITY_EVERY - 1;
+        let (first, second) =
+            if background_first { (&mut self.low, &mut self.high) } else { (&mut self.high, &mut self.low) };
+        first.take(may_go).or_else(|| second.take(may_go))
+    }
+
+    fn line(&mut self, priority: Priority) -> &mut Line {
+        match priority {
+            Priority::High => &mut self.high,
+            Priority::Low => &mut self.low,
+        }
+    }
+
+    /// Whether nobody waits for the same slot or token.
+    fn is_first(&self, wish: &Wish) -> bool {
+        let slots_free = self.in_flight < WRITES_AT_ONCE;
+        let wanted = |tokens: &Tokens| tokens.waiting_reads > 0 || slots_free && tokens.waiting_writes > 0;
+        let token_wanted = self.rate.is_some() && self.buckets.get(&wish.bucket).is_some_and(wanted);
+        let slot_wanted = wish.write && self.waiting_writes > 0;
+        !token_wanted && !slot_wanted
+    }
+
+    fn may_go(&self, bucket: &Bucket, write: bool) -> bool {
+        let has_token = self.rate.is_none() || self.buckets.get(bucket).is_none_or(Tokens::has_one);
+        has_token && !(write && self.in_flight >= WRITES_AT_ONCE)
+    }
+
+    fn take(&mut self, bucket: &Bucket, write: bool) {
+        self.in_flight += usize::from(write);
+        self.grants += 1;
+        if let Some(tokens) = self.buckets.get_mut(bucket).filter(|_| self.rate.is_some()) {
+            tokens.left -= 1.0;
+        }
+    }
+
+    fn refill(&mut self, now: Instant, bucket: &Bucket) {
+        let full = self.rate.map_or(0.0, |rate| rate.burst);
+        let fresh = Tokens { left: full, at: now, waiting_reads: 0, waiting_writes: 0 };
+        let tokens = self.buckets.entry(bucket.clone()).or_insert(fresh);
+        if let Some(rate) = self.rate {
+            let passed = now.saturating_duration_since(tokens.at).as_secs_f64();
+            tokens.left = (tokens.left + passed * rate.per_second).min(rate.burst);
+        }
+        tokens.at = tokens.at.max(now);
+    }
+
+    fn count_waiting(&mut self, bucket: &Bucket, write: bool, change: impl FnOnce(usize) -> usize) {
+        if let Some(tokens) = self.buckets.get_mut(bucket) {
+            let count = if write { &mut tokens.waiting_writes } else { &mut tokens.waiting_reads };
+            *count = change(*count);
+        }
+    }
+}
+
+impl Tokens {
+    fn has_one(&self) -> bool {
+        self.left >= 1.0 - ROUNDING
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.waiting_reads + self.waiting_writes > 0
+    }
+}
+
+impl Line {
+    fn push(&mut self, key: Rc<str>, entry: (u64, Bucket, bool)) {
+        let queue = self.wishes.entry(key.clone()).or_default();
+        if queue.is_empty() {
+            self.turns.push_back(key);
+        }
+        queue.push_back(entry);
+    }
+
+    /// Takes the first wish that may go, of the asker who waits longest for a turn; he goes to the end of the line.
+    fn take(&mut self, may_go: impl Fn(&(u64, Bucket, bool)) -> bool) -> Option<(u64, Bucket, bool)> {
+        let wishes = &self.wishes;
+        let has_one = |key: &Rc<str>| wishes.get(key).is_some_and(|queue| queue.iter().any(&may_go));
+        let turn = self.turns.iter().position(has_one)?;
+        let key = self.turns.remove(turn)?;
+        let queue = self.wishes.get_mut(&key)?;
+        let index = queue.iter().position(may_go)?;
+        let entry = queue.remove(index);
+        if queue.is_empty() {
+            self.wishes.remove(&key);
+        } else {
+            self.turns.push_back(key);
+        }
+        entry
+    }
+
+    fn remove(&mut self, key: &Rc<str>, is_it: impl Fn(&(u64, Bucket, bool)) -> bool) -> Option<(u64, Bucket, bool)> {
+        let queue = self.wishes.get_mut(key)?;
+        let index = queue.iter().position(is_it)?;
+        let entry = queue.remove(index);
+        if queue.is_empty() {
+            self.wishes.remove(key);
+            self.turns.retain(|other| other != key);
+        }
+        entry
+    }
+}

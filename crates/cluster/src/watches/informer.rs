@@ -1,0 +1,451 @@
+//! A feed: one stream of one kind, and its readers.
+//!
+//! A feed knows nothing of what readers make of objects, and keeps none. `course.rs` lists and watches; `narrowing.rs`
+//! says where; `serving.rs` whether.
+
+use std::{
+    cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
+    time::Duration,
+};
+
+use kit::{Activity, Env, Role};
+use tokio::time::Instant;
+
+use super::{
+    super::{Cluster, Resource, StoreState},
+    Start,
+    member::Member,
+    reader::{Sink, Standing},
+    scope::{Again, Narrowed, Scope, Task},
+    serving::Unserved,
+};
+use crate::object::NamespacedName;
+
+/// What makes two readers share a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InformerKey {
+    pub(super) resource: Resource,
+    pub(super) label_selector: Option<String>,
+    pub(super) field_selector: Option<String>,
+    /// Where it is watched as long as that is not denied.
+    pub(super) home: Vec<Option<String>>,
+}
+
+/// What the census says of when the server was heard of may be so much too old: else each event would be one for all who look at
+/// the census.
+const SHOWN_EACH: Duration = Duration::from_secs(15);
+
+/// What a feed calls that has lost its last reader.
+type Deserted = Box<dyn Fn(&Rc<Informer>)>;
+
+/// One stream of one kind.
+pub(super) struct Informer {
+    pub(super) cluster: Cluster,
+    pub(super) env: Env,
+    pub(super) key: InformerKey,
+    /// Place in the census and in logs, e.g. `source/managedresources`.
+    pub(super) name: String,
+    /// Called when the last reader has left.
+    deserted: Deserted,
+    members: RefCell<Rc<[Rc<Member>]>>,
+    /// The scopes of [`FeedKey::home`].
+    pub(super) home: Vec<Rc<Scope>>,
+    pub(super) narrowed: RefCell<Option<Narrowed>>,
+    /// Whether readers may be heard: before, all are gathered.
+    begun: Cell<bool>,
+    /// Whether lists and watches are made.
+    running: Cell<bool>,
+    /// Follows discovery while all readers are content with a kind that is not served.
+    pub(super) serving: RefCell<Option<Task>>,
+    /// Why the kind is not watched, if it is known not to be served and all readers are content with that.
+    pub(super) unserved: RefCell<Option<Unserved>>,
+    scopes_made: Cell<u64>,
+    /// The records of all readers, as the census shows them.
+    cached_objects: Cell<usize>,
+    /// When the server was heard of, as the census shows it.
+    shown_heard: Cell<Option<Instant>>,
+    cell: kit::Cell,
+}
+
+impl Informer {
+    /// `deserted` is called when the last reader has left, and the stream has ended with that.
+    pub(super) fn new(
+        cluster: &Cluster,
+        env: &Env,
+        key: InformerKey,
+        name: String,
+        deserted: impl Fn(&Rc<Self>) + 'static,
+    ) -> Self {
+        let cell = env.status_registry.enter(format!("watch/{name}"), Role::Watch);
+        let home: Vec<_> = (0..).zip(&key.home).map(|(id, scope)| Rc::new(Scope::new(id, scope.clone()))).collect();
+        Self {
+            cluster: cluster.clone(),
+            env: env.clone(),
+            name,
+            deserted: Box::new(deserted),
+            members: RefCell::new(Rc::new([])),
+            scopes_made: Cell::new(home.len() as u64),
+            home,
+            key,
+            narrowed: RefCell::default(),
+            begun: Cell::default(),
+            running: Cell::default(),
+            serving: RefCell::default(),
+            unserved: RefCell::default(),
+            cached_objects: Cell::default(),
+            shown_heard: Cell::default(),
+            cell,
+        }
+    }
+
+    /// A scope of its own.
+    pub(super) fn new_scope(&self, namespace: String) -> Rc<Scope> {
+        let id = self.scopes_made.get();
+        self.scopes_made.set(id + 1);
+        Rc::new(Scope::new(id, Some(namespace)))
+    }
+
+    // --- readers
+
+    pub(super) fn members(&self) -> Rc<[Rc<Member>]> {
+        self.members.borrow().clone()
+    }
+
+    /// Does something with a reader. A panic is a defect in the reader, and no reason to keep the news from the others.
+    pub(super) fn report(&self, member: &Member, report: impl FnOnce(&dyn Sink)) {
+        if member.is_gone() {
+            return;
+        }
+        if catch_unwind(AssertUnwindSafe(|| report(&*member.sink))).is_err() {
+            tracing::error!(watch = %self.name, "a reader of a watch panicked");
+        }
+    }
+
+    /// Adds a reader. Of a stream that runs it gets what is there by a list, unless it wants to hear of changes only.
+    pub(super) fn join(self: &Rc<Self>, member: Rc<Member>) {
+        let members: Vec<_> = self.members().iter().cloned().chain([member.clone()]).collect();
+        self.members.replace(members.into());
+        if !self.begun.get() {
+            return;
+        }
+        self.follow_demand();
+        if self.running.get() {
+            for scope in self.scopes_of(&member) {
+                self.admit(&scope, &member);
+            }
+            self.places_changed();
+        }
+        self.show();
+    }
+
+    fn admit(&self, scope: &Scope, member: &Member) {
+        let is_narrower = member.whole && !scope.whole.get();
+        let from_now = member.start == Start::Now;
+        if scope.position.borrow().is_none() {
+            if scope.listing.get() && (is_narrower || !from_now) {
+                scope.restart(Again::List);
+            }
+        } else if !from_now {
+            scope.restart(Again::List);
+        } else {
+            member.cover(scope);
+            let now = self.env.clock.monotonic();
+            self.report(member, |sink| sink.begun(now));
+            self.report_heard(member);
+            if is_narrower {
+                scope.restart(Again::Watch);
+            }
+        }
+    }
+
+    /// A reader leaves. The last one ends the stream.
+    pub(super) fn leave(self: &Rc<Self>, member: &Rc<Member>) {
+        if member.gone.replace(true) {
+            return;
+        }
+        let left: Vec<_> = self.members().iter().filter(|other| !Rc::ptr_eq(other, member)).cloned().collect();
+        let is_last = left.is_empty();
+        self.members.replace(left.into());
+        member.sink.show(Standing::Off);
+        if is_last {
+            self.end();
+            (self.deserted)(self);
+        } else {
+            self.follow_demand();
+            self.widen_if_unneeded();
+            self.show();
+        }
+    }
+
+    /// Ends the stream for all readers.
+    pub(super) fn end(&self) {
+        self.halt();
+        self.serving.take();
+        for member in self.members.replace(Rc::new([])).iter() {
+            member.gone.set(true);
+            member.sink.show(Standing::Off);
+        }
+        self.env.status_registry.leave(self.cell.path());
+    }
+
+    // --- running
+
+    /// Begins: all readers that are known from the start are there.
+    pub(super) fn begin(self: &Rc<Self>) {
+        if !self.begun.replace(true) {
+            self.follow_demand();
+            self.show();
+        }
+    }
+
+    /// Runs if a reader insists on it; else follows discovery.
+    fn follow_demand(self: &Rc<Self>) {
+        let is_optional = self.members().iter().all(|member| member.optional);
+        if is_optional {
+            if self.serving.borrow().is_none() {
+                self.follow_discovery();
+            }
+            return;
+        }
+        self.serving.take();
+        self.unserved.replace(None);
+        if !self.running.get() {
+            self.run();
+        }
+    }
+
+    /// Makes lists and watches.
+    pub(super) fn run(self: &Rc<Self>) {
+        self.running.set(true);
+        for scope in &self.home {
+            scope.error.take();
+            scope.allow();
+            self.follow(scope);
+        }
+    }
+
+    /// Makes no lists and watches any more.
+    pub(super) fn halt(&self) {
+        self.running.set(false);
+        self.narrowed.take();
+        self.home.iter().for_each(|scope| scope.halt());
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.running.get()
+    }
+
+    /// Whether the kind is not watched because it is known not to be served.
+    pub(super) fn is_unserved(&self) -> bool {
+        self.unserved.borrow().is_some()
+    }
+
+    /// Lists and watches a scope.
+    pub(super) fn follow(self: &Rc<Self>, scope: &Rc<Scope>) {
+        scope.run(self.task(self.clone().course(scope.clone())));
+    }
+
+    /// A part of this feed's work.
+    pub(super) fn task(&self, work: impl Future<Output = ()> + 'static) -> Task {
+        Task::spawn(&self.env.fatal, format!("the watch of {}", self.name), work)
+    }
+
+    /// The kind is served, or not.
+    pub(super) fn set_unserved(self: &Rc<Self>, unserved: Option<Unserved>) {
+        let served = unserved.is_none();
+        self.unserved.replace(unserved);
+        if served && !self.running.get() {
+            self.run();
+        } else if !served && self.running.get() {
+            self.halt();
+            for member in self.members().iter() {
+                member.covered.borrow_mut().clear();
+                member.owe_nothing();
+                member.complete.set(false);
+                self.report(member, |sink| {
+                    sink.heard(None);
+                    sink.lose(&|_| true);
+                });
+            }
+        }
+        self.show();
+    }
+
+    /// Whether any reader wants more than metadata.
+    pub(super) fn is_whole(&self) -> bool {
+        self.members().iter().any(|member| member.whole)
+    }
+
+    // --- what readers see
+
+    /// Where a reader looks: who cannot do with some namespaces sees that all of them are denied.
+    pub(super) fn with_scopes_of<T>(&self, member: &Member, look: impl FnOnce(&[Rc<Scope>]) -> T) -> T {
+        match self.narrowed.borrow().as_ref() {
+            Some(narrowed) if member.elsewhere.is_some() => look(&narrowed.scopes),
+            Some(_) | None => look(&self.home),
+        }
+    }
+
+    pub(super) fn scopes_of(&self, member: &Member) -> Vec<Rc<Scope>> {
+        self.with_scopes_of(member, <[Rc<Scope>]>::to_vec)
+    }
+
+    /// The readers that look at a scope.
+    pub(super) fn members_of(&self, scope: &Scope) -> Vec<Rc<Member>> {
+        let looks = |member: &&Rc<Member>| self.with_scopes_of(member, |own| own.iter().any(|own| own.id == scope.id));
+        self.members().iter().filter(looks).cloned().collect()
+    }
+
+    /// The scope of a reader that holds the objects of a namespace.
+    pub(super) fn scope_for(&self, member: &Member, namespace: &str) -> Option<Rc<Scope>> {
+        self.with_scopes_of(member, |scopes| scopes.iter().find(|scope| scope.holds(namespace)).cloned())
+    }
+
+    /// Whether changes are heard of where an object is.
+    pub(super) fn is_listed_for(&self, member: &Member, name: &NamespacedName) -> bool {
+        self.scope_for(member, &name.namespace).is_some_and(|scope| member.covers(&scope))
+    }
+
+    /// How a scope stands for a reader.
+    pub(super) fn state_of(&self, member: &Member, scope: &Scope) -> StoreState {
+        let listed = member.covers(scope);
+        match (member.sink.state(), &*scope.error.borrow()) {
+            (StoreState::Off, _) => StoreState::Off,
+            (_, Some(error)) if !listed || !scope.is_heard_of() => StoreState::Failing(error.clone()),
+            (StoreState::Starting | StoreState::Synced | StoreState::Failing(_), _) if listed => StoreState::Synced,
+            (StoreState::Starting | StoreState::Synced | StoreState::Failing(_), _) => StoreState::Starting,
+        }
+    }
+
+    /// The server was heard of.
+    pub(super) fn hear(&self, scope: &Scope) {
+        scope.heard.set(Some(self.env.clock.monotonic()));
+        let mut is_to_show = false;
+        for member in self.members_of(scope) {
+            self.report_heard(&member);
+            is_to_show |= member.sink.state() != StoreState::Synced;
+        }
+        if is_to_show {
+            self.show();
+        }
+        self.show_heard();
+    }
+
+    /// It does not tell of this kind any more: what is known is no evidence until it is heard of again.
+    pub(super) fn unhear(&self, scope: &Scope) {
+        scope.heard.set(None);
+        self.members_of(scope).iter().for_each(|member| self.report(member, |sink| sink.heard(None)));
+    }
+
+    /// Tells a reader when that of its scopes was heard of of which that is longest ago, unless one never was.
+    pub(super) fn report_heard(&self, member: &Member) {
+        let heard = self.with_scopes_of(member, |scopes| {
+            let all: Option<Vec<_>> = scopes.iter().map(|scope| scope.heard.get()).collect();
+            all.and_then(|all| all.into_iter().min())
+        });
+        if heard.is_some() {
+            self.report(member, |sink| sink.heard(heard));
+        }
+    }
+
+    /// Brings the states of all stores, and the census, up to date.
+    pub(super) fn show(&self) {
+        for member in self.members().iter() {
+            let standing = self.standing(member);
+            self.report(member, |sink| sink.show(standing));
+            self.show_scopes(member);
+        }
+        self.show_in_status_registry();
+    }
+
+    /// Tells a reader that a scope has come further, or back.
+    fn show_scopes(&self, member: &Member) {
+        let states: Vec<_> = self.with_scopes_of(member, |scopes| {
+            scopes.iter().map(|scope| (scope.id, self.state_of(member, scope))).collect()
+        });
+        if *member.shown.borrow() != states {
+            member.shown.replace(states);
+            self.report(member, |sink| sink.scopes_changed());
+        }
+    }
+
+    fn standing(&self, member: &Member) -> Standing {
+        if self.is_unserved() {
+            return Standing::Off;
+        }
+        self.with_scopes_of(member, |scopes| {
+            let listed = !scopes.is_empty() && scopes.iter().all(|scope| member.covers(scope));
+            if listed {
+                member.complete.set(true);
+            }
+            Standing::On { listed, error: scopes.iter().find_map(|scope| scope.error.borrow().clone()) }
+        })
+    }
+
+    fn show_in_status_registry(&self) {
+        let states: Vec<_> = self.members().iter().map(|member| member.sink.state()).collect();
+        let error = states.iter().find_map(|state| match state {
+            StoreState::Failing(error) => Some(error.clone()),
+            StoreState::Off | StoreState::Starting | StoreState::Synced => None,
+        });
+        let now = self.env.clock.wall();
+        let line = self.line();
+        self.cell.update(now, |cell| {
+            cell.activity = if error.is_some() {
+                Activity::Failing
+            } else if self.is_unserved() {
+                Activity::Waiting
+            } else if states.contains(&StoreState::Starting) {
+                Activity::Starting
+            } else {
+                Activity::Idle
+            };
+            cell.line = line;
+            if let Some(error) = error {
+                cell.last_error = Some((now, error));
+            }
+        });
+    }
+
+    /// Shows when the server was heard of in that scope in which it is longest ago.
+    fn show_heard(&self) {
+        let heard = |scopes: &[Rc<Scope>]| scopes.iter().map(|scope| scope.heard.get()).min().flatten();
+        let heard =
+            self.narrowed.borrow().as_ref().map_or_else(|| heard(&self.home), |narrowed| heard(&narrowed.scopes));
+        let Some(heard) = heard else { return };
+        if self.shown_heard.get().is_some_and(|shown| heard < shown + SHOWN_EACH) {
+            return;
+        }
+        self.shown_heard.set(Some(heard));
+        let now = self.env.clock.wall();
+        let ago = jiff::SignedDuration::try_from(heard.elapsed()).unwrap_or_default();
+        self.cell.update(now, |cell| cell.heard = now.checked_sub(ago).ok());
+    }
+
+    /// The number of records has changed, or may have.
+    pub(super) fn show_cached_objects(&self) {
+        let cached_objects = self.members().iter().map(|member| member.sink.len()).sum();
+        if self.cached_objects.replace(cached_objects) != cached_objects {
+            let line = self.line();
+            self.cell.update(self.env.clock.wall(), |cell| cell.line = line);
+        }
+    }
+
+    fn line(&self) -> String {
+        let members = self.members();
+        let cached_objects: usize = members.iter().map(|member| member.sink.len()).sum();
+        let mut line = format!("{cached_objects} records");
+        if members.len() > 1 {
+            line.push_str(&format!(" of {} readers", members.len()));
+        }
+        if let Some(narrowed) = &*self.narrowed.borrow() {
+            line.push_str(&format!(", in {} namespaces only", narrowed.scopes.len()));
+        }
+        if self.is_unserved() {
+            line.push_str(", not served");
+        }
+        line
+    }
+}

@@ -1,0 +1,342 @@
+//! The board: all slots of one controller, its permits and its timers.
+//!
+//! Wakes come in from filters, timers and signals; nudges go out to actors. The board is shared by the supervisor, its
+//! actors and the filters, all on one arbiter; nobody holds it across an await, and none of the controller's code runs
+//! while it is held, but [`Need::ready`](super::Need::ready), a [`Look`](super::Look) and observers, which only look. So a
+//! pass, a listener or a destructor may wake keys.
+//!
+//! Here: building, waking, handing out permits. `passes`: begin and end of passes. `timers`: timers, deaths of actors, end.
+
+mod reconciles;
+mod timers;
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    rc::{Rc, Weak},
+    time::Duration,
+};
+
+use actix::{Message, Recipient};
+use jiff::SignedDuration;
+use tokio_util::time::DelayQueue;
+use tracing::Span;
+
+use super::{
+    Causes, Controller, Env, Failure, Listening, Outcome, Priority, Reconcile, Reconciler, ReconcilerObserver, Role,
+    Signal, Wake,
+    concurrency_limiter::ConcurrencyLimiter,
+    deaths::{Deaths, Lifeline},
+    queue_entry::{LONGEST, Phase, QueueEntry},
+    span::Spans,
+    sync_requirements::Waiting,
+};
+
+/// Causes of the kit itself, which concern each duty.
+const KIT: Causes = Causes::LISTED
+    .with(Causes::OBJECT)
+    .with(Causes::TIMER)
+    .with(Causes::AGAIN)
+    .with(Causes::STORE)
+    .with(Causes::RESTARTED)
+    .with(Causes::RESYNC);
+
+/// A shared board.
+pub(super) type Shared<C> = Rc<RefCell<WorkQueue<C>>>;
+
+/// Starts the actor of a key, which has so many duties. All that a board knows of actors is how to start them, and what to
+/// tell them.
+pub(super) type Starter<C> =
+    fn(Shared<C>, <C as Controller>::Key, usize, Lifeline<<C as Controller>::Key>) -> Recipient<Order>;
+
+/// What an actor is told.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) enum Order {
+    /// The slot holds work for it. What is to be done stands there.
+    Nudge,
+    /// To end.
+    Stop,
+}
+
+pub(super) struct WorkQueue<C: Controller> {
+    pub(super) controller: Rc<C>,
+    pub(super) env: Env,
+    starter: Starter<C>,
+    spans: Spans,
+    pub(super) reconcilers: Vec<ReconcilerQueue<C::Key>>,
+    entries: BTreeMap<C::Key, QueueEntry<Recipient<Order>, C::Ref>>,
+    timers: DelayQueue<(C::Key, usize, Alarm)>,
+    generation: u64,
+    closing: bool,
+    /// Raised when the last pass of a closing board ended.
+    idle: Signal,
+    itself: Weak<RefCell<Self>>,
+    pub(super) deaths: Rc<Deaths<C::Key>>,
+    _requires: Vec<Listening>,
+}
+
+pub(super) struct ReconcilerQueue<K> {
+    pub(super) spec: Reconciler,
+    limiter: ConcurrencyLimiter<K>,
+    pub(super) observer: Rc<dyn ReconcilerObserver>,
+}
+
+/// How a pass came to its end.
+pub(super) enum Ended {
+    Normally(Result<Outcome, Failure>),
+    Panicked,
+    TimedOut,
+}
+
+/// What a timer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alarm {
+    /// The duty's own timer, which stands in its slot.
+    Reconciler,
+    /// The next look without another reason.
+    Resync,
+}
+
+/// A pass that is about to run.
+pub(super) struct Job<K, R> {
+    pub(super) reconcile: Reconcile<K, R>,
+    pub(super) limit: Duration,
+    pub(super) span: Span,
+}
+
+impl<C: Controller> WorkQueue<C> {
+    /// The board of the controller that `make` makes, which is given the way to the board.
+    pub(super) fn new(make: impl FnOnce(&Weak<RefCell<Self>>) -> Rc<C>, starter: Starter<C>, env: Env) -> Shared<C> {
+        Rc::new_cyclic(|itself: &Weak<RefCell<Self>>| {
+            let controller = make(itself);
+            let reconcilers: Vec<_> = controller
+                .reconcilers()
+                .into_iter()
+                .map(|spec| {
+                    let observer = env.observers.reconciler(spec.name, spec.permits.max(1));
+                    ReconcilerQueue { limiter: ConcurrencyLimiter::new(spec.permits), observer, spec }
+                })
+                .collect();
+            let requires =
+                reconcilers.iter().flat_map(|reconciler| reconciler.spec.requires.iter()).map(|requirement| {
+                    let queue = itself.clone();
+                    requirement.signal.listen(move || {
+                        if let Some(queue) = queue.upgrade() {
+                            queue.borrow_mut().requirements_changed();
+                        }
+                    })
+                });
+            let requires = requires.collect();
+            RefCell::new(Self {
+                spans: Spans::new(controller.causes()),
+                controller,
+                env,
+                starter,
+                reconcilers,
+                entries: BTreeMap::new(),
+                timers: DelayQueue::new(),
+                generation: 0,
+                closing: false,
+                idle: Signal::default(),
+                itself: itself.clone(),
+                deaths: Rc::new(Deaths::new()),
+                _requires: requires,
+            })
+        })
+    }
+
+    /// Adds a wake to a key's slot, for each duty it concerns.
+    pub(super) fn wake(&mut self, key: &C::Key, wake: Wake<C::Ref>) {
+        for reconciler in 0..self.reconcilers.len() {
+            if wake.causes.meets(self.reconcilers[reconciler].spec.causes.with(KIT)) {
+                self.wake_reconciler(key, reconciler, wake.clone());
+            }
+        }
+    }
+
+    fn wake_reconciler(&mut self, key: &C::Key, reconciler: usize, wake: Wake<C::Ref>) {
+        if self.closing || wake.is_empty() {
+            return;
+        }
+        let object_changed = wake.causes.meets(Causes::OBJECT);
+        let (controller, env, reconcilers, timers) = (&self.controller, &self.env, &self.reconcilers, &mut self.timers);
+        let entry = self.entries.entry(key.clone()).or_insert_with(|| {
+            let cell = env.status_registry.enter(format!("{}/{key}", controller.name()), Role::Object);
+            let mut entry = QueueEntry::new(reconcilers.len(), cell);
+            for (number, (state, queue)) in entry.reconcilers.iter_mut().zip(reconcilers).enumerate() {
+                state.resync = queue.resync_after(env).map(|delay| timers.insert(alarm(key, number), delay));
+            }
+            entry
+        });
+        let state = &mut entry.reconcilers[reconciler];
+        let priority = state.priority();
+        state.pending.merge(wake);
+        match state.phase {
+            Phase::Idle | Phase::Unready => self.enqueue(key, reconciler),
+            Phase::Quarantined if object_changed => self.enqueue(key, reconciler),
+            Phase::Queued if priority != state.priority() => self.hurry(key, reconciler),
+            Phase::Queued | Phase::Granted | Phase::Running | Phase::Quarantined => {}
+        }
+        self.show(key);
+    }
+
+    /// Queues a duty for a permit, or parks it until what it needs is there.
+    fn enqueue(&mut self, key: &C::Key, reconciler: usize) {
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        let now = self.env.clock.monotonic();
+        let queue = &mut self.reconcilers[reconciler];
+        let state = &mut entry.reconcilers[reconciler];
+        state.listening.clear();
+        state.idle_check = None;
+        if let Some(timer) = state.timer.take() {
+            self.timers.try_remove(&timer.id);
+        }
+        if !queue.is_ready() {
+            state.phase = Phase::Unready;
+            return;
+        }
+        state.phase = Phase::Queued;
+        state.queued_at = Some(now);
+        queue.observer.added();
+        queue.limiter.request(key.clone(), state.priority());
+        self.dispatch(reconciler);
+    }
+
+    fn hurry(&mut self, key: &C::Key, reconciler: usize) {
+        self.reconcilers[reconciler].limiter.hurry(key);
+        self.reconcilers[reconciler].show_depth();
+    }
+
+    /// Hands out free permits.
+    fn dispatch(&mut self, reconciler: usize) {
+        if self.closing {
+            return;
+        }
+        while let Some(key) = self.reconcilers[reconciler].limiter.grant() {
+            let state = self.entries.get_mut(&key).map(|entry| &mut entry.reconcilers[reconciler]);
+            match state.filter(|state| state.phase == Phase::Queued) {
+                Some(state) if self.reconcilers[reconciler].is_ready() => {
+                    state.phase = Phase::Granted;
+                    self.nudge(&key);
+                }
+                Some(state) => {
+                    // What it needs went away while it waited.
+                    state.phase = Phase::Unready;
+                    self.reconcilers[reconciler].limiter.release();
+                    self.show(&key);
+                }
+                // Put into quarantine while it waited.
+                None => self.reconcilers[reconciler].limiter.release(),
+            }
+        }
+        self.reconcilers[reconciler].show_depth();
+    }
+
+    /// Tells the actor that a slot holds work for it; starts the actor where there is none.
+    fn nudge(&mut self, key: &C::Key) {
+        let Some(queue) = self.itself.upgrade() else { return };
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        if entry.actor.is_none() {
+            self.generation += 1;
+            entry.generation = self.generation;
+            entry.nudged = false;
+            let lifeline = Lifeline::new(self.deaths.clone(), key.clone(), self.generation);
+            entry.actor = Some((self.starter)(queue, key.clone(), self.reconcilers.len(), lifeline));
+        }
+        // One nudge is enough for any number of wakes, so the mailbox never holds more than one.
+        if !entry.nudged {
+            entry.nudged = entry.actor.as_ref().is_some_and(|actor| actor.try_send(Order::Nudge).is_ok());
+        }
+    }
+
+    fn requirements_changed(&mut self) {
+        let parked: Vec<(C::Key, usize)> = self
+            .entries
+            .iter()
+            .flat_map(|(key, entry)| {
+                let unready =
+                    entry.reconcilers.iter().enumerate().filter(|(_, reconciler)| reconciler.phase == Phase::Unready);
+                unready.map(|(reconciler, _)| (key.clone(), reconciler))
+            })
+            .collect();
+        for (key, reconciler) in parked {
+            self.enqueue(&key, reconciler);
+            self.show(&key);
+        }
+    }
+
+    /// What the duties need.
+    pub(super) fn requires(&self) -> Vec<Waiting> {
+        let of_reconciler = |reconciler: &ReconcilerQueue<C::Key>| {
+            let name = reconciler.spec.name;
+            reconciler
+                .spec
+                .requires
+                .iter()
+                .cloned()
+                .map(move |requirement| Waiting::new(name, requirement))
+                .collect::<Vec<_>>()
+        };
+        self.reconcilers.iter().flat_map(of_reconciler).collect()
+    }
+
+    /// Keys with a slot.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Passes under way.
+    pub(super) fn running(&self) -> usize {
+        self.entries
+            .values()
+            .flat_map(|entry| &entry.reconcilers)
+            .filter(|reconciler| reconciler.running.is_some())
+            .count()
+    }
+
+    /// Brings the census up to date about a key.
+    fn show(&self, key: &C::Key) {
+        let Some(entry) = self.entries.get(key) else { return };
+        let (now, wall) = (self.env.clock.monotonic(), self.env.clock.wall());
+        let running = entry.reconcilers.iter().zip(&self.reconcilers).filter(|(state, _)| state.running.is_some());
+        let names: Vec<_> = running.map(|(_, reconciler)| reconciler.spec.name).collect();
+        let next_timer = entry.next_timer().and_then(|due| {
+            let left = SignedDuration::try_from(due.saturating_duration_since(now)).ok()?;
+            wall.checked_add(left).ok()
+        });
+        entry.cell.update(wall, |cell| {
+            cell.activity = entry.activity();
+            cell.mailbox = entry.waiting();
+            cell.current = (!names.is_empty()).then(|| format!("reconcile {}", names.join(", ")));
+            cell.next_timer = next_timer;
+        });
+    }
+}
+
+/// A timer for the next resync.
+fn alarm<K: Clone>(key: &K, reconciler: usize) -> (K, usize, Alarm) {
+    (key.clone(), reconciler, Alarm::Resync)
+}
+
+impl<K: PartialEq> ReconcilerQueue<K> {
+    /// When a key is looked at next without another reason: each at a time of its own, so that thousands do not come at once.
+    fn resync_after(&self, env: &Env) -> Option<Duration> {
+        const LEAST: f64 = 0.9;
+        const MOST: f64 = 1.1;
+
+        let least = self.spec.resync?.min(LONGEST).mul_f64(LEAST);
+        Some(env.random.jitter(least, MOST / LEAST - 1.0))
+    }
+
+    /// Whether all it needs is there.
+    fn is_ready(&self) -> bool {
+        self.spec.requires.iter().all(|requirement| (requirement.ready)())
+    }
+
+    fn show_depth(&self) {
+        for priority in [Priority::High, Priority::Low] {
+            self.observer.depth(priority, self.limiter.waiting(priority));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! ManagedResources in the store: compact bytes, parsed for the pass that needs them.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
+
+use cluster::Cached;
+use kit::json;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::Value;
+
+use crate::api::{
+    managed_resource::{ManagedResource, ManagedResourceStatus, ReadError, ResourceRef},
+    object,
+};
+
+/// What the store keeps of a ManagedResource: its JSON without `managedFields`, in one piece.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedBundle {
+    uid: Arc<str>,
+    version: u64,
+    json: Arc<[u8]>,
+    summary: Arc<BundleSummary>,
+}
+
+/// What each change of a ManagedResource is judged by. The references are most of it, and not in it.
+#[derive(Debug)]
+pub(crate) struct BundleSummary {
+    /// The typed view, with an empty `status.resources`.
+    pub(crate) mr: ManagedResource,
+    /// Hash of `status.resources`.
+    pub(crate) references: u64,
+}
+
+/// A ManagedResource at one version, parsed.
+#[derive(Clone, Debug)]
+pub(crate) struct ParsedBundle {
+    /// As it came, but for `managedFields`.
+    pub(crate) cached: CachedBundle,
+    /// The typed view.
+    pub(crate) mr: ManagedResource,
+}
+
+/// Serializes an object without its `managedFields`.
+struct Slim<'a>(&'a Value);
+
+/// The same of the metadata.
+struct SlimMetadata<'a>(&'a Value);
+
+impl CachedBundle {
+    /// From the object; `None` if it is not shaped like a ManagedResource.
+    pub(crate) fn of(object: &Value) -> Option<Self> {
+        ParsedBundle::of(object).ok().map(|parsed| parsed.cached)
+    }
+
+    /// The typed view alone.
+    ///
+    /// # Errors
+    /// Never for a record made by [`BundleRecord::of`], which has read it before.
+    pub(crate) fn managed_resource(&self) -> Result<ManagedResource, ReadError> {
+        ManagedResource::from_slice(&self.json)
+    }
+
+    /// The typed view without the references.
+    pub(crate) fn summary(&self) -> &BundleSummary {
+        &self.summary
+    }
+
+    /// With the typed view.
+    ///
+    /// # Errors
+    /// As [`BundleRecord::managed_resource`].
+    pub(crate) fn parsed(&self) -> Result<ParsedBundle, ReadError> {
+        Ok(ParsedBundle { cached: self.clone(), mr: self.managed_resource()? })
+    }
+
+    /// The object.
+    ///
+    /// # Errors
+    /// Never: it is what was written by this process.
+    pub(crate) fn raw(&self) -> serde_json::Result<Value> {
+        json::from_slice(&self.json)
+    }
+}
+
+impl BundleSummary {
+    fn of(mr: &ManagedResource) -> Self {
+        let ManagedResource { metadata, spec, status } = mr;
+        let status = ManagedResourceStatus {
+            conditions: status.conditions.clone(),
+            observed_generation: status.observed_generation,
+            resources: Vec::new(),
+            secrets_data_checksum: status.secrets_data_checksum.clone(),
+        };
+        Self {
+            mr: ManagedResource { metadata: metadata.clone(), spec: spec.clone(), status },
+            references: hash_of_references(&mr.status.resources),
+        }
+    }
+}
+
+/// Hash of `status.resources`.
+pub(crate) fn hash_of_references(references: &[ResourceRef]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    references.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Cached for CachedBundle {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl ParsedBundle {
+    /// From an object of the API server.
+    ///
+    /// # Errors
+    /// If it is not shaped like a ManagedResource.
+    pub(crate) fn of(object: &Value) -> Result<Self, ReadError> {
+        let json = serde_json::to_vec(&Slim(object))?;
+        let mr = ManagedResource::from_slice(&json)?;
+        let version = object::resource_version(object).parse().unwrap_or_default();
+        let summary = Arc::new(BundleSummary::of(&mr));
+        Ok(Self { cached: CachedBundle { uid: object::uid(object).into(), version, json: json.into(), summary }, mr })
+    }
+}
+
+impl Serialize for Slim<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some(fields) = self.0.as_object() else { return self.0.serialize(serializer) };
+        let mut map = serializer.serialize_map(None)?;
+        for (field, value) in fields {
+            match field.as_str() {
+                "metadata" => map.serialize_entry(field, &SlimMetadata(value))?,
+                _ => map.serialize_entry(field, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl Serialize for SlimMetadata<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_object() {
+            Some(fields) => serializer.collect_map(fields.iter().filter(|(field, _)| *field != "managedFields")),
+            None => self.0.serialize(serializer),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cached_managed_resource_lacks_nothing_but_managed_fields() {
+        let mut object = json!({
+            "metadata": {"namespace": "shoot", "name": "a", "uid": "u", "resourceVersion": "7", "managedFields": [{}]},
+            "spec": {"secretRefs": [{"name": "s"}]}, "status": {"x": {"managedFields": 1}}, "more": [1.5, null],
+        });
+
+        let cached = CachedBundle::of(&object).unwrap();
+
+        object["metadata"].as_object_mut().unwrap().remove("managedFields");
+        assert_eq!(cached.raw().unwrap(), object);
+        assert_eq!((cached.uid(), cached.version()), ("u", 7));
+        assert_eq!(cached.parsed().unwrap().mr.spec.secret_refs[0].name, "s");
+        assert!(CachedBundle::of(&json!({"spec": 1})).is_none());
+    }
+}

@@ -1,0 +1,209 @@
+//! How often an object is looked at, and repaired, that drifts again and again (spec 10 §5.4, decision 37).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use tokio::time::Instant;
+
+use crate::api::object::ObjectKey;
+
+/// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet for a sync period.
+/// A shorter quiet would not do: an opponent that takes three seconds for its next change would never be answered more rarely.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+
+/// How often the refs of a bundle may be repaired that drifted lately.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DriftBackoff {
+    refs: BTreeMap<ObjectKey, Pause>,
+}
+
+/// Time after the repair of a ref.
+#[derive(Debug, Clone, Copy)]
+struct Pause {
+    /// What was wanted of the object. Another manifest is no repair.
+    intent: u64,
+    /// No other repair before.
+    end: Instant,
+    length: Duration,
+    /// The pauses begin anew after that, if the ref does not drift before.
+    forgotten: Instant,
+    /// The ref drifted again meanwhile.
+    due: bool,
+}
+
+impl DriftBackoff {
+    /// Takes note that a ref drifted. True if it may be repaired now.
+    pub(crate) fn drifted(&mut self, key: &ObjectKey, now: Instant) -> bool {
+        match self.refs.get_mut(key) {
+            Some(pause) if now < pause.end => {
+                pause.due = true;
+                false
+            }
+            Some(_) | None => true,
+        }
+    }
+
+    /// Whether a ref may not be repaired yet.
+    pub(crate) fn holds(&self, key: &ObjectKey, now: Instant) -> bool {
+        self.refs.get(key).is_some_and(|pause| now < pause.end)
+    }
+
+    /// Takes note that a ref of which this is wanted was repaired, or looked at in vain. The next look waits twice as long, at
+    /// most `cap`.
+    pub(crate) fn repaired(&mut self, key: &ObjectKey, intent: u64, now: Instant, cap: Duration) {
+        let length = self.next_pause(key, intent, cap);
+        let end = now + length;
+        self.refs.insert(key.clone(), Pause { intent, end, length, forgotten: end + cap.max(length), due: false });
+    }
+
+    /// How long the pause will be after the next repair.
+    pub(crate) fn next_pause(&self, key: &ObjectKey, intent: u64, cap: Duration) -> Duration {
+        let before = self.refs.get(key).filter(|pause| pause.intent == intent);
+        before.map_or(FIRST_PAUSE, |pause| (pause.length * 2).min(cap))
+    }
+
+    /// Whether a ref of which this is wanted was repaired lately.
+    pub(crate) fn is_fought_over(&self, key: &ObjectKey, intent: u64) -> bool {
+        self.refs.get(key).is_some_and(|pause| pause.intent == intent)
+    }
+
+    /// Takes note that something else is wanted of a ref, and was applied: its drift is no longer the old one.
+    pub(crate) fn begins_anew(&mut self, key: &ObjectKey, intent: u64) {
+        if self.refs.get(key).is_some_and(|pause| pause.intent != intent) {
+            self.refs.remove(key);
+        }
+    }
+
+    /// Takes out the refs whose repair was put off and is due; forgets those that have been quiet. They are due no longer: if
+    /// the drift has ended by itself there is nothing to repair, and no repair would say so.
+    pub(crate) fn take_due(&mut self, now: Instant) -> BTreeSet<ObjectKey> {
+        self.refs.retain(|_, pause| pause.due || now < pause.forgotten);
+        let due = self.refs.iter_mut().filter(|(_, pause)| pause.due && pause.end <= now);
+        due.map(|(key, pause)| {
+            pause.due = false;
+            key.clone()
+        })
+        .collect()
+    }
+
+    /// When the next repair that was put off is due.
+    pub(crate) fn next_due(&self) -> Option<Instant> {
+        self.refs.values().filter(|pause| pause.due).map(|pause| pause.end).min()
+    }
+
+    /// Whether all has been quiet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.refs.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAP: Duration = Duration::from_secs(60);
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() }
+    }
+
+    /// Repairs as often as allowed while somebody changes the object again at once; gives the seconds of the repairs.
+    fn repairs(until: u64) -> Vec<u64> {
+        let zero = Instant::now();
+        let mut drift_backoff = DriftBackoff::default();
+        let mut repairs = Vec::new();
+        for second in 0..until {
+            let now = zero + Duration::from_secs(second);
+            let allowed = drift_backoff.drifted(&key("a"), now) || drift_backoff.take_due(now).contains(&key("a"));
+            if allowed {
+                drift_backoff.repaired(&key("a"), 7, now, CAP);
+                repairs.push(second);
+            }
+        }
+        repairs
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn drift_backoff_grows_while_an_opponent_undoes_each_repair() {
+        assert_eq!(repairs(200), [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn drift_backoff_postponed_repair_is_due_at_its_time() {
+        let now = Instant::now();
+        let mut drift_backoff = DriftBackoff::default();
+        drift_backoff.repaired(&key("a"), 7, now, CAP);
+        assert!(!drift_backoff.drifted(&key("a"), now + Duration::from_millis(500)));
+
+        assert_eq!(drift_backoff.next_due(), Some(now + Duration::from_secs(1)));
+        assert!(drift_backoff.take_due(now + Duration::from_millis(900)).is_empty());
+        assert_eq!(drift_backoff.take_due(now + Duration::from_secs(1)).len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn drift_backoff_starts_over_after_a_quiet_period() {
+        let now = Instant::now();
+        let mut drift_backoff = DriftBackoff::default();
+        for second in [0, 1, 3, 7] {
+            drift_backoff.repaired(&key("a"), 7, now + Duration::from_secs(second), CAP);
+        }
+        let later = now + Duration::from_secs(7 + 8) + CAP;
+
+        assert!(drift_backoff.take_due(later).is_empty());
+        assert!(drift_backoff.drifted(&key("a"), later));
+        drift_backoff.repaired(&key("a"), 7, later, CAP);
+        assert!(drift_backoff.drifted(&key("a"), later + Duration::from_secs(1)), "the back-off starts over");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn drift_backoff_ends_exactly_with_its_pause() {
+        let (now, pause) = (Instant::now(), FIRST_PAUSE);
+        let mut drift_backoff = DriftBackoff::default();
+        drift_backoff.repaired(&key("a"), 7, now, CAP);
+
+        assert!(drift_backoff.drifted(&key("a"), now + pause));
+        assert_eq!(drift_backoff.next_due(), None, "it was not postponed");
+        drift_backoff.take_due(now + pause + CAP - Duration::from_nanos(1));
+        assert!(!drift_backoff.is_empty());
+        drift_backoff.take_due(now + pause + CAP);
+        assert!(drift_backoff.is_empty());
+    }
+
+    /// spec 10 §5.4: an opponent that takes its time is answered ever more rarely too.
+    #[tokio::test(start_paused = true)]
+    async fn drift_backoff_grows_against_a_slow_opponent() {
+        let zero = Instant::now();
+        let mut drift_backoff = DriftBackoff::default();
+        let mut repairs = Vec::new();
+        let mut next_edit = 0;
+        for second in 0..120 {
+            let now = zero + Duration::from_secs(second);
+            let due = drift_backoff.take_due(now).contains(&key("a"));
+            if second >= next_edit && (due || drift_backoff.drifted(&key("a"), now)) {
+                drift_backoff.repaired(&key("a"), 7, now, CAP);
+                repairs.push(second);
+                next_edit = second + 3;
+            }
+        }
+
+        assert_eq!(repairs, [0, 3, 6, 10, 18, 34, 66]);
+    }
+
+    /// spec 10 §5.4: another manifest is no repair.
+    #[tokio::test(start_paused = true)]
+    async fn drift_backoff_starts_over_with_another_manifest() {
+        let now = Instant::now();
+        let mut drift_backoff = DriftBackoff::default();
+        drift_backoff.repaired(&key("a"), 7, now, CAP);
+        drift_backoff.repaired(&key("a"), 7, now, CAP);
+        assert!(drift_backoff.is_fought_over(&key("a"), 7) && !drift_backoff.is_fought_over(&key("a"), 8));
+        assert_eq!([7, 8].map(|intent| drift_backoff.next_pause(&key("a"), intent, CAP).as_secs()), [4, 1]);
+
+        drift_backoff.begins_anew(&key("a"), 7);
+        assert!(!drift_backoff.drifted(&key("a"), now));
+        drift_backoff.begins_anew(&key("a"), 8);
+        assert!(drift_backoff.drifted(&key("a"), now));
+    }
+}

@@ -1,0 +1,215 @@
+//! Which bundles hold which objects, and whether there is news of them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    rc::Rc,
+};
+
+use super::super::named::Named;
+use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
+
+/// Which bundles hold which objects. A key is kept once, however many places refer to it: there are as many keys as
+/// objects.
+#[derive(Default)]
+pub(super) struct Owners {
+    /// Sorted by bundle; never empty. Nearly all objects have one holder. Never walked over.
+    holders: HashMap<Rc<ObjectKey>, Vec<Rc<NamespacedName>>>,
+    pub(super) held: BTreeMap<Rc<NamespacedName>, Held>,
+    /// How many objects of each kind are held; never 0.
+    pub(super) kinds: BTreeMap<GroupKind, usize>,
+    /// Grows with all news.
+    news: u64,
+}
+
+/// What a bundle holds.
+#[derive(Default)]
+pub(super) struct Held {
+    pub(super) keys: BTreeSet<Rc<ObjectKey>>,
+    /// Few, in the order of the keys.
+    kinds: Vec<GroupKind>,
+    /// When there was news of one of the objects last.
+    news: u64,
+    /// Which labels and annotations of an object count for the bundle; of others all do.
+    named: BTreeMap<Rc<ObjectKey>, Rc<Named>>,
+}
+
+impl Owners {
+    /// Sets a bundle's keys; gives back those that nobody is interested in any more.
+    pub(super) fn replace(&mut self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
+        let (bundle, before, mut named) = match self.held.remove_entry(bundle) {
+            Some((bundle, held)) if held.keys.iter().map(Rc::as_ref).eq(&keys) => {
+                self.held.insert(bundle, held);
+                return Vec::new();
+            }
+            Some((bundle, held)) => (bundle, held.keys, held.named),
+            None => (Rc::new(bundle.clone()), BTreeSet::new(), BTreeMap::new()),
+        };
+        named.retain(|key, _| keys.contains(key));
+        let mut held = Held { news: self.next_news(), named, ..Held::default() };
+        let keys: Vec<_> = keys.into_iter().map(|key| self.add(key, &bundle)).collect();
+        for key in &keys {
+            if held.kinds.last().is_none_or(|kind| kind.group != key.group || kind.kind != key.kind) {
+                held.kinds.push(key.group_kind());
+            }
+        }
+        // All at once, which takes half of the memory of a set that grows.
+        held.keys = keys.into_iter().collect();
+        let mut lost = Vec::new();
+        for key in before.difference(&held.keys) {
+            if let Some(holders) = self.holders.get_mut(key) {
+                holders.retain(|holder| *holder != bundle);
+                if holders.is_empty() {
+                    self.holders.remove(key);
+                    self.count(key, |objects| objects.saturating_sub(1));
+                    lost.push(ObjectKey::clone(key));
+                }
+            }
+        }
+        if !held.keys.is_empty() {
+            self.held.insert(bundle, held);
+        }
+        lost
+    }
+
+    /// Adds a holder; gives the key as it is kept.
+    fn add(&mut self, key: ObjectKey, bundle: &Rc<NamespacedName>) -> Rc<ObjectKey> {
+        if let Some(known) = self.shared(&key) {
+            let holders = self.holders.entry(known.clone()).or_default();
+            if let Err(place) = holders.binary_search(bundle) {
+                holders.insert(place, bundle.clone());
+            }
+            return known;
+        }
+        let key = Rc::new(key);
+        self.count(&key, |objects| objects + 1);
+        self.holders.insert(key.clone(), vec![bundle.clone()]);
+        key
+    }
+
+    /// Sets the labels and annotations that count for a bundle, by object.
+    pub(super) fn name(&mut self, bundle: &NamespacedName, named: impl Iterator<Item = (ObjectKey, Named)>) {
+        let Some(held) = self.held.get_mut(bundle) else { return };
+        // Most objects of a bundle have the same.
+        let mut shared: BTreeSet<Rc<Named>> = BTreeSet::new();
+        let named = named.filter_map(|(key, named)| {
+            let key = held.keys.get(&key)?.clone();
+            let named = match shared.get(&named) {
+                Some(known) => known.clone(),
+                None => {
+                    let named = Rc::new(named);
+                    shared.insert(named.clone());
+                    named
+                }
+            };
+            Some((key, named))
+        });
+        let named: BTreeMap<_, _> = named.collect();
+        held.named = named;
+    }
+
+    /// Which labels and annotations of an object count for the bundles that hold it; `None`: all.
+    pub(super) fn named(&self, key: &ObjectKey) -> Option<Vec<Rc<Named>>> {
+        let holders = self.holders.get(key)?;
+        holders.iter().map(|holder| self.held.get(holder)?.named.get(key).cloned()).collect()
+    }
+
+    fn count(&mut self, key: &ObjectKey, change: impl FnOnce(usize) -> usize) {
+        let kind = key.group_kind();
+        let objects = change(self.kinds.get(&kind).copied().unwrap_or_default());
+        if objects == 0 {
+            self.kinds.remove(&kind);
+        } else {
+            self.kinds.insert(kind, objects);
+        }
+    }
+
+    /// The bundles that hold an object, in order; none when nobody does.
+    pub(super) fn holders(&self, key: &ObjectKey) -> &[Rc<NamespacedName>] {
+        self.holders.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether anybody holds an object.
+    pub(super) fn is_held(&self, key: &ObjectKey) -> bool {
+        self.holders.contains_key(key)
+    }
+
+    /// Whether a bundle holds an object.
+    pub(super) fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
+        self.held.get(bundle).is_some_and(|held| held.keys.contains(key))
+    }
+
+    /// The objects a bundle holds, in order.
+    pub(super) fn held_by(&self, bundle: &NamespacedName) -> impl Iterator<Item = &ObjectKey> {
+        self.held.get(bundle).into_iter().flat_map(|held| &held.keys).map(Rc::as_ref)
+    }
+
+    /// The key as it is kept, if somebody holds the object.
+    pub(super) fn shared(&self, key: &ObjectKey) -> Option<Rc<ObjectKey>> {
+        self.holders.get_key_value(key).map(|(key, _)| key.clone())
+    }
+
+    /// The namespaces of the objects of a kind.
+    pub(super) fn namespaces(&self, kind: &GroupKind) -> BTreeSet<String> {
+        let held = self.of_kind(kind).flat_map(|(_, held)| &held.keys);
+        let keys = held.filter(|key| key.group == kind.group && key.kind == kind.kind);
+        keys.map(|key| key.namespace.clone()).collect()
+    }
+
+    /// Whether anybody holds an object of a kind.
+    pub(super) fn has_kind(&self, kind: &GroupKind) -> bool {
+        self.kinds.contains_key(kind)
+    }
+
+    /// The bundles that hold objects of a kind.
+    pub(super) fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
+        self.of_kind(kind).map(|(bundle, _)| NamespacedName::clone(bundle)).collect()
+    }
+
+    /// The bundles with objects of a kind.
+    fn of_kind(&self, kind: &GroupKind) -> impl Iterator<Item = (&Rc<NamespacedName>, &Held)> {
+        self.held.iter().filter(move |(_, held)| held.kinds.contains(kind))
+    }
+
+    // --- news
+
+    /// There is news of an object: gives its holders.
+    pub(super) fn news_of(&mut self, key: &ObjectKey) -> Vec<Rc<NamespacedName>> {
+        let news = self.next_news();
+        let holders = self.holders.get(key).cloned().unwrap_or_default();
+        for holder in &holders {
+            if let Some(held) = self.held.get_mut(holder) {
+                held.news = news;
+            }
+        }
+        holders
+    }
+
+    /// There is news of a kind: gives the holders of its objects.
+    pub(super) fn news_of_kind(&mut self, kind: &GroupKind) -> Vec<Rc<NamespacedName>> {
+        let news = self.next_news();
+        let held = self.held.iter_mut().filter(|(_, held)| held.kinds.contains(kind));
+        held.map(|(holder, held)| {
+            held.news = news;
+            holder.clone()
+        })
+        .collect()
+    }
+
+    /// There is news that concerns a bundle.
+    pub(super) fn news_for(&mut self, bundle: &NamespacedName) {
+        let news = self.next_news();
+        if let Some(held) = self.held.get_mut(bundle) {
+            held.news = news;
+        }
+    }
+
+    /// When there was news for a bundle last, and the kinds of its objects; `None` if it holds nothing.
+    pub(super) fn last_news(&self, bundle: &NamespacedName) -> Option<(u64, impl Iterator<Item = &GroupKind>)> {
+        self.held.get(bundle).map(|held| (held.news, held.kinds.iter()))
+    }
+
+    fn next_news(&mut self) -> u64 {
+        self.news += 1;
+        self.news
+    }
+}

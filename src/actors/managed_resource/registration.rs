@@ -1,0 +1,83 @@
+//! The module: what the controller opens in every replica, and how it starts in the leader.
+
+use std::rc::Rc;
+
+use cluster::{Index, Resource, Watch, WatchOptions, Watches};
+
+use super::{
+    controller::{self, HEALTH_NAME, Inputs, NAME, PROGRESS_NAME},
+    known::{CachedBundle, CachedSecret},
+    shared::{HealthSettings, Settings},
+};
+use crate::{
+    actors::{
+        controller_context::ControllerContext,
+        controller_registration::{ControllerRegistration, Running, StartControllers},
+    },
+    api::{class::OwnClass, config::Config, object::NamespacedName},
+};
+
+/// ManagedResources with their health; always on.
+pub const REGISTRATION: ControllerRegistration =
+    ControllerRegistration { names: &[NAME, HEALTH_NAME, PROGRESS_NAME], setup };
+
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
+    let settings = settings(config);
+    let bundles = ctx.source.watches.open(WatchOptions::new(managed_resources(), CachedBundle::of));
+    let index = bundles.index(|name, bundle| secrets_of(&name.namespace, bundle));
+    let secrets = watch_secrets(&ctx.source.watches, &index);
+    let definitions = ctx.target.definitions();
+    Some(Box::new(move |ctx| {
+        let inputs = Inputs {
+            source: ctx.source.cluster.clone(),
+            target: ctx.target.cluster.clone(),
+            watches: ctx.target.watches.clone(),
+            bundles,
+            secrets,
+            index,
+            recorder: ctx.source.events.for_component(NAME),
+            definitions: definitions.sync_requirement(),
+            is_custom: Rc::new(move |resource| definitions.is_custom(resource)),
+        };
+        let settings = Settings { cluster_id: ctx.cluster_id().to_owned(), ..settings };
+        let running = controller::start(settings, inputs, &ctx.env);
+        Running::new(move |patience| async move { running.stop(patience).await })
+    }))
+}
+
+/// The cluster id is filled in when it is known.
+fn settings(config: &Config) -> Settings {
+    let settings = &config.controllers.managed_resource;
+    Settings {
+        concurrent_syncs: settings.concurrent_syncs,
+        sync_period: settings.sync_period,
+        revalidate_period: settings.revalidate_period,
+        always_update: settings.always_update,
+        managed_by: settings.managed_by_label_value.clone(),
+        class: OwnClass::new(&config.resource_class),
+        cluster_id: String::new(),
+        target_is_live: config.target.cache_disabled,
+        garbage_collector: config.controllers.garbage_collector.is_some(),
+        health: HealthSettings {
+            concurrent_syncs: config.controllers.health.concurrent_syncs,
+            sync_period: config.controllers.health.sync_period,
+        },
+    }
+}
+
+fn managed_resources() -> Resource {
+    Resource::new("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true)
+}
+
+/// The Secrets that a ManagedResource references.
+fn secrets_of(namespace: &str, bundle: &CachedBundle) -> Vec<NamespacedName> {
+    let references = &bundle.summary().mr.spec.secret_refs;
+    references.iter().map(|reference| NamespacedName::new(namespace, &reference.name)).collect()
+}
+
+/// Versions only, and only of Secrets that a bundle references.
+fn watch_secrets(watches: &Watches, index: &Index<NamespacedName>) -> Watch<CachedSecret> {
+    let (resource, index) = (Resource::new("", "v1", "Secret", "secrets", true), index.clone());
+    let options = WatchOptions::new(resource, CachedSecret::of).metadata().from_now();
+    watches.open(options.keeping(move |secret| index.contains(secret)))
+}

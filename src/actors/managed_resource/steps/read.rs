@@ -1,0 +1,347 @@
+//! From a ManagedResource to its plan: read the Secrets, decode, look up the kinds, plan (spec 10 §9.1 to §9.6).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use cluster::{ApiError, Resource, Serving};
+use kit::{Failure, JobPanicked, Moment};
+
+use super::{
+    super::{
+        known::{CachedBundle, Named},
+        report::status,
+    },
+    run::Run,
+};
+use crate::{
+    api::{
+        keys::BROTLI_SUFFIX,
+        managed_resource::{ResourceRef, SecretRef},
+        object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
+    },
+    bundle::{
+        checksum::Checksum,
+        decode::{self, DecodeError, LabelWarning, ManifestDocument, SecretData},
+        hpa,
+        identity::Equivalences,
+        inject,
+        normalise::Scope,
+        plan::{self, Plan, PlannedObject},
+    },
+};
+
+/// How many times larger compressed manifests usually are: for the decision where to decode them.
+const USUAL_RATIO: usize = 32;
+
+/// A bundle as its Secrets describe it now.
+pub(crate) struct Bundle {
+    /// The Secrets in order, with the versions that were read.
+    pub(crate) secrets: Vec<(String, u64)>,
+    /// What to do.
+    pub(crate) plan: Plan,
+    /// Over the raw data of all kept manifests.
+    pub(crate) checksum: String,
+    /// Documents that could not be decoded.
+    pub(crate) errors: Vec<DecodeError>,
+    /// Labels and annotations that count as absent.
+    warnings: Vec<LabelWarning>,
+    /// Labels that each object gets.
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) equivalences: Equivalences,
+    /// Where the documents stand that no cluster would take, by their position.
+    places: BTreeMap<usize, String>,
+    /// How the target serves the kinds; `None` where it does not, or where that cannot be told.
+    kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
+    /// See [`Kinds::uncertain`].
+    pub(crate) uncertain: Option<String>,
+}
+
+/// A Secret that could not be read, or not be decoded for a reason that is not in its data.
+#[derive(Debug)]
+pub(crate) struct ReadError {
+    pub(super) secret: String,
+    pub(super) cause: ReadCause,
+}
+
+#[derive(Debug)]
+pub(super) enum ReadCause {
+    Api(ApiError),
+    Decoder(JobPanicked),
+}
+
+/// A Secret's data, while its bundle is being decoded.
+struct Source {
+    namespace: String,
+    name: String,
+    data: Arc<BTreeMap<String, Vec<u8>>>,
+}
+
+/// What came out of the Secrets.
+struct Decoded {
+    documents: Vec<ManifestDocument>,
+    errors: Vec<DecodeError>,
+    warnings: Vec<LabelWarning>,
+}
+
+/// How the target serves kinds.
+#[derive(Default)]
+struct Kinds {
+    /// `None` where it does not, or where that cannot be told.
+    served: BTreeMap<GroupVersionKind, Option<Resource>>,
+    /// Why it cannot be told of some kind whether and how it is served. An object may seem to have left the bundle then,
+    /// because its scope is not known (spec 10 §9.3).
+    uncertain: Option<String>,
+}
+
+/// Reads and plans.
+pub(crate) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
+    let (secrets, sources) = read_secrets(run, &run.reconcile.key.namespace, &run.mr().spec.secret_refs).await?;
+    let sources = Arc::new(sources);
+    let decoded = decode_all(run, sources.clone()).await.map_err(|panicked| ReadError::decoder(run, panicked))?;
+    let kinds = kinds_of(run, &decoded).await;
+    let (mut bundle, kept) = planned(run, secrets, decoded, kinds);
+    // A data key counts once for each of its manifests: with many of them that is much more than the data itself.
+    let lengths: Vec<usize> = data_keys(&sources).iter().map(|data| data.len()).collect();
+    let size = kept.iter().filter_map(|index| lengths.get(*index)).sum();
+    let summed = run.controller.env.cpu.run(size, move || sum(&data_keys(&sources), &kept)).await;
+    bundle.checksum = summed.map_err(|panicked| ReadError::decoder(run, panicked))?;
+    Ok(bundle)
+}
+
+/// The objects that another bundle gives away, as its Secrets say now: it may not have had a pass since they changed.
+/// None if that cannot be told.
+pub(crate) async fn given_away(run: &Run<'_>, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
+    let known = run.controller.bundles.store().with(bundle, CachedBundle::managed_resource);
+    let Some(Ok(mr)) = known else { return BTreeSet::new() };
+    let read = read_secrets(run, &bundle.namespace, &mr.spec.secret_refs).await;
+    let Ok((_, sources)) = read else { return BTreeSet::new() };
+    let Ok(decoded) = decode_all(run, Arc::new(sources)).await else { return BTreeSet::new() };
+    let discovery = run.controller.target.discovery();
+    let manifests = decoded.documents.into_iter().map(|document| document.manifest).collect();
+    plan::given_away(manifests, &|kind| scope_of(discovery.known(kind).as_ref()))
+}
+
+/// Secrets in the order in which a ManagedResource names them. One that is named twice is read once.
+async fn read_secrets(
+    run: &Run<'_>,
+    namespace: &str,
+    references: &[SecretRef],
+) -> Result<(Vec<(String, u64)>, Vec<Source>), ReadError> {
+    let mut known = BTreeMap::<&str, (u64, Arc<_>)>::new();
+    let (mut secrets, mut sources) = (Vec::new(), Vec::new());
+    for reference in references {
+        let secret = reference.name.as_str();
+        let (version, data) = match known.get(secret) {
+            Some(read) => read.clone(),
+            None => {
+                let name = NamespacedName::new(namespace, secret);
+                let read = run.controller.secrets.read(&run.context, &name).await;
+                let read =
+                    read.map_err(|error| ReadError { secret: secret.to_owned(), cause: ReadCause::Api(error) })?;
+                let read = (read.version, Arc::new(read.data));
+                known.insert(secret, read.clone());
+                read
+            }
+        };
+        secrets.push((secret.to_owned(), version));
+        sources.push(Source { namespace: namespace.to_owned(), name: secret.to_owned(), data });
+    }
+    Ok((secrets, sources))
+}
+
+/// The values of all data keys, in processing order.
+fn data_keys(sources: &[Source]) -> Vec<&[u8]> {
+    sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect()
+}
+
+fn sum(data_keys: &[&[u8]], kept: &[usize]) -> String {
+    let mut checksum = Checksum::default();
+    kept.iter().filter_map(|index| data_keys.get(*index)).for_each(|data| checksum.add(data));
+    checksum.finish()
+}
+
+/// What a data key may come to. Text shrinks to a twentieth, as a rule; a bomb to much less, and the decoder bounds it.
+fn decoded_size(key: &str, data: &[u8]) -> usize {
+    if key.ends_with(BROTLI_SUFFIX) { data.len().saturating_mul(USUAL_RATIO) } else { data.len() }
+}
+
+async fn decode_all(run: &Run<'_>, sources: Arc<Vec<Source>>) -> Result<Decoded, JobPanicked> {
+    let size = sources.iter().flat_map(|source| source.data.iter()).map(|(key, data)| decoded_size(key, data)).sum();
+    run.controller.env.cpu.run(size, move || decode(&sources)).await
+}
+
+fn decode(sources: &[Source]) -> Decoded {
+    let secrets = sources.iter().map(|source| SecretData {
+        namespace: &source.namespace,
+        name: &source.name,
+        data: &source.data,
+    });
+    let decode::Decoded { documents, errors, warnings, .. } = decode::decode(secrets);
+    Decoded { documents, errors, warnings }
+}
+
+/// How the target serves the kinds of the manifests and of the old refs.
+async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> Kinds {
+    let manifests = decoded.documents.iter().filter_map(|document| GroupVersionKind::of(&document.manifest));
+    let old = run.mr().status.resources.iter().map(|reference| reference.group_version_kind());
+    let manifests: BTreeSet<GroupVersionKind> = manifests.collect();
+    let old: BTreeSet<GroupVersionKind> = old.filter(|kind| !manifests.contains(kind)).collect();
+    let discovery = run.controller.target.discovery();
+    let mut kinds = Kinds::default();
+    for kind in manifests {
+        let mapping = discovery.mapping(&kind).await;
+        kinds.enter(kind, mapping.map(Some));
+    }
+    // An object that is there may be served in another version than the one in which it was applied.
+    for kind in old {
+        let serving = discovery.serving(&kind).await;
+        let resource = serving.map(|serving| match serving {
+            Serving::Served(resource) => Some(resource),
+            Serving::Absent(_) => None,
+        });
+        kinds.enter(kind, resource);
+    }
+    kinds
+}
+
+/// The plan, still without its checksum, and the data keys of the kept manifests, by their position.
+fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: Kinds) -> (Bundle, Vec<usize>) {
+    let mr = run.mr();
+    let equivalences = Equivalences::with(&mr.spec.equivalences);
+    let labels = inject::labels_to_inject(&mr.spec.inject_labels, &run.controller.settings.managed_by);
+    let Kinds { served: kinds, uncertain } = kinds;
+    let scope = |kind: &GroupVersionKind| scope_of(kinds.get(kind).and_then(Option::as_ref));
+    let Decoded { documents, errors, warnings } = decoded;
+    let mut sources = Vec::with_capacity(documents.len());
+    let mut manifests = Vec::with_capacity(documents.len());
+    for ManifestDocument { manifest, secret, data_key, index, raw, warnings: _ } in documents {
+        manifests.push(manifest);
+        sources.push((raw, secret, data_key, index));
+    }
+    let plan = plan::plan(plan::Input {
+        documents: manifests,
+        old: &mr.status.resources,
+        equivalences: &equivalences,
+        labels: &labels,
+        incomplete: !errors.is_empty() || uncertain.is_some(),
+        scope: &scope,
+    });
+    let kept = plan.objects.iter().filter_map(|object| sources.get(object.document).map(|(raw, ..)| *raw)).collect();
+    let unusable = plan.objects.iter().filter(|object| object.error.is_some()).map(|object| object.document);
+    let place = |document: usize| {
+        let (_, secret, data_key, index) = sources.get(document)?;
+        Some((document, format!("document at index {index} in '{data_key}' in secret '{secret}'")))
+    };
+    let places = unusable.filter_map(place).collect();
+    let checksum = String::new();
+    (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, places, kinds, uncertain }, kept)
+}
+
+fn scope_of(resource: Option<&Resource>) -> Scope {
+    match resource {
+        Some(resource) if resource.namespaced => Scope::Namespaced,
+        Some(_) => Scope::Cluster,
+        None => Scope::Unknown,
+    }
+}
+
+impl Kinds {
+    fn enter(&mut self, kind: GroupVersionKind, resource: Result<Option<Resource>, ApiError>) {
+        if let Err(error) = &resource {
+            tracing::debug!(kind = %kind, error = %error, "the target does not serve a kind");
+            if !error.is_no_match() {
+                self.uncertain.get_or_insert_with(|| error.to_string());
+            }
+        }
+        self.served.insert(kind, resource.ok().flatten());
+    }
+}
+
+impl Bundle {
+    /// Registers interest and starts the watches the bundle needs. Gives the moments to wait for while they start.
+    pub(crate) fn watch_kinds(&self, run: &Run<'_>) -> Vec<Moment> {
+        let controller = run.controller;
+        let old = run.mr().status.resources.iter().map(ResourceRef::key);
+        let keys = self.plan.objects.iter().map(|object| object.key.clone()).chain(old).collect();
+        controller.objects.register(&run.reconcile.key, keys);
+        let spec = &run.mr().spec;
+        let (labels, annotations) = (spec.force_overwrite_labels, spec.force_overwrite_annotations);
+        let named = |object: &PlannedObject| {
+            (object.key.clone(), Named::of(&object.reference, object.old.as_ref(), labels, annotations))
+        };
+        controller.objects.name(&run.reconcile.key, self.plan.objects.iter().map(named));
+        for resource in self.kinds.values().flatten() {
+            controller.objects.watch(resource);
+        }
+        let kinds: BTreeSet<GroupKind> = self.kinds.keys().map(GroupVersionKind::group_kind).collect();
+        let starting = controller.objects.starting(&kinds);
+        controller.autoscalers.start();
+        starting
+    }
+
+    /// Logs what is strange about the manifests; once per set, when it is announced.
+    pub(crate) fn log_warnings(&self) {
+        for warning in &self.warnings {
+            tracing::warn!(warning = %warning, "labels or annotations of a manifest are ignored");
+        }
+        for key in &self.plan.duplicates {
+            tracing::warn!(object = %key, "several manifests describe one object; all are applied in turn");
+        }
+    }
+
+    /// Whether an autoscaler could scale one of the objects.
+    pub(crate) fn is_scalable(&self) -> bool {
+        self.plan.objects.iter().any(|object| hpa::is_scalable(&object.key.group_kind()))
+    }
+
+    /// Where a document stands that no cluster would take.
+    pub(crate) fn place(&self, document: usize) -> &str {
+        self.places.get(&document).map_or("", String::as_str)
+    }
+
+    /// Whether it is known how the target serves the kinds of all objects.
+    pub(crate) fn all_kinds_known(&self) -> bool {
+        let mut kinds = self.plan.objects.iter().map(|object| object.reference.group_version_kind());
+        kinds.all(|kind| self.resource(&kind).is_some())
+    }
+
+    /// How the target serves an object's kind, if it does.
+    pub(crate) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
+        self.kinds.get(kind).and_then(Option::as_ref)
+    }
+}
+
+impl ReadError {
+    fn decoder(run: &Run<'_>, panicked: JobPanicked) -> Self {
+        let first = run.mr().spec.secret_refs.first();
+        let secret = first.map(|reference| reference.name.clone()).unwrap_or_default();
+        Self { secret, cause: ReadCause::Decoder(panicked) }
+    }
+}
+
+impl ReadCause {
+    /// The text of the condition (spec 10 §9.1): a missing Secret is named, other errors stand as they are.
+    pub(super) fn condition_text(&self, secret: &str) -> String {
+        match self {
+            Self::Api(error) if error.is_not_found() => format!("Secret \"{secret}\" not found"),
+            Self::Api(error) => error.to_string(),
+            Self::Decoder(panicked) => panicked.to_string(),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Reports a Secret that cannot be read (spec 10 §9.1) and gives the error of the pass.
+    pub(crate) async fn secret_unreadable(&mut self, error: ReadError) -> Failure {
+        let ReadError { secret, cause } = error;
+        let text = cause.condition_text(&secret);
+        let now = self.controller.env.clock.wall();
+        if let Err(failure) = self.write_status(|status| status::secret_unreadable(status, &text, now)).await {
+            return failure;
+        }
+        self.reconcile.note("a Secret cannot be read");
+        Failure::new(format!("could not read secret '{secret}': {text}"))
+    }
+}

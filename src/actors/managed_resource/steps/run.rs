@@ -1,0 +1,168 @@
+//! A pass under way: what every step of it needs, and the writes to the ManagedResource itself.
+
+use std::{rc::Rc, time::Duration};
+
+use cluster::{ApiError, Context, ObjectRef, Reference};
+use kit::{Causes, Deadline, Failure, Reconcile};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::super::{
+    known::ParsedBundle,
+    report::{Destination, StatusCell},
+    shared::ManagedResources,
+    wake::trigger,
+};
+use crate::api::{
+    managed_resource::{ManagedResource, ManagedResourceStatus},
+    object::{NamespacedName, ObjectKey},
+};
+
+/// Time of its own that a status write has, whatever the pass has used up (contract rule 7).
+const STATUS_TIME: Duration = Duration::from_secs(5);
+
+/// A pass under way: what every step needs.
+pub(crate) struct Run<'a> {
+    pub(crate) controller: &'a Rc<ManagedResources>,
+    pub(crate) status: &'a StatusCell,
+    pub(crate) reconcile: &'a Reconcile<NamespacedName, ObjectKey>,
+    pub(crate) context: Context,
+    /// The name under which own writes are entered into stores.
+    pub(crate) writer: String,
+    /// The ManagedResource as it stands after the last write of this pass.
+    pub(crate) bundle: ParsedBundle,
+    /// The period of the bundle is over.
+    pub(crate) period_due: bool,
+    /// When the last period of the bundle ended.
+    pub(crate) last_period: Option<Instant>,
+}
+
+/// A pass gets so much time for objects, whatever it has used up before: else a bundle that takes long to read would
+/// never get on.
+const OBJECTS_TIME: Duration = Duration::from_secs(1);
+
+impl Run<'_> {
+    /// Whether the pass, which came to its objects at `since`, has to let others have their turn.
+    pub(crate) fn should_yield(&self, since: Instant) -> bool {
+        let now = self.controller.env.clock.monotonic();
+        self.reconcile.should_yield() && now.saturating_duration_since(since) >= OBJECTS_TIME
+    }
+
+    /// Whether the ManagedResource carries the own finalizer.
+    pub(crate) fn has_finalizer(&self) -> bool {
+        self.controller.settings.class.holds(&self.bundle.mr)
+    }
+
+    /// The ManagedResource.
+    pub(crate) fn mr(&self) -> &ManagedResource {
+        &self.bundle.mr
+    }
+
+    /// Writes the status that `change` makes of the present one, unless it is the same.
+    pub(crate) async fn write_status(
+        &mut self,
+        change: impl FnOnce(&ManagedResourceStatus) -> ManagedResourceStatus,
+    ) -> Result<(), Failure> {
+        let own_time = Deadline::after(STATUS_TIME);
+        let context = Context { deadline: self.context.deadline.max(own_time), ..self.context.clone() };
+        let to = Destination {
+            cluster: &self.controller.source,
+            resource: self.controller.bundles.resource(),
+            bundles: &self.controller.bundles,
+        };
+        match self.status.write(to, &context, &self.bundle, change).await {
+            Ok(written) => {
+                self.bundle = written;
+                Ok(())
+            }
+            Err(error) => Err(Failure::new(format!("could not update the ManagedResource status: {error}"))),
+        }
+    }
+
+    /// Removes the operation annotation (spec 10 §5.2).
+    pub(crate) async fn remove_operation(&mut self) -> Result<(), Failure> {
+        let patch = trigger::remove_operation_patch();
+        match self.patch_bundle(&patch).await {
+            Ok(()) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Adds the own finalizer where it is missing: before anything is written to the target (spec 10 §8).
+    pub(crate) async fn ensure_finalizer(&mut self) -> Result<(), Failure> {
+        let added = self.set_finalizer(true).await;
+        added.map_err(|error| Failure::new(format!("failed to add finalizer: {error}")))
+    }
+
+    /// Adds (`held`) or removes the own finalizer, unless it is so already.
+    pub(crate) async fn set_finalizer(&mut self, held: bool) -> Result<(), ApiError> {
+        if self.has_finalizer() == held {
+            return Ok(());
+        }
+        let controller = self.controller;
+        let (at, name) = (self.address(), controller.settings.class.finalizer());
+        let asked = controller.env.clock.monotonic();
+        let seen = self.bundle.cached.raw().map_err(|error| ApiError::Decode(error.to_string()))?;
+        let answer = controller.source.set_finalizer(&self.context, &at, &seen, name, held).await;
+        self.go_on_with(answer, asked)
+    }
+
+    /// Patches the ManagedResource and goes on with the answer.
+    pub(crate) async fn patch_bundle(&mut self, patch: &Value) -> Result<(), ApiError> {
+        let at = self.address();
+        let asked = self.controller.env.clock.monotonic();
+        let answer = self.controller.source.merge_patch(&self.context, &at, None, patch).await;
+        self.go_on_with(answer, asked)
+    }
+
+    fn address(&self) -> ObjectRef {
+        self.controller.bundles.resource().at(&self.reconcile.key.namespace, &self.reconcile.key.name)
+    }
+
+    fn go_on_with(&mut self, answer: Result<Value, ApiError>, asked: Instant) -> Result<(), ApiError> {
+        let answer = answer.inspect_err(|error| self.status.heard(error))?;
+        self.bundle = ParsedBundle::of(&answer).map_err(|error| ApiError::Decode(error.to_string()))?;
+        let cached = self.bundle.cached.clone();
+        self.controller.bundles.wrote_cached(&self.reconcile.key, cached, &self.writer, asked);
+        Ok(())
+    }
+
+    /// Whether the pass runs for its period: the one in which an object that two bundles want is written.
+    pub(crate) fn is_period(&self) -> bool {
+        self.period_due && self.reconcile.because_of(Causes::TIMER)
+    }
+
+    /// Reports that an object is wanted by another bundle too (decision 11).
+    pub(crate) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
+        let own = &self.reconcile.key;
+        let message = format!("object \"{object}\" is claimed by {own} and by {owner}; the last writer wins");
+        if !self.controller.is_news(own, object, "ConflictingOwner") {
+            return;
+        }
+        self.controller.recorder.warning(&self.reference(), "ConflictingOwner", &message);
+        tracing::warn!(object = %object, owner = %owner, "an object has two owners");
+    }
+
+    /// Reports that an object was not deleted because it belongs to another bundle now (decision 10).
+    pub(crate) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
+        let own = &self.reconcile.key;
+        let message = format!("object \"{object}\" left {own} but belongs to {owner} now and is not deleted");
+        if !self.controller.is_news(own, object, "OwnedByOther") {
+            return;
+        }
+        self.controller.recorder.warning(&self.reference(), "OwnedByOther", &message);
+        tracing::warn!(object = %object, owner = %owner, "an object belongs to another owner");
+    }
+
+    fn reference(&self) -> Reference {
+        let metadata = &self.bundle.mr.metadata;
+        Reference {
+            api_version: self.controller.bundles.resource().api_version(),
+            kind: self.controller.bundles.resource().kind.to_string(),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+        }
+    }
+}

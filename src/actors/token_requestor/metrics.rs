@@ -1,0 +1,99 @@
+//! Figures of all tokens: how many are in which state, and when the first expires.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
+
+use cluster::object::NamespacedName;
+use jiff::Timestamp;
+use kit::Observers;
+
+/// How a Secret's token is, as far as is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum TokenState {
+    /// It is good until it is renewed.
+    Fresh,
+    /// The last pass failed.
+    Failing,
+    /// The API server does not accept what it issued.
+    Rejected,
+}
+
+const STATES: [TokenState; 3] = [TokenState::Fresh, TokenState::Failing, TokenState::Rejected];
+
+/// Keeps the figures.
+pub(super) struct TokenMetrics {
+    observers: Rc<dyn Observers>,
+    pages: RefCell<Pages>,
+}
+
+#[derive(Default)]
+struct Pages {
+    entries: BTreeMap<NamespacedName, (TokenState, Option<Timestamp>)>,
+    expiries: BTreeSet<(Timestamp, NamespacedName)>,
+    counts: BTreeMap<TokenState, u32>,
+}
+
+impl TokenMetrics {
+    pub(super) fn new(observers: Rc<dyn Observers>) -> Self {
+        let this = Self { observers, pages: RefCell::default() };
+        this.show();
+        this
+    }
+
+    /// A token is in this state; `expires` is when it expires, if that is known.
+    pub(super) fn enter(&self, name: &NamespacedName, state: TokenState, expires: Option<Timestamp>) {
+        self.pages.borrow_mut().put(name, Some((state, expires)));
+        self.show();
+    }
+
+    /// A pass failed; the token that is there expires when it did before.
+    pub(super) fn failed(&self, name: &NamespacedName) {
+        let expires = self.pages.borrow().entries.get(name).and_then(|(_, expires)| *expires);
+        self.enter(name, TokenState::Failing, expires);
+    }
+
+    pub(super) fn forget(&self, name: &NamespacedName) {
+        self.pages.borrow_mut().put(name, None);
+        self.show();
+    }
+
+    fn show(&self) {
+        let pages = self.pages.borrow();
+        for state in STATES {
+            let count = pages.counts.get(&state).copied().unwrap_or_default();
+            self.observers.figure("tokens", state.text(), f64::from(count));
+        }
+        let first = pages.expiries.first().map_or(f64::NAN, |(time, _)| time.as_duration().as_secs_f64());
+        self.observers.figure("token_expiry", "", first);
+    }
+}
+
+impl Pages {
+    fn put(&mut self, name: &NamespacedName, new: Option<(TokenState, Option<Timestamp>)>) {
+        let old = match new {
+            Some(new) => self.entries.insert(name.clone(), new),
+            None => self.entries.remove(name),
+        };
+        if let Some((state, expires)) = old {
+            *self.counts.entry(state).or_insert(1) -= 1;
+            expires.map(|time| self.expiries.remove(&(time, name.clone())));
+        }
+        if let Some((state, expires)) = new {
+            *self.counts.entry(state).or_insert(0) += 1;
+            expires.map(|time| self.expiries.insert((time, name.clone())));
+        }
+    }
+}
+
+impl TokenState {
+    fn text(self) -> &'static str {
+        match self {
+            Self::Fresh => "fresh",
+            Self::Failing => "failing",
+            Self::Rejected => "rejected",
+        }
+    }
+}

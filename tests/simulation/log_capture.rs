@@ -1,0 +1,33 @@
+//! What is logged on a test's thread.
+
+use std::{
+    io,
+    sync::{Arc, Mutex},
+};
+
+use tracing::Level;
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+/// Does something; its result, and what was logged meanwhile from this level on.
+pub(crate) fn logged<T>(level: Level, work: impl FnOnce() -> T) -> (T, String) {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_max_level(level).with_writer(move || writer.clone()).finish();
+    let result = tracing::subscriber::with_default(subscriber, work);
+    let text = log.0.lock().expect("no thread panics while writing").clone();
+    (result, String::from_utf8(text).expect("text"))
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no thread panics while writing").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
