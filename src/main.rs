@@ -1,4 +1,7 @@
-//! The program: parse, then hand over to who does it.
+//! The program: parses the command line and runs what it asks for.
+
+#[cfg(feature = "profiling")]
+mod allocator;
 
 use std::{
     ffi::OsString,
@@ -12,26 +15,17 @@ use gardener_resource_manager::{
     commands, process,
 };
 use kit::json;
-use tikv_jemalloc_ctl::{Access, AsName, background_thread};
 
-/// Most of the work is on trees of JSON: many small pieces, and at the start many at once. Measured with 10,000 objects, it
-/// takes a quarter less CPU than with the allocator of glibc, and what the start took goes back to the system.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
-/// For how long the allocator keeps what was freed before it goes back to the system, in milliseconds.
-const KEEPS_FREED: isize = 250;
-
-/// The exit code of a program that panicked (spec 70 §13).
+/// Exit code after a panic (spec 70 §13).
 const PANICKED: i32 = 1;
 
 fn main() {
     process::limits::forbid_core_dumps();
-    // Without it the program is right all the same, but larger at rest.
-    if let Err(error) = set_up_allocator() {
+    #[cfg(feature = "profiling")]
+    if let Err(error) = allocator::set_up() {
         eprintln!("the allocator keeps its usual settings: {error}");
     }
-    // The stack of the first thread is as large as the system's settings say, which may be too small for deep objects.
+    // The system's limit for the stack of the first thread may be too small for deep objects.
     let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(json::STACK).spawn(|| {
         let arguments: Vec<_> = std::env::args_os().skip(1).collect();
         run(&arguments, &|variable| std::env::var(variable).ok())
@@ -40,21 +34,11 @@ fn main() {
         Ok(thread) => thread.join().unwrap_or(PANICKED),
         Err(error) => process::refuse(&format!("cannot start: {error}")),
     };
-    // Not by returning: that would wait for jobs of the blocking pool, which nobody needs any more.
+    // Do not return: that would wait for jobs of the blocking pool whose results are not needed any more.
     std::process::exit(code);
 }
 
-/// Has freed memory go back to the system by a thread of the allocator's own: by itself that happens as a side effect of
-/// allocations, of which a process at rest makes none (decision 0013). Called before there is a second thread.
-fn set_up_allocator() -> Result<(), tikv_jemalloc_ctl::Error> {
-    // Of the one arena that there is, and of those to come.
-    for arenas in [c"arena.0.dirty_decay_ms", c"arenas.dirty_decay_ms"] {
-        arenas.to_bytes_with_nul().name().write(KEEPS_FREED)?;
-    }
-    background_thread::write(true)
-}
-
-/// Does what the command line (without the program's name) asks for; the exit code (spec 70 §13).
+/// Runs the command line (without the program's name) and returns the exit code (spec 70 §13).
 fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
     match Cli::parse_from(arguments, env) {
         Ok(Command::Run(options)) => process::run(&options),

@@ -1,18 +1,17 @@
-//! The actors by kind and by what they do: where Go's programs list goroutines.
+//! Actors by kind and activity, where Go's programs list goroutines.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
 use actix_web::{HttpResponse, web};
-use kit::{ActorState, Census};
+use kit::{ActorState, StatusRegistry};
 
 use super::plain;
 
-/// `GET /debug/pprof/actors`.
-pub(super) async fn list(census: web::Data<Census>) -> HttpResponse {
-    plain(table(&census.snapshot()))
+pub(super) async fn list(status_registry: web::Data<StatusRegistry>) -> HttpResponse {
+    plain(table(&status_registry.snapshot()))
 }
 
-/// A line for each kind (the first word of the path) and activity, the most numerous first.
+/// A line for each kind (the first word of the path) and activity, the largest number first.
 fn table(actors: &[ActorState]) -> String {
     let mut groups: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for actor in actors {
@@ -38,15 +37,17 @@ mod tests {
 
     #[test]
     fn actors_are_counted_by_kind_and_activity() {
-        let census = Census::default();
+        let status_registry = StatusRegistry::default();
         for name in ["health", "health/a", "health/b", "managedresource"] {
-            census.enter(name, Role::Object);
+            status_registry.enter(name, Role::Object);
         }
         for name in ["health/a", "health/b"] {
-            census.enter(name, Role::Object).update(Timestamp::UNIX_EPOCH, |state| state.activity = Activity::Idle);
+            status_registry
+                .enter(name, Role::Object)
+                .update(Timestamp::UNIX_EPOCH, |state| state.activity = Activity::Idle);
         }
 
-        let text = table(&census.snapshot());
+        let text = table(&status_registry.snapshot());
 
         assert_eq!(
             text,

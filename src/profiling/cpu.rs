@@ -1,4 +1,4 @@
-//! CPU profiles: for some seconds a timer interrupts whatever runs, a hundred times per second of CPU, and its stack is kept.
+//! CPU profiles: a timer interrupts the running code a hundred times per second of CPU time, and the stack is kept.
 
 use std::{collections::HashMap, env, time::Duration};
 
@@ -11,19 +11,18 @@ use tokio_util::sync::CancellationToken;
 
 use super::{download, refuse, symbols::name_of};
 
-/// Samples per second, as Go takes them.
+/// Samples per second, as in Go.
 const FREQUENCY: i32 = 100;
 const NANOSECONDS_PER_SAMPLE: f64 = 1e9 / FREQUENCY as f64;
 const DEFAULT_SECONDS: u64 = 30;
-/// Stacks are kept until the end; nobody watches a request for longer.
+/// Stacks are kept until the end, and people do not wait longer for a request.
 const MOST_SECONDS: u64 = 600;
-/// The function that takes the sample: it, and what it calls, is not what ran.
+/// The function that takes the sample. It and its callees are not part of the profile.
 const SAMPLER: &str = "perf_signal_handler";
 
-/// Addresses of one stack, the innermost call first, and how often it was seen.
+/// Addresses of one stack, innermost call first, and how often it was seen.
 type Stack = (Vec<usize>, isize);
 
-/// `GET /debug/pprof/profile?seconds=<n>`.
 pub(super) async fn profile(
     request: HttpRequest,
     one: web::Data<Semaphore>,
@@ -36,7 +35,7 @@ pub(super) async fn profile(
     let Ok(_turn) = one.try_acquire() else {
         return failed("Could not enable CPU profiling: cpu profiling already in use");
     };
-    // To begin and to end makes and reads more than a hundred megabytes: not on the thread that answers scrapes.
+    // Begin and end make and read more than 100 MB: not on the thread that answers scrapes.
     let profiler = match web::block(begin).await {
         Ok(Ok(profiler)) => profiler,
         Ok(Err(error)) => return failed(format!("Could not enable CPU profiling: {error}")),
@@ -56,23 +55,21 @@ fn failed(why: impl std::fmt::Display) -> HttpResponse {
     refuse(StatusCode::INTERNAL_SERVER_ERROR, why)
 }
 
-/// Starts the timer.
 fn begin() -> Result<ProfilerGuard<'static>, String> {
-    // The profiler needs one, keeps its own failure for good, and does not say what failed.
+    // The profiler needs a temporary file, keeps its own failure for ever, and does not say what failed.
     tempfile::tempfile().map_err(|error| format!("{} must be writable: {error}", env::temp_dir().display()))?;
-    // Stacks are not followed into the unwinder's own locks, nor into the kernel's page of functions, which has no frames.
+    // Does not follow stacks into the unwinder's own locks, nor into the kernel's page of functions without frames.
     let profiler = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&["libgcc", "pthread", "vdso"]);
     profiler.build().map_err(|error| error.to_string())
 }
 
-/// Stops the timer; what was seen.
 fn finish(profiler: ProfilerGuard<'static>) -> pprof::Result<Vec<u8>> {
     let stacks = profiler.report().build_unresolved().map(stacks)?;
     drop(profiler);
     Ok(encode(stacks))
 }
 
-/// How long `?seconds=<n>` asks for; none, or 0, is the default.
+/// Reads `?seconds=<n>`; absent or 0 means the default.
 fn length(query: &str) -> Result<Duration, String> {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(query).map(web::Query::into_inner).unwrap_or_default();
     let Some((_, text)) = pairs.into_iter().find(|(key, _)| key == "seconds") else {
@@ -87,13 +84,13 @@ fn length(query: &str) -> Result<Duration, String> {
 
 fn stacks(report: UnresolvedReport) -> Vec<Stack> {
     let stacks = report.data.into_iter();
-    // Where a stack cannot be followed any further stands 0.
+    // 0 marks the point where a stack cannot be followed further.
     let addresses =
         |frames: &[backtrace::Frame]| frames.iter().map(|frame| frame.ip() as usize).filter(|&it| it != 0).collect();
     stacks.map(|(stack, count)| (addresses(&stack.frames), count)).collect()
 }
 
-/// The profile in pprof's format. Names are looked up here, which reads the program's file.
+/// The profile in pprof's format. Looks up names, which reads the program's file.
 fn encode(stacks: Vec<Stack>) -> Vec<u8> {
     let mut profile = StackProfile::default();
     let mut is_sampler = HashMap::new();
@@ -102,10 +99,10 @@ fn encode(stacks: Vec<Stack>) -> Vec<u8> {
             let found = is_sampler.entry(*address);
             *found.or_insert_with(|| name_of(*address).is_some_and(|name| name.contains(SAMPLER)))
         };
-        // Behind the sampler stands what the kernel puts on a stack to come back from a signal.
+        // After the sampler comes the kernel's frame for the return from a signal.
         let own = addresses.iter().position(sampler).map_or(0, |position| position + 2);
         let mut addresses = addresses.get(own..).unwrap_or_default().to_vec();
-        // All but the innermost are where a call returns to, one behind what called; the format expects that of all.
+        // All addresses except the innermost are return addresses, just after the call; the format expects that of all.
         if let Some(innermost) = addresses.first_mut() {
             *innermost += 1;
             addresses.reverse();

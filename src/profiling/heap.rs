@@ -1,7 +1,6 @@
-//! Heap profiles and statistics, by the allocator.
-//!
-//! The allocator takes samples only if it is told so when it starts, which is before `main`. A process that is to be profiled
-//! therefore starts itself anew, once, with the setting in its environment ([`prepare`]); all others pay nothing.
+//! Heap profiles and statistics of the allocator. The allocator takes samples only if a setting says so when it starts,
+//! before `main`. A process with profiling therefore restarts itself once, with the setting in its environment
+//! ([`prepare`]); all other processes pay nothing.
 
 use std::{
     env,
@@ -19,29 +18,26 @@ use tikv_jemalloc_ctl::{Access, AsName, epoch, stats};
 
 use super::{download, plain, refuse};
 
-/// Where the allocator looks for settings.
+/// Environment variable with the allocator's settings.
 const SETTINGS: &str = "_RJEM_MALLOC_CONF";
 const TAKE_SAMPLES: &str = "prof:true";
 
-/// Why there will be no heap profiles. Everything else works.
+/// Why there are no heap profiles. Everything else works.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoHeapProfiles {
-    /// The setting is there and does not help: this program uses another allocator.
+    /// The setting is present but has no effect: this program uses another allocator.
     #[error("the allocator takes no samples")]
     Unsupported,
-    /// The configuration can be read once only, and the process that takes samples would read it again.
-    #[error("the configuration {0} is no regular file, so the program cannot start itself anew")]
+    /// The configuration can be read only once, and a restarted process would read it again.
+    #[error("the configuration {0} is no regular file, so the program cannot restart itself")]
     ConfigIsRead(PathBuf),
-    /// The process cannot start itself anew.
-    #[error("the program cannot start itself anew: {0}")]
+    #[error("the program cannot restart itself: {0}")]
     Start(#[from] io::Error),
 }
 
-/// Has the allocator take samples. It may replace this process by a new one of itself, with the same arguments and process
-/// id, so call it before anything is begun. `config` is the file that this process has read.
-///
-/// # Errors
-/// When there will be none.
+/// Makes the allocator take samples. May replace this process by a new one with the same arguments and process id, so
+/// call it before anything is started. `config` is the file that this process has read. Fails if there will be no
+/// samples.
 pub(crate) fn prepare(config: Option<&Path>) -> Result<(), NoHeapProfiles> {
     if takes_samples() {
         return Ok(());
@@ -51,11 +47,11 @@ pub(crate) fn prepare(config: Option<&Path>) -> Result<(), NoHeapProfiles> {
     }
     let settings = with_samples(env::var_os(SETTINGS)).ok_or(NoHeapProfiles::Unsupported)?;
     let mut again = Command::new(env::current_exe()?);
-    // Comes back only if it fails.
+    // Returns only if it fails.
     Err(again.args(env::args_os().skip(1)).env(SETTINGS, settings).exec().into())
 }
 
-/// The settings with ours; `None` if it is there already.
+/// Returns the settings with ours, or `None` if ours is set already.
 fn with_samples(settings: Option<OsString>) -> Option<OsString> {
     let mut settings = settings.unwrap_or_default();
     if settings.to_string_lossy().split(',').any(|setting| setting == TAKE_SAMPLES) {
@@ -72,7 +68,6 @@ fn takes_samples() -> bool {
     c"opt.prof".to_bytes_with_nul().name().read().unwrap_or(false)
 }
 
-/// `GET /debug/pprof/heap`.
 pub(super) async fn profile() -> HttpResponse {
     let Some(control) = PROF_CTL.as_ref() else {
         return refuse(StatusCode::NOT_FOUND, NoHeapProfiles::Unsupported);
@@ -88,7 +83,6 @@ pub(super) async fn profile() -> HttpResponse {
     }
 }
 
-/// `GET /debug/pprof/allocator`.
 pub(super) async fn statistics() -> HttpResponse {
     match Statistics::now() {
         Ok(statistics) => plain(statistics.to_string()),
@@ -96,7 +90,6 @@ pub(super) async fn statistics() -> HttpResponse {
     }
 }
 
-/// What the allocator holds, in bytes.
 struct Statistics([(&'static str, usize, &'static str); 6]);
 
 impl Statistics {
@@ -127,17 +120,17 @@ impl fmt::Display for Statistics {
 mod tests {
     use super::*;
 
-    /// A pipe is empty when it is read again: the process would run with the defaults.
+    /// A pipe is empty at the second read: the process would run with the defaults.
     #[test]
     fn a_process_whose_configuration_is_no_file_does_not_start_itself_anew() {
         let refused = prepare(Some(Path::new("/dev/null"))).map_err(|error| error.to_string());
 
-        let text = "the configuration /dev/null is no regular file, so the program cannot start itself anew";
+        let text = "the configuration /dev/null is no regular file, so the program cannot restart itself";
         assert_eq!(refused, Err(text.to_owned()));
     }
 
     #[test]
-    fn the_setting_is_added_once_to_those_that_are_there() {
+    fn heap_profile_setting_is_added_once() {
         let added = |settings: Option<&str>| with_samples(settings.map(Into::into)).map(|it| it.into_string().unwrap());
 
         assert_eq!(added(None).as_deref(), Some("prof:true"));

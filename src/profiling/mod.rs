@@ -1,33 +1,37 @@
 //! Profiles of the running process (spec 70 §9.3), below `/debug/pprof` of the metrics server, while
-//! `debugging.enableProfiling` is on.
+//! `debugging.enableProfiling` is on. Without the feature `profiling`, a build has only the index and the actors. `cpu.rs` samples the running code, `heap.rs` shows what the allocator holds,
+//! `symbols.rs` names addresses, `actors.rs` lists actors as Go's programs list goroutines.
 //!
-//! * `cpu.rs`: what runs, sampled for some seconds;
-//! * `heap.rs`: what the allocator holds, from samples since the start, and its statistics;
-//! * `symbols.rs`: names of addresses;
-//! * `actors.rs`: the actors by what they do, as Go's programs list goroutines.
-//!
-//! Profiles are in the format of pprof: `go tool pprof http://…/debug/pprof/profile`. They hold addresses, names of functions
-//! and of files of this program, never the content of memory.
+//! Profiles are in the format of pprof: `go tool pprof http://…/debug/pprof/profile`. They hold addresses, names of
+//! functions and of files of this program, never the content of memory.
 
 mod actors;
+#[cfg(feature = "profiling")]
 mod cpu;
+#[cfg(feature = "profiling")]
 mod heap;
+#[cfg(not(feature = "profiling"))]
+mod not_built;
+#[cfg(feature = "profiling")]
 mod symbols;
 
 use std::{fmt::Display, sync::Arc};
 
 use actix_web::{HttpResponse, http::StatusCode, middleware::from_fn, web};
-use kit::Census;
+use kit::StatusRegistry;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::dashboard::host;
+#[cfg(feature = "profiling")]
 pub(crate) use heap::prepare;
+#[cfg(not(feature = "profiling"))]
+pub(crate) use not_built::prepare;
 
 const TEXT: &str = "text/plain; charset=utf-8";
+#[cfg(feature = "profiling")]
 const PROFILE: &str = "application/octet-stream";
 
-/// What can be asked for: path below `/debug/pprof/`, and what it is.
 const INDEX: [(&str, &str); 6] = [
     ("profile?seconds=30", "CPU profile: what runs in the next seconds (1 to 600), 100 samples a second"),
     ("heap", "memory in use by where it was allocated, sampled every 512 KiB since the start"),
@@ -37,28 +41,34 @@ const INDEX: [(&str, &str); 6] = [
     ("trace", "not here: spans go to a collector of OpenTelemetry"),
 ];
 
-/// Adds the routes.
-///
-/// With `end`, profiles that are being taken are given up.
-pub(crate) fn routes(config: &mut web::ServiceConfig, census: Census, end: CancellationToken) {
+/// Adds the routes. `end` cancels profiles that are being taken.
+pub(crate) fn routes(config: &mut web::ServiceConfig, status_registry: StatusRegistry, end: CancellationToken) {
     config
         .app_data(web::Data::new(end))
         .app_data(web::Data::from(Arc::new(Semaphore::new(1))))
-        .app_data(web::Data::new(census))
+        .app_data(web::Data::new(status_registry))
         .service(web::redirect("/debug/pprof", "/debug/pprof/").using_status_code(StatusCode::FOUND))
         .service(
-            web::scope("/debug/pprof")
+            measured(web::scope("/debug/pprof"))
                 .wrap(from_fn(host::check))
                 .route("/", web::get().to(index))
-                .route("/profile", web::get().to(cpu::profile))
-                .route("/heap", web::get().to(heap::profile))
-                .route("/allocator", web::get().to(heap::statistics))
                 .route("/actors", web::get().to(actors::list))
                 .route("/goroutine", web::get().to(actors::list))
-                .route("/symbol", web::get().to(symbols::of_query))
-                .route("/symbol", web::post().to(symbols::of_body))
                 .route("/trace", web::get().to(no_trace)),
         );
+}
+
+#[cfg(not(feature = "profiling"))]
+use not_built::routes as measured;
+
+#[cfg(feature = "profiling")]
+fn measured(scope: actix_web::Scope) -> actix_web::Scope {
+    scope
+        .route("/profile", web::get().to(cpu::profile))
+        .route("/heap", web::get().to(heap::profile))
+        .route("/allocator", web::get().to(heap::statistics))
+        .route("/symbol", web::get().to(symbols::of_query))
+        .route("/symbol", web::post().to(symbols::of_body))
 }
 
 async fn index() -> HttpResponse {
@@ -69,12 +79,12 @@ async fn index() -> HttpResponse {
 }
 
 async fn no_trace() -> HttpResponse {
-    let text = "There are no execution traces. Set OTEL_EXPORTER_OTLP_ENDPOINT in a build with the feature otel: passes, \
+    let text = "There are no execution traces. Set OTEL_EXPORTER_OTLP_ENDPOINT in a build with the feature otel: reconciles, \
                 reviews and requests are then exported as spans.\n";
     HttpResponse::NotFound().content_type(TEXT).body(text)
 }
 
-/// A finished profile, to be saved under a name.
+#[cfg(feature = "profiling")]
 fn download(name: &str, profile: Vec<u8>) -> HttpResponse {
     HttpResponse::Ok()
         .content_type(PROFILE)
@@ -87,7 +97,6 @@ fn plain(text: String) -> HttpResponse {
     HttpResponse::Ok().content_type(TEXT).body(text)
 }
 
-/// Answers `status` and says why.
 fn refuse(status: StatusCode, why: impl Display) -> HttpResponse {
     HttpResponse::build(status).content_type(TEXT).body(format!("{why}\n"))
 }

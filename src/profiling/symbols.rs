@@ -1,4 +1,4 @@
-//! Names of addresses, for tools that have an address and no copy of the program.
+//! Names of addresses, for tools without a copy of the program.
 
 use std::{ffi::c_void, fmt::Write as _, ptr};
 
@@ -9,23 +9,21 @@ use super::plain;
 /// No tool asks for more at once.
 const MOST_ADDRESSES: usize = 10_000;
 
-/// `GET /debug/pprof/symbol?0x12+0x34`.
 pub(super) async fn of_query(request: HttpRequest) -> HttpResponse {
     let query = request.query_string().to_owned();
     answer(query).await
 }
 
-/// `POST /debug/pprof/symbol` with the addresses as body.
 pub(super) async fn of_body(body: String) -> HttpResponse {
     answer(body).await
 }
 
 async fn answer(addresses: String) -> HttpResponse {
-    // The first look reads the program's file.
+    // The first lookup reads the program's file.
     plain(web::block(move || names(&addresses)).await.unwrap_or_default())
 }
 
-/// The first line says that there are names here; then a line for each address that has one.
+/// The first line says that names are available; then a line for each address with a name.
 fn names(addresses: &str) -> String {
     let mut text = String::from("num_symbols: 1\n");
     for address in addresses.split(['+', ' ', '\n']).take(MOST_ADDRESSES) {
@@ -38,10 +36,9 @@ fn names(addresses: &str) -> String {
     text
 }
 
-/// The function that an address is in.
 pub(super) fn name_of(address: usize) -> Option<String> {
     let mut name = None;
-    // The library takes an address for where a call returns to, and looks one before it.
+    // The library expects a return address and looks one before it.
     backtrace::resolve(ptr::with_exposed_provenance_mut::<c_void>(address.wrapping_add(1)), |symbol| {
         name = name.take().or_else(|| symbol.name().map(|name| format!("{name:#}")));
     });

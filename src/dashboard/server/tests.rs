@@ -15,13 +15,13 @@ use tokio::{
 use super::*;
 
 fn sources() -> Arc<Sources> {
-    let census = Census::default();
-    census.enter("managedresource", Role::Supervisor);
+    let status_registry = StatusRegistry::default();
+    status_registry.enter("managedresource", Role::Supervisor);
     Arc::new(Sources {
         liveness: Checks::with_ping(),
         readiness: Checks::default().with("webhook-server", Arc::new(|| Err("not started".to_owned()))),
-        metrics: Metrics::new("v1", census.clone()),
-        census,
+        metrics: Metrics::new("v1", status_registry.clone()),
+        status_registry,
         leadership: Arc::new(|| Leadership::Leading),
         now: Arc::new(|| Timestamp::UNIX_EPOCH),
     })
@@ -39,7 +39,7 @@ fn process() -> ProcessInfo {
 fn dashboard(sources: &Sources, streams: usize) -> web::Data<Dashboard> {
     web::Data::new(Dashboard {
         snapshots: Arc::new(Snapshots::new(
-            sources.census.clone(),
+            sources.status_registry.clone(),
             process(),
             sources.leadership.clone(),
             sources.now.clone(),
@@ -48,7 +48,6 @@ fn dashboard(sources: &Sources, streams: usize) -> web::Data<Dashboard> {
     })
 }
 
-/// Status, content type and body of a GET to one of the servers' routes.
 async fn get(path: &str) -> (u16, String, String) {
     let sources = sources();
     let app = App::new()
@@ -102,11 +101,25 @@ async fn metrics_are_prometheus_text() {
 
 /// spec 70 scenario 31, profiling disabled
 #[actix_web::test]
-async fn there_are_no_profiles_unless_they_are_enabled() {
+async fn profiles_are_off_unless_they_are_enabled() {
     assert_eq!(get("/debug/pprof").await.0, 404);
     assert_eq!(get("/debug/pprof/").await.0, 404);
     assert_eq!(get("/debug/pprof/profile?seconds=1").await.0, 404);
 }
+
+#[cfg(feature = "profiling")]
+const MEASURED: [(&str, &str, &str); 5] = [
+    ("/debug/pprof/symbol?0x0", "200", "num_symbols: 1"),
+    ("/debug/pprof/allocator", "200", "allocated"),
+    ("/debug/pprof/profile?seconds=1", "200", "content-type: application/octet-stream"),
+    ("/debug/pprof/profile?seconds=x", "400", "seconds must be a whole number from 1 to 600"),
+    ("/debug/pprof/heap", "404", "the allocator takes no samples"),
+];
+#[cfg(not(feature = "profiling"))]
+const MEASURED: [(&str, &str, &str); 2] = [
+    ("/debug/pprof/profile?seconds=1", "501", "build it with --features profiling"),
+    ("/debug/pprof/heap", "501", "build it with --features profiling"),
+];
 
 /// spec 70 scenario 31, profiling enabled; §9.3
 #[actix_web::test]
@@ -131,14 +144,12 @@ async fn profiles_are_below_debug_pprof_of_the_metrics_server() {
         ("/debug/pprof/", "200", "profile?seconds=30"),
         ("/debug/pprof/actors", "200", "Starting      managedresource"),
         ("/debug/pprof/goroutine?debug=1", "200", "actors: 1"),
-        ("/debug/pprof/symbol?0x0", "200", "num_symbols: 1"),
-        ("/debug/pprof/allocator", "200", "allocated"),
-        ("/debug/pprof/profile?seconds=1", "200", "content-type: application/octet-stream"),
-        ("/debug/pprof/profile?seconds=x", "400", "seconds must be a whole number from 1 to 600"),
-        ("/debug/pprof/heap", "404", "the allocator takes no samples"),
         ("/debug/pprof/trace?seconds=1", "404", "OTEL_EXPORTER_OTLP_ENDPOINT"),
         ("/debug/pprof/mutex", "404", "404 page not found"),
-    ] {
+    ]
+    .into_iter()
+    .chain(MEASURED)
+    {
         let answer = ask(servers.metrics_address(), path).await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answer}");
         assert!(answer.contains(contained), "{path}: {answer}");
@@ -149,13 +160,13 @@ async fn profiles_are_below_debug_pprof_of_the_metrics_server() {
 }
 
 #[actix_web::test]
-async fn the_dashboard_has_its_files_and_its_census() {
+async fn dashboard_serves_its_files_and_the_status_registry() {
     let table = [
         ("/dashboard", "text/html; charset=utf-8"),
         ("/dashboard/app.js", "text/javascript; charset=utf-8"),
         ("/dashboard/style.css", "text/css; charset=utf-8"),
         ("/dashboard/icon.svg", "image/svg+xml"),
-        ("/dashboard/census", "application/json"),
+        ("/dashboard/actors", "application/json"),
     ];
     for (path, content_type) in table {
         let (status, actual, body) = get(path).await;
@@ -167,7 +178,7 @@ async fn the_dashboard_has_its_files_and_its_census() {
 }
 
 #[actix_web::test]
-async fn the_page_may_load_nothing_but_its_own_files() {
+async fn dashboard_page_loads_only_its_own_files() {
     let sources = sources();
     let service = test::init_service(App::new().app_data(dashboard(&sources, 1)).configure(metrics_routes)).await;
 
@@ -188,7 +199,7 @@ async fn the_page_may_load_nothing_but_its_own_files() {
     );
 }
 
-/// Whoever opens streams and reads none keeps nobody out.
+/// A client that opens streams without reading them does not block other clients.
 #[actix_web::test]
 async fn event_streams_make_room_for_new_ones() {
     let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
@@ -215,7 +226,6 @@ async fn event_streams_make_room_for_new_ones() {
     }
 
     for oldest in &mut streams[..3] {
-        // It ends by itself or is cut off, whichever the client sees first.
         let end = tokio::time::timeout(Duration::from_secs(10), oldest.read_to_end(&mut Vec::new())).await;
         end.expect("the oldest make room").ok();
     }
@@ -225,9 +235,9 @@ async fn event_streams_make_room_for_new_ones() {
     servers.stop().await;
 }
 
-/// A page of a stranger whose name leads to this address (DNS rebinding).
+/// A foreign page whose name resolves to this address (DNS rebinding).
 #[actix_web::test]
-async fn the_dashboard_answers_to_no_name_of_a_stranger() {
+async fn dashboard_refuses_foreign_host_names() {
     let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
     let options = ServerOptions {
         probes: None,
@@ -247,7 +257,7 @@ async fn the_dashboard_answers_to_no_name_of_a_stranger() {
         String::from_utf8_lossy(&answer[9..]).into_owned()
     };
 
-    for path in ["/dashboard", "/dashboard/app.js", "/dashboard/census", "/dashboard/events", "/debug/pprof/actors"] {
+    for path in ["/dashboard", "/dashboard/app.js", "/dashboard/actors", "/dashboard/events", "/debug/pprof/actors"] {
         assert_eq!(status(path, "evil.example").await, "421", "{path}");
         assert_eq!(status(path, "localhost:8080").await, "200", "{path}");
     }
@@ -255,15 +265,15 @@ async fn the_dashboard_answers_to_no_name_of_a_stranger() {
     servers.stop().await;
 }
 
-/// The HTTP library answers requests that came in one piece one after the other as long as none of them waits.
+/// The HTTP library answers pipelined requests one after the other as long as none of them waits.
 #[actix_web::test]
-async fn pipelined_scrapes_take_turns_with_those_of_others() {
+async fn scrapes_in_one_piece_take_turns_with_other_connections() {
     const MANY: usize = 400;
     let (answered, sources) = (Arc::new(AtomicUsize::new(0)), sources());
     let (blocked, is_blocked) = mpsc::channel();
     let (go_on, goes_on) = mpsc::channel();
     let (counted, goes_on) = (answered.clone(), std::sync::Mutex::new(goes_on));
-    // The first one keeps the thread of the server until the other connection has asked, too.
+    // The first request keeps the server's thread busy until the other connection has asked, too.
     let count = move || -> Result<(), String> {
         if counted.fetch_add(1, Ordering::SeqCst) == 0 {
             blocked.send(()).unwrap();
@@ -271,7 +281,7 @@ async fn pipelined_scrapes_take_turns_with_those_of_others() {
         }
         Ok(())
     };
-    // Each request of the pipeline counts first. A call without that is the other connection's.
+    // Each pipelined request counts first. A call without a count belongs to the other connection.
     let (calls, counted, went_first) = (AtomicUsize::new(0), answered.clone(), Arc::new(AtomicUsize::new(MANY)));
     let noted = went_first.clone();
     let turn = move || -> Result<(), String> {
@@ -312,7 +322,7 @@ async fn pipelined_scrapes_take_turns_with_those_of_others() {
 
 /// spec 70 §11
 #[actix_web::test]
-async fn heads_have_their_limit_after_a_probe_whose_body_nobody_read() {
+async fn head_limits_hold_after_a_probe_with_an_unread_body() {
     let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
     let options = ServerOptions {
         probes: Some(any),
@@ -342,7 +352,6 @@ async fn heads_have_their_limit_after_a_probe_whose_body_nobody_read() {
     servers.stop().await;
 }
 
-/// Reads an `ok`.
 async fn read_answer(stream: &mut TcpStream) {
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\nok") {
@@ -351,7 +360,6 @@ async fn read_answer(stream: &mut TcpStream) {
     assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"), "{}", String::from_utf8_lossy(&answer));
 }
 
-/// Sends `GET path` and gives the connection for reading.
 async fn connect(address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", address.port())).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
@@ -360,7 +368,7 @@ async fn connect(address: SocketAddr, path: &str) -> TcpStream {
 }
 
 #[actix_web::test]
-async fn both_servers_answer_on_their_sockets_and_stop_with_open_streams() {
+async fn servers_answer_on_their_sockets_and_stop_with_open_streams() {
     let any = Bind { address: String::new(), port: 0 };
     let options = ServerOptions {
         probes: Some(any.clone()),
@@ -385,12 +393,12 @@ async fn both_servers_answer_on_their_sockets_and_stop_with_open_streams() {
     assert!(probe.contains("\r\nx-content-type-options: nosniff\r\n"), "{probe}");
     assert!(probe.ends_with("\r\n\r\nok"), "{probe}");
     let events = String::from_utf8(events).unwrap();
-    assert!(events.contains("event: census\ndata: {"), "{events}");
+    assert!(events.contains("event: actors\ndata: {"), "{events}");
     assert!(events.ends_with("0\r\n\r\n"), "the stream ends properly: {events}");
 }
 
 #[actix_web::test]
-async fn a_taken_address_is_an_error_that_names_it() {
+async fn listen_error_names_the_taken_address() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let bind = |port| Bind { address: "127.0.0.1".to_owned(), port };
@@ -410,7 +418,7 @@ async fn a_taken_address_is_an_error_that_names_it() {
     assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
 }
 
-/// As a port scanner or somebody with bad intentions does.
+/// As a port scanner or an attacker does.
 #[actix_web::test]
 async fn silent_connections_make_room_for_probes() {
     let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
