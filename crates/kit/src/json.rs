@@ -1,38 +1,36 @@
-//! JSON that is nested deeply, and the stacks that hold it.
+//! Deeply nested JSON, and the thread stacks that hold it.
 //!
-//! API servers take objects of [`MOST_LEVELS`] levels, `serde_json` by itself stops at 128. One object that cannot be read
-//! would make the list and the watch of its whole kind unreadable. So [`from_slice`] reads what an API server takes, and
-//! refuses what is deeper before it is a tree: to read, copy, compare, write and drop a tree takes stack for each level,
-//! and a stack that is too small ends the process. Threads that hold trees have [`STACK`].
+//! API servers accept objects of [`MOST_LEVELS`] levels; `serde_json` stops at 128. One unreadable object would make
+//! the list and the watch of its whole kind unreadable. So [`from_slice`] reads what an API server accepts, and rejects
+//! deeper input before it becomes a tree: reading, copying, comparing, writing and dropping a tree takes stack per
+//! level, and a stack that is too small ends the process. Threads that hold trees have [`STACK`].
 
 use serde::Deserialize;
 use serde_json::{Deserializer, error::Category};
 
-/// How many lists and maps of one object may stand in one another: what API servers store and read, `managedFields`
-/// included, and no more (`maxNestingDepth` of `sigs.k8s.io/json`; measured with kube-apiserver 1.36 and a custom kind).
+/// Maximum nesting of lists and maps in one object: what API servers store and read, `managedFields` included
+/// (`maxNestingDepth` of `sigs.k8s.io/json`; measured with kube-apiserver 1.36 and a custom kind).
 pub const MOST_LEVELS: usize = 10_000;
 
-/// Levels around an object, as those of a list or of an event.
+/// Levels around an object, e.g. those of a list or of an event.
 const AROUND: usize = 16;
 
-/// Where `serde_json` gives up by itself.
+/// `serde_json`'s own limit.
 const SHALLOW: usize = 128;
 
-/// The deepest that is read, with what is around an object.
+/// Maximum nesting that is read, with the levels around an object.
 const DEEPEST: usize = MOST_LEVELS + AROUND;
 
-/// Stack of a thread that holds objects, in bytes: 13 KiB for a level. Measured for 10,000 levels of maps or of lists:
-/// `serde_json` takes 6 MiB to read, copy, compare, write or drop them, and up to 24 MiB without optimisation. The stack is
-/// address space; memory is only taken where an object is that deep.
+/// Stack in bytes of a thread that holds objects: 13 KiB per level. Measured for 10,000 levels of maps or of lists:
+/// `serde_json` takes 6 MiB to read, copy, compare, write or drop them, and up to 24 MiB without optimisation. The
+/// stack is address space; memory is only used where an object is that deep.
 pub const STACK: usize = 128 << 20;
 
-/// Reads what stands in `bytes`, like [`serde_json::from_slice`], but down to [`MOST_LEVELS`]. For threads with [`STACK`].
-///
-/// # Errors
-/// If it is no JSON, is not shaped like a `T`, or is deeper.
+/// Reads JSON like [`serde_json::from_slice`], but down to [`MOST_LEVELS`]. For threads with [`STACK`]. Fails if
+/// `bytes` is not JSON, is not shaped like a `T`, or is nested deeper.
 pub fn from_slice<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
     match serde_json::from_slice(bytes) {
-        // Nearly nothing is deep: only what was refused is looked at again, and counted before anything is built.
+        // Hardly any object is deep: only rejected input is read again, after its levels are counted.
         Err(error) if error.classify() == Category::Syntax => match levels(bytes) {
             0..SHALLOW => Err(error),
             SHALLOW..=DEEPEST => read(bytes),
@@ -42,33 +40,36 @@ pub fn from_slice<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result
     }
 }
 
-/// What a map with fields counts in [`holds_at_most`]: a tree keeps room for eleven fields in each.
+/// Weight of a map with fields in [`holds_at_most`]: a tree reserves room for eleven fields in it. An empty map counts 1.
 pub const MAP: usize = 17;
 
-/// Whether a tree of this JSON has at most so many values, of which a map counts [`MAP`]. What each value takes in memory is
-/// 32 to 64 bytes for each of these. No parser: of what is no JSON it says something, too.
+/// Returns true if a tree of this JSON has at most `most` values, where a map counts [`MAP`]. Each of these takes 32 to
+/// 64 bytes of memory. Not a parser: it also gives an answer for invalid JSON.
 pub fn holds_at_most(most: usize, bytes: &[u8]) -> bool {
     let count = |wanted: u8| bytes.iter().filter(|byte| **byte == wanted).count();
     // Brackets in strings count as well, which nearly always makes no difference.
     if count(b',') + count(b'[') + count(b'{') * MAP < most {
         return true;
     }
-    let (mut values, mut in_string, mut escaped) = (1_usize, false, false);
+    let (mut values, mut in_string, mut escaped, mut in_empty_map) = (1_usize, false, false, false);
     for byte in bytes {
+        let is_empty_map = in_empty_map && *byte == b'}';
+        in_empty_map &= byte.is_ascii_whitespace();
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_string => escaped = true,
             b'"' => in_string = !in_string,
             _ if in_string => {}
             b',' | b'[' => values += 1,
-            b'{' => values += MAP,
+            b'{' => (values, in_empty_map) = (values + MAP, true),
+            b'}' if is_empty_map => values -= MAP - 1,
             _ => {}
         }
     }
     values <= most
 }
 
-/// The text about what has more levels than allowed.
+/// Returns the error text for JSON with more levels than allowed.
 pub fn too_deep(allowed: usize) -> String {
     format!("lists and maps are nested deeper than {allowed} levels")
 }
@@ -81,8 +82,7 @@ fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
     Ok(value)
 }
 
-/// How deep the brackets outside of strings are nested, at most. No parser: of what is no JSON it says a number, too, and
-/// none that is below what a parser would go into.
+/// Returns the maximum nesting of brackets outside of strings; for invalid JSON at least as deep as a parser would go.
 fn levels(bytes: &[u8]) -> usize {
     let (mut level, mut deepest) = (0_usize, 0);
     let (mut in_string, mut escaped) = (false, false);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_api_server_takes_is_read_copied_compared_hashed_and_written() {
+    fn deep_json_within_the_limit_is_read_copied_compared_hashed_and_written() {
         on_a_large_stack(|| {
             for text in [maps(MOST_LEVELS), lists(MOST_LEVELS), maps(128), lists(127)] {
                 let value: Value = from_slice(text.as_bytes()).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deeper_is_refused_before_it_is_a_tree() {
+    fn deep_json_above_the_limit_is_rejected_before_it_is_a_tree() {
         for text in [maps(DEEPEST + 1), lists(DEEPEST + 1), "[".repeat(1 << 20), "{\"a\":".repeat(1 << 20)] {
             let error = from_slice::<Value>(text.as_bytes()).unwrap_err().to_string();
 
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_in_strings_do_not_count() {
+    fn nesting_levels_ignore_brackets_in_strings() {
         let text = json!({ "a": "[\"{".repeat(20_000), "b\\": "\\", "c": "]" }).to_string();
 
         assert_eq!((levels(text.as_bytes()), levels(maps(300).as_bytes())), (1, 300));
@@ -151,12 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn values_are_counted_outside_of_strings() {
+    fn value_count_ignores_strings() {
         for (text, values) in [
             ("1", 1),
             ("[1,2,3]", 4),
             (r#"{"a":1,"b":[2]}"#, MAP + 3),
             (r#"["{{{{[[[[,,,,\"{{{{","{"]"#, 3),
+            (r#"[{},{ },{"a":{}},"{}"]"#, MAP + 8),
             (&maps(100), 100 * MAP + 1),
         ] {
             assert!(holds_at_most(values, text.as_bytes()), "{text}");
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused_as_ever() {
+    fn invalid_json_is_rejected_as_by_serde_json() {
         on_a_large_stack(|| {
             for text in ["", "{", "[1,]", "{} x", &("[".repeat(300) + "x"), &(maps(300) + "}"), &lists(300)[1..]] {
                 assert!(from_slice::<Value>(text.as_bytes()).is_err(), "{text}");
@@ -175,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn texts_may_be_borrowed() {
+    fn json_texts_may_be_borrowed() {
         let text = format!("{{\"deep\":{},\"kind\":\"A\"}}", maps(300));
         #[derive(serde::Deserialize)]
         struct Borrowing<'a> {
             #[serde(borrow)]
             kind: Cow<'a, str>,
-            #[allow(dead_code, reason = "it is there to be passed over")]
+            #[allow(dead_code, reason = "the reader skips it")]
             deep: IgnoredAny,
         }
 

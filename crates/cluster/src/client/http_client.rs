@@ -1,4 +1,4 @@
-//! The HTTP client below all others: that of the controller, and that of commands where a proxy leads to the server.
+//! The HTTP client below all others: that of the controllers, and that of commands behind a proxy.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ use crate::proxy::{Connector, Proxy};
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
 /// … and given up when the probe is not answered in this time.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(15);
-/// All streams of a connection together may have this much data under way: one slow watch must not stop the others.
+/// Bytes in flight of all streams of a connection together: one slow watch must not stop the others.
 const CONNECTION_WINDOW: u32 = 16 << 20;
 
-/// What [`http_client`] makes.
+/// Bytes that an HTTP/1.1 connection reads ahead, and the bound of an answer's head. Without it, each connection that
+/// receives a large answer keeps 400 KiB, which no budget of answers counts.
+const READ_BUFFER: usize = 64 << 10;
+
 type Http = Client<AbruptEnd<InTime<HttpsConnector<Connector>>>, Body>;
 
-/// A client over HTTP/2 (HTTP/1.1 where the server does not speak it). The `proxy_url` of the configuration does not matter.
-///
-/// # Errors
-/// When TLS cannot be set up.
+/// Creates a client over HTTP/2 or HTTP/1.1, or fails if TLS cannot be set up. Ignores the configuration's `proxy_url`.
 pub(crate) fn http_client(config: &Config, proxy: Option<&Proxy>) -> Result<Http, kube::Error> {
     let mut tls = config.rustls_client_config()?;
     tls.alpn_protocols.clear(); // the connector sets them
@@ -43,6 +43,7 @@ pub(crate) fn http_client(config: &Config, proxy: Option<&Proxy>) -> Result<Http
     Ok(Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
+        .http1_max_buf_size(READ_BUFFER)
         .http2_initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keep_alive_interval(KEEP_ALIVE)
         .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
