@@ -1,16 +1,21 @@
-//! Binding of TCP listeners; an empty address means all interfaces, IPv4 and IPv6 (spec 70 §3, trap 14).
+//! Binds TCP listeners; an empty address means all interfaces, IPv4 and IPv6 (spec 70 §3, trap 14).
 
 use std::{
     io,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
 };
 
-/// Where a server listens.
+/// Connections that the system completes before the server accepts them. With the 128 of the standard library, a burst
+/// of connections drops the packets of others, which the peers repeat after a second. The system's own bound
+/// (`net.core.somaxconn`) may be lower.
+const BACKLOG: i32 = 4096;
+
+/// Address and port of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bind {
-    /// IP address or host name; empty = all interfaces.
+    /// IP address or host name; empty: all interfaces.
     pub address: String,
-    /// TCP port; 0 = any free one (tests, demo).
+    /// TCP port; 0: any free port (tests, demo).
     pub port: u16,
 }
 
@@ -24,18 +29,16 @@ pub struct ListenError {
 }
 
 impl Bind {
-    /// One listener for both families where the system allows it, two where it keeps them apart, one for IPv4 where
-    /// there is no IPv6.
-    ///
-    /// # Errors
-    ///
-    /// The address is not one of this machine, the port is taken or reserved.
+    /// Returns one listener for both families if the system allows it, two if it separates them, one for IPv4 only.
     pub(crate) fn listen(&self) -> Result<Vec<TcpListener>, ListenError> {
         let listeners = if self.address.is_empty() {
             listen_everywhere(self.port)
         } else {
             TcpListener::bind((self.address.as_str(), self.port)).map(|listener| vec![listener])
         };
+        // A second call changes the backlog of a listening socket.
+        let enlarged = |listener: TcpListener| rustix::net::listen(&listener, BACKLOG).map(|()| listener);
+        let listeners = listeners.and_then(|all| Ok(all.into_iter().map(enlarged).collect::<Result<_, _>>()?));
         listeners.map_err(|cause| ListenError { bind: self.clone(), cause })
     }
 }
@@ -54,12 +57,11 @@ fn listen_everywhere(port: u16) -> io::Result<Vec<TcpListener>> {
     let v4 = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)));
     match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))) {
         Ok(v6) => {
-            // Where sockets are dual stack, `[::]` took IPv4 too and this bind fails; else it adds IPv4.
+            // On dual-stack sockets `[::]` includes IPv4, and this bind fails; otherwise it adds IPv4.
             let also = v4(v6.local_addr()?.port()).ok();
             Ok([v6].into_iter().chain(also).collect())
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied) => Err(error),
-        // No IPv6 on this machine.
         Err(_) => v4(port).map(|listener| vec![listener]),
     }
 }
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_address_is_reached_by_ipv4() {
+    fn listen_on_an_empty_address_includes_ipv4() {
         let listeners = Bind::default().listen().unwrap();
         let port = listeners[0].local_addr().unwrap().port();
 
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_port_is_named_in_the_error() {
+    fn listen_error_names_the_taken_port() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
 
