@@ -1,4 +1,4 @@
-//! The program as somebody runs it in a shell, without a cluster: its commands, and the starts that fail.
+//! The program as a user runs it in a shell, without a cluster: its commands, and the starts that fail.
 
 use std::{
     io::{Read as _, Write as _},
@@ -8,7 +8,6 @@ use std::{
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 
-/// Runs the program without a cluster around it.
 fn run(arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_gardener-resource-manager"))
         .args(arguments)
@@ -105,7 +104,6 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
     }
 }
 
-/// A disk that is full.
 #[test]
 fn output_to_a_full_disk_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -225,7 +223,7 @@ fn help_of_each_command_has_an_example_and_exit_codes() {
     }
 }
 
-/// Answers each request by its path, on an address of its own; a kubeconfig for it is written into the folder.
+/// Serves answers by request path on an own address, and writes a kubeconfig for it into the folder.
 fn api_server(folder: &std::path::Path, answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let address = listener.local_addr().expect("it is bound");

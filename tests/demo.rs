@@ -1,4 +1,4 @@
-//! The demonstration, as somebody runs it who has just cloned the repository.
+//! The demonstration, as a user runs it after cloning the repository.
 #![cfg(feature = "sim")]
 
 mod support;
@@ -12,10 +12,8 @@ use std::{
 use anyhow::bail;
 use support::eventually;
 
-/// It must end by itself before.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What its steps are called, in order.
 const TITLES: [&str; 9] = [
     "1. The program starts",
     "2. Two bundles are applied",

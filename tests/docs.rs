@@ -1,5 +1,4 @@
-//! What README, `docs/` and the crate documentation say about this repository is so: files they name exist, commands they
-//! show are understood, lists are complete, examples decode.
+//! README, `docs/` and the crate documentation are true: files exist, commands work, lists are complete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +12,7 @@ use gardener_resource_manager::{
     cli::{Cli, Command},
 };
 
-/// Named in documents, but made by the reader.
+/// Paths that documents name, but that the reader creates.
 const NOT_IN_THE_REPOSITORY: [&str; 1] = ["config/tls"];
 
 /// A path of the repository begins with one of these.
@@ -22,7 +21,6 @@ const ROOTS: [&str; 7] = ["src/", "crates/", "docs/", "config/", "deploy/", "tes
 /// A file that is named without its folder ends with one of these.
 const FILES: [&str; 4] = [".yaml", ".md", ".rs", ".toml"];
 
-/// The line before the command that `.ci/run` takes out of the README.
 const MARKER: &str = "<!-- ci: test -->";
 
 #[test]
@@ -101,7 +99,7 @@ fn readme_commands_use_existing_features() {
     }
 }
 
-/// `.ci/run` runs what stands behind the marker, so that README and CI cannot drift apart.
+/// `.ci/run` runs the command below the marker, so that README and CI cannot diverge.
 #[test]
 fn readme_marks_one_test_command_for_ci() {
     let readme = read(&root().join("README.md"));
@@ -150,12 +148,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All Markdown files.
 fn documents() -> Vec<PathBuf> {
     files().into_iter().filter(|path| name_of(path).ends_with(".md")).collect()
 }
 
-/// All files, without those in hidden folders and build results.
+/// All files except those in hidden folders and build results.
 fn files() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().to_owned()];
@@ -173,32 +170,29 @@ fn files() -> Vec<PathBuf> {
     found
 }
 
-/// Whether it is a chapter of the specification. A chapter names other chapters by their files, without links. It also names
-/// data keys and files of other systems.
+/// A chapter of the specification names other chapters without links, and data keys and files of other systems.
 fn is_of_the_specification(document: &Path) -> bool {
     folder_of(document) == root().join("docs/spec")
 }
 
-/// Files of the repository that a document names.
 fn named(document: &Path) -> Vec<PathBuf> {
     let is_of_the_specification = is_of_the_specification(document);
     let is_meant = |path: &PathBuf| !is_of_the_specification || name_of(path).ends_with(".md");
     linked(document).into_iter().chain(mentioned(document).into_iter().filter(is_meant)).collect()
 }
 
-/// Files that a document links to, by its folder.
 fn linked(document: &Path) -> Vec<PathBuf> {
     links_in(&read(document)).into_iter().map(|target| folder_of(document).join(target)).collect()
 }
 
-/// Targets of links in the repository. What stands between backticks is none: a regular expression may look like one.
+/// Targets of links in the repository. Text between backticks is skipped: a regular expression may look like a link.
 fn links_in(text: &str) -> Vec<String> {
     let text: String = text.lines().flat_map(|line| line.split('`').step_by(2).chain(["\n"])).collect();
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next());
     targets.filter(|target| !target.is_empty() && !target.contains("://")).map(str::to_owned).collect()
 }
 
-/// Files that a document names in code: by their path in the repository, or by the end of it.
+/// Files that a document names in code: by their path in the repository, or by its end.
 fn mentioned(document: &Path) -> Vec<PathBuf> {
     let (text, files) = (read(document), files());
     let code = fenced(&text).into_iter().chain(spans(&text));
@@ -220,7 +214,6 @@ fn mentioned(document: &Path) -> Vec<PathBuf> {
     words.iter().filter_map(path).collect()
 }
 
-/// The lines in fenced and indented blocks, without their indentation.
 fn fenced(text: &str) -> Vec<String> {
     let mut inside = false;
     let mut lines = Vec::new();
@@ -235,7 +228,6 @@ fn fenced(text: &str) -> Vec<String> {
     lines
 }
 
-/// What stands between backticks on one line, outside of blocks.
 fn spans(text: &str) -> Vec<String> {
     let mut inside = false;
     let mut spans = Vec::new();
@@ -249,7 +241,7 @@ fn spans(text: &str) -> Vec<String> {
     spans
 }
 
-/// Names by folder, out of the section "Layout" of the crate documentation; those of folders end with `/`.
+/// The paths in the first column of the section "Folders" of `docs/architecture.md`. Folders end with `/`.
 fn layout() -> Vec<String> {
     let text = read(&root().join("docs/architecture.md"));
     let section = text.lines().skip_while(|line| *line != "## 9. Folders");
@@ -261,7 +253,6 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What is in a folder, sorted.
 fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder can be read").path()).collect();
@@ -269,7 +260,6 @@ fn children(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The last part of a path; that of a folder ends with `/`.
 fn name_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if path.is_dir() { name + "/" } else { name }
@@ -279,12 +269,10 @@ fn folder_of(document: &Path) -> &Path {
     document.parent().unwrap_or(root())
 }
 
-/// The path as the repository has it.
 fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }
 
-/// Without `..`.
 fn normal(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

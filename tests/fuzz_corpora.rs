@@ -1,4 +1,4 @@
-//! Every input that the fuzz targets of `fuzz/` start from keeps the properties of `tests/checks/`.
+//! Every input that the fuzz targets of `fuzz/` start from has the properties of `tests/checks/`.
 
 mod checks;
 
@@ -54,7 +54,6 @@ fn validate_corpus_keeps_its_properties() {
     }
 }
 
-/// The files of a corpus, in the order of their names.
 fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -65,7 +64,6 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().map(read).collect()
 }
 
-/// Runs a check; names the file before a failure goes on.
 fn checked(path: &Path, check: impl FnOnce()) {
     if let Err(panic) = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)) {
         eprintln!("broken by {}", path.display());

@@ -1,7 +1,5 @@
-//! Changes streams of objects, and reviews, as objects.
-//!
-//! Nearly every change of single bytes makes them something that is no JSON or YAML any more, and nothing is learned of what
-//! comes after the parser. So the parts of the objects change places, go, or get values that mean something.
+//! Mutates streams of objects, and reviews, as objects. Nearly every change of single bytes is not JSON or YAML any
+//! more and tests only the parser. So these mutations move or remove parts of objects, or insert meaningful values.
 
 use libfuzzer_sys::fuzzer_mutate;
 use serde_json::{Value, json};
@@ -12,7 +10,7 @@ use crate::{
     words::{MERGED, VALIDATED, Words},
 };
 
-/// Changes the first `size` bytes of `data`, which has room for `max_size`; gives the new size.
+/// Mutates the first `size` bytes of `data`, which has room for `max_size`; returns the new size.
 pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let mut random = Random::new(seed);
     let objects = checks::objects(&data[..size]).filter(|objects| !objects.is_empty());
@@ -30,13 +28,13 @@ pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize
     text.len()
 }
 
-/// Changes a review, which is a line with the header and a body; most often the body, as an object.
+/// Mutates a review (a header line and a body); most often the body, as an object.
 pub fn mutate_review(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     let start = data[..size].iter().position(|byte| *byte == b'\n').map_or(size, |end| end + 1);
     mutate_body(data, start, size, max_size, &MERGED, seed)
 }
 
-/// Changes the body of a review of a validating webhook.
+/// Mutates the body of a review of a validating webhook.
 pub fn mutate_validated(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     mutate_body(data, 0, size, max_size, &VALIDATED, seed)
 }
@@ -59,7 +57,6 @@ fn mutate_body(data: &mut [u8], start: usize, size: usize, max_size: usize, word
     start + text.len()
 }
 
-/// Changes one place in one of the objects.
 fn change(objects: &mut Vec<Value>, words: &Words, random: &mut Random) {
     let new = match random.below(3) {
         0 => value(words, random),
@@ -97,7 +94,7 @@ fn change_at(place: &mut Value, new: Value, Words { keys, .. }: &Words, random: 
     }
 }
 
-/// Gives a field of one object the value the same field of another one has.
+/// Copies a field's value from one object to the same field of another.
 fn copy_place(objects: &mut [Value], from: usize, random: &mut Random) {
     let to = random.below(objects.len());
     let fields: Vec<String> = objects[from].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();
@@ -131,7 +128,6 @@ fn copy(objects: &mut [Value], random: &mut Random) -> Value {
     nth(&mut objects[object], &mut place).cloned().unwrap_or_default()
 }
 
-/// Numbers from a seed, so that a run can be repeated.
 struct Random(u64);
 
 impl Random {

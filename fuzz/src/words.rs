@@ -1,14 +1,12 @@
-//! Words of which the changed objects are made: what the rules look at.
+//! Words for mutated objects: keys and texts that the rules check.
 
-/// Words of some rules.
 pub struct Words {
     /// Field names and keys.
     pub keys: &'static [&'static str],
-    /// Texts.
     pub texts: &'static [&'static str],
 }
 
-/// Of merges and mutating webhooks.
+/// Words of merges and mutating webhooks.
 pub const MERGED: Words = Words {
     keys: &[
         "metadata",
@@ -186,7 +184,7 @@ pub const MERGED: Words = Words {
     ],
 };
 
-/// Of validating webhooks.
+/// Words of validating webhooks.
 pub const VALIDATED: Words = Words {
     keys: &[
         "metadata",

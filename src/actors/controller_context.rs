@@ -1,25 +1,23 @@
-//! What modules stand on: the environment, and the two clusters with what is known of them.
+//! What all controllers get: the environment, and the two clusters with what is cached of them.
 
 use std::{cell::OnceCell, rc::Rc};
 
 use cluster::{Cluster, Definitions, Recorder, Watches};
 use kit::Env;
 
-/// Who writes Events that no controller has written under its own name.
 const COMPONENT: &str = "gardener-resource-manager";
 
-/// What modules stand on. Cheap to clone.
+/// What all controllers get. Cheap to clone.
 #[derive(Clone)]
 pub struct ControllerContext {
-    /// Clock, randomness, census, observers.
+    /// Clock, randomness, status registry, observers.
     pub env: Env,
-    /// Where ManagedResources, Secrets and Machines are.
+    /// The cluster of ManagedResources, Secrets and Machines.
     pub source: ClusterHandle,
-    /// Where things are applied; shares everything with the source if both are one cluster.
+    /// The cluster to which objects are applied. It shares everything with the source if both are one cluster.
     pub target: ClusterHandle,
     /// CA certificates of the target's API server, in PEM; empty if none are known.
     pub target_ca: Rc<[u8]>,
-    /// Empty before this process leads.
     pub(super) cluster_id: Rc<OnceCell<String>>,
 }
 
@@ -28,7 +26,7 @@ pub struct ControllerContext {
 pub struct ClusterHandle {
     /// Requests.
     pub cluster: Cluster,
-    /// What is known of it: watches that modules open when they are installed, and later.
+    /// What is cached of it: watches that controllers open during setup, and later.
     pub watches: Watches,
     /// Events about its objects. A controller writes them under its own name: [`Recorder::for_component`].
     pub events: Recorder,
@@ -36,27 +34,28 @@ pub struct ClusterHandle {
 }
 
 impl ControllerContext {
-    /// The cluster id of origin annotations (spec 70 §14); empty for none, and before this process leads.
+    /// Returns the cluster id of origin annotations (spec 70 §14); empty if there is none, and before this process
+    /// leads.
     pub fn cluster_id(&self) -> &str {
         self.cluster_id.get().map_or("", String::as_str)
     }
 }
 
 impl ClusterHandle {
-    /// Nothing is watched yet. [`Recorder::run`] is for the caller to spawn.
+    /// Watches nothing yet. The caller must spawn [`Recorder::run`].
     pub(super) fn new(cluster: &Cluster, env: &Env) -> Self {
         let events = Recorder::new(cluster, COMPONENT);
         let watches = Watches::new(cluster, env);
         Self { cluster: cluster.clone(), watches, events, definitions: Rc::default() }
     }
 
-    /// The same cluster in its other part. Streams are shared.
+    /// Returns the same cluster as target. Streams are shared.
     pub(super) fn as_target(&self, target: &Cluster) -> Self {
         let watches = self.watches.as_side(target);
         Self { cluster: target.clone(), watches, definitions: Rc::default(), events: self.events.clone() }
     }
 
-    /// Its CustomResourceDefinitions and APIServices, watched from the first time on that somebody asks for them.
+    /// Returns its CustomResourceDefinitions and APIServices, watched from the first call on.
     pub fn definitions(&self) -> Definitions {
         self.definitions.get_or_init(|| Definitions::open(&self.watches)).clone()
     }

@@ -1,9 +1,9 @@
-//! A controller as the process sees it: a module.
+//! A controller as the process sees it: its registration.
 //!
-//! A module has two moments. *Install*, in every replica: it opens the watches it needs, so that a replica that takes over
-//! has its stores already. *Lead*, when this process becomes the leader: it starts its actors. The tree
-//! ([`root`](super::root)) knows modules and nothing of what is in them; a new controller is a folder and one line in
-//! [`MODULES`](super::modules::MODULES).
+//! A registration has two steps. *Setup*, in every replica: it opens the watches that the controller needs, so that a
+//! replica that takes over has its caches already. *Start*, when this process becomes the leader: it starts the actors.
+//! The tree ([`root`](super::root)) knows registrations only, not their content. A new controller is a folder and one
+//! line in [`CONTROLLERS`](super::controllers::CONTROLLERS).
 
 use std::{future::Future, time::Duration};
 
@@ -18,25 +18,26 @@ use crate::api::config::Config;
 pub struct ControllerRegistration {
     /// Names of its controllers in metrics and logs (spec 70 §9.2), as in [`Config::enabled_controllers`].
     pub names: &'static [&'static str],
-    /// Opens its watches, in every replica; `None` if the configuration has it off. Nothing is written before [`Lead`].
+    /// Opens its watches, in every replica; `None` if the configuration turns it off. Nothing is written before
+    /// [`StartControllers`].
     pub setup: fn(&Config, &ControllerContext) -> Option<StartControllers>,
 }
 
-/// Starts the actors of a module: this process leads.
+/// Starts the actors of a registration: this process leads.
 pub type StartControllers = Box<dyn FnOnce(&ControllerContext) -> Running>;
 
-/// The actors of a module, running.
+/// The running actors of a registration.
 pub struct Running {
     stop: Box<dyn FnOnce(Duration) -> LocalBoxFuture<'static, bool>>,
 }
 
 impl Running {
-    /// Actors that `stop` ends: passes get the time it is called with to end by themselves; true if all did.
+    /// `stop` ends the actors: reconciles get the given time to end by themselves. It returns true if all of them did.
     pub fn new<F: Future<Output = bool> + 'static>(stop: impl FnOnce(Duration) -> F + 'static) -> Self {
         Self { stop: Box::new(move |patience| Box::pin(stop(patience))) }
     }
 
-    /// Ends the actors; passes get `patience` to end by themselves. True if all did.
+    /// Ends the actors: reconciles get `patience` to end by themselves. Returns true if all of them did.
     pub fn stop(self, patience: Duration) -> LocalBoxFuture<'static, bool> {
         (self.stop)(patience)
     }

@@ -1,6 +1,6 @@
-//! The tree: modules on their ground. Opens the watches in every replica, starts the actors in the leader, stops all.
+//! The tree: opens the watches of all controllers in every replica, starts their actors in the leader, stops all.
 //!
-//! It knows no controller: adding one is a folder and a line in [`MODULES`].
+//! It knows no controller: a new controller is a folder and a line in [`CONTROLLERS`].
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -17,20 +17,18 @@ use super::{
 };
 use crate::api::config::{ClusterIdSource, Config, cluster_id_source};
 
-/// How long passes get to end by themselves at shutdown, before their writes are cut off (contract rule 10).
+/// How long reconciles get to end by themselves at shutdown, before their writes are cut off (contract rule 10).
 pub const PATIENCE: Duration = Duration::from_secs(4);
 
-/// How long the cluster id may take to be read.
 const CLUSTER_ID: Duration = Duration::from_secs(30);
 
-/// Name of the tree in the census.
 const ROOT: &str = "root";
 
 /// What the tree is built from.
 pub struct Parts {
     /// The source cluster.
     pub source: Cluster,
-    /// The target cluster; a clone of the source where both are the same.
+    /// The target cluster; a clone of the source if both are the same.
     pub target: Cluster,
     /// Whether both are the same.
     pub same: bool,
@@ -43,19 +41,15 @@ pub struct Parts {
 /// The running tree.
 pub struct Root {
     ctx: ControllerContext,
-    /// Whether both clusters are one.
     same: bool,
     cluster_id: ClusterIdSource,
-    /// What begins when this process leads.
     waiting: RefCell<Vec<StartControllers>>,
     running: RefCell<Vec<Running>>,
-    /// Discovery and recorders of both clusters.
     tasks: Vec<JoinHandle<()>>,
-    /// They say in the log that a cluster cannot be used.
     reporters: RefCell<Vec<JoinHandle<()>>>,
 }
 
-/// The cluster id cannot be found out (spec 70 §14).
+/// The cluster id cannot be determined (spec 70 §14).
 #[derive(Debug, thiserror::Error)]
 pub enum BootstrapError {
     /// The ConfigMap cannot be read.
@@ -76,15 +70,15 @@ pub fn controllers() -> impl Iterator<Item = &'static str> {
 }
 
 impl Root {
-    /// Opens the watches of all modules and starts them.
+    /// Opens the watches of all controllers and starts them.
     pub fn start(parts: Parts, env: &Env) -> Self {
         let root = Self::open(parts, env);
         root.watch();
         root
     }
 
-    /// Opens the watches of all modules. Nothing is asked of a cluster before [`Self::watch`]: others may open theirs, and
-    /// share streams.
+    /// Opens the watches of all controllers. No request is sent before [`Self::watch`], so that other readers can open
+    /// watches and share streams.
     pub fn open(parts: Parts, env: &Env) -> Self {
         let Parts { source, target, same, target_ca, config } = parts;
         let (mut ctx, tasks) = ctx(source, target, same, env);
@@ -119,22 +113,20 @@ impl Root {
         });
     }
 
-    /// Starts the actors of all modules: this process is the leader now.
-    ///
-    /// # Errors
-    /// If the cluster id cannot be found out.
+    /// Starts the actors of all controllers: this process is the leader now. Fails if the cluster id cannot be
+    /// determined.
     pub async fn start_controllers(&self) -> Result<(), BootstrapError> {
         let cluster_id = self.read_cluster_id().await?;
         tracing::info!(cluster_id = %cluster_id, "Using cluster id");
-        self.ctx.cluster_id.set(cluster_id).ok(); // nobody leads twice
+        self.ctx.cluster_id.set(cluster_id).ok(); // a process leads at most once
         let waiting = self.waiting.take();
         self.running.borrow_mut().extend(waiting.into_iter().map(|start_controllers| start_controllers(&self.ctx)));
         self.say("leads");
         Ok(())
     }
 
-    /// Stops the actors of all modules side by side, then the watches (contract rule 10); passes get `patience` to end by
-    /// themselves. True if all did.
+    /// Stops the actors of all controllers side by side, then the watches (contract rule 10). Reconciles get `patience`
+    /// to end by themselves. Returns true if all of them did.
     pub async fn stop(&self, patience: Duration) -> bool {
         self.reporters.take().iter().for_each(JoinHandle::abort);
         let running = self.running.take();
@@ -153,22 +145,22 @@ impl Root {
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 
-    /// What the modules stand on.
+    /// What all controllers get.
     pub fn controller_context(&self) -> &ControllerContext {
         &self.ctx
     }
 
-    /// How far the stores of the source cluster have come.
+    /// The sync state of the source cluster's caches.
     pub fn source_synced(&self) -> Synced {
         self.ctx.source.watches.synced()
     }
 
-    /// How far the stores of the target cluster have come. Stores that come and go with bundles do not count.
+    /// The sync state of the target cluster's caches. Caches that come and go with ManagedResources do not count.
     pub fn target_synced(&self) -> Synced {
         self.ctx.target.watches.synced()
     }
 
-    /// Waits until the stores of the source cluster have had their first list.
+    /// Waits until the caches of the source cluster have had their first list.
     pub async fn source_listed(&self) {
         self.ctx.source.watches.listed().await;
     }
@@ -203,7 +195,6 @@ impl Root {
     }
 }
 
-/// The ground, and what runs in it for ever.
 fn ctx(source: Cluster, target: Cluster, same: bool, env: &Env) -> (ControllerContext, Vec<JoinHandle<()>>) {
     let mut tasks = Vec::new();
     let mut cluster_handle = |cluster: &Cluster| {

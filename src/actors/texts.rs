@@ -1,11 +1,10 @@
-//! Lists of texts in messages: bounded, whatever they come from.
+//! Bounded lists of texts in messages.
 
 use crate::api::quote::cut;
 
-/// Texts of a list that are told; of more the number is.
 const REPORTED: usize = 10;
 
-/// Texts as one: the first ten, each no longer than a message needs, and how many there are more.
+/// Joins the first ten texts, each no longer than a message needs, and says how many more there are.
 pub(in crate::actors) fn together(texts: &[String], between: &str) -> String {
     let reported: Vec<_> = texts.iter().take(REPORTED).map(|text| cut(text)).collect();
     let reported = reported.join(between);

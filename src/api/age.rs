@@ -1,4 +1,4 @@
-//! How long ago something was, as kubectl writes it: two units at most, coarser with time (spec 20 §11.3).
+//! Ages as kubectl writes them: two units at most, coarser with time (spec 20 §11.3).
 
 use jiff::Timestamp;
 
@@ -7,8 +7,7 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 const YEAR: i64 = 365 * DAY;
 
-/// The time between `then` and `now`, cut to whole seconds; `<unknown>` for no time. A clock that is ahead by less than two
-/// seconds makes `0s`.
+/// Returns the time from `then` to `now`, or `<unknown>` without `then`; `0s` if `then` is less than 2 s ahead.
 pub fn age(then: Option<Timestamp>, now: Timestamp) -> String {
     let Some(then) = then else { return "<unknown>".to_owned() };
     match now.duration_since(then).as_secs() {
@@ -26,7 +25,6 @@ pub fn age(then: Option<Timestamp>, now: Timestamp) -> String {
     }
 }
 
-/// Two units; the smaller one is left out if it is zero.
 fn two(seconds: i64, (large, large_name): (i64, &str), (small, small_name): (i64, &str)) -> String {
     let (whole, rest) = (seconds / large, seconds % large / small);
     if rest == 0 { format!("{whole}{large_name}") } else { format!("{whole}{large_name}{rest}{small_name}") }

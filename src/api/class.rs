@@ -1,11 +1,11 @@
-//! Who is responsible for a ManagedResource, and how it passes from one class to another (spec 10 §6).
+//! The class that is responsible for a ManagedResource, and its transfer between classes (spec 10 §6).
 
 use super::{
     keys::{ALL_CLASSES, BASE_FINALIZER, DEFAULT_CLASS},
     managed_resource::ManagedResource,
 };
 
-/// The class this process looks after, and the finalizer that goes with it.
+/// The class of this process, and its finalizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnClass {
     class: String,
@@ -23,7 +23,7 @@ impl OwnClass {
         Self { class: class.to_owned(), finalizer }
     }
 
-    /// The class's name.
+    /// Name of the class.
     pub fn name(&self) -> &str {
         &self.class
     }
@@ -33,24 +33,24 @@ impl OwnClass {
         &self.finalizer
     }
 
-    /// Whether the ManagedResource carries the own finalizer.
+    /// Returns true if the ManagedResource has our finalizer.
     pub fn holds(&self, mr: &ManagedResource) -> bool {
         mr.metadata.finalizers.contains(&self.finalizer)
     }
 
-    /// Whether this process applies the ManagedResource. An absent class is the default class.
+    /// Returns true if this process applies the ManagedResource. Without a class it has the default class.
     pub fn is_responsible(&self, mr: &ManagedResource) -> bool {
         let class = mr.spec.class.as_deref().unwrap_or_default();
         self.class == ALL_CLASSES || class == self.class || (class.is_empty() && self.class == DEFAULT_CLASS)
     }
 
-    /// Whether the ManagedResource was ours and has been given to another class.
+    /// Returns true if the ManagedResource was ours and now has another class.
     pub fn is_transferring(&self, mr: &ManagedResource) -> bool {
         self.holds(mr) && !self.is_responsible(mr)
     }
 
-    /// Whether the ManagedResource is ours, but the class that had it before has not finished. Only the first finalizer
-    /// of any class counts.
+    /// Returns true if the ManagedResource is ours, but the class before has not finished. Only the first finalizer of
+    /// any class counts.
     pub fn is_waiting_for_cleanup(&self, mr: &ManagedResource) -> bool {
         let first = mr.metadata.finalizers.iter().find(|finalizer| finalizer.starts_with(BASE_FINALIZER));
         first.is_some_and(|finalizer| self.is_responsible(mr) && *finalizer != self.finalizer)

@@ -1,52 +1,51 @@
-//! Conditions of a status, and the rules by which they change (spec 10 §2.5).
-//!
-//! Time comes in as a value. Timestamps have second precision, so that what is written equals what is read back.
+//! Conditions of a status, and the rules by which they change (spec 10 §2.5). Time comes in as a value. Timestamps have
+//! second precision, so that a condition equals itself after a write and a read.
 
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Condition type: whether all objects have been applied. Owned by the managedresource controller.
+/// Condition type: all objects are applied. Written by the managedresource controller.
 pub const RESOURCES_APPLIED: &str = "ResourcesApplied";
-/// Condition type: whether all objects are healthy. Owned by the health controller.
+/// Condition type: all objects are healthy. Written by the health controller.
 pub const RESOURCES_HEALTHY: &str = "ResourcesHealthy";
-/// Condition type: whether objects are still rolled out. Owned by the health-progressing controller.
+/// Condition type: objects are still being rolled out. Written by the health-progressing controller.
 pub const RESOURCES_PROGRESSING: &str = "ResourcesProgressing";
 
 /// Reason: everything is applied.
 pub const APPLY_SUCCEEDED: &str = "ApplySucceeded";
 /// Reason: an object could not be applied.
 pub const APPLY_FAILED: &str = "ApplyFailed";
-/// Reason: a document of a Secret is no manifest.
+/// Reason: a document in a Secret is no manifest.
 pub const DECODING_FAILED: &str = "DecodingFailed";
 /// Reason: a change is being applied.
 pub const APPLY_PROGRESSING: &str = "ApplyProgressing";
-/// Reason: never written, but understood where others wrote it (spec 10 §18, trap 14).
+/// Reason: never written here, but understood where others wrote it (spec 10 §18, trap 14).
 pub const DELETION_FAILED: &str = "DeletionFailed";
-/// Reason: objects are on their way out.
+/// Reason: objects are being deleted.
 pub const DELETION_PENDING: &str = "DeletionPending";
 /// Reason: an object could not be released.
 pub const RELEASE_FAILED: &str = "ReleaseOfOrphanedResourcesFailed";
 /// Reason: the ManagedResource carries the ignore annotation.
 pub const MANAGED_RESOURCE_IGNORED: &str = "ManagedResourceIgnored";
-/// Reason: the health controllers have not looked yet.
+/// Reason: the health controllers have not checked yet.
 pub const CHECKS_PENDING: &str = "ChecksPending";
 /// Reason: a Secret could not be read.
 pub const CANNOT_READ_SECRET: &str = "CannotReadSecret";
-/// Reason of a condition nobody has evaluated yet.
+/// Reason of a condition that was not evaluated yet.
 pub const CONDITION_INITIALIZED: &str = "ConditionInitialized";
-/// Message of a condition nobody has evaluated yet.
+/// Message of a condition that was not evaluated yet.
 pub const CONDITION_INITIALIZED_MESSAGE: &str =
     "The condition has been initialized but its semantic check has not been performed yet.";
-/// What stands for an empty message.
+/// Replaces an empty message.
 pub const NO_MESSAGE: &str = "No message given.";
-/// What stands for an empty reason.
+/// Replaces an empty reason.
 pub const UNSPECIFIED_REASON: &str = "Unspecified";
 
-/// One condition of a status.
+/// A condition of a status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
-    /// Which condition it is; unique in its list.
+    /// The type; unique in its list.
     #[serde(rename = "type", default)]
     pub kind: String,
     /// Its value.
@@ -61,7 +60,7 @@ pub struct Condition {
     /// One word in upper camel case.
     #[serde(default)]
     pub reason: String,
-    /// For humans.
+    /// For people.
     #[serde(default)]
     pub message: String,
     /// Error codes of Gardener, e.g. `ERR_CONFIGURATION_PROBLEM`.
@@ -76,18 +75,18 @@ pub enum ConditionStatus {
     True,
     /// It does not hold.
     False,
-    /// Nobody knows.
+    /// It is not known.
     #[default]
     Unknown,
-    /// Work is going on: Gardener's addition to the three of Kubernetes.
+    /// Work is going on; Gardener added this value to those of Kubernetes.
     Progressing,
-    /// A text somebody else wrote.
+    /// A text that another program wrote.
     #[serde(untagged)]
     Other(String),
 }
 
 impl Condition {
-    /// A condition nobody has evaluated yet.
+    /// A condition that was not evaluated yet.
     pub fn new(kind: &str, now: Timestamp) -> Self {
         Self {
             kind: kind.to_owned(),
@@ -100,12 +99,12 @@ impl Condition {
         }
     }
 
-    /// The condition after an evaluation without error codes.
+    /// Returns the condition after an evaluation without error codes.
     pub fn updated(&self, status: ConditionStatus, reason: &str, message: &str, now: Timestamp) -> Self {
         self.updated_with_codes(status, reason, message, &[], now)
     }
 
-    /// The condition after an evaluation. The codes replace the old ones. An empty text gets its stand-in.
+    /// Returns the condition after an evaluation. The codes replace the old ones; empty texts are replaced.
     pub fn updated_with_codes(
         &self,
         status: ConditionStatus,
@@ -137,7 +136,7 @@ impl Condition {
 }
 
 impl ConditionStatus {
-    /// As it is written.
+    /// As written in the status.
     pub fn as_str(&self) -> &str {
         match self {
             Self::True => "True",
@@ -159,17 +158,17 @@ impl std::fmt::Display for ConditionStatus {
     }
 }
 
-/// The condition of a type, if the list has it.
+/// Returns the condition of a type.
 pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.kind == kind)
 }
 
-/// The condition of a type, or a fresh one. The list is not changed.
+/// Returns the condition of a type, or a new one. Does not change the list.
 pub fn get_or_init(conditions: &[Condition], kind: &str, now: Timestamp) -> Condition {
     find(conditions, kind).cloned().unwrap_or_else(|| Condition::new(kind, now))
 }
 
-/// Puts a condition in the place of the one of its type, or at the end.
+/// Replaces the condition of the same type, or appends it.
 pub fn merge(conditions: &mut Vec<Condition>, condition: Condition) {
     match conditions.iter_mut().find(|known| known.kind == condition.kind) {
         Some(known) => *known = condition,
@@ -191,7 +190,7 @@ pub fn set(
 }
 
 fn seconds(time: Timestamp) -> Timestamp {
-    // Rounding towards the past can only fail at the very start of jiff's range, thousands of years away.
+    // Rounding down fails only at the start of jiff's range, thousands of years ago.
     let rounding = jiff::TimestampRound::new().smallest(Unit::Second).mode(jiff::RoundMode::Floor);
     time.round(rounding).unwrap_or(time)
 }
@@ -203,7 +202,7 @@ fn write_time<S: Serializer>(time: &Option<Timestamp>, serializer: S) -> Result<
     }
 }
 
-/// Whatever is no time counts as none: the next update of that condition then sets it.
+/// An invalid time counts as none: the next update of the condition sets it.
 fn read_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
     const GO_ZERO: i64 = -62_135_596_800;
 

@@ -1,6 +1,6 @@
-//! The definition of the custom resource `ManagedResource`, as it is deployed.
+//! The CustomResourceDefinition of `ManagedResource`, as it is deployed.
 
-/// `deploy/crd-managedresources.yaml`: the CustomResourceDefinition as YAML (spec 10 §2.6).
+/// `deploy/crd-managedresources.yaml` (spec 10 §2.6).
 pub const MANAGED_RESOURCES: &str = include_str!("../../deploy/crd-managedresources.yaml");
 
 #[cfg(test)]

@@ -1,29 +1,28 @@
-//! Durations in the notation of Go's `time` package (`1h30m`, `1.5s`, `-5ms`), which configuration files, flags and
-//! annotations of Kubernetes use.
+//! Durations in the notation of Go's `time` package (`1h30m`, `1.5s`, `-5ms`), as in files and annotations of
+//! Kubernetes.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A signed duration in nanoseconds, as Go has it: about ±292 years.
-///
-/// Values that come from outside are kept signed until they are validated, because the error has to show them.
+/// A signed duration in nanoseconds, as in Go: about ±292 years. Input stays signed until it is validated, because
+/// errors show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct GoDuration(i64);
 
-/// Why a text is no duration. It names the text.
+/// Why a text is no duration, with the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
     /// Empty, without digits, with a stray character, or out of range.
     #[error("invalid duration {0:?}")]
     Invalid(String),
-    /// A number at the end, or before another number, has no unit.
+    /// A number without a unit.
     #[error("missing unit in duration {0:?}")]
     MissingUnit(String),
     /// A unit other than `ns us µs ms s m h`.
     #[error("unknown unit {unit:?} in duration {text:?}")]
     UnknownUnit {
-        /// The unit that is not known.
+        /// The unknown unit.
         unit: String,
         /// The whole text.
         text: String,
@@ -36,7 +35,7 @@ const SECOND: i64 = 1_000 * MILLISECOND;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
-/// Digits of a fraction that are looked at; 18 fit into 64 bits, and no unit has more than 13 digits of nanoseconds.
+/// Digits of a fraction that count; 18 fit into 64 bits, and no unit has more than 13 digits of nanoseconds.
 const FRACTION_DIGITS: usize = 18;
 
 impl GoDuration {
@@ -48,7 +47,7 @@ impl GoDuration {
         Self(nanos)
     }
 
-    /// From seconds; out of range ends at the largest value.
+    /// From seconds; stops at the largest value.
     pub const fn from_secs(seconds: i64) -> Self {
         Self(seconds.saturating_mul(SECOND))
     }
@@ -58,19 +57,19 @@ impl GoDuration {
         self.0
     }
 
-    /// The unsigned form; `None` for negative values.
+    /// Returns the unsigned form, or `None` for negative values.
     pub fn to_std(self) -> Option<Duration> {
         u64::try_from(self.0).ok().map(Duration::from_nanos)
     }
 
-    /// The unsigned form; negative values count as zero.
+    /// Returns the unsigned form; negative values become zero.
     pub fn to_std_or_zero(self) -> Duration {
         self.to_std().unwrap_or_default()
     }
 }
 
 impl From<Duration> for GoDuration {
-    /// Durations above 292 years end at the largest value.
+    /// Durations above 292 years become the largest value.
     fn from(duration: Duration) -> Self {
         Self(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
     }
@@ -79,7 +78,7 @@ impl From<Duration> for GoDuration {
 impl FromStr for GoDuration {
     type Err = DurationError;
 
-    /// A sign, then numbers (with an optional fraction) each followed by a unit; or `0` alone.
+    /// A sign, then numbers (with an optional fraction), each followed by a unit; or `0` alone.
     fn from_str(text: &str) -> Result<Self, DurationError> {
         let invalid = || DurationError::Invalid(text.to_owned());
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -104,7 +103,7 @@ impl FromStr for GoDuration {
 }
 
 impl fmt::Display for GoDuration {
-    /// `1h0m0s`, `1.5s`, `100ms`, `1µs`, `0s`: the largest unit that applies leads, zeros behind a fraction are dropped.
+    /// `1h0m0s`, `1.5s`, `100ms`, `1µs`, `0s`: the largest unit that applies comes first; fractions end without zeros.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 < 0 {
             f.write_str("-")?;
@@ -155,7 +154,6 @@ impl<'de> Deserialize<'de> for GoDuration {
     }
 }
 
-/// One number with its unit: nanoseconds, and what follows it.
 fn element<'a>(rest: &'a str, text: &str) -> Result<(i128, &'a str), DurationError> {
     let invalid = || DurationError::Invalid(text.to_owned());
     let (whole, after) = split_digits(rest);
@@ -189,7 +187,7 @@ fn element<'a>(rest: &'a str, text: &str) -> Result<(i128, &'a str), DurationErr
     Ok((whole * nanos_per_unit + fraction * nanos_per_unit / scale, after))
 }
 
-/// The one number beyond `i64::MAX` that is allowed, so that the smallest duration can be written: `-2⁶³ ns`.
+/// The only accepted number beyond `i64::MAX`, for the smallest duration: `-2⁶³ ns`.
 fn limit(digits: &str) -> Option<i64> {
     (digits.trim_start_matches('0').parse::<u64>().ok()? == i64::MIN.unsigned_abs()).then_some(i64::MIN)
 }

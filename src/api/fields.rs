@@ -1,13 +1,12 @@
-//! Fields of raw JSON objects, read and made. `null` is the same as absent (spec 50 §2.5 rule 7).
-//!
-//! A field of another type than expected is a [`WrongType`] that names its path; the value itself is never told, it may be
-//! anybody's secret. A webhook begins with [`check`], so that a wrong type is an answer of its own, whatever else the webhook
-//! would say. The health checks read by the same rules.
+//! Reads and creates fields of raw JSON objects. `null` is the same as absent (spec 50 §2.5 rule 7). A field of the
+//! wrong type is a [`WrongType`] with its path; it never shows the value, which may be secret. A webhook calls
+//! [`check`] first, so that a wrong type gets an answer of its own, whatever else the webhook would say. Health checks
+//! use the same rules.
 
 use serde_json::{Map, Value};
 
-/// A field with a path such as `spec.containers[].env[].name` or `metadata.labels{}`, and its type. `[]` stands for each
-/// element of a list, `{}` for each value of a map.
+/// A field, e.g. `spec.containers[].env[].name` or `metadata.labels{}`, and its type. `[]` means each item of a list,
+/// `{}` each value of a map.
 pub type Field = (&'static str, Type);
 
 /// The type of a field.
@@ -17,9 +16,9 @@ pub enum Type {
     Text,
     /// `true` or `false`.
     Boolean,
-    /// A number without fraction, of 64 bits with sign.
+    /// A signed 64-bit integer.
     Integer,
-    /// A number without fraction, of 32 bits with sign.
+    /// A signed 32-bit integer.
     Integer32,
     /// A map.
     Map,
@@ -27,22 +26,19 @@ pub enum Type {
     List,
 }
 
-/// A field that has another type than its kind defines.
+/// A field with another type than its kind defines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: expected {expected}, found {found}")]
 pub struct WrongType {
     /// The path, e.g. `spec.containers[0].env`.
     pub path: String,
-    /// What it should be, e.g. `a list`.
+    /// The expected type, e.g. `a list`.
     pub expected: &'static str,
-    /// What it is, e.g. `a string`.
+    /// The type found, e.g. `a string`.
     pub found: &'static str,
 }
 
-/// Asserts that fields, and what is above them, have the types of their kind or are absent (spec 50 §2.2 row 7).
-///
-/// # Errors
-/// The first that has another type.
+/// Fails at the first of these fields, or of their parents, with a wrong type; they may be absent (spec 50 §2.2 row 7).
 pub fn check(object: &Value, fields: &[Field]) -> Result<(), WrongType> {
     fields.iter().try_for_each(|(path, wanted)| check_below(object, path, *wanted))
 }
@@ -72,10 +68,7 @@ fn check_below(value: &Value, path: &str, wanted: Type) -> Result<(), WrongType>
     check_below(found, rest, wanted).map_err(|error| error.below(field))
 }
 
-/// The value at a path of maps; `None` when it or one above is absent.
-///
-/// # Errors
-/// When one above is no map.
+/// Returns the value at a path, or `None` if it or a parent is absent. Fails if a parent is no map.
 pub fn value<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, WrongType> {
     let mut here = object;
     for (depth, field) in path.iter().enumerate() {
@@ -92,37 +85,25 @@ pub fn value<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Value>, 
     Ok((!here.is_null()).then_some(here))
 }
 
-/// The string at a path; `None` when it is absent.
-///
-/// # Errors
-/// When it is no string, or one above is no map.
+/// Returns the string at a path, or `None` if it is absent. Fails at another type or a parent that is no map.
 pub fn text<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a str>, WrongType> {
     let found = value(object, path)?;
     found.map(|found| found.as_str().ok_or_else(|| wrong(path, "a string", found))).transpose()
 }
 
-/// The boolean at a path; `None` when it is absent.
-///
-/// # Errors
-/// When it is no boolean, or one above is no map.
+/// Returns the boolean at a path, or `None` if it is absent. Fails at another type or a parent that is no map.
 pub fn boolean(object: &Value, path: &[&str]) -> Result<Option<bool>, WrongType> {
     let found = value(object, path)?;
     found.map(|found| found.as_bool().ok_or_else(|| wrong(path, "a boolean", found))).transpose()
 }
 
-/// The integer at a path; `None` when it is absent.
-///
-/// # Errors
-/// When it is no integer, or one above is no map.
+/// Returns the integer at a path, or `None` if it is absent. Fails at another type or a parent that is no map.
 pub fn integer(object: &Value, path: &[&str]) -> Result<Option<i64>, WrongType> {
     let found = value(object, path)?;
     found.map(|found| found.as_i64().ok_or_else(|| wrong(path, "an integer", found))).transpose()
 }
 
-/// The list at a path; empty when it is absent.
-///
-/// # Errors
-/// When it is no list, or one above is no map.
+/// Returns the list at a path, empty if it is absent. Fails at another type or a parent that is no map.
 pub fn list<'a>(object: &'a Value, path: &[&str]) -> Result<&'a [Value], WrongType> {
     match value(object, path)? {
         None => Ok(&[]),
@@ -131,19 +112,13 @@ pub fn list<'a>(object: &'a Value, path: &[&str]) -> Result<&'a [Value], WrongTy
     }
 }
 
-/// The map at a path; `None` when it is absent.
-///
-/// # Errors
-/// When it or one above is no map.
+/// Returns the map at a path, or `None` if it is absent. Fails if it or a parent is no map.
 pub fn map<'a>(object: &'a Value, path: &[&str]) -> Result<Option<&'a Map<String, Value>>, WrongType> {
     let found = value(object, path)?;
     found.map(|found| found.as_object().ok_or_else(|| wrong(path, "a map", found))).transpose()
 }
 
-/// The map at a path, made with all above it where it is absent.
-///
-/// # Errors
-/// When it or one above is no map.
+/// Returns the map at a path, created with its parents if absent. Fails if it or a parent is no map.
 pub fn map_mut<'a>(object: &'a mut Value, path: &[&str]) -> Result<&'a mut Map<String, Value>, WrongType> {
     let mut here = object;
     for (depth, field) in path.iter().enumerate() {
@@ -152,19 +127,14 @@ pub fn map_mut<'a>(object: &'a mut Value, path: &[&str]) -> Result<&'a mut Map<S
     as_map(here, path)
 }
 
-/// The list at a path, made with all above it where it is absent.
-///
-/// # Errors
-/// When it is no list, or one above is no map.
+/// Returns the list at a path, created with its parents if absent. Fails at another type or a parent that is no map.
 pub fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> Result<&'a mut Vec<Value>, WrongType> {
     let Some((last, above)) = path.split_last() else { return as_list(object, path) };
     as_list(map_mut(object, above)?.entry(*last).or_insert(Value::Null), path)
 }
 
-/// Changes each element of the list at a path; nothing when it is absent.
-///
-/// # Errors
-/// When it is no list, or one above is no map; or the first error of `change`, as one of the element.
+/// Changes each item of the list at a path, if it exists. Fails at wrong types, and with the first error of `change`,
+/// to which it adds the path of the item.
 pub fn each_mut(
     object: &mut Value,
     path: &[&str],
@@ -179,13 +149,12 @@ pub fn each_mut(
     })
 }
 
-/// The error of a value that is found at a path. Elements of lists are written as fields, e.g. `containers`, `[0]`.
+/// The error for the value found at a path. List items are written as fields, e.g. `containers`, `[0]`.
 pub fn wrong(path: &[&str], expected: &'static str, found: &Value) -> WrongType {
     let path = if path.is_empty() { WHOLE.to_owned() } else { path.join(".").replace(".[", "[") };
     WrongType { path, expected, found: type_of(found) }
 }
 
-/// Path of a value that is not below another.
 const WHOLE: &str = "the object";
 
 fn type_of(value: &Value) -> &'static str {
@@ -220,7 +189,7 @@ fn as_list<'a>(value: &'a mut Value, path: &[&str]) -> Result<&'a mut Vec<Value>
 }
 
 impl WrongType {
-    /// The same error, where the object of its path is itself the value at `above`.
+    /// Returns the error with its path moved below `above`.
     #[must_use]
     pub fn below(mut self, above: &str) -> Self {
         self.path = match self.path.as_str() {

@@ -1,15 +1,12 @@
-//! Integers as Go's `strconv` reads them, which Kubernetes' annotations are written for.
+//! Integers in annotations, as Go's `strconv` reads them.
 
 use std::num::IntErrorKind;
 
 const SYNTAX: &str = "invalid syntax";
 const RANGE: &str = "value out of range";
 
-/// A signed integer of 64 bits in base 10, or the cause that `ParseInt` and `Atoi` name. As in Go a number that has become
-/// too large for 64 bits without sign is out of range whatever follows.
-///
-/// # Errors
-/// `invalid syntax` or `value out of range`.
+/// Parses a signed decimal integer of 64 bits. Fails with the cause that `ParseInt` and `Atoi` name: `invalid syntax`
+/// or `value out of range`. As in Go, a number beyond 64 bits without sign is out of range whatever follows.
 pub fn parse(text: &str) -> Result<i64, &'static str> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     if !digits.starts_with(|first: char| first.is_ascii_digit()) {

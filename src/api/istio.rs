@@ -1,11 +1,11 @@
-//! How Istio names Services.
+//! Names of Services in Istio.
 
 use cluster::object::NamespacedName;
 
-/// The domain of clusters (spec 40 §2.4).
+/// The cluster domain (spec 40 §2.4).
 const DOMAIN: &str = ".svc.cluster.local";
 
-/// The Service of a full host name, `<service>.<namespace>.svc.cluster.local`; `None` for everything else (spec 40 §7.10 H, spec 42
+/// Returns the Service of the host `<service>.<namespace>.svc.cluster.local`, else `None` (spec 40 §7.10 H, spec 42
 /// §5.3).
 pub fn service_of(host: &str) -> Option<NamespacedName> {
     let (service, namespace) = host.strip_suffix(DOMAIN)?.split_once('.')?;

@@ -1,6 +1,5 @@
-//! Annotations, labels, finalizers, data keys and fixed texts of the `resources.gardener.cloud` API (spec 10 §2.7, §2.8, §6).
-//!
-//! The comment of each group says where a key is read. Values that must match exactly stand next to their key.
+//! Annotations, labels, finalizers, data keys and fixed texts of the `resources.gardener.cloud` API (spec 10 §2.7,
+//! §2.8, §6). Values that must match exactly stand next to their key.
 
 // --- identity of the API (spec 10 §2.1)
 
@@ -19,24 +18,24 @@ pub const PLURAL: &str = "managedresources";
 
 /// The finalizer of the default class and of `*`; other classes append `-` and their name.
 pub const BASE_FINALIZER: &str = "resources.gardener.cloud/gardener-resource-manager";
-/// The class an absent or empty class stands for.
+/// The class of ManagedResources without a class.
 pub const DEFAULT_CLASS: &str = "resources";
-/// The own class that is responsible for every ManagedResource.
+/// The configured class that handles every ManagedResource.
 pub const ALL_CLASSES: &str = "*";
 
 // --- ManagedResources and their objects (spec 10 §2.7)
 
-/// Annotation; on a ManagedResource: skip it; on a manifest: create the object once, never update it. Truthy.
+/// Annotation. On a ManagedResource: skip it. On a manifest: create the object once, never update it. Truthy.
 pub const IGNORE: &str = "resources.gardener.cloud/ignore";
 /// Annotation on a ManagedResource: one of the `OPERATION_` values (spec 10 §5.2).
 pub const OPERATION: &str = "gardener.cloud/operation";
-/// Run once more; the annotation is removed first.
+/// Reconcile once more; the annotation is removed first.
 pub const OPERATION_RECONCILE: &str = "reconcile";
-/// Run; the annotation stays.
+/// Reconcile; the annotation stays.
 pub const OPERATION_MIGRATE: &str = "migrate";
-/// Run; the annotation stays.
+/// Reconcile; the annotation stays.
 pub const OPERATION_RESTORE: &str = "restore";
-/// Do nothing until it is gone.
+/// Do nothing until the annotation is gone.
 pub const OPERATION_WAIT_FOR_STATE: &str = "wait-for-state";
 /// Annotation on a manifest; only [`MODE_IGNORE`] has a meaning (spec 10 §9.4).
 pub const MODE: &str = "resources.gardener.cloud/mode";
@@ -55,15 +54,15 @@ pub const DELETION_PROPAGATION_ON_INVALID_UPDATE: &str =
 pub const KEEP_OBJECT: &str = "resources.gardener.cloud/keep-object";
 /// Annotation on the live object: a Go duration, after which a deleted object loses its finalizers (spec 10 §13.5).
 pub const FINALIZE_DELETION_AFTER: &str = "resources.gardener.cloud/finalize-deletion-after";
-/// Annotation: the health controllers pass over the object. Truthy.
+/// Annotation: the health controllers skip the object. Truthy.
 pub const SKIP_HEALTH_CHECK: &str = "resources.gardener.cloud/skip-health-check";
-/// Annotation written to each object: which ManagedResource owns it (spec 10 §3.2).
+/// Annotation on each object: the ManagedResource that owns it (spec 10 §3.2).
 pub const ORIGIN: &str = "resources.gardener.cloud/origin";
-/// Annotation written to each object: [`DESCRIPTION_TEXT`].
+/// Annotation on each object: [`DESCRIPTION_TEXT`].
 pub const DESCRIPTION: &str = "resources.gardener.cloud/description";
-/// The warning for humans (spec 10 §12.2).
+/// The warning for people (spec 10 §12.2).
 pub const DESCRIPTION_TEXT: &str = "DO NOT EDIT - This resource is managed by gardener-resource-manager.\nAny modifications are discarded and the resource is returned to the original state.";
-/// Label written to each object; its value is configured.
+/// Label on each object; its value is configured.
 pub const MANAGED_BY: &str = "resources.gardener.cloud/managed-by";
 /// Default of the managed-by label's value.
 pub const DEFAULT_MANAGED_BY: &str = "gardener";
@@ -74,18 +73,18 @@ pub const OPENSTACK_LOAD_BALANCER_PREFIX: &str = "loadbalancer.openstack.org";
 
 // --- compression (spec 10 §9.2, §19.4)
 
-/// Data keys that end so hold Brotli.
+/// Data keys with this ending hold Brotli.
 pub const BROTLI_SUFFIX: &str = ".br";
-/// The data key producers use.
+/// The data key that producers use.
 pub const COMPRESSED_DATA_KEY: &str = "data.yaml.br";
 
 // --- garbage collector (spec 33)
 
-/// Label of ConfigMaps and Secrets that may be collected when nothing refers to them.
+/// Label of ConfigMaps and Secrets that may be collected while they are not referenced.
 pub const GARBAGE_COLLECTABLE: &str = "resources.gardener.cloud/garbage-collectable-reference";
 /// Value of [`GARBAGE_COLLECTABLE`].
 pub const GARBAGE_COLLECTABLE_VALUE: &str = "true";
-/// Prefix of the annotations that name what an object refers to.
+/// Prefix of the annotations that name the references of an object.
 pub const REFERENCE_PREFIX: &str = "reference.resources.gardener.cloud/";
 
 // --- token requestor and token invalidator (specs 30, 31)
@@ -94,13 +93,13 @@ pub const REFERENCE_PREFIX: &str = "reference.resources.gardener.cloud/";
 pub const TOKEN_TARGET_SECRET_NAME: &str = "token-requestor.resources.gardener.cloud/target-secret-name";
 /// Annotation on a Secret: namespace of the Secret in the target cluster.
 pub const TOKEN_TARGET_SECRET_NAMESPACE: &str = "token-requestor.resources.gardener.cloud/target-secret-namespace";
-/// Label: what a Secret is for.
+/// Label: the purpose of a Secret.
 pub const PURPOSE: &str = "resources.gardener.cloud/purpose";
 /// Value of [`PURPOSE`]: the token requestor keeps a token in the Secret.
 pub const PURPOSE_TOKEN_REQUESTOR: &str = "token-requestor";
 /// Value of [`PURPOSE`]: the token invalidator owns the Secret.
 pub const PURPOSE_TOKEN_INVALIDATOR: &str = "token-invalidator";
-/// Label: which token requestor is responsible for a Secret.
+/// Label: the token requestor that is responsible for a Secret.
 pub const CLASS: &str = "resources.gardener.cloud/class";
 /// Value of [`CLASS`].
 pub const CLASS_GARDEN: &str = "garden";
@@ -120,7 +119,7 @@ pub const TOKEN_EXPIRATION_DURATION: &str = "serviceaccount.resources.gardener.c
 pub const TOKEN_RENEW_TIMESTAMP: &str = "serviceaccount.resources.gardener.cloud/token-renew-timestamp";
 /// Annotation on a Secret: write the CA bundle beside the token.
 pub const INJECT_CA_BUNDLE: &str = "serviceaccount.resources.gardener.cloud/inject-ca-bundle";
-/// Annotation on a Secret: keep the ServiceAccount when the Secret goes.
+/// Annotation on a Secret: keep the ServiceAccount when the Secret is deleted.
 pub const SERVICE_ACCOUNT_SKIP_DELETION: &str = "serviceaccount.resources.gardener.cloud/skip-deletion";
 /// Data key of a Secret: the token.
 pub const DATA_KEY_TOKEN: &str = "token";
@@ -128,9 +127,9 @@ pub const DATA_KEY_TOKEN: &str = "token";
 pub const DATA_KEY_CA_BUNDLE: &str = "bundle.crt";
 /// Data key of a Secret: a kubeconfig that holds the token.
 pub const DATA_KEY_KUBECONFIG: &str = "kubeconfig";
-/// Label of a ServiceAccount: leave its static tokens alone.
+/// Label of a ServiceAccount: keep its static tokens.
 pub const TOKEN_INVALIDATOR_SKIP: &str = "token-invalidator.resources.gardener.cloud/skip";
-/// Label of a Secret with a static token: the webhook looks at it.
+/// Label of a Secret with a static token: the webhook handles it.
 pub const TOKEN_INVALIDATOR_CONSIDER: &str = "token-invalidator.resources.gardener.cloud/consider";
 
 // --- webhooks (specs 50, 51)
@@ -140,9 +139,9 @@ pub const PROJECTED_TOKEN_MOUNT_SKIP: &str = "projected-token-mount.resources.ga
 /// Annotation of a Pod: how long its projected token lives, in seconds.
 pub const PROJECTED_TOKEN_MOUNT_EXPIRATION_SECONDS: &str =
     "projected-token-mount.resources.gardener.cloud/expiration-seconds";
-/// Label of a Namespace whose workloads are made highly available.
+/// Label of a Namespace: its workloads are made highly available.
 pub const HIGH_AVAILABILITY_CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
-/// Label of a workload that is left alone.
+/// Label of a workload: skip it.
 pub const HIGH_AVAILABILITY_SKIP: &str = "high-availability-config.resources.gardener.cloud/skip";
 /// Annotation of a Namespace: `node` or `zone`.
 pub const HIGH_AVAILABILITY_FAILURE_TOLERANCE_TYPE: &str =
@@ -167,11 +166,11 @@ pub const SECCOMP_PROFILE_SKIP: &str = "seccompprofile.resources.gardener.cloud/
 pub const KUBERNETES_SERVICE_HOST_INJECT: &str = "apiserver-proxy.networking.gardener.cloud/inject";
 /// Label of a Namespace: its Pods are system components.
 pub const SYSTEM_COMPONENTS_CONSIDER: &str = "system-components-config.resources.gardener.cloud/consider";
-/// Label of a Pod: it is left alone.
+/// Label of a Pod: skip it.
 pub const SYSTEM_COMPONENTS_SKIP: &str = "system-components-config.resources.gardener.cloud/skip";
-/// Label of a Pod: its topology spread constraints are left alone.
+/// Label of a Pod: skip its topology spread constraints.
 pub const TOPOLOGY_SPREAD_SKIP: &str = "topology-spread-constraints.resources.gardener.cloud/skip";
-/// Label of a VerticalPodAutoscaler: it is left alone.
+/// Label of a VerticalPodAutoscaler: skip it.
 pub const VPA_IN_PLACE_UPDATES_SKIP: &str = "vpa-in-place-updates.resources.gardener.cloud/skip";
 /// Label of a VerticalPodAutoscaler: the webhook has changed it.
 pub const VPA_IN_PLACE_UPDATES_MUTATED: &str = "vpa-in-place-updates.resources.gardener.cloud/mutated";
@@ -182,7 +181,7 @@ pub const VPA_IN_PLACE_UPDATES_MUTATED: &str = "vpa-in-place-updates.resources.g
 pub const NETWORKING_PREFIX: &str = "networking.resources.gardener.cloud/";
 /// Annotation of a Service: selectors of further namespaces, as JSON.
 pub const NETWORKING_NAMESPACE_SELECTORS: &str = "networking.resources.gardener.cloud/namespace-selectors";
-/// Annotation of a Service: what stands for its namespace in label keys.
+/// Annotation of a Service: replaces its namespace in label keys.
 pub const NETWORKING_POD_LABEL_SELECTOR_NAMESPACE_ALIAS: &str =
     "networking.resources.gardener.cloud/pod-label-selector-namespace-alias";
 /// Annotation of a Service: ports open to the world, as JSON.
@@ -198,13 +197,13 @@ pub const NETWORKING_SERVICE_NAMESPACE: &str = "networking.resources.gardener.cl
 
 // --- only found in old objects
 
-/// Once asked for topology hints.
+/// Formerly asked for topology hints.
 pub const ENDPOINT_SLICE_HINTS_CONSIDER: &str = "endpoint-slice-hints.resources.gardener.cloud/consider";
-/// Once named the pods of an additional policy.
+/// Formerly named the pods of an additional policy.
 pub const NETWORKING_FROM_POLICY_POD_LABEL_SELECTOR: &str =
     "networking.resources.gardener.cloud/from-policy-pod-label-selector";
-/// Once named the ports of an additional policy.
+/// Formerly named the ports of an additional policy.
 pub const NETWORKING_FROM_POLICY_ALLOWED_PORTS: &str = "networking.resources.gardener.cloud/from-policy-allowed-ports";
-/// Once marked a finished migration.
+/// Formerly marked a finished migration.
 pub const PROMETHEUS_OBSOLETE_FOLDER_CLEANED_UP: &str =
     "monitoring.resources.gardener.cloud/prometheus-obsolete-folder-cleaned-up";

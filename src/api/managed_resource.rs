@@ -1,7 +1,5 @@
-//! A ManagedResource as this program reads it (spec 10 §2).
-//!
-//! The typed view serves decisions. What is written back is the raw object with its status exchanged ([`with_status`]), so
-//! fields this program does not know survive.
+//! A ManagedResource as this program reads it (spec 10 §2). Decisions use the typed view. A write sends the raw object
+//! with a new status ([`with_status`]), so that fields unknown to this program survive.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -19,18 +17,18 @@ use super::{
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
 pub struct ManagedResource {
-    /// Name, version, marks.
+    /// Name, version, labels, annotations.
     #[serde(deserialize_with = "null_is_default")]
     pub metadata: Metadata,
-    /// What its author wants.
+    /// The desired state.
     #[serde(deserialize_with = "null_is_default")]
     pub spec: ManagedResourceSpec,
-    /// What the controllers report.
+    /// The reported state.
     #[serde(deserialize_with = "null_is_default")]
     pub status: ManagedResourceStatus,
 }
 
-/// The part of an object's metadata that decisions need.
+/// The metadata that decisions need.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Metadata {
@@ -38,15 +36,15 @@ pub struct Metadata {
     pub namespace: String,
     /// Name.
     pub name: String,
-    /// Identity of this incarnation.
+    /// Identity of this object; a new object of the same name has another.
     pub uid: String,
     /// Version for optimistic locking; opaque.
     pub resource_version: String,
-    /// Grows with each change of the spec, and when deletion begins.
+    /// Increases with each change of the spec, and when deletion begins.
     pub generation: i64,
-    /// When deletion was asked for, RFC 3339; `None` if it was not.
+    /// When deletion was requested (RFC 3339), if it was.
     pub deletion_timestamp: Option<String>,
-    /// In the order of the object.
+    /// Finalizers, in the order of the object.
     #[serde(deserialize_with = "null_is_default")]
     pub finalizers: Vec<String>,
     /// Labels.
@@ -76,7 +74,7 @@ pub struct ManagedResourceSpec {
     /// Replace annotations instead of merging them.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
     pub force_overwrite_annotations: bool,
-    /// Leave all objects in the target cluster when the ManagedResource goes.
+    /// Leave all objects in the target cluster when the ManagedResource is deleted.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
     pub keep_objects: bool,
     /// Further sets of equivalent groups and kinds.
@@ -87,7 +85,7 @@ pub struct ManagedResourceSpec {
     pub delete_persistent_volume_claims: bool,
 }
 
-/// Names a Secret of the ManagedResource's namespace.
+/// A Secret in the ManagedResource's namespace.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SecretRef {
@@ -99,10 +97,10 @@ pub struct SecretRef {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ManagedResourceStatus {
-    /// In their order; others own some of them.
+    /// In order; other programs own some of them.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// Generation of the last pass that reached its end.
+    /// Generation of the last complete reconcile.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_zero")]
     pub observed_generation: i64,
     /// The objects that belong to the ManagedResource.
@@ -113,7 +111,7 @@ pub struct ManagedResourceStatus {
     pub secrets_data_checksum: Option<String>,
 }
 
-/// One object that belongs to a ManagedResource. Empty fields are omitted.
+/// An object that belongs to a ManagedResource. Empty fields are omitted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ResourceRef {
@@ -152,8 +150,8 @@ pub struct ResourceRef {
 pub struct ReadError(#[from] serde_json::Error);
 
 impl ManagedResource {
-    /// Reads the raw object. Unknown fields are passed over; a status that cannot be read counts as empty, so that it is
-    /// written anew and does not hold the bundle up.
+    /// Reads the raw object; ignores unknown fields. A status that cannot be read counts as empty, so that it is
+    /// written anew and does not block the ManagedResource.
     pub fn from_value(raw: &Value) -> Result<Self, ReadError> {
         match Self::deserialize(raw) {
             Ok(read) => Ok(read),
@@ -162,7 +160,7 @@ impl ManagedResource {
         }
     }
 
-    /// Reads the raw object's JSON, as [`Self::from_value`] does.
+    /// As [`Self::from_value`], from JSON text.
     pub fn from_slice(raw: &[u8]) -> Result<Self, ReadError> {
         json::from_slice(raw).or_else(|_| Self::from_value(&json::from_slice(raw)?))
     }
@@ -179,12 +177,12 @@ impl ManagedResource {
         NamespacedName::new(&self.metadata.namespace, &self.metadata.name)
     }
 
-    /// Whether it carries the ignore annotation; any truthy value counts (spec 10 §18, trap 1).
+    /// Returns true with the ignore annotation; any truthy value counts (spec 10 §18, trap 1).
     pub fn is_ignored(&self) -> bool {
         truthy(self.annotation(keys::IGNORE))
     }
 
-    /// Whether its deletion was asked for.
+    /// Returns true if deletion was requested.
     pub fn is_deleting(&self) -> bool {
         self.metadata.deletion_timestamp.is_some()
     }
@@ -222,8 +220,8 @@ impl ResourceRef {
         GroupVersionKind::from_api_version(&self.api_version, &self.kind)
     }
 
-    /// What identifies the object, with its effective namespace (spec 10 §10.1). The key's text, not the derived order
-    /// of its fields, is what refs are sorted by.
+    /// Identifies the object by its effective namespace (spec 10 §10.1). References are sorted by the text of the key,
+    /// not by the derived order of the fields.
     pub fn key(&self) -> ObjectKey {
         let GroupKind { group, kind } = self.group_kind();
         let namespace = effective_namespace(&self.kind, &self.namespace).to_owned();
@@ -232,7 +230,7 @@ impl ResourceRef {
 }
 
 impl fmt::Display for ResourceRef {
-    /// `<apiVersion>/<kind>/<effective namespace>/<name>`: as messages name an object (spec 10 §10.1).
+    /// `<apiVersion>/<kind>/<effective namespace>/<name>`, as in messages (spec 10 §10.1).
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let namespace = effective_namespace(&self.kind, &self.namespace);
         write!(f, "{}/{}/{namespace}/{}", self.api_version, self.kind, self.name)
@@ -244,10 +242,8 @@ pub fn effective_namespace<'a>(kind: &str, namespace: &'a str) -> &'a str {
     if namespace.is_empty() && kind != "Namespace" { "default" } else { namespace }
 }
 
-/// The raw object with `status` in place of its own: what a `PUT` on the `status` subresource sends.
-///
-/// Fields of the raw status that this program does not know stay, and so does the text of each condition and ref that
-/// did not change.
+/// Returns the raw object with this status: the body of a `PUT` on the `status` subresource. Unknown fields of the raw
+/// status stay, and so does the text of each unchanged condition and reference.
 pub fn with_status(raw: Value, status: &ManagedResourceStatus) -> Value {
     let mut object = raw;
     let Some(fields) = object.as_object_mut() else { return object };
@@ -286,7 +282,7 @@ where
     let mut old: Vec<_> = old.into_iter().map(|value| (T::deserialize(&value).ok(), Some(value))).collect();
     let mut search_from = 0;
     let new = items.iter().map(|item| {
-        // Lists keep their order, so a search that goes on where it last found something is short.
+        // Lists keep their order, so a search that starts at the last match is short.
         let found = (search_from..old.len()).find(|&index| old[index].0.as_ref() == Some(item));
         match found.and_then(|index| old[index].1.take().map(|value| (index, value))) {
             Some((index, value)) => {

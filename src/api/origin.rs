@@ -1,13 +1,13 @@
-//! The origin: which ManagedResource, of which cluster, owns an object (spec 10 §3.2).
+//! The origin of an object: the ManagedResource that owns it, and its cluster (spec 10 §3.2).
 
 use std::{fmt, str::FromStr};
 
 use super::object::NamespacedName;
 
-/// Owner of an object, as its annotation [`super::keys::ORIGIN`] names it.
+/// Owner of an object, as in the annotation [`super::keys::ORIGIN`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Origin {
-    /// Identity of the source cluster; empty when none is configured.
+    /// Identity of the source cluster; empty if not configured.
     pub cluster_id: String,
     /// The ManagedResource.
     pub key: NamespacedName,
@@ -19,7 +19,7 @@ pub struct Origin {
 pub struct OriginError(pub String);
 
 impl Origin {
-    /// The origin of a ManagedResource. A cluster id that contains `:` makes a value nobody can parse.
+    /// The origin of a ManagedResource. A cluster id with a `:` makes a value that cannot be parsed.
     pub fn new(cluster_id: impl Into<String>, key: NamespacedName) -> Self {
         Self { cluster_id: cluster_id.into(), key }
     }

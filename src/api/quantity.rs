@@ -1,13 +1,11 @@
-//! Amounts of resources that are equal although they are written differently: `1000m` and `1`, `1024Mi` and `1Gi`.
-//!
-//! The API server rewrites quantities to their shortest form, so a manifest and the live object that came of it differ
-//! in their text. The comparison is exact: no floating point, no rounding.
+//! Amounts of resources that are equal in different notations: `1000m` and `1`, `1024Mi` and `1Gi`. The API server
+//! shortens quantities, so a manifest and its live object differ in their text. The comparison is exact.
 
 use serde_json::Value;
 
-/// Longest mantissa that is understood; an amount beyond it equals nothing but its own text.
+/// Longest mantissa that is read; an amount beyond it equals only its own text.
 const MAX_DIGITS: usize = 30;
-/// Largest exponent that is understood; `E` (exa) is 18.
+/// Largest exponent that is read; `E` (exa) is 18.
 const MAX_EXPONENT: u32 = 60;
 
 const SUFFIXES: [(&str, i32, i32); 16] = [
@@ -30,7 +28,7 @@ const SUFFIXES: [(&str, i32, i32); 16] = [
     ("Ei", 60, 0),
 ];
 
-/// An amount: `digits · 2^twos · 5^fives`, where `digits` is divisible by neither: equal amounts have equal fields.
+/// `digits · 2^twos · 5^fives`. Neither 2 nor 5 divides `digits`, so that equal amounts have equal fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Amount {
     negative: bool,
@@ -39,7 +37,7 @@ pub struct Amount {
     fives: i32,
 }
 
-/// Whether two values are the same amount. Numbers count as their text; what is no quantity equals nothing.
+/// Returns true if two values are the same amount. Numbers count as their text; other values equal nothing.
 pub fn same_amount(a: &Value, b: &Value) -> bool {
     match (parse_value(a), parse_value(b)) {
         (Some(a), Some(b)) => a == b,
@@ -55,7 +53,6 @@ fn parse_value(value: &Value) -> Option<Amount> {
     }
 }
 
-/// The powers of 2 and of 10 that a suffix stands for.
 fn powers(suffix: &str) -> Option<(i32, i32)> {
     if let Some((_, twos, tens)) = SUFFIXES.iter().find(|(known, ..)| *known == suffix) {
         return Some((*twos, *tens));
@@ -65,10 +62,10 @@ fn powers(suffix: &str) -> Option<(i32, i32)> {
 }
 
 impl Amount {
-    /// None.
+    /// Zero.
     pub const ZERO: Self = Self { negative: false, digits: 0, twos: 0, fives: 0 };
 
-    /// Reads `<sign><digits>[.<digits>]<suffix or exponent>`.
+    /// Parses `<sign><digits>[.<digits>]<suffix or exponent>`.
     pub fn parse(text: &str) -> Option<Self> {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -87,12 +84,12 @@ impl Amount {
         Some(Self::normalised(negative, all.parse().ok()?, twos, tens))
     }
 
-    /// Whether it is less than nothing.
+    /// Returns true below zero.
     pub fn is_negative(self) -> bool {
         self.negative
     }
 
-    /// Whether it is a whole number. What is finer than a thousandth is rounded up to one first.
+    /// Returns true for a whole number. Rounds up to thousandths first.
     pub fn is_whole(self) -> bool {
         if self.twos >= 0 && self.fives >= 0 {
             return true;
@@ -110,8 +107,8 @@ impl Amount {
         thousandths().is_some_and(|thousandths| thousandths % 1000 == 0)
     }
 
-    /// As the API server writes it: the largest suffix that leaves no fraction, of the family that `text` has. What is beyond
-    /// the arithmetic stays as it is.
+    /// As the API server writes it: with the largest suffix that leaves no fraction, of the family that `text` uses.
+    /// Returns `text` if the arithmetic overflows.
     pub fn canonical(self, text: &str) -> String {
         let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-'));
         let written = if suffix.ends_with('i') && self.is_beyond_1024() { self.binary() } else { None };
@@ -123,7 +120,7 @@ impl Amount {
         self.times(0, 0).is_none_or(|whole| whole >= 1024)
     }
 
-    /// How often `2^twos * 5^fives` is in it, if that is a whole number.
+    /// How many `2^twos * 5^fives` it is, if that is a whole number.
     fn times(self, twos: i32, fives: i32) -> Option<u128> {
         let power = |base: u128, exponent: i32| base.checked_pow(u32::try_from(exponent).ok()?);
         self.digits.checked_mul(power(2, self.twos - twos)?)?.checked_mul(power(5, self.fives - fives)?)
@@ -206,7 +203,7 @@ mod tests {
         }
     }
 
-    /// The bounds keep the arithmetic from overflowing.
+    /// The bounds prevent arithmetic overflows.
     #[test]
     fn amounts_beyond_the_bounds_equal_nothing() {
         let power = |zeros: usize| format!("1{}", "0".repeat(zeros));

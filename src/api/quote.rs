@@ -1,21 +1,21 @@
-//! Text in double quotes, as condition messages have it (spec 20 §10.2).
+//! Text in double quotes, as in condition messages (spec 20 §10.2).
 
 use std::{borrow::Cow, fmt::Write};
 
-/// How many characters of a text that somebody else chose are repeated. Names of Kubernetes are shorter.
+/// Most characters of a foreign text that are shown. Names of Kubernetes are shorter.
 const SHOWN_CHARACTERS: usize = 512;
 
-/// A text that somebody else chose in quotes, as [`cut`] leaves it.
+/// A foreign text, cut by [`cut`], in quotes.
 pub fn shown(text: &str) -> String {
     quoted(&cut(text))
 }
 
-/// The text, or the beginning of an absurdly long one: for messages, log records and what else has to stay small.
+/// The text, or the beginning of a very long one, for messages, log records and whatever must stay small.
 pub fn cut(text: &str) -> Cow<'_, str> {
     cut_after(SHOWN_CHARACTERS, text)
 }
 
-/// The text, or as many of its first characters.
+/// The text, or its first `characters` characters.
 pub fn cut_after(characters: usize, text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(characters) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
@@ -23,7 +23,7 @@ pub fn cut_after(characters: usize, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text in quotes: `"`, `\`, control characters and what cannot be seen are escaped.
+/// The text in quotes. Escapes `"`, `\`, control characters and other invisible characters.
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
@@ -33,7 +33,7 @@ pub fn quoted(text: &str) -> String {
             None if is_printable(character) => quoted.push(character),
             None => {
                 let code = u32::from(character);
-                // Writing to a String never fails.
+                // Writing to a String cannot fail.
                 let _ = match code {
                     0..0x20 | 0x7F => write!(quoted, "\\x{code:02x}"),
                     0x1_0000.. => write!(quoted, "\\U{code:08x}"),
@@ -60,8 +60,8 @@ fn short_escape(character: char) -> Option<char> {
     })
 }
 
-/// Whether a character can be seen: no control or format character, no space but U+0020, nothing for private use.
-/// Code points that are not assigned count as printable: the set of them changes with each edition of Unicode.
+/// Returns true for a visible character: no control or format character, no space except U+0020, no private use.
+/// Unassigned code points count as visible, because their set changes with each edition of Unicode.
 pub fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return (' '..='~').contains(&character);

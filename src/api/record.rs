@@ -1,5 +1,5 @@
-//! JSON objects that users write into annotations (decision 39). Names of fields count in any case, as for Go. An unknown field is
-//! an error: a selector whose conditions were passed over would select more than it says.
+//! JSON objects that users write into annotations (decision 39). As in Go, the case of field names does not matter. An
+//! unknown field is an error: a selector with an ignored condition would select too much.
 
 use std::{borrow::Cow, fmt};
 
@@ -13,7 +13,7 @@ use super::{
     quote::{cut_after, quoted},
 };
 
-/// A JSON object in the order of its text. A field may be there more than once.
+/// A JSON object in the order of its text. A field may occur several times.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Record<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
 
@@ -21,10 +21,7 @@ pub struct Record<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
 const LONGEST_NAME: usize = 60;
 
 impl<'a> Record<'a> {
-    /// A value as an object.
-    ///
-    /// # Errors
-    /// If it is none.
+    /// Returns a value as an object. Fails if it is none.
     pub fn of(json: Json<'a>) -> Result<Self, String> {
         match json {
             Json::Map(entries) => Ok(Self(entries)),
@@ -32,10 +29,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The values of these fields, each in the order of the text: for nearly all fields the last one counts ([`last`]).
-    ///
-    /// # Errors
-    /// The first field that is none of these.
+    /// Returns the values of these fields, each in the order of the text; for nearly all fields the last one counts
+    /// ([`last`]). Fails at the first other field.
     pub fn fields<const N: usize>(self, known: [&str; N]) -> Result<[Vec<Json<'a>>; N], String> {
         let mut values = [const { Vec::new() }; N];
         for (name, value) in self.0 {
@@ -50,7 +45,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The last of the values of a field, as for Go; `null` is none.
+/// The last value of a field, as in Go; `null` is no value.
 pub fn last(mut values: Vec<Json<'_>>) -> Option<Json<'_>> {
     values.pop().filter(|value| !value.is_null())
 }

@@ -1,4 +1,4 @@
-//! Label selectors: read once, then asked which labels match.
+//! Label selectors: parsed once, then matched against labels.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::{
     record::{Record, last},
 };
 
-/// Labels of an object, or those that a selector asks for.
+/// Labels of an object or of a selector.
 pub type Labels = BTreeMap<String, String>;
 
-/// A label selector; all its conditions must hold. Without conditions everything matches.
+/// A label selector: all its conditions must hold. Without conditions it matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
     /// `matchLabels`.
@@ -39,29 +39,26 @@ pub struct Requirement {
 pub enum Operator {
     /// It has one of the values.
     In,
-    /// It has none of them, or is not there.
+    /// It has none of them, or is absent.
     NotIn,
-    /// It is there.
+    /// It is present.
     Exists,
-    /// It is not there.
+    /// It is absent.
     DoesNotExist,
 }
 
-/// A selector that no API server would take; the text names what is wrong with it.
+/// An invalid selector; the text says what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(String);
 
 impl Selector {
-    /// These labels, with these values, of an object that the API server has validated.
+    /// Selects these labels with these values, which the API server has validated.
     pub fn of_labels(labels: Labels) -> Self {
         Self { labels, expressions: Vec::new() }
     }
 
-    /// The same of an object of which the API server does not know that they are labels.
-    ///
-    /// # Errors
-    /// Keys and values that no label can have.
+    /// As [`Self::of_labels`], for labels that the API server has not validated. Fails if no label can be so.
     pub fn checked(labels: Labels) -> Result<Self, SelectorError> {
         for (key, value) in &labels {
             check_key(key)?;
@@ -70,10 +67,8 @@ impl Selector {
         Ok(Self::of_labels(labels))
     }
 
-    /// A selector as it stands in an object.
-    ///
-    /// # Errors
-    /// An operator that is none, values that are missing or too many, keys and values that no label can have.
+    /// Parses a selector. Fails at unknown operators, missing or surplus values, and keys or values that no label can
+    /// have.
     pub fn new(selector: &LabelSelector) -> Result<Self, SelectorError> {
         let Self { labels, .. } = Self::checked(selector.match_labels.clone().unwrap_or_default())?;
         let expressions = selector.match_expressions.iter().flatten().map(|expression| {
@@ -90,14 +85,12 @@ impl Selector {
         Ok(Self { expressions: expressions.collect::<Result<_, _>>()?, labels })
     }
 
-    /// A selector that a user wrote into an annotation (spec 40 §11 P9).
-    ///
-    /// # Errors
-    /// As [`Self::new`], and a field or a value that no selector has: what is not understood never selects more.
+    /// Parses a selector in an annotation (spec 40 §11 P9). Fails as [`Self::new`], and at unknown fields and values:
+    /// what is not understood never selects more.
     pub fn of_record(record: Record<'_>) -> Result<Self, SelectorError> {
         let [labels, expressions] = record.fields(["matchLabels", "matchExpressions"]).map_err(SelectorError)?;
         let mut selector = LabelSelector::default();
-        // As for Go, maps of one name become one, and `null` begins anew.
+        // As in Go, maps of the same name merge, and `null` starts anew.
         for labels in labels {
             match labels {
                 Json::Null => selector.match_labels = None,
@@ -122,25 +115,25 @@ impl Selector {
         Self::new(&selector)
     }
 
-    /// As a request asks the API server for it; `None` where it has a condition that is more than a label and its value. The
-    /// keys and values of a selector are those of labels, so none of them can be read as another condition.
+    /// The selector as a query of the API, or `None` if it has expressions. Its keys and values are valid in labels, so
+    /// they cannot be read as other conditions.
     pub fn to_query(&self) -> Option<String> {
         let pairs = self.labels.iter().map(|(key, value)| format!("{key}={value}"));
         self.expressions.is_empty().then(|| pairs.collect::<Vec<_>>().join(","))
     }
 
-    /// Whether it has no condition.
+    /// Returns true without conditions.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.expressions.is_empty()
     }
 
-    /// Whether an object with these labels is selected.
+    /// Returns true if these labels match.
     pub fn matches(&self, labels: &Labels) -> bool {
         self.labels.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.expressions.iter().all(|expression| expression.matches(labels))
     }
 
-    /// As it stands in an object, without parts that are empty.
+    /// The selector as in an object, without empty parts.
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();
         if !self.labels.is_empty() {
@@ -221,7 +214,7 @@ impl Operator {
         matches!(self, Self::In | Self::NotIn)
     }
 
-    /// As it is written.
+    /// The name of the operator.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::In => "In",
@@ -307,7 +300,7 @@ mod tests {
         }
     }
 
-    /// spec 40 §11 P9, decision 39: what is not understood never widens
+    /// spec 40 §11 P9, decision 39: what is not understood never widens the selection
     #[test]
     fn selector_of_an_annotation_with_unknown_parts_is_refused() {
         let cases = [

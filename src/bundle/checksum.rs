@@ -1,23 +1,23 @@
-//! The checksum over the manifests of a bundle (spec 10 §9.5).
+//! The checksum over the manifests of a ManagedResource (spec 10 §9.5).
 
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-/// Adds up the raw data of the manifests that are kept, in processing order.
+/// Sums up the raw data of the kept manifests, in processing order.
 #[derive(Clone, Default)]
 pub struct Checksum {
     hasher: Sha256,
 }
 
 impl Checksum {
-    /// One kept manifest. `raw` is the **whole** value of its data key, compressed if it is compressed: a key with three
-    /// kept manifests is added three times.
+    /// Adds one kept manifest. `raw` is the **whole** value of its data key, still compressed: a key with three kept
+    /// manifests is added three times.
     pub fn add(&mut self, raw: &[u8]) {
         self.hasher.update(raw);
     }
 
-    /// SHA-256 in lower-case hex. Without any manifest it is the hash of the empty string.
+    /// SHA-256 in lower-case hex. Without manifests it is the hash of the empty string.
     pub fn finish(self) -> String {
         let mut text = String::with_capacity(64);
         for byte in self.hasher.finalize() {
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(checksum.finish(), whole.finish());
     }
 
-    /// The example of RFC 6234, so that the value is comparable with what the Go program wrote.
+    /// The example of RFC 6234: the value is comparable with those of the Go program.
     #[test]
     fn the_checksum_is_sha_256_in_lower_case() {
         let mut checksum = Checksum::default();

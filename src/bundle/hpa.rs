@@ -1,4 +1,4 @@
-//! Which objects are scaled by a HorizontalPodAutoscaler (spec 10 §11.2).
+//! Which objects a HorizontalPodAutoscaler scales (spec 10 §11.2).
 
 use serde_json::Value;
 use thiserror::Error;
@@ -6,8 +6,8 @@ use thiserror::Error;
 use super::identity;
 use crate::api::object::{self, GroupKind, NamespacedName, ObjectKey};
 
-/// An autoscaler whose target cannot be understood. It is passed over with a warning: a broken one of an end user must
-/// not block every bundle (a deviation).
+/// An autoscaler whose target cannot be read. It is skipped with a warning: an end user's broken autoscaler must not
+/// block every ManagedResource (a deviation).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "invalid API version in scaleTargetReference of HorizontalPodAutoscaler '{}/{}': unexpected GroupVersion string: {api_version}",
@@ -20,7 +20,7 @@ pub struct BrokenAutoscaler {
     pub api_version: String,
 }
 
-/// The key of what an autoscaler (of any version) scales.
+/// The key of the object that an autoscaler (of any version) scales.
 pub fn scale_target(autoscaler: &Value) -> Result<ObjectKey, BrokenAutoscaler> {
     let reference = autoscaler.pointer("/spec/scaleTargetRef");
     let text = |field| reference.and_then(|target| target.get(field)).and_then(Value::as_str).unwrap_or_default();
@@ -36,7 +36,7 @@ pub fn scale_target(autoscaler: &Value) -> Result<ObjectKey, BrokenAutoscaler> {
     Ok(identity::index_key(group, text("kind"), object::namespace(autoscaler), text("name")))
 }
 
-/// Whether an autoscaler's replicas count for a kind (spec 10 §12.5).
+/// Returns true if an autoscaler's replicas count for a kind (spec 10 §12.5).
 pub fn is_scalable(kind: &GroupKind) -> bool {
     matches!(kind.group.as_str(), "apps" | "extensions") && matches!(kind.kind.as_str(), "Deployment" | "StatefulSet")
 }

@@ -1,5 +1,4 @@
-//! What identifies an object (spec 10 §10): its key, its display string, equivalent kinds, and the index of the old
-//! references.
+//! Identity of objects (spec 10 §10): keys, display strings, equivalent kinds, and the index of the old references.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,8 +9,8 @@ use crate::api::{
     object::{self, GroupKind, GroupVersionKind, ObjectKey},
 };
 
-/// Groups that the API server itself serves. Kinds of all other groups come from CRDs or aggregated APIs; these come
-/// too from `*.k8s.io` groups, so the suffix proves nothing.
+/// Groups that the API server itself serves. All other groups come from CRDs or aggregated APIs. Those use `*.k8s.io`
+/// groups too, so the suffix proves nothing.
 const BUILT_IN_GROUPS: [&str; 24] = [
     "",
     "admissionregistration.k8s.io",
@@ -39,7 +38,7 @@ const BUILT_IN_GROUPS: [&str; 24] = [
     "storagemigration.k8s.io",
 ];
 
-/// Kinds that existed in two groups, with the same objects behind both.
+/// Kinds that existed in two groups, with the same objects in both.
 const PREDEFINED: [(&str, &str, &str); 6] = [
     ("extensions", "apps", "Deployment"),
     ("extensions", "apps", "DaemonSet"),
@@ -49,16 +48,16 @@ const PREDEFINED: [(&str, &str, &str); 6] = [
     ("extensions", "networking.k8s.io", "NetworkPolicy"),
 ];
 
-/// Sets of groups and kinds that stand for the same objects (spec 10 §10.2).
+/// Sets of groups and kinds that mean the same objects (spec 10 §10.2).
 #[derive(Debug, Clone)]
 pub struct Equivalences {
     sets: Vec<BTreeSet<GroupKind>>,
-    /// The sets of each member, without repetition; the one it joined last, which further lists join, comes last. A member
-    /// that joins a second set stays in the first: equivalents are looked up in all of them. A list never unites two sets.
+    /// The sets of each member, without duplicates; last the set that it joined last, which further lists join. A
+    /// member of a second set stays in the first: lookups use all of them. A list never unites two sets.
     sets_of: BTreeMap<GroupKind, Vec<usize>>,
 }
 
-/// The references of the status, by key, with marks for those that are still wanted (spec 10 §10.3).
+/// The references of the status by key, with marks for references that are still wanted (spec 10 §10.3).
 #[derive(Debug)]
 pub struct OldIndex<'a> {
     entries: BTreeMap<ObjectKey, EquivalenceEntry<'a>>,
@@ -70,18 +69,18 @@ struct EquivalenceEntry<'a> {
     found: bool,
 }
 
-/// Whether the API server itself serves the group, rather than a CRD or an aggregated API.
+/// Returns true if the API server itself serves the group, not a CRD or an aggregated API.
 pub fn is_built_in_group(group: &str) -> bool {
     BUILT_IN_GROUPS.contains(&group)
 }
 
-/// Whether it is a list type of a built-in API (spec 10 §11.3). A custom kind may end in `List` and be an ordinary one.
+/// Returns true for a list type of a built-in API (spec 10 §11.3). Custom kinds ending in `List` may be ordinary.
 pub fn is_list(kind: &GroupVersionKind) -> bool {
     is_built_in_group(&kind.group) && kind.kind.ends_with("List")
 }
 
-/// The index key (spec 10 §10.1): its namespace is the effective one, so a cluster-scoped object has `default` too and
-/// a failed discovery does not change the key. Its display form is the key string that references are sorted by.
+/// The index key (spec 10 §10.1). It has the effective namespace: a cluster-scoped object has `default` too, and a
+/// failed discovery does not change the key. References are sorted by its display form.
 pub fn index_key(group: &str, kind: &str, namespace: &str, name: &str) -> ObjectKey {
     ObjectKey {
         group: group.to_owned(),
@@ -91,23 +90,22 @@ pub fn index_key(group: &str, kind: &str, namespace: &str, name: &str) -> Object
     }
 }
 
-/// The index key of an object. Missing fields count as empty.
+/// The index key of an object; missing fields count as empty.
 pub fn key_of_object(object: &Value) -> ObjectKey {
     let gvk = gvk_of(object);
     index_key(&gvk.group, &gvk.kind, object::namespace(object), object::name(object))
 }
 
-/// The display string of messages: `<apiVersion>/<kind>/<effective namespace>/<name>` (spec 10 §10.1).
+/// The display string in messages: `<apiVersion>/<kind>/<effective namespace>/<name>` (spec 10 §10.1).
 pub fn display(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
     format!("{api_version}/{kind}/{}/{name}", effective_namespace(kind, namespace))
 }
 
-/// The display string of an object. Missing fields count as empty.
+/// The display string of an object; missing fields count as empty.
 pub fn display_of_object(object: &Value) -> String {
     display(text(object, "apiVersion"), text(object, "kind"), object::namespace(object), object::name(object))
 }
 
-/// Group, version and kind of an object; missing fields are empty.
 pub(crate) fn gvk_of(object: &Value) -> GroupVersionKind {
     GroupVersionKind::from_api_version(text(object, "apiVersion"), text(object, "kind"))
 }
@@ -116,7 +114,7 @@ fn text<'a>(object: &'a Value, field: &str) -> &'a str {
     object.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether the API server keeps both keys as one object.
+/// Returns true if the API server stores both keys as one object.
 fn is_one_object(a: &ObjectKey, b: &ObjectKey) -> bool {
     a.kind == b.kind
         && PREDEFINED.iter().any(|(old, new, kind)| {
@@ -125,7 +123,7 @@ fn is_one_object(a: &ObjectKey, b: &ObjectKey) -> bool {
 }
 
 impl Equivalences {
-    /// The predefined sets alone.
+    /// Only the predefined sets.
     pub fn predefined() -> Self {
         let mut equivalences = Self { sets: Vec::new(), sets_of: BTreeMap::new() };
         for (old, new, kind) in PREDEFINED {
@@ -134,7 +132,7 @@ impl Equivalences {
         equivalences
     }
 
-    /// The predefined sets, and the lists of `spec.equivalences` in their order.
+    /// The predefined sets, and the lists of `spec.equivalences` in order.
     pub fn with(lists: &[Vec<GroupKind>]) -> Self {
         let mut equivalences = Self::predefined();
         for list in lists {
@@ -143,7 +141,7 @@ impl Equivalences {
         equivalences
     }
 
-    /// All members join the set that the first member that has one joined last; otherwise they make a new set.
+    /// All members join the newest set of the first member that has one; otherwise they form a new set.
     fn add(&mut self, members: &[GroupKind]) {
         let existing = members.iter().find_map(|member| self.sets_of.get(member)?.last().copied());
         let set = existing.unwrap_or_else(|| {
@@ -158,15 +156,15 @@ impl Equivalences {
         }
     }
 
-    /// The *other* groups and kinds that stand for the same objects, in byte order: those that are in any one set with this
-    /// one. So it goes both ways, but not on from one set to the next.
+    /// The *other* groups and kinds of the same objects, in byte order: all members of the sets that contain `kind`.
+    /// The relation is symmetric, but does not go on from one set to the next.
     pub fn of(&self, kind: &GroupKind) -> impl Iterator<Item = &GroupKind> {
         let sets = self.sets_of.get(kind).into_iter().flatten().map(|set| &self.sets[*set]);
         let others: BTreeSet<&GroupKind> = sets.flatten().filter(|member| *member != kind).collect();
         others.into_iter()
     }
 
-    /// The keys the same object has under its other groups and kinds.
+    /// The keys of the same object under its other groups and kinds.
     pub fn of_key(&self, key: &ObjectKey) -> impl Iterator<Item = ObjectKey> {
         let others: Vec<GroupKind> = self.of(&key.group_kind()).cloned().collect();
         others.into_iter().map(|other| ObjectKey {
@@ -179,24 +177,23 @@ impl Equivalences {
 }
 
 impl<'a> OldIndex<'a> {
-    /// Indexes the references; of two with the same key the last one counts.
+    /// Indexes the references; the last of equal keys counts.
     pub fn new(references: impl IntoIterator<Item = (ObjectKey, &'a ResourceRef)>) -> Self {
         let entry = |reference| EquivalenceEntry { reference, found: false };
         Self { entries: references.into_iter().map(|(key, reference)| (key, entry(reference))).collect() }
     }
 
-    /// Finds the old reference of a wanted object: by its key, else by an equivalent group and kind.
-    ///
-    /// It counts as found from then on, and so does each reference to the same object under a predefined group: of
-    /// `extensions/Ingress a` and `networking.k8s.io/Ingress a` deleting one would delete the other. What a bundle itself
-    /// declares to be equivalent are two objects if the wanted one is listed by its own key.
+    /// Returns the old reference of a wanted object, by its key, else by an equivalent group and kind. Marks it as
+    /// found, and also each reference to the same object under a predefined group: to delete `extensions/Ingress a`
+    /// would delete `networking.k8s.io/Ingress a`. Kinds that only `spec.equivalences` declares equivalent are two
+    /// objects if the wanted one is listed by its own key.
     pub fn find(&mut self, key: &ObjectKey, equivalences: &Equivalences) -> Option<&'a ResourceRef> {
         self.find_if(key, equivalences, |_| true)
     }
 
-    /// Finds the old reference of a wanted object whose scope is unknown at the moment, in case it was known when the
-    /// reference was recorded. What has no namespace there has none, whatever the key says; and where the key has none, as
-    /// kinds called `Namespace` can, it was `default`. Counts as found like those of [`Self::find`].
+    /// As [`Self::find`], for an object whose scope is unknown now but may have been known when the reference was
+    /// recorded. The reference may then have no namespace, whatever the key says. Where the key has none, as kinds
+    /// called `Namespace` can, the reference may have `default`.
     pub fn find_despite_namespace(&mut self, key: &ObjectKey, equivalences: &Equivalences) -> Option<&'a ResourceRef> {
         let in_namespace = |namespace| ObjectKey { namespace, ..key.clone() };
         let without = in_namespace(effective_namespace(&key.kind, "").to_owned());
@@ -229,7 +226,7 @@ impl<'a> OldIndex<'a> {
         hit
     }
 
-    /// The references nothing asked for, in the order of their key strings.
+    /// The references that were not found, in the order of their key strings.
     pub fn not_found(&self) -> Vec<&'a ResourceRef> {
         let mut left: Vec<_> = self.entries.iter().filter(|(_, entry)| !entry.found).collect();
         left.sort_by_cached_key(|(key, _)| key.to_string());
@@ -322,12 +319,12 @@ mod tests {
         assert!(index.not_found().is_empty(), "the other reference is the same object");
     }
 
-    /// spec 10 §10.3: what a bundle declares to be equivalent are two objects if both are listed.
+    /// spec 10 §10.3: declared equivalents are two objects if both are listed.
     #[test]
     fn declared_equivalents_are_two_objects_and_only_the_wanted_is_found() {
         for (other, wanted, kind) in [
             ("a", "b", "X"),
-            // Groups and kinds of the predefined sets, but no such set.
+            // Groups and kinds of the predefined sets, but not one of these sets.
             ("extensions", "apps", "X"),
             ("extensions", "g.io", "X"),
             ("g.io", "extensions", "X"),

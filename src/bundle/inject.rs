@@ -1,4 +1,4 @@
-//! The labels every object of a bundle gets (spec 10 §11.4), and labels that are no strings (§11.5).
+//! Label injection into the objects of a ManagedResource (spec 10 §11.4), and labels that are no strings (§11.5).
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use thiserror::Error;
 use super::identity;
 use crate::api::keys;
 
-/// A manifest whose shape leaves no place for the labels. Names the place, never the value.
+/// A manifest without room for the labels. Names the path, never the value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum InjectError {
-    /// Something that must be a map is not.
+    /// A value is no map, but must be.
     #[error("failed to inject labels into {path}, is of type {found}, expected a map")]
     NotAMap {
         /// JSON path.
         path: String,
-        /// JSON type that was found.
+        /// JSON type found.
         found: &'static str,
     },
     /// A label's value is not a string.
@@ -26,13 +26,13 @@ pub enum InjectError {
         path: String,
         /// Key of the label.
         key: String,
-        /// JSON type that was found.
+        /// JSON type found.
         found: &'static str,
     },
     /// `spec.volumeClaimTemplates` is not a list.
     #[error("failed to inject labels into .spec.volumeClaimTemplates, is of type {found}, expected a list")]
     TemplatesNotAList {
-        /// JSON type that was found.
+        /// JSON type found.
         found: &'static str,
     },
     /// An item of `spec.volumeClaimTemplates` is not a map. Text fixed by spec 10 §11.4.
@@ -50,11 +50,9 @@ pub fn labels_to_inject(inject_labels: &BTreeMap<String, String>, managed_by: &s
     labels
 }
 
-/// Overlays the labels of an object, of its pod template and of its volume claim templates with `labels`
-/// (spec 10 §11.4).
-///
-/// Deviations: `null` counts as absent everywhere, and a custom kind whose `spec.template` is no map is left alone
-/// there. On an error the manifest may already be changed in part; it is not applied then.
+/// Overlays the labels of an object, of its pod template and of its volume claim templates with `labels` (spec 10
+/// §11.4). Deviations: `null` counts as absent everywhere, and a `spec.template` of a custom kind that is no map stays
+/// as it is. After an error the manifest may be changed in part; it is not applied then.
 pub fn inject_labels(manifest: &mut Value, labels: &BTreeMap<String, String>) -> Result<(), InjectError> {
     let custom_kind = !identity::is_built_in_group(&identity::gvk_of(manifest).group);
     inject_into_metadata(manifest, labels)?;
@@ -77,8 +75,8 @@ pub fn inject_labels(manifest: &mut Value, labels: &BTreeMap<String, String>) ->
     Ok(())
 }
 
-/// Labels or annotations of an object as the rules see them (spec 10 §11.5): `null` is the empty string, and the whole
-/// map is absent if any other value is no string.
+/// Labels or annotations of an object as the rules see them (spec 10 §11.5): `null` is the empty string, and any other
+/// value that is no string makes the whole map absent.
 pub fn string_map(object: &Value, field: &str) -> BTreeMap<String, String> {
     let entries = object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);
     let text = |value: &Value| if value.is_null() { Some(String::new()) } else { value.as_str().map(str::to_owned) };
@@ -114,7 +112,6 @@ fn inject_into_template(
     Ok(())
 }
 
-/// The map in a field, which is created if it is absent or null.
 fn entry_map<'a>(
     parent: &'a mut Map<String, Value>,
     field: &str,
@@ -143,7 +140,6 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// A JSON map of strings.
 pub(super) fn to_value(map: BTreeMap<String, String>) -> Value {
     Value::Object(map.into_iter().map(|(key, value)| (key, Value::String(value))).collect())
 }

@@ -1,16 +1,14 @@
-//! Bundles as plain values: what the controller, the library for producers and the commands share.
-//!
-//! Pure functions, each in a file of its own; objects are raw [`serde_json::Value`], so that unknown fields survive
-//! (spec 10 §11.6). In the order of a pass:
+//! The manifests of a ManagedResource as plain values: what the controller, the library for producers and the commands
+//! share. Pure functions on raw [`serde_json::Value`], so that unknown fields survive (spec 10 §11.6). In the order of a
+//! reconcile:
 //!
 //! * [`decode`]: from the data of Secrets to manifests
-//! * [`plan`]: manifests and old references → what is applied, removed and released; with [`normalise`] (the namespace a
-//!   manifest really has) and [`identity`] (keys, display strings, equivalent kinds, the index of the old references)
-//! * [`checksum`]: tells whether the manifests changed
-//! * [`order`]: which objects come before which others
-//! * [`merge`]: manifest and live object → the object to send; with [`inject`] (the labels every object of a bundle gets)
-//!   and [`hpa`] (which objects an autoscaler scales)
-//! * [`settled`]: whether that object needs to be sent at all; with [`quantity`](crate::api::quantity) (equal amounts in other words)
+//! * [`plan`]: manifests and old references → what is applied, pruned and released; with [`normalise`] (real namespaces)
+//!   and [`identity`] (keys, display strings, equivalent kinds, the index of the old references)
+//! * [`checksum`]: whether the manifests changed
+//! * [`order`]: the order of the objects
+//! * [`merge`]: manifest and live object → the object to send; with [`inject`] (labels) and [`hpa`] (autoscaled objects)
+//! * [`up_to_date`]: whether that object must be sent; with [`quantity`](crate::api::quantity) (equal amounts)
 
 pub mod checksum;
 pub mod decode;

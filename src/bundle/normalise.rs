@@ -1,4 +1,4 @@
-//! The namespace a manifest really has (spec 10 §9.3).
+//! The real namespace of a manifest (spec 10 §9.3).
 
 use serde_json::{Map, Value};
 
@@ -8,20 +8,19 @@ use crate::api::{
     object::{self, ObjectKey},
 };
 
-/// Whether the objects of a kind live in namespaces, as discovery of the target cluster says.
+/// Whether objects of a kind live in namespaces, from discovery of the target cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// They do.
+    /// They live in namespaces.
     Namespaced,
-    /// They do not.
+    /// They do not live in namespaces.
     Cluster,
     /// The kind is not served, or discovery failed.
     Unknown,
 }
 
-/// Sets the namespace of a manifest as the scope of its kind demands (spec 10 §9.3).
-///
-/// A manifest whose `metadata` is no map is left alone: it has no name either, and fails for that.
+/// Sets the namespace of a manifest by the scope of its kind (spec 10 §9.3). A manifest whose `metadata` is no map
+/// stays as it is: it has no name either, and fails later for that.
 pub fn normalise_namespace(manifest: &mut Value, scope: Scope) {
     let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or_default();
     let namespace = match scope {
@@ -41,11 +40,10 @@ pub fn normalise_namespace(manifest: &mut Value, scope: Scope) {
     }
 }
 
-/// The key of a recorded object as it would be if the scope had been known when it was recorded (spec 10 §11.8).
-///
-/// The reference to a cluster-scoped custom object may carry a namespace from the time before its kind was served.
-/// Taken literally it would be another object than the one of today's manifest, and be deleted. So would one of a
-/// namespaced kind called `Namespace`, which was recorded without a namespace then.
+/// Returns the key that a recorded object would have if its scope had been known then (spec 10 §11.8). A reference to a
+/// cluster-scoped custom object may have a namespace from the time before its kind was served. Taken literally, it
+/// would be another object than that of today's manifest, and be pruned. The same holds for a namespaced kind called
+/// `Namespace`, which was recorded without a namespace then.
 pub fn scope_normalised_key(key: ObjectKey, scope: Scope) -> ObjectKey {
     match scope {
         Scope::Cluster => identity::index_key(&key.group, &key.kind, "", &key.name),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::object::ObjectKey;
 
-/// Kinds in the order they are applied in; the group does not matter. Kinds that are not listed come last.
+/// Kinds in the order of application, in any group. All other kinds come last.
 const KINDS: [&str; 38] = [
     "PriorityClass",
     "Namespace",
@@ -46,16 +46,15 @@ const KINDS: [&str; 38] = [
     "ValidatingWebhookConfiguration",
 ];
 
-/// Position of a kind in the order; all unknown kinds share the last one.
+/// Position of a kind in the order; unknown kinds share the last position.
 pub fn rank(kind: &str) -> usize {
     KINDS.iter().position(|known| *known == kind).unwrap_or(KINDS.len())
 }
 
-/// Groups objects so that those of one group may be applied side by side and the groups one after the other.
-///
-/// Groups follow the kind ranks; each unknown kind is a group of its own, in byte order. Within a group the order is
-/// that of the names, then of the namespaces. Objects that may be the same one (equal kind, namespace and name, in
-/// whatever API group) never share a group: a second one goes to an extra group right after, in the given order.
+/// Groups objects. Objects of a group may be applied concurrently; the groups follow one another. Groups follow the
+/// ranks of kinds; each unknown kind is a group, in byte order. Within a group objects are sorted by name, then by
+/// namespace. Objects that may be the same (equal kind, namespace and name, in any API group) never share a group: the
+/// second goes to an extra group right after, in the given order.
 pub fn ranks<T>(items: Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<Vec<T>> {
     let mut seen: BTreeMap<(String, String, String), usize> = BTreeMap::new();
     let mut groups: BTreeMap<(usize, String, usize), Vec<T>> = BTreeMap::new();
@@ -79,7 +78,7 @@ pub fn ranks<T>(items: Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<Vec<T>> {
 }
 
 /// The reverse of [`ranks`], for deletion: custom objects before their CRDs, workloads before what they use ("better
-/// than upstream" 4). Equal keys are listed once.
+/// than upstream" 4). Equal keys appear once.
 pub fn deletion_ranks<T>(items: Vec<T>, key: impl Fn(&T) -> &ObjectKey) -> Vec<Vec<T>> {
     let mut seen = BTreeSet::new();
     let items = items.into_iter().filter(|item| seen.insert(key(item).clone())).collect();

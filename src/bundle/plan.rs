@@ -1,4 +1,4 @@
-//! What a pass will do (spec 10 §9.4, §9.6): manifests and old references in, a [`Plan`] out.
+//! The plan of a reconcile (spec 10 §9.4, §9.6): manifests and old references in, a [`Plan`] out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ use crate::api::{
     object::{GroupVersionKind, ObjectKey, truthy},
 };
 
-/// What a plan is made from.
+/// Input of a plan.
 pub struct Input<'a> {
     /// The decoded manifests in processing order.
     pub documents: Vec<Value>,
@@ -30,67 +30,66 @@ pub struct Input<'a> {
     pub equivalences: &'a Equivalences,
     /// Labels that every object gets, see [`inject::labels_to_inject`].
     pub labels: &'a BTreeMap<String, String>,
-    /// Whether something about the manifests is not known: a document does not decode (decision 9), or discovery cannot
-    /// tell the scope of a kind (spec 10 §9.3). Then nothing is removed, because it may be wanted. A document without
-    /// type or name, and a list that cannot be taken apart, count the same.
+    /// Whether part of the manifests is unknown: a document does not decode (decision 9), or discovery does not tell
+    /// the scope of a kind (spec 10 §9.3). Then nothing is pruned, because it may be wanted. A document without type or
+    /// name, and a list that cannot be split, have the same effect.
     pub incomplete: bool,
-    /// Scope of a kind in the target cluster. Unknown is normal: the CRD may be part of the same bundle.
+    /// Scope of a kind in the target cluster. Unknown is normal: the CRD may be among the manifests.
     pub scope: &'a dyn Fn(&GroupVersionKind) -> Scope,
 }
 
-/// What a pass will do.
+/// What a reconcile will do.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// The objects to apply, in processing order; [`super::order::ranks`] brings them in the order of application.
+    /// The objects to apply, in processing order; [`super::order::ranks`] sorts them for the application.
     pub objects: Vec<PlannedObject>,
-    /// What the status lists at the end, sorted by key string (spec 10 §9.6): references to the objects, and those
-    /// that would be [`Plan::removed`] if all documents were objects, since their objects are still there (decision
-    /// 9). Objects with an [`PlannedObject::error`] have none: nothing could ever be found under it.
+    /// What the status lists at the end, sorted by key string (spec 10 §9.6): references to the objects, and
+    /// [`Plan::kept`], whose objects still exist (decision 9). Objects with an [`PlannedObject::error`] have no
+    /// reference: nothing could ever be found under it.
     pub references: Vec<ResourceRef>,
-    /// Those of the references whose object no old reference named: they join the status before anything is applied
-    /// (spec 10 §9.7). Sorted by key string.
+    /// The references to objects without an old reference. They join the status before anything is applied (spec 10
+    /// §9.7). Sorted by key string.
     pub added: Vec<ResourceRef>,
-    /// Old references nothing in the bundle asks for any more; sorted by key string. They are to be deleted.
+    /// Old references to prune: no manifest asks for their objects. Sorted by key string.
     pub removed: Vec<ResourceRef>,
-    /// Old references nothing seems to ask for, though that is not certain ([`Input::incomplete`]); sorted by key string. They
-    /// are among [`Plan::references`].
+    /// Old references that no manifest seems to ask for, but that is not certain ([`Input::incomplete`]). Sorted by key
+    /// string; also in [`Plan::references`].
     pub kept: Vec<ResourceRef>,
-    /// Old references whose manifest is in Ignore mode now; sorted by key string. They are to be released (spec 10
-    /// §14).
+    /// Old references to release: their manifest is in Ignore mode now (spec 10 §14). Sorted by key string.
     pub released: Vec<ResourceRef>,
-    /// Keys that several manifests have, each once, sorted. They are applied one after the other; for a warning.
+    /// Keys of several manifests, unique and sorted, for a warning. These manifests are applied one after the other.
     pub duplicates: Vec<ObjectKey>,
 }
 
-/// One object to apply.
+/// An object to apply.
 pub struct PlannedObject {
-    /// The manifest, with its namespace normalised, **before** labels are injected: the creation needs it so
-    /// (spec 10 §12). [`super::merge`] injects.
+    /// The manifest with its normalised namespace, **before** label injection, as the creation needs it (spec 10 §12).
+    /// [`super::merge`] injects the labels.
     pub manifest: Value,
-    /// Position in [`Input::documents`]: the checksum covers the data keys of the documents that are applied (§9.5).
+    /// Index in [`Input::documents`]: the checksum covers the data keys of the applied documents (§9.5).
     pub document: usize,
     /// Index key (spec 10 §10.1).
     pub key: ObjectKey,
-    /// What the status will say.
+    /// Its reference for the status.
     pub reference: ResourceRef,
-    /// The old reference's labels and annotations, if there is one: what we applied before.
+    /// Labels and annotations of the old reference, if there is one: what was applied before.
     pub old: Option<Old>,
     /// Whether the manifest says that the object is created but never updated.
     pub ignored: bool,
-    /// Why it cannot be applied, whatever the cluster says. It fails in its turn.
+    /// Why no cluster would accept it. It fails when its turn comes.
     pub error: Option<ManifestError>,
 }
 
 /// Labels and annotations as they were last applied.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Old {
-    /// Labels, with those injected.
+    /// Labels, including injected ones.
     pub labels: BTreeMap<String, String>,
     /// Annotations of the manifest.
     pub annotations: BTreeMap<String, String>,
 }
 
-/// A manifest that no cluster would take.
+/// A manifest that no cluster would accept.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ManifestError {
     /// No `metadata.name` (spec 10 §11.3).
@@ -99,7 +98,7 @@ pub enum ManifestError {
     /// No `apiVersion` or no `kind`.
     #[error("resource {0} may not be empty")]
     NoType(&'static str),
-    /// A list of a built-in API that cannot be taken apart (spec 10 §11.3).
+    /// A list of a built-in API that cannot be split (spec 10 §11.3).
     #[error("object type \"{group}/{version}, Kind={kind}\" is unsupported")]
     List {
         /// Empty for the core group.
@@ -111,11 +110,10 @@ pub enum ManifestError {
     },
 }
 
-/// Plans a pass.
-///
-/// Guarantees: an object that the bundle wants is never in [`Plan::removed`], under whatever group the API server has it,
-/// and one in Ignore mode is there as little. Of kinds that only the bundle declares to be equivalent, which are two objects,
-/// the one that is not wanted is removed if the wanted one is listed by its own key (spec 10 §10.3).
+/// Plans a reconcile. A wanted object is never in [`Plan::removed`], under any group in which the API server has it,
+/// and neither is an object in Ignore mode. Kinds that only `spec.equivalences` declares equivalent are two objects if
+/// the wanted one is listed by its own key; then the other is removed (spec 10 §10.3). Example: `g.io/A x` and `h.io/A
+/// x` are declared equivalent, both are listed, and only `h.io/A x` has a manifest: `g.io/A x` is removed.
 pub fn plan(input: Input<'_>) -> Plan {
     let Input { documents, old, equivalences, labels, incomplete, scope } = input;
     let old_key = |reference: &ResourceRef| {
@@ -159,7 +157,7 @@ pub fn plan(input: Input<'_>) -> Plan {
         |(key, reference): &(ObjectKey, ResourceRef)| !is_applied(key) && !is_applied(&old_key(reference));
     plan.released = released.into_iter().filter(is_released).map(|(_, reference)| reference).collect();
     let not_found = index.not_found().into_iter().cloned();
-    // What a manifest without a name, say, was meant to describe is not known: it may be an old object.
+    // A manifest with an error, e.g. without a name, may mean one of the old objects.
     if incomplete || plan.objects.iter().any(|object| object.error.is_some()) {
         plan.kept.extend(not_found);
         plan.references.extend(plan.kept.iter().cloned());
@@ -174,7 +172,7 @@ pub fn plan(input: Input<'_>) -> Plan {
     plan
 }
 
-/// The objects that manifests name in Ignore mode: their bundle gives them away (spec 10 §9.4).
+/// The objects that manifests in Ignore mode name: their ManagedResource gives them up (spec 10 §9.4).
 pub fn given_away(documents: Vec<Value>, scope: &dyn Fn(&GroupVersionKind) -> Scope) -> BTreeSet<ObjectKey> {
     let given = documents.into_iter().filter(|manifest| is_given_away(&inject::string_map(manifest, "annotations")));
     given
@@ -243,7 +241,7 @@ fn check(reference: &ResourceRef) -> Option<ManifestError> {
 }
 
 impl fmt::Debug for PlannedObject {
-    /// Without the manifest: it may be a Secret.
+    /// Omits the manifest, which may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlannedObject")
             .field("key", &self.key)

@@ -33,7 +33,6 @@ Examples:
   gardener-resource-manager --config config/local.yaml
   gardener-resource-manager get -A --unhealthy";
 
-/// Columns of help texts, at most.
 const WIDEST: usize = 100;
 
 /// The command line.
@@ -41,10 +40,7 @@ const WIDEST: usize = 100;
 pub struct Cli;
 
 impl Cli {
-    /// Parses arguments (without the program's name) in an environment.
-    ///
-    /// # Errors
-    /// When an argument is unknown, incomplete or has a value of the wrong form.
+    /// Parses arguments (without the program's name). Fails if one is unknown, incomplete or invalid.
     pub fn parse_from(args: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Command, UsageError> {
         let program = std::iter::once(OsString::from(PROGRAM));
         let matches = match command().try_get_matches_from(program.chain(args.iter().cloned())) {
@@ -67,7 +63,7 @@ impl Cli {
             VersionRequest::Override(other) => version.version = other,
         }
         match matches.subcommand() {
-            // Behind a flag it is no command (spec 70 §1).
+            // After a flag it is not a command (spec 70 §1).
             Some((name, _)) if args.first().is_none_or(|first| first != name) => {
                 return Err(UsageError::UnknownCommand(name.to_owned()));
             }
@@ -92,13 +88,12 @@ impl Cli {
         Ok(if print_config { Command::PrintConfig(options) } else { Command::Run(options) })
     }
 
-    /// The usage, as `-h` prints it.
+    /// Returns the usage, as `-h` prints it.
     pub fn usage() -> String {
         command().render_help().to_string()
     }
 }
 
-/// What `--version` asks for.
 enum VersionRequest {
     No,
     Line,
@@ -169,7 +164,7 @@ fn value(name: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::Set).allow_hyphen_values(true)
 }
 
-/// `--flag`, which means true, or `--flag=value`.
+/// `--flag` (true) or `--flag=value`.
 fn bare(name: &'static str) -> Arg {
     Arg::new(name).long(name).action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true")
 }
@@ -187,7 +182,6 @@ fn flag_is_set(matches: &ArgMatches, name: &str) -> Result<bool, UsageError> {
     }
 }
 
-/// The parser's error in the words of the Go program.
 fn usage_error(error: &clap::Error) -> UsageError {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -195,7 +189,6 @@ fn usage_error(error: &clap::Error) -> UsageError {
         _ => String::new(),
     };
     let argument = context(ContextKind::InvalidArg);
-    // `--flag <value>`: the flag is its first word; an argument that is no flag may contain blanks.
     let flag = argument.split([' ', '[', '=']).next().unwrap_or_default().to_owned();
     match error.kind() {
         ErrorKind::InvalidSubcommand => UsageError::UnknownCommand(context(ContextKind::InvalidSubcommand)),

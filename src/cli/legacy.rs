@@ -1,5 +1,4 @@
-//! The flags of the first generation, which had no configuration file (spec 70 §5): one table of names, defaults and
-//! what each does to the configuration.
+//! The flags from before there was a configuration file (spec 70 §5), with defaults and effects.
 
 use std::fmt;
 
@@ -9,36 +8,30 @@ use crate::api::{
     duration::GoDuration,
 };
 
-/// One flag.
 pub(super) struct LegacyFlag {
-    /// Name without dashes.
     pub(super) name: &'static str,
-    /// Value in flag mode, where the flag is not set; as it is written on the command line.
+    /// Value in flag mode if the flag is not set, as written on the command line.
     pub(super) default: &'static str,
-    /// One line for `--help`.
     pub(super) help: &'static str,
     effect: Effect,
 }
 
-/// What a flag's value does, by the type of the value.
 enum Effect {
     Text(fn(&mut Draft, String)),
     Bool(fn(&mut Draft, bool)),
     Int(fn(&mut Draft, i64)),
     Duration(fn(&mut Draft, GoDuration)),
-    /// `host:port`; `None` is `0`, no server.
+    /// `host:port`, or `0` (`None`) for no server.
     Address(fn(&mut Draft, Option<file::PlainServer>)),
-    /// Nothing but a warning. Tells whether the flag is a boolean, which needs no value.
+    /// Only a warning. `bool`: the flag is a boolean, which needs no value.
     None {
         bool: bool,
     },
 }
 
-/// Values Go takes for a boolean.
 const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 const FALSE: [&str; 6] = ["0", "f", "F", "FALSE", "false", "False"];
 
-/// Rows of name, default, effect and help.
 macro_rules! flags {
     ($($name:literal $default:literal $effect:expr, $help:literal;)*) => {
         &[$(LegacyFlag { name: $name, default: $default, help: $help, effect: $effect },)*]
@@ -47,7 +40,6 @@ macro_rules! flags {
 
 use Effect::{Address, Bool, Duration, Int, Text};
 
-/// All legacy flags, in the order in which they take effect.
 pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "kubeconfig" ""
         Text(|d, v| d.file.source.kubeconfig = v), "Kubeconfig of the source cluster";
@@ -137,21 +129,20 @@ pub(super) static FLAGS: &[LegacyFlag] = flags! {
         Effect::None { bool: true }, "Has no effect";
 };
 
-/// The flags that are set, in the order of the table, with their checked texts; `text` finds the text of a flag.
+/// Returns the set flags with their texts, in the order of the table. Fails if a flag does not take its text.
 pub(super) fn explicit(
     text: impl Fn(&'static str) -> Option<String>,
 ) -> Result<Vec<(&'static LegacyFlag, String)>, UsageError> {
     let mut set = Vec::new();
     for flag in FLAGS {
         let Some(text) = text(flag.name) else { continue };
-        // Its effect on a draft nobody needs tells whether the text is a value.
+        // Applied to a draft that is thrown away, only to check the text.
         flag.apply(&mut Draft::default(), &text)?;
         set.push((flag, text));
     }
     Ok(set)
 }
 
-/// A boolean as Go reads it.
 pub(super) fn parse_bool(text: &str) -> Result<bool, &'static str> {
     match text {
         text if TRUE.contains(&text) => Ok(true),
@@ -160,13 +151,11 @@ pub(super) fn parse_bool(text: &str) -> Result<bool, &'static str> {
     }
 }
 
-/// The error for a value that a flag does not take.
 pub(super) fn invalid(flag: &str, value: &str, cause: impl fmt::Display) -> UsageError {
     UsageError::InvalidValue { flag: flag.to_owned(), value: value.to_owned(), cause: cause.to_string() }
 }
 
 impl LegacyFlag {
-    /// Sets what a value of the flag means.
     pub(super) fn apply(&self, draft: &mut Draft, text: &str) -> Result<(), UsageError> {
         match &self.effect {
             Text(set) => set(draft, text.to_owned()),
@@ -181,7 +170,6 @@ impl LegacyFlag {
         Ok(())
     }
 
-    /// Sets what the default of the flag means, for flag mode.
     pub(super) fn apply_default(&self, draft: &mut Draft) -> Result<(), UsageError> {
         match &self.effect {
             Text(_) | Bool(_) | Int(_) | Duration(_) | Address(_) => self.apply(draft, self.default),
@@ -189,7 +177,7 @@ impl LegacyFlag {
         }
     }
 
-    /// Whether the flag alone means true.
+    /// Whether the flag without a value means true.
     pub(super) fn is_bool(&self) -> bool {
         match &self.effect {
             Bool(_) => true,
@@ -198,7 +186,6 @@ impl LegacyFlag {
         }
     }
 
-    /// What the value is, for `--help`.
     pub(super) fn value_name(&self) -> &'static str {
         match &self.effect {
             Text(_) => "STRING",
@@ -230,7 +217,7 @@ fn only_namespace(connection: &mut file::Connection, namespace: String) {
     connection.namespaces = Some(namespace).filter(|namespace| !namespace.is_empty()).into_iter().collect();
 }
 
-/// Two lock types that moved to leases long ago still mean them.
+/// Two lock types that were replaced by leases long ago count as `leases`.
 fn resource_lock(draft: &mut Draft, lock: String) {
     let replaced = matches!(lock.as_str(), "configmapsleases" | "endpointsleases");
     if replaced {
@@ -239,7 +226,7 @@ fn resource_lock(draft: &mut Draft, lock: String) {
     draft.file.leader_election.resource_lock = if replaced { "leases".to_owned() } else { lock };
 }
 
-/// An empty class is the default one, other than in the file.
+/// An empty class means the default class; in the file it does not.
 fn resource_class(draft: &mut Draft, class: String) {
     let default = || file::Controllers::default().resource_class;
     draft.file.controllers.resource_class = if class.is_empty() { default() } else { class };
@@ -282,7 +269,7 @@ fn set_workers(enabled: &mut bool, count: &mut i64, workers: i64) {
     }
 }
 
-/// `host:port`, where the host may be empty or an IPv6 address in brackets. `0` is no server.
+/// Parses `host:port`; the host may be empty or an IPv6 address in brackets. Returns `None` (no server) for `0`.
 fn parse_address(text: &str) -> Result<Option<file::PlainServer>, &'static str> {
     if text == "0" {
         return Ok(None);

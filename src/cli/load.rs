@@ -1,4 +1,4 @@
-//! From the command line to the configuration: file, legacy flags, environment, defaults, validation (spec 70 §1.1, §5).
+//! From the command line to the configuration (spec 70 §1.1, §5).
 
 use std::{io, path::Path};
 
@@ -7,31 +7,31 @@ use cluster::files;
 use super::{RunOptions, UsageError, legacy};
 use crate::api::config::{ConfigError, DecodeError, Draft, Loaded};
 
-/// The namespace of the pod the process runs in.
+/// File that holds the namespace of the Pod that the process runs in.
 pub const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// No configuration file is bigger: it comes from a ConfigMap, which ends at 1 MiB.
+/// Largest configuration file. It comes from a ConfigMap, whose limit is 1 MiB.
 const MAX_BYTES: u64 = 2 << 20;
 
 /// Why the process cannot start. The texts are those of spec 70 §1.1.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Neither a file nor a legacy flag.
+    /// There is neither a file nor a legacy flag.
     #[error("missing config file")]
     MissingConfig,
     /// The file cannot be read.
     #[error("error reading config file: {0}")]
     Read(io::Error),
-    /// The file is no component configuration, or file and flags together break rules.
+    /// The file is not a component configuration, or file and flags together are invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A flag has a value it does not take.
+    /// A flag has an invalid value.
     #[error(transparent)]
     Usage(#[from] UsageError),
-    /// No namespace for the lease was given, and none is around.
+    /// No namespace of the lease was given, and the process runs outside of a cluster.
     #[error("unable to find leader election namespace: not running in-cluster, please specify LeaderElectionNamespace")]
     NoLeaderElectionNamespace,
-    /// The namespace of the pod cannot be read.
+    /// The file with the namespace of the Pod cannot be read.
     #[error("unable to find leader election namespace: error reading namespace file: {0}")]
     NamespaceFile(io::Error),
 }
@@ -42,22 +42,13 @@ impl From<DecodeError> for StartError {
     }
 }
 
-/// Reads a file, up to a size that no configuration has.
-///
-/// # Errors
-/// Those of the file system, with the path in front, and one for files that are too big.
+/// Reads a file. Fails with the error of the file system, or if the file is too large; the error begins with the path.
 pub fn read_file(path: &str) -> io::Result<Vec<u8>> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
     files::read(Path::new(path), MAX_BYTES).map_err(named)
 }
 
-/// The configuration that a command line means.
-///
-/// Order: file, legacy flags, environment (which a legacy flag for a kubeconfig beats), defaults, extra namespaces,
-/// validation.
-///
-/// # Errors
-/// Each row of spec 70 §1.1.
+/// Order: file, legacy flags, environment, defaults, extra namespaces, validation. Fails as spec 70 §1.1 says.
 pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<Loaded, StartError> {
     let mut draft = match &options.config {
         Some(path) => Draft::decode(&read(path).map_err(StartError::Read)?)?,
@@ -75,7 +66,6 @@ pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) ->
     Ok(draft.finish(&options.extra_target_namespaces)?)
 }
 
-/// What the flags mean when none of them is set.
 fn flag_mode_defaults() -> Result<Draft, UsageError> {
     let mut draft = Draft::default();
     for flag in legacy::FLAGS {
@@ -84,7 +74,7 @@ fn flag_mode_defaults() -> Result<Draft, UsageError> {
     draft.file.webhooks.projected_token_mount.enabled = true;
     // Decision 8: the first generation deleted ServiceAccounts.
     draft.file.controllers.token_requestor.delete_service_accounts = true;
-    // Spec 30 §2.1: it knew no classes.
+    // Spec 30 §2.1: the first generation knew no classes.
     draft.file.controllers.token_requestor.any_class = true;
     Ok(draft)
 }
@@ -98,8 +88,7 @@ fn csr_approver_namespace(options: &RunOptions, draft: &mut Draft) {
     }
 }
 
-/// `KUBECONFIG` and `TARGET_KUBECONFIG` beat the file, a flag beats them. In flag mode the target, too, falls back to
-/// `KUBECONFIG` (spec 70 §5, end).
+/// A flag beats `KUBECONFIG` and `TARGET_KUBECONFIG`, and these beat the file (spec 70 §5, end).
 fn environment(options: &RunOptions, draft: &mut Draft) {
     let is_set = |flag| options.legacy(flag).is_some_and(|path| !path.is_empty());
     let environment = &options.environment;
@@ -112,7 +101,6 @@ fn environment(options: &RunOptions, draft: &mut Draft) {
     }
 }
 
-/// In flag mode the lease is by default where the pod is.
 fn leader_election_namespace(draft: &mut Draft, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<(), StartError> {
     let election = &mut draft.file.leader_election;
     if !election.resource_namespace.is_empty() || !election.leader_elect {

@@ -1,13 +1,13 @@
-//! The command line (spec 70 §1, §5): flags, environment, and how they meet the configuration file.
+//! The command line (spec 70 §1, §5): flags, environment, and how both change the configuration file.
 //!
 //! ```text
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
 //!
-//! `flags.rs` has the flags of today, `tools.rs` the commands for authors of bundles and for people on duty, `legacy.rs` the
-//! table of flags from before there was a configuration file, `reference.rs` makes the reference of all flags, `load.rs` merges
-//! them with file and environment. Everything is pure: files are read by a function that is passed in, and
-//! [`load::read_file`] is the one for production. Start reading at [`Cli::parse_from`].
+//! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators, `legacy.rs`
+//! the flags from before there was a configuration file. `reference.rs` generates the reference of all flags. `load.rs`
+//! merges flags, file and environment. Everything is pure: a function that is passed in reads files
+//! ([`load::read_file`] in production). Start reading at [`Cli::parse_from`].
 
 mod args;
 mod flags;
@@ -35,7 +35,7 @@ use cluster::kubeconfig::Environment;
 
 use self::legacy::LegacyFlag;
 
-/// Name of the program, as it appears in messages and usage.
+/// Name of the program in messages and usage.
 pub const PROGRAM: &str = "gardener-resource-manager";
 
 /// What the command line asks for.
@@ -43,47 +43,47 @@ pub const PROGRAM: &str = "gardener-resource-manager";
 pub enum Command {
     /// Run the controllers and webhooks.
     Run(Box<RunOptions>),
-    /// Print the configuration with which [`Command::Run`] would run, and exit 0.
+    /// Print the effective configuration and exit 0.
     PrintConfig(Box<RunOptions>),
     /// Run the demonstration on an in-memory cluster.
     Demo(DemoOptions),
-    /// Run a command for authors of bundles, or for people on duty.
+    /// Run a command for authors of bundles, or for operators.
     Tool(Tool),
-    /// Print this text and exit 0.
+    /// Print the version and exit 0.
     Version(String),
-    /// Print this text and exit 0.
+    /// Print the help and exit 0.
     Help(String),
 }
 
-/// How to run.
+/// Options of [`Command::Run`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunOptions {
     /// Path of the configuration file.
     pub config: Option<String>,
-    /// Namespaces to append to the target's, in order.
+    /// Namespaces to append to those of the target, in order.
     pub extra_target_namespaces: Vec<String>,
     /// The version to report.
     pub version: BuildInfo,
-    /// What the environment says about clusters.
+    /// Environment variables that locate clusters.
     pub environment: Environment,
-    /// Explicitly set legacy flags in the order of the table, with their checked texts.
+    /// The legacy flags that were set, in the order of the table, with their checked texts.
     legacy: Vec<(&'static LegacyFlag, String)>,
 }
 
-/// How to run the demonstration.
+/// Options of [`Command::Demo`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DemoOptions {
-    /// Stay up after the last step, until interrupted.
+    /// Keep running after the last step, until interrupted.
     pub keep: bool,
 }
 
-/// A command line that cannot be understood. The texts are those of the flag library the Go program uses.
+/// An invalid command line. The texts are those of the flag library of the Go program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UsageError {
-    /// An argument that is no flag.
+    /// An argument that is not a flag.
     #[error("unknown command {0:?} for {PROGRAM:?}")]
     UnknownCommand(String),
-    /// Arguments of a [`Tool`], in the words of our own parser. The exit code is 2.
+    /// Invalid arguments of a [`Tool`], with the text of our own parser. The exit code is 2.
     #[error("{0}")]
     Tool(String),
     /// A flag that does not exist.
@@ -92,54 +92,52 @@ pub enum UsageError {
     /// A flag at the end that needs a value.
     #[error("flag needs an argument: {0}")]
     MissingValue(String),
-    /// A value that the flag does not take.
+    /// The flag does not take this value.
     #[error("invalid argument {value:?} for \"--{flag}\" flag: {cause}")]
     InvalidValue {
-        /// The flag without dashes.
+        /// Name without dashes.
         flag: String,
-        /// What was given.
+        /// The given value.
         value: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         cause: String,
     },
 }
 
-/// What a failure prints.
+/// What the process prints when it fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Printed {
-    /// For standard error.
+    /// Text for standard error.
     pub stderr: String,
-    /// For standard output.
+    /// Text for standard output.
     pub stdout: String,
 }
 
-/// What is printed for a failure before logging is set up (spec 70 §1.1). The exit code is 1.
+/// Output of a failure before logging is set up (spec 70 §1.1). The exit code is 1.
 pub fn failure_before_logging(text: &str, usage: &str) -> Printed {
     Printed { stderr: format!("Error: {text}\n{}\n", usage.trim_end()), stdout: format!("{text}\n") }
 }
 
-/// What is printed for a failure after logging is set up (spec 70 §1.1). The exit code is 1.
+/// Output of a failure after logging is set up (spec 70 §1.1). The exit code is 1.
 pub fn failure_after_logging(text: &str) -> Printed {
     Printed { stderr: String::new(), stdout: format!("{text}\n") }
 }
 
 impl RunOptions {
-    /// Whether only flags configure the process (spec 70 §5).
+    /// Whether flags alone configure the process (spec 70 §5).
     pub fn is_flag_mode(&self) -> bool {
         self.config.is_none() && !self.legacy.is_empty()
     }
 
-    /// The explicitly set value of a legacy flag.
     fn legacy(&self, name: &str) -> Option<&str> {
         self.legacy.iter().find(|(flag, _)| flag.name == name).map(|(_, value)| value.as_str())
     }
 
-    /// The version that `--version=vX.Y.Z` has this process report.
     fn version_override(&self) -> Option<&str> {
         (self.version != BuildInfo::of_this_binary()).then_some(&self.version.version)
     }
 
-    /// `FLAG: --<name>=<value>` for each flag there is, sorted by name (spec 70 §7).
+    /// Returns `FLAG: --<name>=<value>` for each flag, sorted by name (spec 70 §7).
     pub fn flag_lines(&self) -> Vec<String> {
         let mut values: Vec<(&str, String)> = vec![
             ("config", self.config.clone().unwrap_or_default()),

@@ -1,8 +1,7 @@
-//! The reference of all flags, generated from their declarations.
+//! Generates the reference of all flags from their declarations.
 
 use super::{flags, legacy};
 
-/// The text of `docs/flags.md`.
 pub(super) fn reference() -> String {
     let command = flags::command();
     let own: String = command
@@ -43,7 +42,7 @@ pub(super) fn reference() -> String {
     )
 }
 
-/// `docs/flags.md` is generated; on failure the test prints what it must be.
+/// On failure the message is the text that the file must have.
 #[cfg(feature = "sim")]
 #[test]
 fn flags_reference_lists_every_flag() {

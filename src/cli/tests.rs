@@ -36,14 +36,13 @@ fn load_in(args: &[&str], env: Pairs<'_>, files: Pairs<'_>) -> Result<Loaded, St
     load(&options(args, env), &read).map_err(|error| error.to_string())
 }
 
-/// The configuration of these flags with a file `/c`, which has no leader election and the given lines.
+/// Loads these flags with a file `/c` that disables leader election and has the given lines.
 fn with_file(flags: &[&str], lines: &str) -> Config {
     let args: Vec<_> = ["--config=/c"].iter().chain(flags).copied().collect();
     let file = format!("leaderElection: {{leaderElect: false}}\n{lines}");
     load_in(&args, &[], &[("/c", &file)]).expect("the configuration is valid").config
 }
 
-/// The configuration of these flags alone, in a pod of the namespace `garden`.
 fn flag_mode(flags: &[&str]) -> Config {
     load_in(flags, &[], &[(load::SERVICE_ACCOUNT_NAMESPACE, "garden\n")]).expect("the configuration is valid").config
 }
@@ -375,7 +374,7 @@ fn worker_flags_enable_controllers_and_their_webhooks() {
     assert_eq!(approver.machine_namespace.as_deref(), Some("n"));
 }
 
-/// spec 70 §5: each flag that sets one field, and where it shows.
+/// spec 70 §5: each flag that sets one field, and the field.
 #[test]
 fn flags_override_their_fields() {
     let table = [

@@ -1,5 +1,4 @@
-//! The commands for authors of bundles, pack, unpack, validate, diff, and for people on duty: get, garbage, policies, webhook
-//! review.
+//! The commands for authors of bundles (pack, unpack, validate, diff) and for operators (the others).
 
 use clap::{
     Arg, ArgAction, ArgMatches, Command,
@@ -12,161 +11,158 @@ use super::{
 };
 use crate::api::object::NamespacedName;
 
-/// A command for authors of bundles, or for people on duty.
+/// A command for authors of bundles, or for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tool {
-    /// Manifests → Secret and ManagedResource.
+    /// `pack`: manifests → Secret and ManagedResource.
     Pack(PackOptions),
-    /// Secret → manifests.
+    /// `unpack`: Secret → manifests.
     Unpack(UnpackOptions),
-    /// Find mistakes without a cluster.
+    /// `validate`: find mistakes without a cluster.
     Validate(ValidateOptions),
-    /// What would be changed in the target cluster.
+    /// `diff`: show what would change in the target cluster.
     Diff(DiffOptions),
-    /// How ManagedResources are.
+    /// `get`: show the status of ManagedResources.
     Get(GetOptions),
-    /// What the garbage collector would delete.
+    /// `garbage`: show what the garbage collector would delete.
     Garbage(GarbageOptions),
-    /// The NetworkPolicies a Service should have.
+    /// `policies`: show the NetworkPolicies that a Service should have.
     Policies(PoliciesOptions),
-    /// What a webhook makes of a review, without a cluster.
+    /// `webhook review`: run a webhook on one review, without a cluster.
     Review(ReviewOptions),
-    /// The registration of the webhooks.
+    /// `webhook registration`: print the registration of the webhooks.
     Registration(RegistrationOptions),
 }
 
-/// How to pack.
+/// Options of `pack`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PackOptions {
-    /// Files and folders; `-` is the standard input.
+    /// Files and folders; `-` is standard input.
     pub paths: Vec<String>,
     /// Name of the ManagedResource.
     pub name: String,
-    /// Namespace of both objects; `None` leaves it to kubectl.
+    /// Namespace of both objects; `None` leaves the choice to kubectl.
     pub namespace: Option<String>,
     /// Class of the ManagedResource.
     pub class: Option<String>,
-    /// Print no ManagedResource.
+    /// Print only the Secret.
     pub secret_only: bool,
     /// Do not compress.
     pub plain: bool,
-    /// Where to write to, instead of the standard output.
+    /// File to write to; `None` is standard output.
     pub output: Option<String>,
 }
 
-/// How to unpack.
+/// Options of `unpack`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UnpackOptions {
-    /// Files and folders; `-` is the standard input.
+    /// Files and folders; `-` is standard input.
     pub paths: Vec<String>,
-    /// The ManagedResource in the cluster whose Secrets to unpack, instead of files.
+    /// Unpack the Secrets of this ManagedResource in the cluster instead of files.
     pub managed_resource: Option<NamespacedName>,
-    /// How the cluster is reached.
+    /// Kubeconfig of the cluster.
     pub kubeconfig: Option<String>,
     /// Print a table instead of the manifests.
     pub list: bool,
 }
 
-/// What to validate.
+/// Options of `validate`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ValidateOptions {
-    /// Files and folders; `-` is the standard input.
+    /// Files and folders; `-` is standard input.
     pub paths: Vec<String>,
 }
 
-/// What to compare.
+/// Options of `diff`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DiffOptions {
-    /// Files and folders; `-` is the standard input. Empty if the bundle is in the cluster.
+    /// Files and folders; `-` is standard input. Empty if the bundle is in the cluster.
     pub paths: Vec<String>,
-    /// The ManagedResource in the cluster whose bundle is compared.
+    /// Compare the bundle of this ManagedResource in the cluster.
     pub managed_resource: Option<NamespacedName>,
-    /// The ManagedResource the files stand for.
+    /// The ManagedResource that the files belong to.
     pub name: Option<NamespacedName>,
-    /// How the source cluster is reached.
+    /// Kubeconfig of the source cluster.
     pub kubeconfig: Option<String>,
-    /// How the target cluster is reached; the source if there is none.
+    /// Kubeconfig of the target cluster; `None`: the target is the source.
     pub target_kubeconfig: Option<String>,
     /// `controllers.clusterID`.
     pub cluster_id: String,
-    /// `controllers.managedResource.managedByLabelValue`; the default if there is none.
+    /// `controllers.managedResource.managedByLabelValue`; `None` is its default.
     pub managed_by: Option<String>,
 }
 
-/// What to show.
+/// Options of `get`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GetOptions {
-    /// These ManagedResources; all if there is none.
+    /// Names of ManagedResources; empty for all.
     pub names: Vec<String>,
-    /// Their namespace; that of the kubeconfig's context if there is none.
+    /// Their namespace; `None` is the namespace of the kubeconfig's context.
     pub namespace: Option<String>,
-    /// Of all namespaces.
+    /// Show all namespaces.
     pub all_namespaces: bool,
     /// Label selector in the API's syntax.
     pub selector: Option<String>,
-    /// In which format.
+    /// Output format.
     pub output: OutputFormat,
-    /// Go on with what changes.
+    /// Keep running, and print changes.
     pub watch: bool,
     /// Print no column headers.
     pub no_headers: bool,
-    /// Only those that have a problem.
+    /// Show only ManagedResources that have a problem.
     pub unhealthy: bool,
-    /// How the cluster is reached.
+    /// Kubeconfig of the cluster.
     pub kubeconfig: Option<String>,
 }
 
-/// Where to look for garbage.
+/// Options of `garbage`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GarbageOptions {
-    /// How the cluster is reached.
+    /// Kubeconfig of the target cluster.
     pub kubeconfig: Option<String>,
 }
 
-/// Whose policies to show, and from where.
+/// Options of `policies`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PoliciesOptions {
-    /// `[<namespace>/]<name>`; all of the files if there is none.
+    /// `[<namespace>/]<name>`; `None` for all Services of the files.
     pub service: Option<String>,
-    /// Namespace of a Service that is named without; that of the kubeconfig's context if there is none.
+    /// Namespace of a Service that is named without one; `None` is the namespace of the kubeconfig's context.
     pub namespace: Option<String>,
-    /// Files and folders; `-` is the standard input. Empty: the cluster is asked.
+    /// Files and folders; `-` is standard input. Empty: read the cluster.
     pub files: Vec<String>,
-    /// The controller's configuration; the defaults if there is none.
+    /// File with the controller's configuration; `None` for the defaults.
     pub config: Option<String>,
     /// Print the policies as YAML.
     pub yaml: bool,
-    /// How the cluster is reached.
+    /// Kubeconfig of the target cluster.
     pub kubeconfig: Option<String>,
 }
 
-/// Format of results.
+/// Output format of `get`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OutputFormat {
-    /// Columns that fit the terminal.
+    /// Columns, cut to the width of the terminal.
     #[default]
     Table,
-    /// Columns, nothing cut.
+    /// Columns in full width.
     Wide,
     /// Objects as JSON.
     Json,
     /// Objects as YAML.
     Yaml,
-    /// One `managedresource.<group>/<name>` a line.
+    /// One `managedresource.<group>/<name>` per line.
     Name,
 }
 
-/// All of them, for the command line.
 pub(super) fn commands() -> [Command; 8] {
     [pack(), unpack(), validate(), diff(), get(), garbage(), policies(), webhook::command()]
 }
 
-/// Whether an argument is the name of one.
 pub(super) fn is_tool(argument: &std::ffi::OsStr) -> bool {
     commands().iter().any(|command| argument == command.get_name())
 }
 
-/// The command that was parsed; `None` if it is none of these.
 pub(super) fn parsed(name: &str, matches: &ArgMatches) -> Option<Tool> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let paths = || matches.get_many::<String>("path").unwrap_or_default().cloned().collect();

@@ -1,23 +1,20 @@
-//! The version of the binary.
-
-/// What is known about the build. Set by the environment of the compiler, see [`BuildInfo::of_this_binary`].
+/// Version and build details, from environment variables of the compiler, see [`BuildInfo::of_this_binary`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildInfo {
     /// Version with a leading `v`.
     pub version: String,
-    /// Commit the binary was built from; empty if not known.
+    /// Commit of the sources; empty if unknown.
     pub git_commit: String,
-    /// `clean` or `dirty`; empty if not known.
+    /// `clean` or `dirty`; empty if unknown.
     pub git_tree_state: String,
-    /// RFC 3339; empty if not known.
+    /// RFC 3339; empty if unknown.
     pub build_date: String,
     /// `<os>/<arch>`.
     pub platform: String,
 }
 
 impl BuildInfo {
-    /// From `GRM_VERSION`, `GRM_GIT_COMMIT`, `GRM_GIT_TREE_STATE` and `GRM_BUILD_DATE` at compile time; the version is
-    /// that of the package where it is not given.
+    /// Reads `GRM_VERSION`, `GRM_GIT_COMMIT`, `GRM_GIT_TREE_STATE` and `GRM_BUILD_DATE` at compile time.
     pub fn of_this_binary() -> Self {
         let given = |value: Option<&str>| value.unwrap_or_default().to_owned();
         let version = option_env!("GRM_VERSION").filter(|version| !version.is_empty());
@@ -30,7 +27,7 @@ impl BuildInfo {
         }
     }
 
-    /// The fields by name.
+    /// The fields with their names.
     pub fn fields(&self) -> [(&'static str, &str); 5] {
         [
             ("version", &self.version),

@@ -1,4 +1,4 @@
-//! The commands about webhooks: review, registration.
+//! The commands `webhook review` and `webhook registration`.
 
 use clap::{
     ArgAction, ArgMatches, Command,
@@ -8,35 +8,34 @@ use clap::{
 use super::args::{epilogue, option};
 use crate::webhooks::registration::RegisteredCluster;
 
-/// What to review.
+/// Options of `webhook review`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReviewOptions {
     /// Path of the webhook.
     pub path: String,
-    /// File with the AdmissionReview, or with an object to be created; `-` is the standard input.
+    /// File with the AdmissionReview or with an object to create; `-` is standard input.
     pub file: String,
-    /// File with the configuration; all webhooks with their defaults if there is none.
+    /// File with the configuration; `None` enables all webhooks with their defaults.
     pub config: Option<String>,
     /// Files and folders with the objects of the cluster.
     pub objects: Vec<String>,
 }
 
-/// Which registration to print.
+/// Options of `webhook registration`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RegistrationOptions {
-    /// Name of the place, one of [`Place::NAMED`].
+    /// Where the program runs, one of [`RegisteredCluster::NAMED`].
     pub place: String,
     /// Namespace of the program's Service.
     pub namespace: String,
-    /// What names begin with.
+    /// Prefix of the names of the program's objects.
     pub prefix: String,
-    /// File with the CA certificates of the server certificate, PEM.
+    /// File with the CA certificates of the server certificate (PEM).
     pub ca_file: String,
-    /// File with the configuration; what such a place usually has if there is none.
+    /// File with the configuration; `None`: the webhooks that are usually enabled there.
     pub config: Option<String>,
 }
 
-/// What was parsed.
 pub(super) fn reviewed(matches: &ArgMatches) -> ReviewOptions {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     ReviewOptions {
@@ -47,7 +46,6 @@ pub(super) fn reviewed(matches: &ArgMatches) -> ReviewOptions {
     }
 }
 
-/// What was parsed.
 pub(super) fn registered(matches: &ArgMatches) -> RegistrationOptions {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     RegistrationOptions {
@@ -59,7 +57,6 @@ pub(super) fn registered(matches: &ArgMatches) -> RegistrationOptions {
     }
 }
 
-/// The command, for the command line.
 pub(super) fn command() -> Command {
     let webhook =
         Command::new("webhook").about("Try and register webhooks, without a cluster").subcommand_required(true);

@@ -1,4 +1,4 @@
-//! Which documents are bundles, and which are plain manifests.
+//! Separates bundles from plain manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,28 +17,22 @@ use crate::{
     },
 };
 
-/// An object and where it is.
 pub(super) struct Located {
     pub(super) location: InputLocation,
     pub(super) object: Value,
     pub(super) warnings: Vec<LabelWarning>,
 }
 
-/// The documents of all files, sorted by what they are.
 #[derive(Default)]
 pub(super) struct Bundles {
     pub(super) managed_resources: Vec<Located>,
-    /// Secrets that hold manifests.
     pub(super) secrets: Vec<Located>,
-    /// Everything else.
     pub(super) manifests: Vec<Located>,
-    /// What is no object.
     pub(super) broken: Vec<(InputLocation, String)>,
 }
 
 impl Bundles {
-    /// Sorts the documents. Lists of Secrets and ManagedResources are taken apart even if the items do not say their kind,
-    /// as API servers answer.
+    /// Splits lists of Secrets and ManagedResources even if their items have no kind, as in answers of API servers.
     pub(super) fn of(sources: &[Source]) -> Self {
         let mut all = Vec::new();
         let mut bundles = Self::default();
@@ -72,10 +66,10 @@ pub(super) fn is_managed_resource(object: &Value) -> bool {
     GroupVersionKind::of(object).is_some_and(|gvk| gvk.group == GROUP && gvk.kind == KIND)
 }
 
-/// What to do about a list that nobody can take apart (spec 10 §11.3).
+/// Remedy for a list that cannot be split (spec 10 §11.3).
 pub(super) const LIST_REMEDY: &str = "give each item its apiVersion and kind; an item cannot be a list";
 
-/// Whether it is a list type of a built-in API. One that a file still holds could not be taken apart.
+/// Whether it is a list type of a built-in API. The decoder has split all lists that can be split.
 pub(super) fn is_list(object: &Value) -> bool {
     GroupVersionKind::of(object).is_some_and(|gvk| identity::is_list(&gvk))
 }
@@ -85,7 +79,7 @@ fn refs(located: &Located) -> Vec<String> {
     refs.filter_map(|reference| Some(reference["name"].as_str()?.to_owned())).collect()
 }
 
-/// The items of a list that has nothing but Secrets and ManagedResources, or the object itself.
+/// Splits a list that holds only Secrets and ManagedResources; returns any other object unchanged.
 fn taken_apart(located: Located) -> Vec<Located> {
     let kind = located.object["kind"].as_str().unwrap_or_default();
     let item_kind = match (kind, located.object["apiVersion"].as_str().unwrap_or_default()) {
@@ -114,7 +108,7 @@ fn taken_apart(located: Located) -> Vec<Located> {
     items.into_iter().map(|object| Located { location: location.clone(), object, warnings: Vec::new() }).collect()
 }
 
-/// Whether a Secret looks like one of a bundle: compressed data, or data that are objects.
+/// Whether a Secret looks like part of a bundle: it has compressed data, or data that are objects.
 fn holds_manifests(secret: &Value) -> bool {
     let Ok(data) = unique::content(secret) else { return false };
     data.iter().any(|(key, value)| {

@@ -1,5 +1,3 @@
-//! Colours of a terminal.
-
 use std::io;
 
 use anstyle::{AnsiColor, Style};
@@ -11,13 +9,11 @@ pub(super) const CYAN: Style = AnsiColor::Cyan.on_default();
 pub(super) const BOLD: Style = Style::new().bold();
 pub(super) const PLAIN: Style = Style::new();
 
-/// Whether the standard output is a terminal whose user wants colours: `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`
-/// count.
+/// Whether standard output is a terminal whose user wants colours (`NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE`, `TERM`).
 pub(crate) fn wanted() -> bool {
     anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
 
-/// A part of a line in a style, if there are `colours`.
 pub(super) fn paint(part: &str, style: Style, colours: bool) -> String {
     let style = if colours { style } else { PLAIN };
     format!("{style}{part}{style:#}")

@@ -1,4 +1,4 @@
-//! Clients for the commands: as kubectl finds its cluster.
+//! Makes clients; they find their cluster as kubectl does.
 
 use std::{io, path::PathBuf, rc::Rc};
 
@@ -33,20 +33,18 @@ impl From<KubeconfigError> for ConnectError {
     }
 }
 
-/// Runs what talks to clusters; says before which variables of the environment are no proxy.
+/// Runs requests to clusters. First warns of environment variables whose value is not a usable proxy.
 pub(super) fn block_on<T>(
     env: &dyn Fn(&str) -> Option<String>,
     work: impl Future<Output = T>,
 ) -> Result<T, ConnectError> {
     warnings(&ProxySettings::of(env)).for_each(|warning| eprintln!("{warning}"));
-    // One provider for all TLS; an error would mean that there is one already.
     rustls::crypto::ring::default_provider().install_default().ok();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(work))
 }
 
-/// A client: from the given kubeconfig, `$KUBECONFIG` (files that are merged), `~/.kube/config`, or the Pod's environment;
-/// through the proxy that the controller would use, too (spec 70 §8.1).
+/// Looks at the given kubeconfig, `$KUBECONFIG`, `~/.kube/config`, then the Pod. Uses proxies (spec 70 §8.1).
 pub(super) async fn client(
     given: Option<&str>,
     env: &dyn Fn(&str) -> Option<String>,
@@ -73,7 +71,6 @@ fn warnings(proxies: &ProxySettings) -> impl Iterator<Item = String> {
     ignored.map(|variable| format!("warning: {variable} counts as unset: its value is no proxy that is supported"))
 }
 
-/// The kubeconfig of a person; `None` if there is none. Of the files of `$KUBECONFIG` those count that exist.
 fn kubeconfig(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Result<Option<Kubeconfig>, ConnectError> {
     let variable = |name| env(name).filter(|value| !value.is_empty());
     let there = |paths: &mut dyn Iterator<Item = PathBuf>| paths.filter(|path| path.exists()).collect();
@@ -97,7 +94,7 @@ fn kubeconfig(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Resu
     Ok(merged)
 }
 
-/// A cluster that can only be read: its fence is shut.
+/// Returns a cluster whose write fence is closed, so that nothing can be written.
 pub(super) fn read_only(client: kube::Client, side: Side, clock: Clock, random: Random) -> Cluster {
     let options = ClusterOptions { side, host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
     let fence = Fence::open();

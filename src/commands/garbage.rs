@@ -1,4 +1,4 @@
-//! `garbage --dry-run`: what the garbage collector would delete now. Nothing is written.
+//! `garbage`: shows what the garbage collector would delete now. Writes nothing.
 
 use cluster::{Cluster, Context};
 use jiff::Timestamp;
@@ -10,10 +10,8 @@ use crate::{
     api::age,
 };
 
-/// How long the lists may take.
 const TIME: std::time::Duration = std::time::Duration::from_secs(600);
 
-/// Asks the cluster, and shows what nothing refers to.
 pub(super) async fn garbage(cluster: &Cluster, now: Timestamp) -> Result<Said, CommandError> {
     let context = Context::new(Priority::High, Deadline::after(TIME), "garbage");
     let survey = Survey::new(cluster, &context);
@@ -23,7 +21,6 @@ pub(super) async fn garbage(cluster: &Cluster, now: Timestamp) -> Result<Said, C
     Ok(Said { out: table(&candidates, now), remarks: vec![summary(&candidates, all)], ..Said::default() })
 }
 
-/// One line each, sorted by namespace.
 fn table(garbage: &Candidates, now: Timestamp) -> String {
     if garbage.known.is_empty() {
         return String::new();

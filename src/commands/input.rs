@@ -1,5 +1,3 @@
-//! Files and documents.
-
 use std::{
     collections::BTreeMap,
     fmt,
@@ -16,19 +14,14 @@ use crate::{
     producer::decode::{Decoder, LabelWarning, Limits, SecretData},
 };
 
-/// Endings of the files that are read from folders.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
-/// What stands for the standard input.
 pub(super) const STDIN: &str = "-";
 
-/// A file that was read.
 pub(super) struct Source {
-    /// Its path, as given or as found below a given one.
     pub(super) name: Arc<str>,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Something cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InputError {
     #[error("cannot read {path}: {error}")]
@@ -43,24 +36,21 @@ pub(super) enum InputError {
     StdinTwice,
 }
 
-/// Where a document is: `file`, or `file:document` if the file has several, counted from one.
+/// Where a document is: `file`, or `file:document` if the file has several.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InputLocation {
     pub(super) file: Arc<str>,
-    /// From one; `None` if there is only one.
+    /// Counted from 1; `None` if the file has one document.
     pub(super) document: Option<usize>,
 }
 
-/// A document of a file.
 pub(super) struct InputDocument {
     pub(super) location: InputLocation,
-    /// The object, or what is wrong.
     pub(super) content: Result<Value, String>,
-    /// Labels and annotations that count as absent.
     pub(super) warnings: Vec<LabelWarning>,
 }
 
-/// Reads files, and folders with all below them in sorted order.
+/// Reads files, and folders recursively in sorted order.
 pub(super) fn read(paths: &[String], stdin: &mut dyn Read) -> Result<Vec<Source>, InputError> {
     if paths.iter().filter(|path| *path == STDIN).count() > 1 {
         return Err(InputError::StdinTwice);
@@ -85,7 +75,7 @@ pub(super) fn read(paths: &[String], stdin: &mut dyn Read) -> Result<Vec<Source>
     Ok(sources)
 }
 
-/// Links to folders are passed over: they may lead in a circle.
+/// Skips links to folders, because they may form a cycle.
 fn read_folder(folder: &Path, sources: &mut Vec<Source>) -> Result<(), InputError> {
     let failed = |error| InputError::Read { path: folder.display().to_string(), error };
     let mut entries: Vec<PathBuf> = Vec::new();
@@ -105,12 +95,11 @@ fn read_folder(folder: &Path, sources: &mut Vec<Source>) -> Result<(), InputErro
     Ok(())
 }
 
-/// Whether a file in a folder counts as manifests.
 pub(super) fn is_read_from_folders(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
 }
 
-/// A pipe of the shell is read as it comes (`<(…)` is `/dev/fd/63`); any other pipe might be waited for forever.
+/// Reads regular files and the shell's pipes (`<(…)` is `/dev/fd/63`). Reading any other pipe may block forever.
 fn read_file(path: &Path, sources: &mut Vec<Source>) -> Result<(), InputError> {
     let name = path.display().to_string();
     let failed = |error| InputError::Read { path: name.clone(), error };
@@ -122,7 +111,7 @@ fn read_file(path: &Path, sources: &mut Vec<Source>) -> Result<(), InputError> {
     push(Source { name: name.into(), bytes }, sources)
 }
 
-/// All files together are bounded as a bundle is.
+/// Bounds the size of all files together like that of a bundle.
 fn push(source: Source, sources: &mut Vec<Source>) -> Result<(), InputError> {
     let limit = Limits::default().bundle;
     sources.push(source);
@@ -140,7 +129,6 @@ fn bounded(name: &str, reader: &mut dyn Read) -> Result<Vec<u8>, InputError> {
 }
 
 impl Source {
-    /// Its documents, as the controller would decode them.
     pub(super) fn documents(&self) -> Vec<InputDocument> {
         let data = BTreeMap::from([("file".to_owned(), self.bytes.clone())]);
         let secret = SecretData { namespace: "", name: &self.name, data: &data };
@@ -171,7 +159,6 @@ impl fmt::Display for InputLocation {
     }
 }
 
-/// Whether a text can be the name of most objects: a DNS subdomain.
 pub(super) fn is_dns_subdomain(text: &str) -> bool {
     dns_subdomain(text).is_empty()
 }

@@ -1,13 +1,7 @@
-//! What the commands do: `pack`, `unpack`, `validate`, `diff` for authors of bundles, `get`, `garbage`, `policies` and
-//! `webhook review` for people on duty. Their flags are in `cli/tools.rs`.
-//!
-//! Each command is a function from what was read to a text and an exit code; [`run`] reads files, opens connections and
-//! prints. `input.rs` reads files and documents, `output.rs` writes files and makes results harmless, `bundles.rs` tells bundles from other manifests, `connect.rs` makes
-//! clients. `diff/` and `get/` read clusters through a [`kube::Client`] they are given: `diff/` with the functions of the
-//! controller itself, `get/` printing as it goes, because it may be asked to watch.
-//!
-//! Exit codes: 0 all is well; 1 a difference, input with mistakes, or a name that does not exist; 2 wrong usage, or a
-//! failure.
+//! The commands: functions from their input to a text and an exit code. [`run`] reads files, opens connections and
+//! prints. `diff/` and `get/` read clusters through a [`kube::Client`] that is passed in. `diff/` calls the
+//! controller's own functions; `get/` prints while it runs, because it can watch. `bundles.rs` separates bundles from
+//! other manifests. `cli/tools.rs` declares the flags.
 
 mod bundles;
 pub(crate) mod colours;
@@ -51,28 +45,28 @@ use crate::{
     producer::ProducerError,
 };
 
-/// Exit code: all is well.
+/// Exit code of success.
 pub const OK: i32 = 0;
 /// Exit code: a difference, mistakes in the input, or a name that does not exist.
 pub const DIFFERENT: i32 = 1;
 /// Exit code: wrong usage, or a failure.
 pub const FAILED: i32 = 2;
 
-/// Where a command reads from and prints to.
+/// The streams of a command.
 pub struct Streams<'a> {
-    /// For the path `-`.
+    /// Read for the path `-`.
     pub stdin: &'a mut dyn Read,
-    /// Results.
+    /// Gets the result.
     pub stdout: &'a mut dyn Write,
-    /// Why there are none, and warnings.
+    /// Gets errors and warnings.
     pub stderr: &'a mut dyn Write,
     /// Whether results may be coloured.
     pub colours: bool,
-    /// Columns of the terminal that results go to; `None` if they go somewhere else.
+    /// Width of the terminal that gets the result; `None` if it is not a terminal.
     pub columns: Option<usize>,
 }
 
-/// A command could not do its work. Texts hold names and positions, no content.
+/// Why a command failed. Texts hold names and positions, never content.
 #[derive(Debug, thiserror::Error)]
 enum CommandError {
     #[error(transparent)]
@@ -85,7 +79,6 @@ enum CommandError {
     Diff(#[from] diff::DiffError),
     #[error(transparent)]
     Get(#[from] get::GetError),
-    /// Of a cluster that is asked what is garbage.
     #[error("{0} — it is not known what would be deleted")]
     Garbage(#[from] SurveyError),
     #[error(transparent)]
@@ -94,18 +87,14 @@ enum CommandError {
     Usage(String),
 }
 
-/// What a command has to say.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
-    /// The result.
     out: String,
-    /// One line each, for the standard error.
     remarks: Vec<String>,
-    /// Exit code.
     code: i32,
 }
 
-/// Runs a command of this process; the exit code.
+/// Runs a command on the streams of this process and returns the exit code.
 pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
     let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
     let columns = (stdout.is_terminal() && matches!(tool, Tool::Get(_))).then(|| get::columns(env));
@@ -114,7 +103,7 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
     run_with(tool, env, streams)
 }
 
-/// Runs a command on given streams; the exit code.
+/// Runs a command on the given streams and returns the exit code.
 pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Streams<'_>) -> i32 {
     let Streams { stdin, stdout, stderr, colours, columns } = streams;
     let said = match tool {
@@ -132,7 +121,7 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
         said.unwrap_or_else(|error| Said { remarks: vec![format!("error: {error}")], code: FAILED, ..Said::default() });
     let Said { out, mut remarks, mut code } = said;
     let written = stdout.write_all(output::harmless(out, colours).as_bytes()).and_then(|()| stdout.flush());
-    // A reader that has seen enough is no failure.
+    // A closed pipe is not a failure: the reader has seen enough.
     if let Err(error) =
         written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
     {
@@ -177,7 +166,7 @@ fn validate(options: &ValidateOptions, stdin: &mut dyn Read) -> Result<Said, Com
 }
 
 fn review(options: &ReviewOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
-    // All at once, because the standard input can be read once.
+    // Read everything in one call, because standard input can be read once only.
     let one = |path: &String| Path::new(path).is_dir().then(|| format!("{path} is a folder — name a file"));
     let files: Vec<String> = std::iter::once(&options.file).chain(&options.config).cloned().collect();
     if let Some(text) = files.iter().find_map(one) {
@@ -234,7 +223,7 @@ fn policies(
     env: &dyn Fn(&str) -> Option<String>,
     stdin: &mut dyn Read,
 ) -> Result<Said, CommandError> {
-    // All at once, because the standard input can be read once.
+    // Read everything in one call, because standard input can be read once only.
     let config: Vec<String> = options.config.iter().cloned().collect();
     if let Some(path) = config.iter().find(|path| Path::new(path).is_dir()) {
         return Err(CommandError::Usage(format!("{path} is a folder — name a file")));
@@ -277,7 +266,6 @@ fn get(options: &GetOptions, env: &dyn Fn(&str) -> Option<String>, screen: Scree
         let client = connect::client(options.kubeconfig.as_deref(), env).await?;
         let surroundings = (Clock::system(), Random::from_entropy());
         match get::get(client, surroundings, options, screen).await {
-            // The reader has seen enough.
             Err(GetError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(OK),
             result => Ok::<_, CommandError>(result?),
         }

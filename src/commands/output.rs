@@ -1,4 +1,4 @@
-//! Where results go: a file that is there as a whole or not at all, and terminals that nothing steers.
+//! Writes files (all or nothing), and keeps texts from steering the terminal.
 
 use std::{
     fs::{File, OpenOptions},
@@ -8,7 +8,6 @@ use std::{
 
 use super::input::{STDIN, is_read_from_folders};
 
-/// Why no file is written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutputError {
     #[error("cannot write {path}: {error}")]
@@ -22,14 +21,12 @@ pub(super) enum OutputError {
     InFolder { path: String, folder: String },
 }
 
-/// The text without line breaks, control characters and marks of direction: names and messages come from files and
-/// clusters, and must neither steer a terminal nor reorder what stands beside them.
+/// Replaces characters that steer a terminal or reorder text by blanks: names and messages come from outside.
 pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|character| if character.is_control() || is_layout(character) { ' ' } else { character }).collect()
 }
 
-/// The result as it may go to a terminal: of control characters only line feeds and tabs stay, and with `colours` the
-/// sequences that set them. JSON and YAML escape these characters, so that this changes nothing there.
+/// Keeps only line feeds, tabs, and with `colours` colour sequences. JSON and YAML escape control characters anyway.
 pub(super) fn harmless(text: String, colours: bool) -> String {
     let is_harmless = |character: char| !character.is_control() || matches!(character, '\n' | '\t');
     if text.chars().all(is_harmless) {
@@ -46,15 +43,13 @@ pub(super) fn harmless(text: String, colours: bool) -> String {
     safe
 }
 
-/// Bytes of the sequence that sets a colour, at the beginning of the text; 0 if there is none.
 fn colour_length(text: &str) -> usize {
     let Some(parameters) = text.strip_prefix("\x1b[") else { return 0 };
     let length = parameters.find(|character: char| !character.is_ascii_digit() && character != ';');
     length.filter(|length| parameters[*length..].starts_with('m')).map_or(0, |length| length + 3)
 }
 
-/// Whether a character breaks lines or sets the direction of those around it (Unicode UAX #9), without being a control
-/// character.
+/// Whether a character breaks lines or sets text direction (Unicode UAX #9) without being a control character.
 fn is_layout(character: char) -> bool {
     matches!(
         character,
@@ -62,7 +57,7 @@ fn is_layout(character: char) -> bool {
     )
 }
 
-/// Refuses a file that these inputs name, or that the next run would read with them. Before they are read.
+/// Refuses an output file that is among the inputs, or that the next run would read as input. Call it before reading.
 pub(super) fn check(path: &str, inputs: &[String]) -> Result<(), OutputError> {
     let location = location(Path::new(path));
     for input in inputs.iter().filter(|input| *input != STDIN) {
@@ -77,7 +72,7 @@ pub(super) fn check(path: &str, inputs: &[String]) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// Writes a file that only its owner may read: all of it, or nothing. Pipes and devices are written to as they are.
+/// Writes a file that only its owner may read, all or nothing. Pipes and devices are written to directly.
 pub(super) fn write(path: &str, text: &str) -> Result<(), OutputError> {
     let failed = |error| OutputError::Write { path: path.to_owned(), error };
     let location = location(Path::new(path));
@@ -90,17 +85,16 @@ pub(super) fn write(path: &str, text: &str) -> Result<(), OutputError> {
 
 fn whole(location: &Path, text: &str) -> io::Result<()> {
     let folder = location.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Made for its owner alone.
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     file.persist(location).map_err(|error| error.error)?;
-    // The name is lasting when the folder is; not all file systems can do that.
+    // Syncing the folder makes the name durable; not all file systems support it.
     File::open(folder).and_then(|folder| folder.sync_all()).ok();
     Ok(())
 }
 
-/// Where a path leads, through links; the file itself need not be there yet.
+/// Resolves links. The file itself need not exist yet.
 fn location(path: &Path) -> PathBuf {
     if let Ok(location) = std::fs::canonicalize(path) {
         return location;

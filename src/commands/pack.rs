@@ -1,4 +1,4 @@
-//! Manifests → Secret and ManagedResource.
+//! `pack`: manifests → Secret and ManagedResource.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,9 @@ use crate::{
     producer::{Parts, Registry, yaml},
 };
 
-/// Data key of a bundle that is not compressed.
 const PLAIN_DATA_KEY: &str = "data.yaml";
-/// What the API server accepts as data of one Secret, in bytes.
 const LARGEST_SECRET: usize = 1 << 20;
 
-/// Packs all documents, or refuses with a line for each that cannot be packed.
 pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
     let mut refused = names(options);
     let mut seen = BTreeMap::new();

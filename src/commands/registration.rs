@@ -1,4 +1,4 @@
-//! `webhook registration`: the configurations of the webhooks of a deployment, without a cluster.
+//! `webhook registration`: the webhook configurations of a deployment, without a cluster.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,6 @@ use crate::{
     },
 };
 
-/// What may be on in a place if the configuration says so.
 const WHATEVER_IS_ON: Circumstances = Circumstances {
     default_seccomp_profile: true,
     garden_is_self_hosted: false,
@@ -24,7 +23,6 @@ const WHATEVER_IS_ON: Circumstances = Circumstances {
     match_label_keys_off: true,
 };
 
-/// The registration as YAML. `ca` is the file of CA certificates.
 pub(super) fn registration(
     options: &RegistrationOptions,
     config: Option<&Source>,

@@ -1,4 +1,4 @@
-//! `webhook review`: what a webhook makes of a review, without a cluster.
+//! `webhook review`: runs a webhook on one review, without a cluster.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -21,19 +21,14 @@ use crate::{
     },
 };
 
-/// What a review is made of.
 pub(super) struct Input<'a> {
-    /// Path of the webhook.
     pub(super) path: &'a str,
-    /// An AdmissionReview, or an object to be created, as JSON or YAML.
     pub(super) review: &'a Source,
-    /// The configuration; without it all webhooks are on, with their defaults.
     pub(super) config: Option<&'a Source>,
-    /// Manifests that stand for the cluster.
     pub(super) objects: &'a [Source],
 }
 
-/// Runs it: the object as it becomes and the patch, as two YAML documents; of a validating webhook, what is wrong.
+/// Prints the resulting object and the patch as two YAML documents, or the errors of a validating webhook.
 pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
     let webhooks = configured(input.config)?;
     let entries = registry::mutating(&webhooks);
@@ -66,7 +61,6 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
     Ok(said)
 }
 
-/// What a validating webhook says; of an object that breaks rules each error is a line.
 pub(super) fn validate(
     entry: &WebhookEntry<Validating>,
     input: &Input<'_>,
@@ -77,7 +71,6 @@ pub(super) fn validate(
     let verdict = match entry.endpoint.answer(&received, manifests).map_err(asked)?.account {
         Account::Admission(Judged::Reviewed { verdict, .. }, _) => verdict,
         Account::Admission(Judged::Refused(refusal), _) => return usage(refusal.message),
-        // No validating webhook tells of such.
         Account::Authorization(_) => return usage("it is not about an object".to_owned()),
     };
     let mut said = Said::default();
@@ -102,7 +95,6 @@ fn asked(lookup: Lookup) -> CommandError {
     CommandError::Usage(format!("the webhook asks for {lookup:?}"))
 }
 
-/// The verdict in one line; its exit code. `allowed`: the line if there is nothing else to say.
 fn report(verdict: &ReviewVerdict, allowed: &str, said: &mut Said) {
     let (code, message) = verdict.reported();
     let (line, exit_code) = match verdict {
@@ -121,7 +113,7 @@ fn report(verdict: &ReviewVerdict, allowed: &str, said: &mut Said) {
     said.code = exit_code;
 }
 
-/// The webhook is a function: asked again it makes of the object what the patch says.
+/// Runs the webhook again to get the object that results from the patch: the webhook is a pure function.
 fn patched(entry: &WebhookEntry<Mutating>, review: &Review, manifests: &Manifests, patch: &[u8]) -> String {
     let mut object = review.object.clone().unwrap_or_default();
     let request = Request {
@@ -146,10 +138,9 @@ pub(super) fn configured(config: Option<&Source>) -> Result<Webhooks, CommandErr
     loaded.map(|loaded| loaded.config.webhooks).map_err(|error| CommandError::Usage(format!("{name}: {error}")))
 }
 
-/// All admission webhooks with the defaults of their settings.
 fn everything() -> Draft {
     let mut draft = Draft::default();
-    // It is never asked for, but validated.
+    // Leader election is not used here, but its settings would be validated.
     draft.file.leader_election.leader_elect = false;
     let webhooks = &mut draft.file.webhooks;
     for enabled in [
@@ -166,7 +157,7 @@ fn everything() -> Draft {
         &mut webhooks.token_invalidator.enabled,
         &mut webhooks.crd_deletion_protection.enabled,
         &mut webhooks.extension_validation.enabled,
-        &mut draft.file.controllers.token_invalidator.enabled, // they are on together
+        &mut draft.file.controllers.token_invalidator.enabled, // both are enabled together
     ] {
         *enabled = true;
     }
@@ -194,7 +185,6 @@ fn decode(source: &Source) -> Result<Review, CommandError> {
     review::decode(&body(source)?, "application/json").map_err(refused)
 }
 
-/// A manifest stands for the review of its creation.
 fn body(source: &Source) -> Result<Body, CommandError> {
     let neither = || CommandError::Usage(format!("{}: is neither JSON nor YAML", source.name));
     let value = parse(&source.bytes).ok_or_else(neither)?;

@@ -1,4 +1,4 @@
-//! Secrets → manifests.
+//! `unpack`: Secrets → manifests.
 
 use serde_json::Value;
 
@@ -17,10 +17,9 @@ use crate::{
     },
 };
 
-/// The columns of `--list`.
 const HEADINGS: [&str; 5] = ["KIND", "NAMESPACE", "NAME", "KEY", "BYTES"];
 
-/// Unpacks the Secrets of files; ManagedResources beside them are passed over.
+/// Unpacks the Secrets of files; ignores ManagedResources beside them.
 pub(super) fn from_files(sources: &[Source], list: bool) -> Said {
     let Bundles { secrets, manifests, broken, .. } = Bundles::of(sources);
     let mut remarks: Vec<String> =
@@ -42,12 +41,10 @@ pub(super) fn from_files(sources: &[Source], list: bool) -> Said {
     Said { remarks, code, ..said }
 }
 
-/// Unpacks Secrets in the given order. What is no manifest is named; the rest is printed.
 pub(super) fn secrets(secrets: &[Value], list: bool) -> Said {
     secrets_within(secrets, list, Limits::default())
 }
 
-/// The same within given limits.
 pub(super) fn secrets_within(secrets: &[Value], list: bool, limits: Limits) -> Said {
     let mut said = Said::default();
     let mut manifests = Vec::new();

@@ -1,7 +1,5 @@
-//! Mistakes that can be seen without a cluster.
-//!
-//! `object.rs` looks at one manifest, `bundle.rs` at ManagedResources and their Secrets; here documents are sorted, and
-//! findings put in order.
+//! `validate`: finds mistakes without a cluster, in manifests (`object.rs`) and in ManagedResources with their Secrets
+//! (`bundle.rs`).
 
 mod bundle;
 mod metadata;
@@ -26,18 +24,15 @@ use crate::{
     producer::decode::LabelWarning,
 };
 
-/// A mistake, or what may be one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
     location: InputLocation,
-    /// Where in a Secret: `data.yaml.br:2`; empty outside of Secrets.
+    /// Position in a Secret (`data.yaml.br:2`); empty outside of Secrets.
     inside: String,
-    /// Display string, or empty if it is not known.
     object: String,
     issue: Issue,
 }
 
-/// What is wrong, and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Issue {
     severity: Severity,
@@ -47,13 +42,12 @@ pub(super) struct Issue {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Severity {
-    /// The controller or the API server will refuse it, or it does not do what it says.
+    /// The controller or the API server refuses it, or it has no effect.
     Error,
-    /// It works, and may not be what its author thinks.
+    /// It works, but perhaps not as its author expects.
     Warning,
 }
 
-/// A manifest on its way through the checks.
 struct Manifest<'a> {
     location: &'a InputLocation,
     inside: String,
@@ -61,7 +55,6 @@ struct Manifest<'a> {
     warnings: &'a [LabelWarning],
 }
 
-/// Looks at everything; one line for each finding.
 pub(super) fn validate(sources: &[Source]) -> Said {
     let mut findings = Vec::new();
     let Bundles { managed_resources, secrets, manifests, broken } = Bundles::of(sources);
@@ -95,7 +88,6 @@ pub(super) fn validate(sources: &[Source]) -> Said {
     }
 }
 
-/// Looks at manifests that would be applied together.
 fn check_set<'a>(
     manifests: impl IntoIterator<Item = Manifest<'a>>,
     equivalences: &Equivalences,
@@ -166,7 +158,6 @@ impl Manifest<'_> {
 }
 
 impl fmt::Display for Finding {
-    /// `file[:document] object: what — remedy`, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { location, inside, object, issue: Issue { severity, what, remedy } } = self;
         write!(f, "{}", one_line(&location.to_string()))?;

@@ -1,4 +1,4 @@
-//! What the dashboard's page gets: the census as JSON, once or as a stream of server-sent events.
+//! Data for the dashboard's page: the status registry as JSON, once or as a stream of server-sent events.
 
 use std::{
     convert::Infallible,
@@ -16,20 +16,19 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::streams::StreamPermit;
 
-/// Shortest time between two events of a stream, so at most 4 a second.
+/// Shortest time between two events of a stream, so at most 4 per second.
 pub(super) const EVENT_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A stream without events sends a comment after this long: the writer notices a reader that is gone.
+/// A stream without events sends a comment after this time, so that a closed connection is noticed.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How long a browser waits before it connects again.
 const RECONNECT: &str = "retry: 2000\n";
 
-/// Whether this process is the one that works.
+/// Whether this process leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Leadership {
-    /// Holds the lease; its controllers run.
+    /// It holds the lease and runs its controllers.
     Leading,
     /// Another process holds the lease.
     Standby,
@@ -37,7 +36,7 @@ pub enum Leadership {
     Unneeded,
 }
 
-/// The process, as the dashboard's header shows it.
+/// The process in the dashboard's header.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessInfo {
@@ -47,17 +46,16 @@ pub struct ProcessInfo {
     pub version: String,
     /// Host or pod name.
     pub host: String,
-    /// When it was started.
+    /// Start time.
     pub started: Timestamp,
 }
 
-/// Asks for the leadership of now; must return at once.
+/// Returns the current leadership; must return at once.
 pub type LeadershipFn = Arc<dyn Fn() -> Leadership + Send + Sync>;
 
-/// Asks for the wall time.
+/// Returns the wall time.
 pub type NowFn = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Snapshots of the census, rendered once for all readers.
 pub(super) struct Snapshots {
     pub(super) status_registry: StatusRegistry,
     pub(super) process: ProcessInfo,
@@ -66,7 +64,7 @@ pub(super) struct Snapshots {
     latest: Mutex<Option<Rendered>>,
 }
 
-/// What must change for a new event.
+/// An event is sent when this changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PageState {
     version: u64,
@@ -79,7 +77,6 @@ struct Rendered {
     json: Bytes,
 }
 
-/// The JSON document (`/dashboard/census`, and `data` of each event).
 #[derive(Serialize)]
 struct StatusDocument<'a> {
     version: u64,
@@ -95,13 +92,11 @@ struct Process<'a> {
     leadership: Leadership,
 }
 
-/// One reader's stream.
 struct Reader {
     snapshots: Arc<Snapshots>,
     sent: Option<PageState>,
     last_write: Instant,
     ticks: Interval,
-    /// Given back when the stream ends or its connection does.
     permit: StreamPermit,
 }
 
@@ -115,7 +110,6 @@ impl Snapshots {
         Self { status_registry, process, leadership, now, latest: Mutex::new(None) }
     }
 
-    /// The census of now as one line of JSON.
     pub(super) fn json(&self) -> Bytes {
         self.json_of(self.state())
     }
@@ -124,7 +118,7 @@ impl Snapshots {
         PageState { version: self.status_registry.version(), leadership: (self.leadership)() }
     }
 
-    /// `state` was read before the snapshot is taken, so a change in between leads to one more event, never to none.
+    /// `state` is read before the snapshot is taken: a change in between causes one more event, never a lost one.
     fn json_of(&self, state: PageState) -> Bytes {
         let now = Instant::now();
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -162,10 +156,8 @@ impl fmt::Debug for Snapshots {
     }
 }
 
-/// The census as server-sent events: one now, one after each change (not more often than [`EVENT_INTERVAL`]), a comment
-/// after each [`KEEP_ALIVE`] without events. Ends when it loses its place.
-///
-/// The next event is made when the connection takes it, so a slow reader misses states but costs no memory.
+/// Server-sent events: one now, one after each change (at most one per [`EVENT_INTERVAL`]), and comments
+/// ([`KEEP_ALIVE`]). An event is made when the connection takes it: a slow reader misses states but costs no memory.
 pub(super) fn events(snapshots: Arc<Snapshots>, permit: StreamPermit) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let mut ticks = interval(EVENT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

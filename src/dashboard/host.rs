@@ -1,6 +1,6 @@
-//! Which names the dashboard answers to. A page of a stranger can have its own name lead to the address of the dashboard, as
-//! the browser of somebody sees it, and the browser then lets it read the answers (DNS rebinding). It sends that name as
-//! `Host`, so a name that a stranger may own is refused.
+//! Which host names the dashboard answers to. A foreign page can let its own name resolve to the dashboard's address,
+//! and then read the answers (DNS rebinding). Browsers send that name as `Host`, so names that a stranger may own are
+//! refused.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -12,13 +12,12 @@ use actix_web::{
     middleware::Next,
 };
 
-/// Ends of names that only a cluster or a machine gives.
+/// Suffixes of names that only a cluster or a machine assigns.
 const INTERNAL: [&str; 4] = ["svc", "cluster.local", "localhost", "internal"];
-/// Why a request is refused.
 const REFUSED: &str = "the dashboard answers to IP addresses, localhost, names without a dot, and names that end with .svc, \
                        .cluster.local, .localhost or .internal; a proxy has to send one of these as Host\n";
 
-/// Refuses requests that name another host, with status 421.
+/// Refuses requests for other hosts with status 421.
 pub(crate) async fn check<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -39,7 +38,6 @@ pub(crate) async fn check<B: MessageBody + 'static>(
 fn is_own(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     let host = authority.host();
-    // Nothing but a port comes with it.
     let port = authority.as_str().strip_prefix(host);
     if !port.is_some_and(|port| port.is_empty() || port.starts_with(':')) {
         return false;

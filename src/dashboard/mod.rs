@@ -1,14 +1,7 @@
-//! What people and machines see of the process: the dashboard, and how metrics and probes are served.
-//!
-//! * [`server`]: the two plain HTTP servers (probes; metrics and dashboard) with threads of their own;
-//! * `feed.rs`: the census as JSON and as server-sent events; `streams.rs`: how many of these;
-//! * `host.rs`: which names the dashboard answers to;
-//! * `page/`: the dashboard's page: HTML, CSS and JavaScript, embedded, no build step.
-//!
-//! Everything here reads: shared cells (the census), counters ([`metrics`](crate::metrics)), check functions
-//! ([`probes`](crate::http::probes)). Nothing asks an actor, so a busy or broken actor cannot make a scrape or a probe hang.
-//!
-//! Start reading in [`server::serve`].
+//! The dashboard, and the servers of metrics and probes. Start reading at [`server::serve`]. Everything here only
+//! reads: shared cells (the status registry), counters ([`metrics`](crate::metrics)) and check functions
+//! ([`probes`](crate::http::probes)). No code here asks an actor, so a busy or broken actor cannot block a scrape or a
+//! probe. `page/` is the dashboard's page: HTML, CSS and JavaScript, embedded, no build step.
 
 mod feed;
 pub(crate) mod host;

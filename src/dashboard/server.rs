@@ -1,6 +1,5 @@
-//! The two plain HTTP servers: probes, and metrics with the dashboard (spec 70 §6, §9, §11).
-//!
-//! Each has one worker thread of its own, so neither a busy controller nor a slow scrape delays a probe.
+//! The two plain HTTP servers: probes, and metrics with the dashboard (spec 70 §6, §9, §11). Each has a worker thread
+//! of its own, so neither a busy controller nor a slow scrape delays a probe.
 
 use std::{fmt, net::SocketAddr, net::TcpListener, rc::Rc, sync::Arc, time::Duration};
 
@@ -37,7 +36,7 @@ use crate::{
 pub use super::feed::{Leadership, LeadershipFn, NowFn, ProcessInfo};
 pub use crate::http::listen::{Bind, ListenError};
 
-/// Where the servers listen, and who they say they are.
+/// Options of the servers.
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     /// `server.healthProbes`; `None`: no such server.
@@ -48,20 +47,20 @@ pub struct ServerOptions {
     pub profiling: bool,
     /// Shown in the dashboard's header.
     pub process: ProcessInfo,
-    /// How many files the process may have open.
+    /// Limit of open files.
     pub descriptors: Descriptors,
 }
 
-/// What the servers show. All of it is read, never asked for.
+/// The data that the servers show. The servers read it and ask no actor.
 #[derive(Clone)]
 pub struct Sources {
     /// Checks of `/healthz`.
     pub liveness: Checks,
     /// Checks of `/readyz`.
     pub readiness: Checks,
-    /// Answers `/metrics`.
+    /// Content of `/metrics`.
     pub metrics: Metrics,
-    /// Answers `/dashboard`.
+    /// Content of `/dashboard`.
     pub status_registry: StatusRegistry,
     /// Whether this process leads.
     pub leadership: LeadershipFn,
@@ -77,13 +76,11 @@ pub struct ServerHandles {
     stop_streams: CancellationToken,
 }
 
-/// A running server.
 struct Listening {
     address: SocketAddr,
     server: Running,
 }
 
-/// A server that is not started yet.
 struct Bound {
     name: &'static str,
     address: SocketAddr,
@@ -99,25 +96,24 @@ pub enum ServeError {
     /// The listener cannot be used.
     #[error("error starting the {server} server: {cause}")]
     Start {
-        /// Which one: `probes` or `metrics`.
+        /// `probes` or `metrics`.
         server: &'static str,
-        /// What the system said.
+        /// The system's error.
         #[source]
         cause: std::io::Error,
     },
 }
 
-/// Probes and scrapes take milliseconds, streams are told to end: what is left after this is cut off.
+/// Probes and scrapes take milliseconds, and streams end when asked to. Then connections are cut off.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 
-/// The page loads nothing but its own files and cannot be framed.
+/// The page may load only its own files, and cannot be framed.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// The page's files: path below `/dashboard`, content type, content.
 const PAGE: [(&str, &str, &str); 6] = [
     ("", "text/html; charset=utf-8", include_str!("page/index.html")),
     ("/app.js", "text/javascript; charset=utf-8", include_str!("page/app.js")),
@@ -127,17 +123,12 @@ const PAGE: [(&str, &str, &str); 6] = [
     ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
 ];
 
-/// What the dashboard's handlers share.
 struct Dashboard {
     snapshots: Arc<Snapshots>,
     streams: Streams,
 }
 
-/// Binds and starts the servers. Call it inside an actix `System`; it returns at once.
-///
-/// # Errors
-///
-/// `error listening on <address>: <cause>`; then none of them runs.
+/// Binds and starts the servers, inside an actix `System`, and returns at once. If it fails, no server runs.
 pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHandles, ServeError> {
     let probes = options.probes.map(|bind| Bound::to("probes", &bind)).transpose()?;
     let metrics = options.metrics.map(|bind| Bound::to("metrics", &bind)).transpose()?;
@@ -195,7 +186,7 @@ impl Bound {
                         let exchange = Exchange::begin(request.request());
                         let answer = service.call(request);
                         async move {
-                            // Those that came in one piece do not go before those of other connections.
+                            // Pipelined requests do not go before requests of other connections.
                             yield_now().await;
                             let (request, response) = answer.await?.map_into_boxed_body().into_parts();
                             let response = match exchange {
@@ -214,17 +205,17 @@ impl Bound {
 }
 
 impl ServerHandles {
-    /// Where the probes server listens, if there is one.
+    /// Address of the probes server, if there is one.
     pub fn probes_address(&self) -> Option<SocketAddr> {
         self.probes.as_ref().map(|server| server.address)
     }
 
-    /// Where the metrics server listens, if there is one.
+    /// Address of the metrics server, if there is one.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(|server| server.address)
     }
 
-    /// Stops them: no new connections, event streams end, requests at hand are answered.
+    /// Stops the servers: they take no new connections, end event streams, and answer the current requests.
     pub async fn stop(self) {
         self.stop_streams.cancel();
         let deadline = Instant::now() + STOP_TIMEOUT;
@@ -288,7 +279,7 @@ async fn single(checks: &Checks, name: &str) -> HttpResponse {
     respond(checks.single(name))
 }
 
-/// `?verbose` counts by presence, `?exclude=` by value; a query that cannot be decoded counts as none.
+/// Presence of `?verbose` counts, whatever its value. A query that cannot be decoded counts as none.
 fn probe_query(request: &HttpRequest) -> ProbeQuery {
     let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
     let local = request.peer_addr().is_some_and(|peer| peer.ip().to_canonical().is_loopback());
@@ -331,11 +322,11 @@ fn metrics_routes(config: &mut web::ServiceConfig) {
         let resource = resource.wrap(headers()).wrap(Compress::default()).wrap(from_fn(host::check));
         config.service(resource.route(web::get().to(file)));
     }
-    // The page's links are relative to `/dashboard`, so that it also works behind a proxy that adds a path.
+    // Links of the page are relative to `/dashboard`, so that it works behind a proxy that adds a path.
     config.service(web::redirect("/dashboard/", "../dashboard"));
     let status_registry_resource = web::resource("/dashboard/actors").wrap(headers()).wrap(Compress::default());
     config.service(status_registry_resource.wrap(from_fn(host::check)).route(web::get().to(status_registry)));
-    // Not compressed: the compressor would hold events back.
+    // Not compressed: the compressor would delay events.
     let events = web::resource("/dashboard/events").wrap(headers()).wrap(from_fn(host::check));
     config.service(events.route(web::get().to(event_stream)));
 }

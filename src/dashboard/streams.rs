@@ -1,5 +1,5 @@
-//! The event streams that are open. They are few; the oldest makes room for a new one, so that nobody keeps others out by
-//! opening streams and reading none. A browser whose stream ends comes back by itself.
+//! Limits the open event streams. The oldest stream ends when a new one needs room, so a client that opens streams
+//! without reading cannot block others. A browser whose stream ends reconnects by itself.
 
 use std::{
     collections::BTreeMap,
@@ -8,30 +8,25 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Event streams at the same time; each costs a census as JSON (about 300 bytes per actor) while it is being sent.
+/// Each stream costs a status registry as JSON (about 300 bytes per actor) while it is being sent.
 pub(super) const MAX_STREAMS: usize = 16;
 
-/// The streams of a server. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Streams {
     most: usize,
     open: Arc<Mutex<Open>>,
-    /// Cancelled when all are to end.
     stop: CancellationToken,
 }
 
 #[derive(Default)]
 struct Open {
-    /// By the order in which they began: how to end them.
     streams: BTreeMap<u64, Box<dyn Fn() + Send>>,
     last: u64,
 }
 
-/// A stream, as long as it is open.
 pub(super) struct StreamPermit {
     streams: Streams,
     number: u64,
-    /// Cancelled when it is to end.
     pub(super) end: CancellationToken,
 }
 
@@ -40,7 +35,7 @@ impl Streams {
         Self { most, open: Arc::default(), stop }
     }
 
-    /// A stream begins. `close` ends its connection: a client that reads nothing does not notice that its stream ends.
+    /// Begins a stream. `close` ends its connection: a client that reads nothing does not notice that its stream ends.
     pub(super) fn begin(&self, close: impl Fn() + Send + 'static) -> StreamPermit {
         let end = self.stop.child_token();
         let (mut open, ended) = (self.open(), end.clone());

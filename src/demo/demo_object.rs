@@ -1,38 +1,29 @@
-//! Where an object is: for requests, and for `kubectl`.
+//! Address of an object, for requests and for `kubectl`.
 
 use super::examples::NAMESPACE;
 
-/// Where an object is.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DemoObject {
-    /// `v1`, `apps/v1`.
     pub(super) api_version: &'static str,
-    /// Plural name.
     pub(super) resource: &'static str,
-    /// Namespace; all objects of the story have one.
     pub(super) namespace: &'static str,
-    /// Name.
     pub(super) name: &'static str,
 }
 
 impl DemoObject {
-    /// An object of the core group.
     pub(super) const fn core(resource: &'static str, namespace: &'static str, name: &'static str) -> Self {
         Self { api_version: "v1", resource, namespace, name }
     }
 
-    /// The Secret of a bundle.
     pub(super) const fn secret(name: &'static str) -> Self {
         Self::core("secrets", NAMESPACE, name)
     }
 
-    /// A ManagedResource.
     pub(super) const fn bundle(name: &'static str) -> Self {
         let api_version = "resources.gardener.cloud/v1alpha1";
         Self { api_version, resource: "managedresources", namespace: NAMESPACE, name }
     }
 
-    /// `roles.rbac.authorization.k8s.io`.
     pub(super) fn for_kubectl(self) -> String {
         match self.api_version.split_once('/') {
             Some((group, _)) => format!("{}.{group}", self.resource),

@@ -1,22 +1,17 @@
-//! The bundles of `config/examples`, and what the story does to them. Pure.
+//! The bundles of `config/examples`, and the changes of the story to them. Pure.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 
-/// Namespace of the ManagedResources and their Secrets.
 pub(super) const NAMESPACE: &str = "default";
 
-/// A bundle: a ManagedResource, and the files in its Secret.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Example {
-    /// Name of the ManagedResource.
     pub(super) name: &'static str,
-    /// Name of its Secret.
     pub(super) secret: &'static str,
     files: &'static [(&'static str, &'static str)],
 }
 
-/// An application with all that it needs.
 pub(super) const WEBAPP: Example = Example {
     name: "webapp",
     secret: "example-webapp",
@@ -27,26 +22,23 @@ pub(super) const WEBAPP: Example = Example {
     ],
 };
 
-/// A definition and an object of it.
 pub(super) const MONITORING: Example = Example {
     name: "monitoring",
     secret: "example-monitoring",
     files: &[("alerting.yaml", include_str!("../../config/examples/monitoring/alerting.yaml"))],
 };
 
-/// Three ConfigMaps, the second of which does not decode.
+/// Three ConfigMaps; the second does not decode.
 pub(super) const BROKEN: Example =
     Example { name: "broken", secret: "example-broken", files: &[("colours.yaml", BROKEN_COLOURS)] };
 
 const BROKEN_COLOURS: &str = include_str!("../../config/examples/broken/colours.yaml");
 
 impl Example {
-    /// Its Secret.
     pub(super) fn secret(&self) -> Value {
         secret(self.secret, self.files.iter().map(|(file, text)| (*file, (*text).to_owned())))
     }
 
-    /// Its ManagedResource.
     pub(super) fn managed_resource(&self) -> Value {
         json!({
             "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
@@ -56,22 +48,18 @@ impl Example {
     }
 }
 
-/// The Secret of [`BROKEN`] with another text.
 pub(super) fn colours(text: String) -> Value {
     secret(BROKEN.secret, [("colours.yaml", text)].into_iter())
 }
 
-/// The colours of [`BROKEN`] without the mistake.
 pub(super) fn mended() -> String {
     BROKEN_COLOURS.replace("\n data:", "\ndata:")
 }
 
-/// The mended colours as they were before somebody made the mistake: the evening had another colour.
 pub(super) fn before_the_mistake() -> String {
     mended().replace("colour: red", "colour: orange")
 }
 
-/// The mended colours without the last document.
 pub(super) fn without_the_evening() -> String {
     let mended = mended();
     mended.rsplit_once("---\n").map_or(mended.clone(), |(rest, _)| rest.to_owned())

@@ -1,13 +1,11 @@
-//! What the program asked of the API, in a few words.
+//! The program's requests to the API, in a few words.
 
 use std::collections::BTreeMap;
 
 use sim::Recorded;
 
-/// Verbs that change nothing.
 const READS: [&str; 3] = ["get", "list", "watch"];
 
-/// Requests of the program, in the order in which they arrived.
 pub(super) struct Journal {
     requests: Vec<Recorded>,
 }
@@ -17,7 +15,7 @@ impl Journal {
         Self { requests }
     }
 
-    /// How many, and how many of which verb: `5 requests: 3 get, 2 update`.
+    /// Counts the requests by verb: `5 requests: 3 get, 2 update`.
     pub(super) fn counts(&self) -> String {
         let mut verbs = BTreeMap::<&str, usize>::new();
         for request in &self.requests {
@@ -31,24 +29,20 @@ impl Journal {
         }
     }
 
-    /// How many.
     pub(super) fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// What may have changed something, as `verb resource/name`.
     pub(super) fn writes(&self) -> Vec<String> {
         let writes = self.requests.iter().filter(|request| !READS.contains(&request.info.verb.as_str()));
         writes.map(|request| format!("{} {}", request.info.verb, label(request))).collect()
     }
 
-    /// Creations that succeeded: resource as for `kubectl`, and namespace.
     pub(super) fn created(&self) -> impl Iterator<Item = (String, &str)> {
         let created = self.requests.iter().filter(|request| request.info.verb == "create" && request.code == Some(201));
         created.map(|request| (resource(request), request.info.namespace.as_str()))
     }
 
-    /// Deletions that succeeded, in order, as `resource/name` with the number of the request.
     pub(super) fn deleted(&self) -> Vec<(u64, String)> {
         let deleted = self.requests.iter().filter(|request| {
             request.info.verb == "delete" && request.code.is_some_and(|code| (200..300).contains(&code))
@@ -56,7 +50,7 @@ impl Journal {
         deleted.map(|request| (request.info.number, label(request))).collect()
     }
 
-    /// Number of the last change of this ManagedResource itself, its status aside.
+    /// Number of the last change of this ManagedResource, without changes of its status.
     pub(super) fn last_change_of(&self, bundle: &str) -> Option<u64> {
         let changes = self.requests.iter().rev().map(|request| &request.info).find(|info| {
             let changes = matches!(info.verb.as_str(), "patch" | "update");
@@ -66,7 +60,6 @@ impl Journal {
     }
 }
 
-/// `roles.rbac.authorization.k8s.io`.
 fn resource(request: &Recorded) -> String {
     let info = &request.info;
     if info.group.is_empty() { info.resource.clone() } else { format!("{}.{}", info.resource, info.group) }

@@ -1,4 +1,4 @@
-//! The scene: an in-memory cluster, the program in it, somebody with `kubectl`, and waiting for what must happen.
+//! The scene: an in-memory cluster with the program, a user with `kubectl`, and waits for expected conditions.
 
 use std::{
     cell::{Cell, RefCell},
@@ -34,39 +34,30 @@ use crate::{
     process::{self, Link, Observing, Process, ProcessParts, Vitals, identity},
 };
 
-/// Time of a request.
 pub(super) const LATENCY: Duration = Duration::from_millis(1);
-/// Each condition must hold within this time, …
 const LIMIT: Duration = Duration::from_secs(10);
-/// … and all of them within this time from the beginning.
+/// Time limit of all conditions together, from the beginning.
 const LIMIT_OF_ALL: Duration = Duration::from_secs(16);
-/// How often a condition is looked at.
 const POLL: Duration = Duration::from_millis(1);
-/// The program is at rest when it has asked nothing for so long.
+/// The program is idle after this time without requests.
 const QUIET: Duration = Duration::from_millis(100);
-/// Long jobs at once beside the controllers' thread, as in production.
 const CPU_JOBS: usize = 2;
 
-/// Who the program is for the API server.
 const PROGRAM: &str = "gardener-resource-manager";
-/// Where servers listen.
 const LOOPBACK: &str = "127.0.0.1";
 
 const MANAGED_RESOURCES: &str = "managedresources.resources.gardener.cloud";
 
-/// The cluster and what runs in it.
 pub(super) struct Scene {
     sim: Sim,
     kubectl: kube::Client,
     config: RefCell<Config>,
     version: BuildInfo,
     program: RefCell<Option<Program>>,
-    /// The next update panics.
     sabotage: Rc<Cell<bool>>,
     end: Instant,
 }
 
-/// One life of the program.
 struct Program {
     process: Process,
     servers: ServerHandles,
@@ -75,7 +66,6 @@ struct Program {
     vitals: Vitals,
 }
 
-/// A condition of a ManagedResource as it is written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Condition {
     pub(super) status: String,
@@ -83,14 +73,12 @@ pub(super) struct Condition {
     pub(super) message: String,
 }
 
-/// Passes everything on to the observer of production, and panics when it was told to. Updates are made in passes alone,
-/// so the panic is one of a pass.
+/// Panics once if `armed`. Only reconciles send updates, so the panic is that of a reconcile.
 struct Saboteur {
     production: Rc<Observing>,
     armed: Rc<Cell<bool>>,
 }
 
-/// Why there is no scene.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SceneError {
     #[error(transparent)]
@@ -108,7 +96,7 @@ pub(super) enum SceneError {
 }
 
 impl Scene {
-    /// A cluster that knows ManagedResources, without the program.
+    /// Returns a cluster that serves ManagedResources, without the program.
     pub(super) fn new() -> Result<Self, SceneError> {
         let options = SimOptions::new(Clock::system(), Random::from_entropy());
         let sim = Sim::new(SimOptions { latency: LATENCY, ..options });
@@ -130,7 +118,6 @@ impl Scene {
         })
     }
 
-    /// Starts the program; returns at once.
     pub(super) fn start(&self) -> Result<(), SceneError> {
         let (version, status_registry, vitals) = (&self.version, StatusRegistry::default(), Vitals::default());
         let metrics = Metrics::new(&version.version, status_registry.clone());
@@ -165,7 +152,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Serves where the last life did, so that a browser finds the dashboard again; elsewhere if somebody took the port.
+    /// Prefers the ports of the last run, so that a browser finds the dashboard again.
     fn serve(
         &self,
         vitals: &Vitals,
@@ -193,7 +180,6 @@ impl Scene {
         Ok(servers)
     }
 
-    /// Stops the program in good order; its passes get `patience` to end by themselves.
     pub(super) async fn stop(&self, patience: Duration) {
         let program = self.program.borrow_mut().take();
         if let Some(program) = program {
@@ -202,7 +188,6 @@ impl Scene {
         }
     }
 
-    /// Waits until the program leads and its stores are filled.
     pub(super) async fn ready(&self) -> Result<(), Missed> {
         let root_leads = || self.actors().iter().any(|actor| actor.path == "root" && actor.line == "leads");
         self.wait("the program is ready", || match self.readiness() {
@@ -220,7 +205,7 @@ impl Scene {
         if answer.status == 200 { Ok(()) } else { Err(answer.body) }
     }
 
-    /// Waits until all actors of bundles have looked at their objects and nothing is asked any more.
+    /// Waits until the actors of all ManagedResources are idle and the program sends no requests.
     pub(super) async fn at_rest(&self) -> Result<(), Missed> {
         let (mut asked, mut since) = (self.asked(), Instant::now());
         self.wait("the actors of all ManagedResources are idle", || {
@@ -238,12 +223,10 @@ impl Scene {
         .await
     }
 
-    /// Lets the pass of the next update panic.
     pub(super) fn sabotage(&self) {
         self.sabotage.set(true);
     }
 
-    /// An address of the server of metrics and dashboard.
     pub(super) fn url(&self, path: &str) -> String {
         let program = self.program.borrow();
         let address =
@@ -251,24 +234,19 @@ impl Scene {
         format!("http://{}{path}", address.unwrap_or_default())
     }
 
-    // --- what it shows
-
     fn actors(&self) -> Vec<ActorState> {
         self.program.borrow().as_ref().map(|program| program.status_registry.snapshot()).unwrap_or_default()
     }
 
-    /// The actor of a bundle.
     pub(super) fn actor(&self, bundle: &str) -> Option<ActorState> {
         let path = format!("managedresource/{NAMESPACE}/{bundle}");
         self.actors().into_iter().find(|actor| actor.path == path)
     }
 
-    /// How many actors there are.
     pub(super) fn actor_count(&self) -> usize {
         self.actors().len()
     }
 
-    /// The series of the metrics that begin like this, as they are scraped.
     pub(super) fn series(&self, name: &str) -> Vec<String> {
         let text = self.program.borrow().as_ref().map(|program| program.metrics.render()).unwrap_or_default();
         text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
@@ -284,23 +262,19 @@ fn set_ports(config: &mut Config, metrics: u16, probes: u16) {
 }
 
 impl Scene {
-    /// Creates Secret and ManagedResource of a bundle.
     pub(super) async fn apply(&self, example: &Example) -> Result<(), Missed> {
         self.create(DemoObject::secret(example.secret), &example.secret()).await?;
         self.create(DemoObject::bundle(example.name), &example.managed_resource()).await
     }
 
-    /// Creates an object.
     pub(super) async fn create(&self, place: DemoObject, object: &Value) -> Result<(), Missed> {
         self.send(Method::POST, &place.collection(), "application/json", Some(object)).await.map(drop)
     }
 
-    /// Merges a patch into an object, and gives what it is then.
     pub(super) async fn patch(&self, place: DemoObject, patch: &Value) -> Result<Value, Missed> {
         self.send(Method::PATCH, &place.path(), "application/merge-patch+json", Some(patch)).await
     }
 
-    /// Deletes an object.
     pub(super) async fn delete(&self, place: DemoObject) -> Result<(), Missed> {
         self.send(Method::DELETE, &place.path(), "application/json", None).await.map(drop)
     }
@@ -316,18 +290,15 @@ impl Scene {
 }
 
 impl Scene {
-    /// An object as it is stored.
     pub(super) fn object(&self, place: DemoObject) -> Option<Value> {
         self.sim.object(&place.for_kubectl(), place.namespace, place.name)
     }
 
-    /// A field of an object as text; empty if there is none.
     pub(super) fn text(&self, place: DemoObject, field: &str) -> String {
         let object = self.object(place).unwrap_or_default();
         object.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 
-    /// The condition `ResourcesApplied` of a bundle.
     pub(super) fn condition(&self, bundle: &str) -> Condition {
         let mr = self.sim.object(MANAGED_RESOURCES, NAMESPACE, bundle).unwrap_or_default();
         let all = mr["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -336,7 +307,6 @@ impl Scene {
         Condition { status: text("status"), reason: text("reason"), message: text("message") }
     }
 
-    /// Waits until a bundle's condition has this reason, for its present generation.
     pub(super) async fn reports(&self, bundle: &'static str, reason: &str) -> Result<Condition, Missed> {
         self.wait(&format!("ManagedResource {bundle} has ResourcesApplied with reason {reason}"), || {
             let mr = self.sim.object(MANAGED_RESOURCES, NAMESPACE, bundle).unwrap_or_default();
@@ -347,7 +317,6 @@ impl Scene {
         .await
     }
 
-    /// The objects of a bundle in the order in which the journal has them created, as `resource/name`.
     pub(super) fn creations(&self, journal: &Journal, bundle: &str) -> Vec<String> {
         let origin = format!("{NAMESPACE}/{bundle}");
         let mut named = Vec::new();
@@ -369,18 +338,16 @@ impl Scene {
         named
     }
 
-    /// Number of the last request so far.
     pub(super) fn mark(&self) -> u64 {
         self.sim.requests().last().map_or(0, |last| last.info.number)
     }
 
-    /// What the program asked since then.
     pub(super) fn journal(&self, mark: u64) -> Journal {
         let requests = self.sim.requests().into_iter();
         Journal::new(requests.filter(|request| request.info.number > mark && request.info.user == PROGRAM).collect())
     }
 
-    /// Requests are counted no more: nobody asks for them, and a long stay must not grow.
+    /// Stops recording requests: they are not needed any more, and would fill the memory of a long run.
     pub(super) fn forget_requests(&self) {
         self.sim.set_recording(false);
         self.sim.clear_requests();
@@ -390,7 +357,7 @@ impl Scene {
         self.sim.counts().values().sum()
     }
 
-    /// The first `Ok` of `probe`. If it does not come in time, the last `Err` says what is there instead.
+    /// Returns the first `Ok` of `probe`. Fails with its last `Err` if it does not come in time.
     pub(super) async fn wait<T>(&self, expected: &str, probe: impl FnMut() -> Result<T, String>) -> Result<T, Missed> {
         eventually(self.end.min(Instant::now() + LIMIT), expected, probe).await
     }

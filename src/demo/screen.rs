@@ -1,5 +1,3 @@
-//! Printing: at most 100 columns, colours only for a terminal whose user wants them.
-
 use std::{
     cell::RefCell,
     io::{self, IsTerminal as _, Write},
@@ -11,20 +9,14 @@ use anstyle::{AnsiColor, Style};
 use super::{Missed, PlayedStep, Seen};
 use crate::commands::colours;
 
-/// No line is longer.
 const WIDTH: usize = 100;
-/// For the reader's eye after a step.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Columns of titles in the summary.
 const TITLE: usize = 34;
-/// Columns of times in the summary.
 const TIME: usize = 8;
 
-/// Where the story is printed.
 pub(super) struct Screen {
     out: RefCell<Box<dyn Write>>,
     colours: bool,
-    /// Somebody reads along.
     audience: bool,
 }
 
@@ -35,58 +27,48 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default();
 
 impl Screen {
-    /// The standard output.
     pub(super) fn of_process() -> Self {
         let audience = io::stdout().is_terminal();
         Self { out: RefCell::new(Box::new(io::stdout())), colours: colours::wanted(), audience }
     }
 
-    /// Lets the reader look at a step, if there is one.
     pub(super) async fn pause(&self) {
         if self.audience {
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// The title of it all.
     pub(super) fn title(&self, text: &str) {
         self.wrapped("", text, STRONG);
     }
 
-    /// The beginning of a step.
     pub(super) fn heading(&self, number: usize, title: &str) {
         self.line("", PLAIN);
         self.line(&format!("{number}. {title}"), STRONG);
     }
 
-    /// What is going on.
     pub(super) fn say(&self, text: &str) {
         self.wrapped("   ", text, PLAIN);
     }
 
-    /// What somebody does, as a command.
     pub(super) fn command(&self, text: &str) {
         self.wrapped("   $ ", text, FAINT);
     }
 
-    /// What is to be seen.
     pub(super) fn detail(&self, text: &str) {
         self.wrapped("     ", text, PLAIN);
     }
 
-    /// A step happened.
     pub(super) fn happened(&self, seen: &Seen) {
         self.wrapped("   ✓ ", &format!("{} ({})", seen.what, time(seen.took)), GOOD);
     }
 
-    /// A step did not happen.
     pub(super) fn missed(&self, missed: &Missed) {
         self.wrapped("   ✗ ", "This did not happen.", BAD);
         self.wrapped("     expected: ", &missed.expected, BAD);
         self.wrapped("     instead:  ", &missed.found, BAD);
     }
 
-    /// The steps in a table.
     pub(super) fn summary(&self, reported: &[PlayedStep]) {
         self.line("", PLAIN);
         self.line("Summary", STRONG);
@@ -104,7 +86,6 @@ impl Screen {
         }
     }
 
-    /// Text in lines that all begin in the same column, the first one with `lead`.
     fn wrapped(&self, lead: &str, text: &str, style: Style) {
         let indent = lead.chars().count();
         for (number, line) in wrap(text, WIDTH - indent).iter().enumerate() {
@@ -116,12 +97,11 @@ impl Screen {
     fn line(&self, text: &str, style: Style) {
         let style = if self.colours { style } else { PLAIN };
         let mut out = self.out.borrow_mut();
-        // A reader who has gone does not stop the story: its exit code still tells how it ended.
+        // If the output is closed, the story goes on: its exit code still shows how it ended.
         writeln!(out, "{style}{text}{style:#}").and_then(|()| out.flush()).ok();
     }
 }
 
-/// A duration for people.
 pub(super) fn time(duration: Duration) -> String {
     let milliseconds = duration.as_secs_f64() * 1000.0;
     match milliseconds {
@@ -131,7 +111,6 @@ pub(super) fn time(duration: Duration) -> String {
     }
 }
 
-/// Breaks text at blanks, and words that are longer than a line anywhere.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
@@ -160,12 +139,10 @@ pub(super) mod captured {
 
     use super::*;
 
-    /// What was printed.
     #[derive(Clone, Default)]
     pub(in crate::demo) struct Printed(Rc<RefCell<Vec<u8>>>);
 
     impl Screen {
-        /// A screen whose text can be read.
         pub(in crate::demo) fn captured() -> (Self, Printed) {
             let printed = Printed::default();
             (Self { out: RefCell::new(Box::new(printed.clone())), colours: false, audience: false }, printed)

@@ -1,5 +1,3 @@
-//! The story: what is done, what must happen, and what is said about it.
-
 use std::{path::Path, time::Duration};
 
 use futures::{FutureExt as _, try_join};
@@ -16,13 +14,11 @@ use super::{
 };
 use crate::actors::root::PATIENCE;
 
-/// What the story is played on.
 pub(super) struct Stage {
     pub(super) scene: Scene,
     pub(super) screen: Screen,
 }
 
-/// The steps.
 pub(super) const STORY: [Step<Stage>; 9] = [
     Step { title: "The program starts", play: |stage| start(stage).boxed_local() },
     Step { title: "Two bundles are applied", play: |stage| apply(stage).boxed_local() },
@@ -35,14 +31,10 @@ pub(super) const STORY: [Step<Stage>; 9] = [
     Step { title: "A bundle is deleted", play: |stage| leave(stage).boxed_local() },
 ];
 
-/// Between two acts of the life that goes on after the story.
 const NOW_AND_THEN: Duration = Duration::from_secs(4);
 
-/// Reason of a bundle that is applied.
 const APPLIED: &str = "ApplySucceeded";
-/// Reason of a bundle with documents that do not decode.
 const UNDECODABLE: &str = "DecodingFailed";
-/// Reason of a bundle whose objects are being deleted.
 const PENDING: &str = "DeletionPending";
 
 const SETTINGS: DemoObject = DemoObject::core("configmaps", "webshop", "webapp-settings");
@@ -60,7 +52,6 @@ const ALERT: DemoObject = DemoObject {
     name: "webapp-is-down",
 };
 
-/// Before the first step.
 pub(super) fn prologue(stage: &Stage, log: &Path) {
     let screen = &stage.screen;
     screen.title("gardener-resource-manager: a demonstration");
@@ -71,7 +62,6 @@ pub(super) fn prologue(stage: &Stage, log: &Path) {
     screen.say(&format!("The program's log is in {}", log.display()));
 }
 
-/// After the last step.
 pub(super) fn epilogue(stage: &Stage) {
     stage.screen.say("With --keep it stays up after the last step, so that you can look at the dashboard.");
 }
@@ -132,7 +122,7 @@ async fn edit(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     Ok(Seen { what: "log-level is info again".to_owned(), took })
 }
 
-/// Edits a field of an object by hand, waits until it is as before and gives the time.
+/// Edits a field by hand, waits until it has its old value, and returns the time.
 async fn repaired(scene: &Scene, place: DemoObject, field: &str, value: &str) -> Result<Duration, Missed> {
     let before = scene.text(place, field);
     let patch = field
@@ -164,7 +154,7 @@ async fn delete(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     Ok(Seen { what: "the Service is there again".to_owned(), took })
 }
 
-/// Deletes an object by hand, waits until there is a new one and gives the time.
+/// Deletes an object by hand, waits for a new one, and returns the time.
 async fn replaced(scene: &Scene, place: DemoObject) -> Result<Duration, Missed> {
     let old = scene.text(place, "/metadata/uid");
     scene.delete(place).await?;
@@ -349,7 +339,6 @@ async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     }
 }
 
-/// Keeps a little life in the cluster until Ctrl-C.
 pub(super) async fn keep(Stage { scene, screen }: &Stage) -> Result<(), SceneError> {
     let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
     scene.forget_requests();
@@ -357,7 +346,7 @@ pub(super) async fn keep(Stage { scene, screen }: &Stage) -> Result<(), SceneErr
     screen.say(&format!("The program stays up: {}", scene.url("/dashboard")));
     screen.say("Now and then somebody edits, deletes or breaks something. Ctrl-C ends it.");
     let life = async {
-        // What somebody does may fail, e.g. because the object is not there again yet; life goes on.
+        // An action may fail, for example because the object does not exist again yet; the loop goes on.
         scene.delete(DemoObject::secret(WEBAPP.secret)).await.ok();
         scene.apply(&WEBAPP).await.ok();
         for act in 0_usize.. {

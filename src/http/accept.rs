@@ -1,8 +1,6 @@
-//! From a TCP connection to its requests, for all HTTP servers.
-//!
-//! It is what actix-web's `HttpServer` does, which hands the connection to the HTTP library as it is. Here the library gets a
-//! [`Stream`], and a connection counts from its first byte on: none is forgotten at the end. And the library's part is only
-//! there while somebody is connected ([`while_needed`]). Decision record 0017.
+//! From a TCP connection to its requests, for all HTTP servers. Unlike actix-web's `HttpServer`, it hands a [`Stream`]
+//! to the HTTP library, counts connections from their first byte on, so that none is forgotten at the end, and keeps
+//! the library's service only while clients are connected ([`while_needed`]). Decision record 0017.
 
 use std::{
     cell::RefCell,
@@ -40,18 +38,15 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Spec 70 §11.1. A client on the same continent needs a tenth of a second.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A client that is still sending when it has its answer has this time to read that. Without it the socket is closed at once, and
-/// bytes that nobody read make the system reset the connection, answer included. The default of the library is none; that of
-/// actix-web's server is this one.
+/// Time for a client that is still sending to read its answer. If the socket were closed at once, unread bytes would
+/// make the system reset the connection, answer included.
 const LAST_READ: Duration = Duration::from_secs(1);
 
-/// When the server stops, a handshake that has begun has this time: several times the way around the earth.
+/// Time for a handshake that has begun when the server stops: several times the way around the earth.
 const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
 
-/// What the HTTP library needs to know of a connection.
 type Entered<IO> = (Stream<IO>, Protocol, Option<SocketAddr>);
 
-/// A service of a worker that answers the requests of a connection with what `app` makes. Its errors are the client's.
 pub(super) fn plain<I, S, B>(
     app: impl Fn() -> I + 'static,
     connections: Connections,
@@ -78,7 +73,6 @@ where
     .and_then(answering(app))
 }
 
-/// The same over TLS.
 pub(super) fn secure<I, S, B>(
     app: impl Fn() -> I + 'static,
     tls: Arc<rustls::ServerConfig>,
@@ -95,7 +89,7 @@ where
     let mut acceptor = Acceptor::new(Arc::unwrap_or_clone(tls));
     acceptor.set_handshake_timeout(HANDSHAKE_TIMEOUT);
     apply_fn_factory(acceptor.map_err(drop), move |socket: TcpStream, tls| {
-        // The end of an answer does not wait until the client has confirmed its beginning.
+        // The end of an answer does not wait until the client has acknowledged its beginning.
         let entered = socket.set_nodelay(true).ok().and_then(|()| connections.arrive(socket));
         let handshake = entered.map(|(socket, connection)| (socket.peer(), tls.call(socket), connection));
         let connections = connections.clone();
@@ -113,7 +107,6 @@ where
     .and_then(answering(app))
 }
 
-/// From a connection to its requests.
 fn answering<IO, I, S, B>(
     app: impl Fn() -> I + 'static,
 ) -> impl ServiceFactory<Entered<IO>, Config = (), Response = (), Error = (), InitError = ()>
@@ -131,7 +124,7 @@ where
             .keep_alive(IDLE_TIMEOUT)
             .client_request_timeout(HEAD_TIME)
             .client_disconnect_timeout(LAST_READ)
-            // A client that goes away, as a browser tab that is closed, ends what it waits for at once.
+            // A client that goes away, such as a closed browser tab, frees its pending answers at once.
             .h1_allow_half_closed(false)
             .on_connect_ext(|stream: &Stream<IO>, data| {
                 data.insert(stream.course().clone());
@@ -140,8 +133,7 @@ where
     })
 }
 
-/// A service that is made with the first connection and gone with the last. The clock of the HTTP library ticks twice a
-/// second as long as there is one, which would wake each worker of a process that nobody asks anything.
+/// A service that exists while there are connections: its clock ticks twice a second, which would wake idle workers.
 fn while_needed<S, C>(
     make: impl Fn() -> S + 'static,
 ) -> impl ServiceFactory<C, Config = (), Response = (), Error = (), InitError = ()>
@@ -157,7 +149,7 @@ where
             let service = match present {
                 Some(service) => service,
                 None => {
-                    // Two that arrive at once may make one each: both work, and the later one is kept for others.
+                    // Two simultaneous connections may create one service each: both work, and the later one is kept.
                     let service = Rc::new(make().new_service(()).await.map_err(drop)?);
                     *made.borrow_mut() = Rc::downgrade(&service);
                     service
@@ -186,7 +178,6 @@ mod tests {
 
     use super::*;
 
-    /// How many services were made, and how many are there.
     #[derive(Default)]
     struct Count {
         made: Cell<usize>,
@@ -201,7 +192,6 @@ mod tests {
         }
     }
 
-    /// A service whose connections last until their sender says so.
     fn lasting(
         count: Rc<Count>,
     ) -> impl ServiceFactory<oneshot::Receiver<()>, Config = (), Response = (), Error = (), InitError = ()> {

@@ -1,5 +1,3 @@
-//! A request that is being answered, as its connection sees it.
-
 use std::{
     pin::Pin,
     rc::Rc,
@@ -21,22 +19,22 @@ use super::{
     stream::{Course, Phase},
 };
 
-/// A request. Until it is dropped, its connection is busy.
+/// A request. Its connection is busy until this is dropped.
 pub(crate) struct Exchange {
     busy: Busy,
     course: Rc<Course>,
 }
 
-/// The body of an answer. Until it was handed to the connection, that is busy, and the answer counts as unread.
+/// The body of an answer. The connection is busy, and the answer unread, until the body has been handed over.
 struct Answer {
     body: BoxBody,
-    /// None if it is made while it is read, as a stream of events is.
+    /// `None` if the body is generated while it is read, as event streams are.
     _waits: Option<Waits>,
     _exchange: Exchange,
 }
 
 impl Exchange {
-    /// A request came. None if it came over no connection, as in tests.
+    /// Registers a request. Returns `None` if it has no connection, as in tests.
     pub(crate) fn begin(request: &HttpRequest) -> Option<Self> {
         let course = request.conn_data::<Rc<Course>>()?.clone();
         let busy = course.connection().busy();
@@ -48,13 +46,12 @@ impl Exchange {
         Some(exchange)
     }
 
-    /// Nothing more of the request comes.
     pub(crate) fn received(&self) {
         self.course.enter(Phase::Judging);
     }
 
-    /// The answer. It says that the connection ends with it while the server stops, or if it did not wait for the whole
-    /// request: where the next head begins is not known then, so it could not be bounded.
+    /// Completes the answer. It ends the connection if the server stops, or if the request was not read to its end: the
+    /// position of the next head is unknown then, and the head could not be bounded.
     pub(crate) fn end(self, mut response: HttpResponse) -> HttpResponse {
         let is_stopping = self.busy.is_stopping();
         if is_stopping || !self.is_received() {
@@ -78,7 +75,7 @@ impl Exchange {
     }
 }
 
-/// Whether something follows the head. The HTTP library takes a length of 0 for none, too.
+/// Whether a body follows the head. The HTTP library also treats length 0 as no body.
 fn has_body(request: &HttpRequest) -> bool {
     let headers = request.headers();
     let is_zero = |length: &HeaderValue| length.to_str().is_ok_and(|length| length.trim().parse() == Ok(0_u64));

@@ -1,9 +1,7 @@
-//! The connections of one HTTP server, of which the silent ones make room for new ones, and which end when it stops.
-//!
-//! Whoever opens connections and says nothing, or stops in the middle of a handshake or a request, would else fill the server
-//! until the time for that is over, and no probe would be answered meanwhile. So a connection counts from the moment on in
-//! which it was accepted. Those in their handshake go first, then those that never sent a request.
-//! `unread.rs`: those that do not read their answers.
+//! The connections of one HTTP server. Silent connections make room for new ones: otherwise clients that send nothing,
+//! or stop in the middle of a handshake or a request, would fill the server, and no probe would be answered. So a
+//! connection counts as soon as it is accepted. Connections in their handshake are closed first, then those that never
+//! sent a request.
 
 mod unread;
 
@@ -25,30 +23,26 @@ use super::socket::{Grip, Socket};
 use unread::Unread;
 pub(crate) use unread::{UnreadLimits, Waits};
 
-/// How many connections a server has at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// Of each worker.
     pub(crate) connections: usize,
-    /// Of these, and of all workers, connections at which no request is being answered.
+    /// Connections of all workers without a request that is being answered.
     pub(crate) silent: usize,
 }
 
-/// Of the silent ones, this part may be in their handshake without being the first to go, and this part may never have sent a
-/// request: those that are about to.
+/// This part of the silent connections may be in a handshake, or new, without being closed first.
 const NEW_PART: usize = 8;
 
-/// While the server stops: how often each thread looks for connections that can be closed.
+/// While the server stops: interval in which each thread looks for connections to close.
 const LOOK: Duration = Duration::from_millis(2);
-/// While the server stops: a connection that was silent for this time is closed. HTTP/1 has no words for it, so a request that
-/// meets the closing is lost: a new connection has this time for its first request, and whoever sends one after the other
-/// learns of the end from an answer.
+/// While the server stops: a connection is closed after this time of silence. HTTP/1 cannot announce that, so a request
+/// sent at that moment is lost. A new connection has this time for its first request; busy clients learn of the end
+/// from an answer.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// What may be unread, unless the server says otherwise. An API server waits 30 seconds at most for an answer.
+/// Default limits of unread answers. An API server waits at most 30 seconds for an answer.
 pub(crate) const UNREAD: UnreadLimits = UnreadLimits { answers: 1024, bytes: 32 << 20, time: Duration::from_secs(30) };
 
-/// The connections of a server. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Connections {
     silent: Arc<Mutex<Silent>>,
@@ -60,31 +54,25 @@ pub(crate) struct Connections {
 
 #[derive(Default)]
 struct Silent {
-    /// By the order in which they fell silent.
     groups: [BTreeMap<u64, Quiet>; 3],
     last: u64,
 }
 
-/// What a silent connection did before; the first ones make room first.
+/// State of a silent connection. The first groups make room first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Group {
-    /// It has not finished its handshake.
     #[default]
     Arriving,
-    /// It never sent a request.
     New,
     Used,
 }
 
-/// A silent connection.
 struct Quiet {
     grip: Grip,
     since: Instant,
-    /// It is served there.
     thread: ThreadId,
 }
 
-/// One of them, as long as it is open.
 pub(crate) struct Connection {
     all: Connections,
     grip: Grip,
@@ -93,20 +81,17 @@ pub(crate) struct Connection {
 
 #[derive(Default)]
 struct ConnectionsState {
-    /// Requests that are being answered.
     requests: usize,
     group: Group,
-    /// Its place among the silent ones, if it is one.
+    /// Key among the silent connections; `None` while busy.
     place: Option<u64>,
-    /// It was told to end with its answer.
     ending: bool,
 }
 
-/// A request of a connection is being answered.
+/// Keeps a connection busy while one of its requests is being answered.
 pub(crate) struct Busy(Arc<Connection>);
 
 impl Connections {
-    /// With these limits of silent ones and of what is unread.
     pub(crate) fn within(most_silent: usize, unread: UnreadLimits) -> Self {
         Self {
             silent: Arc::default(),
@@ -117,10 +102,9 @@ impl Connections {
         }
     }
 
-    /// A connection was accepted, on the thread that serves it. None if all are to end: it must not get so far that its client
-    /// sends a request.
+    /// Returns `None` if the server is stopping: such a connection must not get so far that its client sends a request.
     pub(crate) fn arrive(&self, stream: TcpStream) -> Option<(Socket, Arc<Connection>)> {
-        // Counted before the look at the end, which counts after its announcement: one of the two sees the other.
+        // Count, then check for the stop; `stop` announces, then counts. One of the two sees the other.
         self.open.fetch_add(1, Ordering::AcqRel);
         let (socket, grip) = Socket::new(stream);
         let connection = Connection { all: self.clone(), grip, state: Mutex::default() };
@@ -131,24 +115,21 @@ impl Connections {
         Some((socket, Arc::new(connection)))
     }
 
-    /// Cancelled when all are to end.
     pub(crate) fn stopping(&self) -> &CancellationToken {
         &self.stopping
     }
 
-    /// From now on all are to end: see [`Self::close_when_stopping`] and [`Busy::is_stopping`].
+    /// Announces the end to all connections: see [`Self::close_when_stopping`] and [`Busy::is_stopping`].
     pub(crate) fn stop(&self) {
         self.stopping.cancel();
     }
 
-    /// Waits until none is open.
     pub(crate) async fn closed(&self) {
         while self.open.load(Ordering::Acquire) > 0 {
             sleep(LOOK).await;
         }
     }
 
-    /// Waits until no more than these are open.
     #[cfg(test)]
     pub(crate) async fn at_most(&self, most: usize) {
         while self.open.load(Ordering::Acquire) > most {
@@ -156,19 +137,19 @@ impl Connections {
         }
     }
 
-    /// Closes those that do not read their answers in time, for ever. Costs nothing while there are none.
+    /// Closes connections whose clients do not read in time, forever. Costs nothing while there are none.
     pub(crate) async fn close_unread(self) {
         self.unread.close_overdue().await;
     }
 
-    /// Once they are to end, closes those of this thread that are silent. Handshakes have a time of their own.
+    /// Closes silent connections of this thread once the stop is announced. Handshakes have a time limit of their own.
     pub(crate) async fn close_when_stopping(self) {
         self.stopping.cancelled().await;
         let mut last = Instant::now();
         loop {
             sleep(LOOK).await;
             let now = Instant::now();
-            // Since the last look this thread has done all that was due then: answers of before are written.
+            // Since its last turn, this thread has done all work that was due then: earlier answers are written.
             self.lock().close(last.min(now - QUIET));
             last = now;
         }
@@ -184,7 +165,7 @@ impl Silent {
         &mut self.groups[group as usize]
     }
 
-    /// Closes others than the newest one while there are too many.
+    /// Closes connections other than the newest while there are too many.
     fn make_room(&mut self, most: usize) {
         let (part, newest) = ((most / NEW_PART).max(1), self.last);
         while self.groups.iter().map(BTreeMap::len).sum::<usize>() > most {
@@ -197,7 +178,6 @@ impl Silent {
         }
     }
 
-    /// Closes those that have been silent since then.
     fn close(&mut self, since: Instant) {
         let here = thread::current().id();
         for group in [Group::New, Group::Used] {
@@ -213,7 +193,6 @@ impl Silent {
 }
 
 impl Connection {
-    /// Its handshake is done.
     pub(crate) fn established(&self) {
         let mut state = self.state();
         self.leave(&mut state);
@@ -221,12 +200,11 @@ impl Connection {
         self.fall_silent(&mut state);
     }
 
-    /// Ends it, whatever is under way.
     pub(crate) fn close(&self) {
         self.grip.close();
     }
 
-    /// A request is being answered, until what is returned is dropped.
+    /// Marks the connection as busy until the result is dropped.
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         let mut state = self.state();
         state.requests += 1;
@@ -235,8 +213,7 @@ impl Connection {
         Busy(self.clone())
     }
 
-    /// So many bytes wait until the client reads, until what is returned is dropped. If there are too many, this or another
-    /// connection is closed.
+    /// Registers unread bytes until the result is dropped. Beyond the limits, this or another connection is closed.
     pub(crate) fn wait(&self, bytes: usize) -> Waits {
         self.all.unread.wait(&self.grip, bytes)
     }
@@ -270,17 +247,16 @@ impl Drop for Connection {
 }
 
 impl Busy {
-    /// Whether connections are to end; the answer says so.
+    /// Whether connections must end; the answer then says so.
     pub(crate) fn is_stopping(&self) -> bool {
         self.0.all.stopping.is_cancelled()
     }
 
-    /// The answer is there: so many bytes wait for the client until what is returned is dropped.
     pub(crate) fn wait(&self, bytes: usize) -> Waits {
         self.0.wait(bytes)
     }
 
-    /// The answer says that the connection ends with it, and who serves it will see to that.
+    /// The answer announces the end of the connection; the code that serves the connection closes it.
     pub(crate) fn ends_connection(&self) {
         self.0.state().ending = true;
     }
@@ -302,7 +278,6 @@ mod tests {
 
     use super::*;
 
-    /// A connection, and its client.
     fn arrive(connections: &Connections, listener: &net::TcpListener) -> (Arc<Connection>, net::TcpStream) {
         let client = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         client.set_nonblocking(true).unwrap();

@@ -1,20 +1,15 @@
-//! How many connections the limit of file descriptors allows (spec 70 §11.1). Each connection takes one.
+//! How many connections the limit of file descriptors allows (spec 70 §11.1). Each connection takes one descriptor.
 
 use super::connections::Bounds;
 
-/// Bounds of the webhook server; its connections are counted per worker. API servers keep some each; those that say nothing
-/// make room, as do those that do not read.
+/// Per worker. Each API server keeps some connections; silent connections make room.
 const WEBHOOKS: Bounds = Bounds { connections: 1024, silent: 1024 };
-/// Worker threads of the webhook server. A review takes fractions of a millisecond; the second is there while the first has a
-/// large one.
+/// A review takes fractions of a millisecond; the second thread serves while the first has a large review.
 pub(crate) const WEBHOOK_WORKERS: usize = 2;
-/// Bounds of each of the other two servers. A kubelet, a few Prometheus servers and a few people need a dozen; each of them
-/// keeps one or two.
+/// A kubelet, a few Prometheus servers and a few people need a dozen connections.
 const PLAIN: Bounds = Bounds { connections: 1024, silent: 128 };
-/// All connections.
 const ALL: u64 = (WEBHOOKS.connections * WEBHOOK_WORKERS + 2 * PLAIN.connections) as u64;
-/// Descriptors that connections leave for what else the process has open: its own requests, listeners, files, wake-ups of its
-/// threads.
+/// Descriptors for everything else that the process opens: its own requests, listeners, files, wake-ups of threads.
 const OWN: u64 = 64;
 
 /// How many files the process may have open.
@@ -22,22 +17,21 @@ const OWN: u64 = 64;
 pub struct Descriptors(u64);
 
 impl Default for Descriptors {
-    /// Without a limit.
     fn default() -> Self {
         Self(u64::MAX)
     }
 }
 
 impl Descriptors {
-    /// As many as this.
+    /// Sets the limit.
     pub fn limit(limit: u64) -> Self {
         Self(limit)
     }
 
-    /// So many allow all connections; fewer lower the bounds.
+    /// This number allows all connections; a smaller number lowers the bounds.
     pub const ENOUGH: u64 = ALL + OWN;
 
-    /// Whether they allow all connections.
+    /// Whether the limit allows all connections.
     pub fn is_enough(self) -> bool {
         self.0 >= Self::ENOUGH
     }
@@ -46,19 +40,18 @@ impl Descriptors {
         self.lower(WEBHOOKS)
     }
 
-    /// Of the server of the probes, and of that of metrics and dashboard.
     pub(crate) fn plain(self) -> Bounds {
         self.lower(PLAIN)
     }
 
-    /// All bounds are lowered by the same part, so that no server takes the place of another.
+    /// Lowers all bounds by the same factor, so that each server keeps its share.
     fn lower(self, full: Bounds) -> Bounds {
         if self.is_enough() {
             return full;
         }
         let left = self.0.saturating_sub(OWN);
         let part = |bound: usize| usize::try_from(bound as u64 * left / ALL).unwrap_or(bound);
-        // However few there are, a silent connection leaves room for the next one.
+        // Even the smallest bounds leave room for the next connection beside a silent one.
         Bounds { connections: part(full.connections).max(2), silent: part(full.silent).max(1) }
     }
 }

@@ -1,7 +1,5 @@
-//! Liveness and readiness as plain functions (spec 70 §6).
-//!
-//! The process registers named checks; the server asks [`Checks::aggregate`] or [`Checks::single`] and sends the answer.
-//! A check must return at once: what takes time (a request, a TLS connection) is a refresh, awaited before the check.
+//! Liveness and readiness as plain functions (spec 70 §6). A check must return at once. Slow work (a request, a TLS
+//! connection) is a refresh, which is awaited before the check.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,16 +13,16 @@ use std::{
 use futures::future::{BoxFuture, join_all};
 use tokio::time::Instant;
 
-/// A check: passes, or tells why not.
+/// A check; `Err` has the reason of the failure.
 pub type CheckFn = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 
-/// Brings up to date what a check looks at. Awaited before the check runs; must end within a few seconds.
+/// Updates the data of a check. Awaited before the check runs; must end within a few seconds.
 pub type RefreshFn = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// How long a cache may be unsynced before liveness fails.
 pub const CACHE_SYNC_GRACE: Duration = Duration::from_secs(180);
 
-/// How often it is logged that a failure is forgiven: probes come from whom they like, as often as they like.
+/// Shortest time between two log records about forgiven failures, however often probes come.
 const SAID_AGAIN: Duration = Duration::from_secs(30);
 
 /// The check that always passes.
@@ -37,10 +35,10 @@ pub struct Checks {
     refreshes: BTreeMap<String, RefreshFn>,
 }
 
-/// What a prober asks for besides the path.
+/// The query of a probe.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProbeQuery {
-    /// One line per check also when all pass.
+    /// Print one line per check even if all pass.
     pub verbose: bool,
     /// Checks that are not run and count as passed.
     pub exclude: Vec<String>,
@@ -57,67 +55,65 @@ pub struct Answer {
     pub body: String,
 }
 
-/// Forgives failures for a while (spec 70 §6, "same with grace"): a pure state machine, time comes in.
+/// Forgives failures for a while (spec 70 §6, "same with grace"): a pure state machine.
 #[derive(Debug, Clone)]
 pub struct Grace {
     period: Duration,
     /// The first failure since the last success.
     failing_since: Option<Instant>,
-    /// When a failure was logged.
+    /// When a failure was last logged.
     said: Option<Instant>,
 }
 
-/// What [`Grace`] makes of a result.
+/// The verdict of [`Grace`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Graced {
     /// The check passed.
     Passed,
     /// It failed, but not for long; counts as passed.
     Forgiven(String),
-    /// It has been failing for the whole period.
+    /// It failed for the whole period.
     Failed(String),
 }
 
 impl Checks {
-    /// No checks but [`PING`].
+    /// Returns only the check [`PING`].
     pub fn with_ping() -> Self {
         Self::default().with(PING, Arc::new(|| Ok(())))
     }
 
-    /// Adds a check; one of the same name is replaced.
+    /// Adds a check, or replaces the check of the same name.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, check: CheckFn) -> Self {
         self.checks.insert(name.into(), check);
         self
     }
 
-    /// Has `refresh` awaited before the check of that name runs.
+    /// Awaits `refresh` before the check of that name runs.
     #[must_use]
     pub fn refreshed_by(mut self, name: impl Into<String>, refresh: RefreshFn) -> Self {
         self.refreshes.insert(name.into(), refresh);
         self
     }
 
-    /// Brings up to date what the checks of a query look at; await it before [`Checks::aggregate`].
+    /// Runs the refreshes of a query's checks; await it before [`Checks::aggregate`].
     pub async fn refresh(&self, query: &ProbeQuery) {
         let wanted = self.refreshes.iter().filter(|(name, _)| !query.exclude.contains(name));
         join_all(wanted.map(|(_, refresh)| refresh())).await;
     }
 
-    /// Brings up to date what one check looks at; await it before [`Checks::single`].
+    /// Runs the refresh of one check; await it before [`Checks::single`].
     pub async fn refresh_single(&self, name: &str) {
         if let Some(refresh) = self.refreshes.get(name) {
             refresh().await;
         }
     }
 
-    /// Runs all checks but the excluded ones: 200 `ok` when all pass, else 500 with a line per check. Reasons are
-    /// withheld, except from a local prober that asks for `verbose`.
+    /// Answers 200 `ok` if all checks pass, else 500 with a line each. Only local verbose probes get reasons.
     pub fn aggregate(&self, query: &ProbeQuery) -> Answer {
         let mut failed = false;
         let mut lines = String::new();
         for (name, check) in &self.checks {
-            // Writing into a String cannot fail.
             let _ = if query.exclude.contains(name) {
                 writeln!(lines, "[+]{name} excluded: ok")
             } else if let Err(cause) = run(name, check) {
@@ -143,7 +139,7 @@ impl Checks {
         Answer { status, body: lines }
     }
 
-    /// Runs one check: 200 `ok`, 500 with the cause, or 404 when there is none of that name.
+    /// Runs one check: 200 `ok`, 500 with the reason, or 404 if there is no such check.
     pub fn single(&self, name: &str) -> Answer {
         let Some(check) = self.checks.get(name) else {
             return Answer { status: 404, body: "404 page not found\n".to_owned() };
@@ -161,7 +157,7 @@ impl fmt::Debug for Checks {
     }
 }
 
-/// A check that panics has failed; it must not take the probe server along.
+/// A check that panics counts as failed and does not end the probe server.
 fn run(name: &str, check: &CheckFn) -> Result<(), String> {
     let result = catch_unwind(AssertUnwindSafe(|| check())).unwrap_or_else(|_| Err("the check panicked".to_owned()));
     if let Err(cause) = &result {
@@ -171,12 +167,11 @@ fn run(name: &str, check: &CheckFn) -> Result<(), String> {
 }
 
 impl Grace {
-    /// Failures are forgiven while less than `period` has passed since the first of them.
+    /// Failures are forgiven for less than `period` after the first one.
     pub fn new(period: Duration) -> Self {
         Self { period, failing_since: None, said: None }
     }
 
-    /// Whether a failure at `now` is to be logged.
     fn says(&mut self, now: Instant) -> bool {
         let is_due = self.said.is_none_or(|said| now.saturating_duration_since(said) >= SAID_AGAIN);
         if is_due {
@@ -185,7 +180,7 @@ impl Grace {
         is_due
     }
 
-    /// Judges the `result` of a probe at `now`. A success ends the failure and with it the period.
+    /// Judges the result of a check at `now`. A success ends the period.
     pub fn judge(&mut self, now: Instant, result: Result<(), String>) -> Graced {
         match result {
             Ok(()) => {
@@ -204,7 +199,7 @@ impl Grace {
     }
 }
 
-/// `check` with grace: its failures pass for [`CACHE_SYNC_GRACE`]. `now` is the monotonic clock.
+/// Wraps `check`: its failures pass for [`CACHE_SYNC_GRACE`]. `now` is the monotonic clock.
 pub fn with_grace(check: CheckFn, now: Arc<dyn Fn() -> Instant + Send + Sync>) -> CheckFn {
     let grace = Mutex::new(Grace::new(CACHE_SYNC_GRACE));
     Arc::new(move || {
@@ -299,7 +294,7 @@ mod tests {
         assert_eq!(local, answer(500, "[-]a failed: no route\nhealthz check failed\n"));
     }
 
-    /// spec 70 scenario 23: the text of a single check tells the cause
+    /// spec 70 scenario 23: the text of a single check shows the cause
     #[test]
     fn probe_of_a_single_check_answers_with_its_cause() {
         let checks = Checks::with_ping().with(

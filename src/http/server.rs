@@ -1,4 +1,4 @@
-//! One of the HTTP servers of the process: its workers, its connections, its end.
+//! An HTTP server of the process: its workers, its connections, its end.
 
 use std::{fmt, io, net::TcpListener, sync::Arc};
 
@@ -20,36 +20,30 @@ use super::{
     connections::{Bounds, Connections, UnreadLimits},
 };
 
-/// What a server is made of.
 pub(crate) struct ServerParts {
-    /// Shown in the log.
     pub(crate) name: &'static str,
     pub(crate) listeners: Vec<TcpListener>,
-    /// None: plain HTTP.
     pub(crate) tls: Option<Arc<rustls::ServerConfig>>,
     pub(crate) workers: usize,
     pub(crate) bounds: Bounds,
     pub(crate) unread: UnreadLimits,
 }
 
-/// A server whose workers are there.
 pub(crate) struct Prepared {
     name: &'static str,
     server: Server,
     connections: Connections,
 }
 
-/// A running server.
 #[must_use = "without it the server cannot be stopped"]
 pub(crate) struct Running {
     handle: ServerHandle,
     pub(crate) connections: Connections,
-    /// Of connections whose clients do not read.
     closer: JoinHandle<()>,
 }
 
 impl ServerParts {
-    /// Starts the workers. `worker` is called once in each, and gives what answers its requests.
+    /// Starts the workers. Each calls `worker` once for the service that answers its requests.
     pub(crate) fn prepare<W, A, I, S, B>(self, worker: W) -> io::Result<Prepared>
     where
         W: Fn() -> A + Clone + Send + 'static,
@@ -63,7 +57,7 @@ impl ServerParts {
     {
         let Self { name, listeners, tls, workers, bounds, unread } = self;
         let connections = Connections::within(bounds.silent, unread);
-        // Handshakes are bounded as connections: who waits for a place among them would not be counted.
+        // Handshakes are bounded as connections. Connections that wait for a free handshake would not be counted.
         max_concurrent_tls_connect(usize::MAX);
         let mut server = Server::build()
             .workers(workers)
@@ -92,7 +86,6 @@ impl ServerParts {
 }
 
 impl Prepared {
-    /// Starts to answer.
     pub(crate) fn run(self) -> Running {
         let Self { name, server, connections } = self;
         let handle = server.handle();
@@ -107,8 +100,8 @@ impl Prepared {
 }
 
 impl Running {
-    /// Takes no connection any more, ends each as soon as no request is under way on it, and ends when there is none, or at
-    /// `deadline`: then it is false. Clients learn of it with their next answer, or see the connection closed while it is idle.
+    /// Takes no new connections, and closes each connection when it has no request under way. Returns `false` if some
+    /// are open at `deadline`. Clients learn of the end from their next answer, or when an idle connection is closed.
     pub(crate) async fn stop(self, deadline: Instant) -> bool {
         self.handle.pause().await;
         self.connections.stop();

@@ -1,5 +1,4 @@
-//! A TCP connection under one file descriptor: its task reads and writes, and the registry of connections can end it from any
-//! thread.
+//! A TCP connection with one file descriptor, which the registry of connections can end from any thread.
 
 use std::{
     io::{self, IoSlice},
@@ -13,10 +12,9 @@ use actix_web::rt::net::{ActixStream, Ready, TcpStream};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
-/// The connection as the libraries of TLS and HTTP get it.
 pub(crate) struct Socket(Arc<TcpStream>);
 
-/// The same connection in the hands of those who may end it.
+/// The same connection for those who may end it.
 #[derive(Clone)]
 pub(crate) struct Grip(Arc<TcpStream>);
 
@@ -95,17 +93,16 @@ impl ActixStream for Socket {
 }
 
 impl Grip {
-    /// Ends the connection. It may be closed already.
     pub(super) fn close(&self) {
         shutdown(&*self.0, Shutdown::Both).ok();
     }
 
-    /// Ends what comes. What is being written goes out.
+    /// Closes the reading side. Pending writes still go out.
     pub(super) fn close_input(&self) {
         shutdown(&*self.0, Shutdown::Read).ok();
     }
 
-    /// Nothing came that was not read yet.
+    /// Whether all received bytes have been read.
     pub(super) fn is_read(&self) -> bool {
         let mut byte = [0];
         !matches!(recv(&*self.0, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT), Ok((_, 1..)))

@@ -1,12 +1,9 @@
-//! A connection as the HTTP library gets it. The library reads whatever comes: it buffers up to 256 KiB of a head, and up to 16
-//! requests that follow the one that is being answered. It has no time for a head but the first. So this stream decides what
-//! the library reads:
-//!
-//! * a head has [`MOST_HEAD`] bytes and [`HEAD_TIME`]; beyond, the stream answers itself and ends the connection;
-//! * at most [`TURN`] bytes come before the library gets its turn to decode them, and other connections theirs;
-//! * what is left of a request after its answer has [`LINGER`]; then the stream ends the connection;
-//! * while a request is being judged, only [`AHEAD`] bytes more are read: they show whether the client goes away;
-//! * nothing is read while the client does not read, which counts as an unread answer.
+//! A connection as the HTTP library sees it. The library reads everything that comes: up to 256 KiB of a head, and up
+//! to 16 requests ahead, and it limits the time of the first head only. So this stream decides what the library reads.
+//! A head has [`MOST_HEAD`] bytes and [`HEAD_TIME`]; beyond, the stream itself answers. After [`TURN`] bytes, other
+//! connections get their turn. What remains of a request after its answer has [`LINGER`]. While a request is being
+//! answered, only [`AHEAD`] more bytes are read: enough to notice that the client goes away. Nothing is read while the
+//! client does not read.
 
 #[cfg(test)]
 mod tests;
@@ -28,68 +25,55 @@ use tokio::{
 
 use super::connections::{Connection, Waits};
 
-/// Of a head, request line included (spec 70 §11).
+/// Size of a head, request line included (spec 70 §11).
 pub(crate) const MOST_HEAD: usize = 16 << 10;
-/// From the first byte of a head to its last one (spec 70 §11).
+/// Time from the first to the last byte of a head (spec 70 §11).
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(32);
-/// Bytes that the library gets at once.
 const TURN: usize = 16 << 10;
-/// Bytes that the library gets while a request is being judged. What TLS says at the end of a connection is less than 100.
+/// Bytes that the library gets while a request is being answered. TLS needs less than 100 to end a connection.
 const AHEAD: usize = 1 << 10;
-/// A client that is still sending has this time to read why its head is refused, or the answer that did not wait for its body.
-/// Bytes that nobody reads make the system reset the connection, answer included.
+/// Time for a client that is still sending to read its answer: unread bytes would make the system reset the connection.
 const LINGER: Duration = Duration::from_secs(1);
-/// What is read at once and thrown away.
 const PIECE: usize = 4096;
 
 const TOO_LARGE: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// A connection.
 pub(crate) struct Stream<IO> {
     io: IO,
-    /// Open, until this is dropped.
     course: Rc<Course>,
-    /// Bytes of this turn.
     turn: usize,
     head: Head,
-    /// The time of the rest of a body.
     rest: Option<Pin<Box<Sleep>>>,
-    /// Bytes that came while requests were being judged, since the last that were wanted.
+    /// Bytes read while requests were being answered, since the last phase that expected bytes.
     ahead: usize,
-    /// The client does not take what is written.
+    /// Set while the client does not read.
     jam: Option<Waits>,
     refusal: Option<Box<Refusal>>,
 }
 
-/// How far a connection has come. Shared by its stream and the handlers of its requests, on their thread.
+/// Progress of a connection. Its stream and the handlers of its requests share it, on one thread.
 pub(crate) struct Course {
     connection: Arc<Connection>,
     phase: Cell<Phase>,
-    /// How often a head was waited for.
     heads: Cell<u64>,
-    /// The task of the library, as of its last attempt to read.
+    /// The library's task, as of its last attempt to read.
     reader: RefCell<Option<Waker>>,
-    /// The library is to try again in the next phase.
+    /// The library must try again in the next phase.
     is_held: Cell<bool>,
 }
 
-/// What comes next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The head of a request.
     Head,
-    /// Its body.
     Body,
-    /// Nothing until its answer is there.
+    /// Nothing until the answer is complete.
     Judging,
-    /// The rest of a body that the answer did not wait for, and then the end of the connection. The library throws it away, for
-    /// as long as the client sends.
+    /// The rest of a body that the answer did not wait for. The library discards it as long as the client sends.
     Rest,
 }
 
-/// What came of a head.
 #[derive(Default)]
 struct Head {
     number: u64,
@@ -97,7 +81,6 @@ struct Head {
     time: Option<Pin<Box<Sleep>>>,
 }
 
-/// The end of a connection whose head is not accepted.
 struct Refusal {
     words: &'static [u8],
     is_said: bool,
@@ -119,7 +102,6 @@ impl Course {
         &self.connection
     }
 
-    /// Ends the connection from any thread, whatever is under way.
     pub(crate) fn closer(&self) -> impl Fn() + Send + 'static {
         let connection = self.connection.clone();
         move || connection.close()
@@ -135,7 +117,7 @@ impl Course {
             self.heads.set(self.heads.get() + 1);
         }
         if phase == Phase::Rest {
-            // Its time begins with an attempt to read, whether anything comes or not.
+            // The timer starts with an attempt to read, even if nothing comes.
             self.hold();
         }
         self.go_on();
@@ -149,7 +131,7 @@ impl Course {
         }
     }
 
-    /// The library reads when this is over.
+    /// Lets the library read when the phase is over.
     fn hold(&self) {
         self.is_held.set(true);
     }
@@ -174,7 +156,7 @@ impl<IO> Stream<IO> {
         &self.course
     }
 
-    /// How many bytes the library may have in this phase, without regard to its turn.
+    /// How many bytes the library may read in this phase, apart from its turn.
     fn room(&mut self) -> usize {
         match self.course.phase() {
             Phase::Head => {
@@ -207,10 +189,9 @@ impl<IO> Stream<IO> {
         }
     }
 
-    /// So much came of an attempt to write.
     fn look<T>(&mut self, attempt: &Poll<T>) {
         if attempt.is_pending() {
-            // Its size is not known; the library bounds it.
+            // The size is unknown; the library bounds it.
             self.jam.get_or_insert_with(|| self.course.connection.wait(0));
         } else if self.jam.take().is_some() {
             self.course.go_on();
@@ -219,7 +200,6 @@ impl<IO> Stream<IO> {
 }
 
 impl<IO: AsyncRead + AsyncWrite + Unpin> Stream<IO> {
-    /// Whether the rest of a body has had its time.
     fn is_rest_over(&mut self, cx: &mut Context<'_>) -> bool {
         if self.course.phase() != Phase::Rest {
             self.rest = None;
@@ -321,7 +301,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<IO> {
 }
 
 impl Refusal {
-    /// Says it, and reads until the client closes its side or its time is over. Then the library reads the end.
+    /// Sends the refusal, and reads until the client closes its side or the time is over.
     fn poll<IO: AsyncRead + AsyncWrite + Unpin>(&mut self, io: &mut IO, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.linger.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ok(()));

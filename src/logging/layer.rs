@@ -1,4 +1,4 @@
-//! Collects a record's fields from the event and the spans around it.
+//! Collects the fields of a record from the event and the spans around it.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use super::{
     writer::Sender,
 };
 
-/// Turns events into lines. Fields of spans stand before those of the event, the outermost first; the innermost wins.
+/// Turns events into lines. Fields of spans come first, from the outermost span on; the innermost of equal names wins.
 pub(super) struct LogLayer {
     format: Format,
     now: NowFn,

@@ -1,23 +1,18 @@
-//! Logs: one record per line on stderr, in the two formats of spec 70 §10.
+//! Logs: one record per line on stderr, in the two formats of spec 70 §10. `record.rs` writes a record as text,
+//! `layer.rs` collects its fields, `switch.rs` changes the level while the process runs, and `writer.rs` has a thread
+//! and a bounded queue, so that a stalled reader of stderr stalls nothing else. Start reading in [`init`].
 //!
-//! * `record.rs`: a record as text, pure: JSON or tab-separated;
-//! * `layer.rs`: collects a record's fields from the event and the spans around it;
-//! * `switch.rs`: more records, and fewer again, while the process runs;
-//! * `writer.rs`: a thread and a bounded queue before the stream, so that a stalled reader of stderr stalls nobody.
-//!
-//! Rules for those who log:
+//! Rules for log statements:
 //!
 //! * Messages are constants, everything variable is a field; the field `error` holds errors. Durations are strings
 //!   (`1m0s`): format them before.
 //! * A dotted field becomes an object: `object.name = %name, object.namespace = %namespace` is written as
 //!   `"object":{"name":…,"namespace":…}`.
-//! * The field `logger` (of the event or of a span around it) names the logger; else it is the module, e.g.
+//! * The field `logger` (of the event or of a span around it) names the logger; the default is the module, e.g.
 //!   `dashboard.server` or `managed-resource.apply`.
 //! * No field is called `message`: that is the text itself. `detail` says more.
-//! * What happens in a pass or a review needs no field to say which: the span around it has them.
-//! * There are the levels `debug`, `info` and `error`, as log parsers know them. `WARN` is written as `info`.
-//!
-//! Start reading in [`init`].
+//! * Records in a reconcile or review need no fields to identify it: the span around them has these fields.
+//! * The levels are `debug`, `info` and `error`, as log parsers know them. `WARN` is written as `info`.
 
 mod layer;
 mod record;
@@ -44,19 +39,19 @@ pub use record::is_own_target;
 pub use switch::Switch;
 pub use writer::Handle;
 
-/// The least important records that are written: `logLevel`.
+/// `logLevel`: the least important records that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Level {
-    /// Everything this program says; libraries from `info` on.
+    /// All records of this program; those of libraries from `info` on.
     Debug,
-    /// What an operator wants to know. `WARN` counts as this.
+    /// Records for operators, including `WARN`.
     #[default]
     Info,
-    /// Errors alone.
+    /// Errors only.
     Error,
 }
 
-/// How records are written: `logFormat`.
+/// `logFormat`: the form of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// A JSON object with `level`, `ts`, `logger`, `msg`, then the fields.
@@ -66,26 +61,23 @@ pub enum Format {
     Text,
 }
 
-/// A level or format that does not exist.
+/// An unknown level or format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown value {0:?}")]
 pub struct UnknownValue(String);
 
-/// A level as a filter. All levels are filters of one type, so that one can take the place of another.
+/// A level as a filter. All levels have one filter type, so that they can replace each other.
 type LevelFilterFn = FilterFn<fn(&Metadata<'_>) -> bool>;
 
 /// A receiver of spans.
 pub type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// Asks for the wall time of a record.
+/// Returns the wall time for a record.
 pub type NowFn = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Sends all records of the process to stderr, and its spans to `spans`. Keep the handle until the end: dropping it writes
-/// what still waits. The switch changes `level` later.
-///
-/// # Errors
-///
-/// There is a receiver of records already.
+/// Sends all records of the process to stderr, and its spans to `spans`. Keep the handle until the end: dropping it
+/// writes the waiting records. The switch changes `level` later. Fails if the process has a receiver of records
+/// already.
 pub fn init(
     level: Level,
     format: Format,
@@ -97,7 +89,7 @@ pub fn init(
     Ok((handle, switch))
 }
 
-/// The receiver of records alone, with another stream than stderr.
+/// The receiver of records only, with another stream than stderr.
 pub fn layer<S>(
     level: Level,
     format: Format,
@@ -111,7 +103,6 @@ where
     (layer::LogLayer::new(format, now, sender).with_filter(level.filter()), handle)
 }
 
-/// The receiver of records with a level that can be changed.
 fn switchable<S>(
     level: Level,
     format: Format,
@@ -127,9 +118,8 @@ where
     (layer::LogLayer::new(format, now, sender).with_filter(filter), handle, switch)
 }
 
-/// Logs panics as records of level `error` instead of the default text, which is not one line.
-///
-/// The message is written only when it is a constant: one that was put together may hold what must not be logged.
+/// Logs panics as records of level `error` instead of the default text, which has several lines. The message is written
+/// only if it is a constant: a formatted message may contain secrets.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|info| {
         let location = info.location().map(ToString::to_string).unwrap_or_default();
@@ -144,14 +134,13 @@ fn constant_message(payload: &(dyn Any + Send)) -> &'static str {
 }
 
 impl Level {
-    /// Libraries log each frame they send at `debug`; that helps nobody here.
+    /// At `debug`, libraries log each frame that they send, which does not help.
     fn admits(self, metadata: &Metadata<'_>) -> bool {
         let own = record::is_own_target(metadata.target());
         let limit = if own { self.most_verbose() } else { self.most_verbose().min(LevelFilter::INFO) };
         *metadata.level() <= limit
     }
 
-    /// Lets pass what this level admits.
     fn filter(self) -> LevelFilterFn {
         let admits: fn(&Metadata<'_>) -> bool = match self {
             Self::Debug => |metadata| Self::Debug.admits(metadata),

@@ -5,33 +5,29 @@ use serde_json::{Map, Value};
 
 use super::{Format, Level};
 
-/// A longer text in a field or message is cut: one record must not fill the queue.
+/// Longer texts in a field or message are cut: one record must not fill the queue.
 const MAX_TEXT: usize = 16 * 1024;
 
-/// Targets of this program start with it.
 const OWN_CRATE: &str = "gardener_resource_manager";
 
-/// So do those of its layers.
 const LAYERS: [&str; 3] = ["kit", "cluster", "sim"];
 
-/// What stands in a line.
 #[derive(Debug)]
 pub(super) struct LogRecord<'a> {
     pub(super) level: Level,
     pub(super) at: Timestamp,
-    /// The module the record comes from, with `::`.
+    /// The module of the record, with `::`.
     pub(super) target: &'a str,
     pub(super) fields: Fields,
 }
 
-/// Names and values in the order they were given; a name given again replaces the value.
+/// Names and values in order; a repeated name replaces the value.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Fields {
     entries: Vec<(&'static str, Value)>,
 }
 
 impl LogRecord<'_> {
-    /// The line, with its end.
     pub(super) fn line(mut self, format: Format) -> String {
         let message = self.fields.take_text("message").unwrap_or_default();
         let logger = self.fields.take_text("logger").or_else(|| logger_of(self.target));
@@ -85,7 +81,7 @@ fn push_member(line: &mut String, name: &str, value: &Value) {
     line.push_str(&value.to_string());
 }
 
-/// A field must not take the place of a member that log parsers rely on (spec 71 §10).
+/// Renames a field that would replace a member on which log parsers rely (spec 71 §10).
 fn own_name(name: &str) -> &str {
     match name {
         "level" => "level_",
@@ -95,21 +91,21 @@ fn own_name(name: &str) -> &str {
     }
 }
 
-/// Keeps a record on its line and in its columns, and terminals from being steered.
+/// Keeps a record on its line and in its columns, and control sequences away from terminals.
 fn escape_control(character: char) -> impl Iterator<Item = char> {
     let escaped = character.is_control().then(|| character.escape_default());
     let plain = (!character.is_control()).then_some(character);
     escaped.into_iter().flatten().chain(plain)
 }
 
-/// Whether a record comes from this program and not from a library.
+/// Returns true if a record comes from this program, not from a library.
 pub fn is_own_target(target: &str) -> bool {
     let own = target.split("::").next().unwrap_or_default();
     own == OWN_CRATE || LAYERS.contains(&own)
 }
 
-/// The logger's name out of a module's: without the program's crate and the folder of all actors, words joined by `-`,
-/// segments by `.`. None for the root of the program.
+/// The logger's name, from the module: without the program's crate and the folder of all actors, words joined by `-`,
+/// segments by `.`. Returns `None` for the root of the program.
 fn logger_of(target: &str) -> Option<String> {
     let module = if is_own_target(target) {
         let inside = target.strip_prefix(OWN_CRATE).unwrap_or(target).trim_start_matches("::");
@@ -121,7 +117,7 @@ fn logger_of(target: &str) -> Option<String> {
 }
 
 impl Fields {
-    /// Sets a field. The part before the first dot names an object, the rest the member in it.
+    /// Sets a field. The part before the first dot names an object, the rest its member.
     pub(super) fn set(&mut self, name: &'static str, value: impl Into<Value>) {
         let name = name.strip_prefix("r#").unwrap_or(name);
         let value = shortened(value.into());
@@ -135,7 +131,6 @@ impl Fields {
         }
     }
 
-    /// Adds the fields of `inner`, which win.
     pub(super) fn extend(&mut self, inner: Self) {
         for (name, value) in inner.entries {
             match (self.entry(name, || Value::Null), value) {

@@ -1,4 +1,4 @@
-//! More records, and fewer again, while the process runs.
+//! Changes the level of the log while the process runs.
 
 use super::Level;
 
@@ -10,13 +10,13 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// `set` makes a level the current one, and answers whether it could.
+    /// `set` makes a level the current one, and returns whether it could.
     pub(super) fn new(configured: Level, set: impl Fn(Level) -> bool + Send + 'static) -> Self {
         Self { configured, current: configured, set: Box::new(set) }
     }
 
-    /// From the configured level to `debug`, and back; where `debug` is configured, to `info` and back. Says so in the log, even
-    /// if that has errors alone.
+    /// Switches from the configured level to `debug` and back; if `debug` is configured, to `info` and back. Logs the
+    /// change, even if only errors are logged.
     pub fn toggle(&mut self) {
         let next = match (self.current == self.configured, self.configured) {
             (false, configured) => configured,
@@ -24,7 +24,7 @@ impl Switch {
             (true, Level::Info | Level::Error) => Level::Debug,
         };
         if next == Level::Error {
-            tracing::info!(now = %next, "The level of the log changes"); // nobody would see it afterwards
+            tracing::info!(now = %next, "The level of the log changes"); // not visible afterwards
         }
         if (self.set)(next) {
             self.current = next;

@@ -30,7 +30,6 @@ impl Write for Captured {
     }
 }
 
-/// What `log` writes with this level and format.
 fn captured(level: Level, format: Format, log: impl FnOnce()) -> String {
     let stream = Captured::default();
     let now: NowFn = Arc::new(|| "2024-05-01T10:11:12.345Z".parse().unwrap());
@@ -163,7 +162,6 @@ fn panic_messages_are_logged_only_if_constant() {
     assert_eq!(constant_message(&*made), "message withheld");
 }
 
-/// A controller whose passes say something and fail.
 struct Failing;
 
 impl Controller for Failing {

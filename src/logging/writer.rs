@@ -1,8 +1,6 @@
-//! A thread and a bounded queue before the stream.
-//!
-//! Whoever logs never waits for the reader of stderr: when the queue is full, records are dropped and counted, and the
-//! count is logged with the next record that finds room. The queue is bounded in bytes, because a record may be of any
-//! length. A stream that fails is left alone: there is nobody to tell.
+//! A thread and a bounded queue before the stream. Log statements never wait for the reader of stderr: when the queue
+//! is full, records are dropped and counted, and the next record that finds room also reports the count. The bound is
+//! in bytes, because records have any length. A failing stream is ignored: there is nowhere to report it.
 
 use std::{
     fmt,
@@ -16,45 +14,39 @@ use std::{
     time::Duration,
 };
 
-/// Bytes of the records that wait. A burst of a start with thousands of objects takes 300 bytes each, and fits.
+/// Bytes of waiting records. A burst at a start with thousands of objects takes 300 bytes for each, and fits.
 const QUEUE: usize = 4 << 20;
 
-/// What a record takes beside its text.
 const BESIDES: usize = 64;
 
-/// How long the end of the process waits for a stream that takes nothing.
+/// How long the end of the process waits for a stream that accepts nothing.
 const LAST_FLUSH: Duration = Duration::from_millis(500);
 
-/// Puts lines into the queue.
 pub(super) struct Sender {
     queue: mpsc::Sender<LogEntry>,
-    /// Bytes that wait, with the record that is being written.
+    /// Bytes that wait, including the record that is being written.
     waiting: Arc<AtomicUsize>,
     dropped: AtomicUsize,
-    /// How many of the dropped ones were told of.
     reported: AtomicUsize,
 }
 
-/// What stands in the queue.
 enum LogEntry {
     Line(Box<str>),
-    /// All before it is written.
     End(mpsc::Sender<()>),
 }
 
-/// Keeps the writer going; dropping it writes what waits, for at most half a second. `std::process::exit` drops nothing:
-/// call [`Handle::finish`] before.
+/// Keeps the writer running. Dropping it writes the waiting records, for at most half a second. `std::process::exit`
+/// drops nothing: call [`Handle::finish`] before.
 #[must_use = "dropping it ends the log"]
 pub struct Handle {
     queue: Mutex<Option<mpsc::Sender<LogEntry>>>,
 }
 
-/// Starts the thread.
 pub(super) fn start(stream: impl Write + Send + 'static) -> (Sender, Handle) {
     let (queue, entries) = mpsc::channel();
     let waiting = Arc::new(AtomicUsize::new(0));
     let written = waiting.clone();
-    // Without a thread nobody reads the queue, and every record is dropped.
+    // Without a thread the queue has no reader, and every record is dropped.
     thread::Builder::new().name("log".to_owned()).spawn(move || write(stream, &entries, &written)).ok();
     let handle = Handle { queue: Mutex::new(Some(queue.clone())) };
     (Sender { queue, waiting, dropped: AtomicUsize::new(0), reported: AtomicUsize::new(0) }, handle)
@@ -80,7 +72,7 @@ fn cost(line: &str) -> usize {
 }
 
 impl Sender {
-    /// Sends a line, and, if it found room, what `tell` makes of the number of those before it that did not.
+    /// Sends a line. If it found room, also sends what `report` makes of the number of earlier lines that did not.
     pub(super) fn send(&self, line: &str, report: impl FnOnce(usize) -> String) {
         if !self.put(line) {
             return;
@@ -88,11 +80,10 @@ impl Sender {
         let dropped = self.dropped.load(Ordering::Relaxed);
         let lost = dropped.saturating_sub(self.reported.swap(dropped, Ordering::Relaxed));
         if lost > 0 && !self.put(&report(lost)) {
-            self.reported.fetch_sub(lost, Ordering::Relaxed); // to be told again
+            self.reported.fetch_sub(lost, Ordering::Relaxed); // report them again
         }
     }
 
-    /// Whether there was room.
     fn put(&self, line: &str) -> bool {
         let cost = cost(line);
         let room = |waiting: usize| waiting.checked_add(cost).filter(|all| *all <= QUEUE);
@@ -109,7 +100,7 @@ impl Sender {
 }
 
 impl Handle {
-    /// Writes all records so far and ends the log; waits at most for `limit`, and answers whether that was enough.
+    /// Writes all records so far and ends the log. Waits at most for `limit`; returns whether that was enough.
     pub fn finish(&self, limit: Duration) -> bool {
         let Some(queue) = self.queue.lock().unwrap_or_else(PoisonError::into_inner).take() else { return true };
         let (done, finished) = mpsc::channel();
@@ -140,7 +131,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(10);
 
-    /// Tells when a line comes, and takes it after the gate was opened.
+    /// Announces each line, and accepts it after the gate was opened.
     struct Gated {
         lines: Arc<Mutex<Vec<String>>>,
         arrived: Opener<()>,
@@ -149,7 +140,7 @@ mod tests {
 
     impl Write for Gated {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Lines that come after the test has ended are nobody's business: nobody listens, and the gate is open.
+            // Lines after the end of the test do not matter: the gate is open, and the receiver is gone.
             let _ = self.arrived.send(());
             let _ = self.gate.recv();
             self.lines.lock().unwrap().push(String::from_utf8_lossy(bytes).into_owned());

@@ -1,4 +1,4 @@
-//! Metrics of controllers: reconciliations and their queue.
+//! Metrics of controllers: reconciles and their work queue.
 
 use std::{
     collections::BTreeMap,
@@ -14,16 +14,16 @@ use tokio::time::Instant;
 
 use super::{declared, gauge_value, priority_text};
 
-/// How a reconciliation ended: label `result` of `controller_runtime_reconcile_total`.
+/// Result of a reconcile: label `result` of `controller_runtime_reconcile_total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReconcileOutcome {
     /// Done until the next wake.
     Success,
-    /// Ended with an error; tried again after the back-off.
+    /// Ended with an error; retried after the back-off.
     Error,
-    /// To be tried again after the back-off, without an error.
+    /// Retried after the back-off, without an error.
     Requeue,
-    /// To run again at a set time.
+    /// Runs again at a set time.
     RequeueAfter,
 }
 
@@ -40,7 +40,6 @@ pub struct RunningWork {
     number: u64,
 }
 
-/// The families, and the controllers there are.
 pub(super) struct Families {
     reconciles: IntCounterVec,
     errors: IntCounterVec,
@@ -85,7 +84,7 @@ struct Series {
     running: Mutex<Running>,
 }
 
-/// When the work that runs now began. As long as the permits: a dozen entries.
+/// Start times of the running work. As many as permits: a dozen.
 #[derive(Default)]
 struct Running {
     next: u64,
@@ -124,7 +123,6 @@ impl Families {
             .clone()
     }
 
-    /// Computes what grows by itself: the durations of the work that runs.
     pub(super) fn refresh(&self, now: Instant) {
         for controller in self.controllers().values() {
             controller.series.refresh(now);
@@ -166,12 +164,12 @@ impl Families {
 }
 
 impl ControllerMetrics {
-    /// A period was over, and there was nothing to do: no reconciliation.
+    /// An idle period ended, and there was nothing to reconcile.
     pub fn idle_checked(&self) {
         self.series.idle_checks.inc();
     }
 
-    /// A reconciliation ended with `result` and took `duration`.
+    /// A reconcile ended with `result` and took `duration`.
     pub fn reconciled(&self, result: ReconcileOutcome, duration: Duration) {
         let series = &*self.series;
         series.seconds.observe(duration.as_secs_f64());
@@ -186,27 +184,27 @@ impl ControllerMetrics {
         }
     }
 
-    /// A reconciliation panicked; count its result besides.
+    /// A reconcile panicked. Also count its result.
     pub fn panicked(&self) {
         self.series.panics.inc();
     }
 
-    /// A reconciliation was cut off at its deadline; count its result besides.
+    /// A reconcile was cut off at its deadline. Also count its result.
     pub fn timed_out(&self) {
         self.series.timeouts.inc();
     }
 
-    /// The error of a reconciliation cannot be mended by trying again; count its result besides.
+    /// A reconcile ended with an error that a retry cannot fix. Also count its result.
     pub fn terminal_error(&self) {
         self.series.terminal_errors.inc();
     }
 
-    /// A permit was taken (`1`) or given back (`-1`).
+    /// A permit was taken (`1`) or returned (`-1`).
     pub fn active(&self, change: i64) {
         self.series.active.add(change);
     }
 
-    /// How many keys of a lane wait for a permit now.
+    /// Sets the number of keys of a priority that wait for a permit.
     pub fn queue_depth(&self, priority: Priority, keys: usize) {
         match priority {
             Priority::High => self.series.depth_live.set(gauge_value(keys)),
@@ -214,12 +212,12 @@ impl ControllerMetrics {
         }
     }
 
-    /// A key got work.
+    /// A key was enqueued.
     pub fn queue_added(&self) {
         self.series.adds.inc();
     }
 
-    /// A key is tried again after a back-off.
+    /// A key is retried after a back-off.
     pub fn retried(&self) {
         self.series.retries.inc();
     }
@@ -234,9 +232,9 @@ impl ControllerMetrics {
         self.series.work_seconds.observe(duration.as_secs_f64());
     }
 
-    /// Work that began at `now` and is unfinished as long as the answer lives. It feeds
+    /// Work that starts at `now` and is unfinished while the returned value lives. It feeds
     /// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`, which are computed at the
-    /// scrape; nobody has to keep them up to date.
+    /// scrape.
     pub fn running(&self, now: Instant) -> RunningWork {
         let mut running = self.series.running();
         let number = running.next;

@@ -1,19 +1,16 @@
-//! Every metric of the process: name, type, labels, unit and help, in this one place.
-//!
-//! `docs/metrics.md` is generated from this table. Names, labels and buckets above the line are spec 70 §9.2: existing
-//! dashboards query them. Those with the prefix `gardener_resource_manager_` are our own.
+//! Every metric of the process: name, type, labels, unit and help. `docs/reference/metrics.md` is generated from this
+//! table. Names, labels and buckets above the line are spec 70 §9.2: existing dashboards query them. Metrics with the
+//! prefix `gardener_resource_manager_` are our own.
 
 use prometheus::{
     CounterVec, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector,
 };
 
-/// One metric.
 #[derive(Debug)]
 pub(super) struct Declaration {
     pub(super) name: &'static str,
     pub(super) kind: MetricKind,
     pub(super) labels: &'static [&'static str],
-    /// What one step of the value means, e.g. `seconds`.
     pub(super) unit: &'static str,
     pub(super) help: &'static str,
 }
@@ -22,20 +19,19 @@ pub(super) struct Declaration {
 pub(super) enum MetricKind {
     Counter,
     Gauge,
-    /// With its upper bounds, without `+Inf`.
     Histogram(&'static [f64]),
 }
 
-/// Bounds of a reconciliation's duration.
+/// Buckets for the duration of a reconcile.
 pub(super) const RECONCILE_BUCKETS: [f64; 40] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25, 1.5,
     1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
 ];
 
-/// Bounds of work queues and webhooks.
+/// Buckets for work queues and webhooks.
 pub(super) const DECADES: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];
 
-/// Bounds of the time in which nodes become ready for pods.
+/// Buckets for the time in which nodes become ready for pods.
 pub(super) const NODE_JOINS: [f64; 10] = [5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0];
 
 macro_rules! declarations {
@@ -45,7 +41,6 @@ macro_rules! declarations {
                 Declaration { name: $name, kind: $kind, labels: &$labels, unit: $unit, help: $help };
         )*
 
-        /// All of them, in the order of the documentation.
         pub(super) const ALL: &[&Declaration] = &[$(&$constant),*];
     };
 }

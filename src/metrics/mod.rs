@@ -1,13 +1,10 @@
-//! Metrics in Prometheus' text format (spec 70 §9).
-//!
-//! * `declared.rs`: the table of all metrics; add one there first;
-//! * `controller.rs`, `webhook.rs`, `store.rs`: handles that the parts of the process hold and call;
-//! * `process.rs`: what `/proc` knows about the process;
-//! * `reference.rs`: `docs/metrics.md` out of the table.
+//! Metrics in Prometheus' text format (spec 70 §9). `declared.rs` is the table of all metrics; add a new metric there
+//! first. `controller.rs`, `webhook.rs` and `store.rs` have the handles for the parts of the process, `process.rs`
+//! reads `/proc`, and `reference.rs` writes `docs/reference/metrics.md` from the table.
 //!
 //! There is no global registry: [`Metrics`] is made once, passed in, and cheap to clone. Handles hold their series, so
-//! that counting is an atomic addition. What has an age (stores, running work) or lives elsewhere (census, `/proc`) is
-//! computed at the scrape, in [`Metrics::render`].
+//! that counting is an atomic addition. Ages (stores, running work) and values from elsewhere (status registry,
+//! `/proc`) are computed at the scrape, in [`Metrics::render`].
 
 mod controller;
 mod declared;
@@ -60,7 +57,7 @@ struct Shared {
     arbiter_stalls: IntCounterVec,
     scheduler_in_flight: IntGaugeVec,
     scheduler_waiting: IntGaugeVec,
-    /// One scrape at a time: values computed at the scrape are set in steps.
+    /// One scrape at a time: computed values are set in steps.
     scrape: Mutex<()>,
 }
 
@@ -73,14 +70,13 @@ struct ProcessFamilies {
     start: GaugeVec,
 }
 
-/// The gate of one cluster, seen from outside.
+/// Metrics of the request scheduler of one cluster.
 #[derive(Clone)]
 pub struct RequestSchedulerMetrics {
     metrics: Metrics,
     cluster: Arc<str>,
 }
 
-/// For families without labels.
 const NO_LABELS: [&str; 0] = [];
 
 /// Series of these exist from the start.
@@ -100,7 +96,7 @@ const ACTIVITIES: [Activity; 9] = [
 ];
 
 impl Metrics {
-    /// A registry of its own for the version that runs. Actors are counted from `census` at each scrape.
+    /// Makes a registry for this version. Each scrape counts the actors in the status registry.
     pub fn new(version: &str, status_registry: StatusRegistry) -> Self {
         let registry = Registry::new();
         let shared = Shared {
@@ -135,24 +131,24 @@ impl Metrics {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The handle of a controller (or duty) that may run `permits` reconciliations at once. All its series exist with
-    /// value 0 afterwards; asking again gives a handle of the same series.
+    /// Returns the handle of a controller (or reconciler) with `permits` concurrent reconciles. All its series exist
+    /// with value 0 afterwards; another call returns a handle of the same series.
     pub fn controller(&self, name: &str, permits: usize) -> ControllerMetrics {
         self.shared.controllers.controller(name, permits)
     }
 
-    /// The handle of a webhook by its path, e.g. `/webhooks/seccomp-profile`. Series for codes 200 and 500 exist afterwards.
+    /// Returns the handle of the webhook at a path, e.g. `/webhooks/x`; creates its series for codes 200 and 500.
     pub fn webhook(&self, path: &str) -> WebhookMetrics {
         self.shared.webhooks.webhook(path)
     }
 
-    /// The handle of one watch's store. Its series exist as long as a clone of the handle does; stores of the same
+    /// Returns the handle of a watch's store. Its series exist while a clone of the handle does; stores of the same
     /// cluster and kind (one per namespace) are shown as one.
     pub fn store(&self, cluster: &str, kind: &str, now: Instant) -> StoreMetrics {
         self.shared.stores.store(cluster, kind, now)
     }
 
-    /// The handle of a cluster's gate.
+    /// Returns the handle of a cluster's request scheduler.
     pub fn request_scheduler(&self, cluster: &str) -> RequestSchedulerMetrics {
         let request_scheduler = RequestSchedulerMetrics { metrics: self.clone(), cluster: cluster.into() };
         request_scheduler.in_flight(0);
@@ -161,13 +157,13 @@ impl Metrics {
         request_scheduler
     }
 
-    /// Counts a request to an API server. `code` is the HTTP status, none when no answer arrived; `host` is `host:port`.
+    /// Counts a request to an API server. `code` is the HTTP status, `None` without an answer; `host` is `host:port`.
     pub fn request(&self, code: Option<u16>, method: &str, host: &str) {
         let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
         self.shared.rest_requests.with_label_values(&[code.as_str(), method, host]).inc();
     }
 
-    /// Shows whether this process holds the lease called `name`.
+    /// Sets whether this process holds the lease called `name`.
     pub fn leader(&self, name: &str, leads: bool) {
         self.shared.leader.with_label_values(&[name]).set(leads.into());
     }
@@ -180,7 +176,7 @@ impl Metrics {
         }
     }
 
-    /// Shows the hash of the configuration in effect; the one before disappears.
+    /// Sets the hash of the effective configuration; the hash before disappears.
     pub fn config_hash(&self, hash: &str) {
         self.shared.config_hash.reset();
         self.shared.config_hash.with_label_values(&[hash]).set(1);
@@ -191,47 +187,46 @@ impl Metrics {
         self.shared.mailbox_overflows.with_label_values(&[mailbox]).inc();
     }
 
-    /// Shows how many objects the last run of the garbage collector found in a state.
+    /// Sets how many objects the last run of the garbage collector found in a state.
     pub fn garbage(&self, state: &'static str, count: f64) {
         self.shared.garbage.with_label_values(&[state]).set(count);
     }
 
-    /// Shows how many tokens are in a state.
+    /// Sets the number of tokens in a state.
     pub fn tokens(&self, state: &'static str, count: f64) {
         self.shared.tokens.count(state, count);
     }
 
-    /// Shows when the first token expires, in seconds since 1970; not a number while none is known.
+    /// Sets when the first token expires, in seconds since 1970; not a number while none is known.
     pub fn token_expiry(&self, time: f64) {
         self.shared.tokens.expires(time);
     }
 
-    /// Shows of how many Services something cannot be read.
+    /// Sets the number of Services with parts that cannot be read.
     pub fn services_failing(&self, count: f64) {
         self.shared.services_failing.with_label_values(&NO_LABELS).set(count);
     }
 
-    /// Shows how many nodes wait for a kind of component.
+    /// Sets the number of nodes that wait for a kind of component.
     pub fn nodes_waiting(&self, wanted: &'static str, count: f64) {
         self.shared.nodes_waiting.with_label_values(&[wanted]).set(count);
     }
 
-    /// A node took so long, in seconds, from its creation to its critical components.
+    /// A node took this time, in seconds, from its creation to its critical components.
     pub fn node_joined(&self, seconds: f64) {
         self.shared.node_seconds.with_label_values(&NO_LABELS).observe(seconds);
     }
 
-    /// Counts that the thread of the controllers stood still.
+    /// Counts a standstill of the controllers' thread.
     pub fn arbiter_stalled(&self) {
         self.shared.arbiter_stalls.with_label_values(&NO_LABELS).inc();
     }
 
-    /// All metrics in Prometheus' text format, version 0.0.4. Reads `/proc` and the census.
+    /// All metrics in Prometheus' text format, version 0.0.4. Reads `/proc` and the status registry.
     pub fn render(&self) -> String {
         self.render_at(Instant::now(), ProcessFigures::read())
     }
 
-    /// [`Metrics::render`] with the environment passed in.
     fn render_at(&self, now: Instant, figures: ProcessFigures) -> String {
         let shared = &*self.shared;
         let _one_at_a_time = shared.scrape.lock().unwrap_or_else(PoisonError::into_inner);
@@ -300,18 +295,18 @@ fn priority_text(priority: Priority) -> &'static str {
     }
 }
 
-/// Counts are far below this limit; a wrong huge one shows as the largest number instead of a negative one.
+/// Counts are far below this limit; a wrong huge count shows as the largest number, not as a negative number.
 fn gauge_value(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 impl RequestSchedulerMetrics {
-    /// How many writes wait for their answer now.
+    /// Sets the number of writes that wait for their answer.
     pub fn in_flight(&self, writes: usize) {
         self.metrics.shared.scheduler_in_flight.with_label_values(&[&*self.cluster]).set(gauge_value(writes));
     }
 
-    /// How many requests of a lane wait for their turn now.
+    /// Sets the number of requests of a priority that wait for their turn.
     pub fn waiting(&self, priority: Priority, requests: usize) {
         let labels = [&*self.cluster, priority_text(priority)];
         self.metrics.shared.scheduler_waiting.with_label_values(&labels).set(gauge_value(requests));
@@ -336,7 +331,7 @@ impl ProcessFamilies {
         }
     }
 
-    /// A figure that could not be read has no series, rather than a wrong zero.
+    /// A figure that could not be read has no series instead of a wrong zero.
     fn set(&self, figures: ProcessFigures) {
         self.cpu.reset();
         if let Some(seconds) = figures.cpu_seconds {

@@ -1,8 +1,8 @@
-//! What `/proc` knows about this process (Linux; elsewhere the figures are absent).
+//! Figures of this process from `/proc` (on Linux; elsewhere they are absent).
 
 use std::fs;
 
-/// The figures behind the `process_*` metrics. One that cannot be read is absent.
+/// The figures of the `process_*` metrics. A figure that cannot be read is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ProcessFigures {
     /// User and system time together, in seconds.
@@ -11,9 +11,9 @@ pub struct ProcessFigures {
     pub resident_bytes: Option<u64>,
     /// Virtual memory, in bytes.
     pub virtual_bytes: Option<u64>,
-    /// File descriptors that are open.
+    /// Open file descriptors.
     pub open_fds: Option<u64>,
-    /// File descriptors that may be open (soft limit); absent when there is no limit.
+    /// Most open file descriptors (soft limit); absent without a limit.
     pub max_fds: Option<u64>,
     /// Start of the process in seconds since 1970.
     pub start_seconds: Option<f64>,
@@ -23,7 +23,7 @@ pub struct ProcessFigures {
 const TICKS_PER_SECOND: f64 = 100.0;
 
 impl ProcessFigures {
-    /// Reads them; a few small files without I/O behind them.
+    /// Reads a few small files, without I/O behind them.
     pub fn read() -> Self {
         let text = |path| fs::read_to_string(path).unwrap_or_default();
         let open_fds = fs::read_dir("/proc/self/fd").ok().map(|entries| entries.count() as u64);
@@ -38,10 +38,9 @@ impl ProcessFigures {
         }
     }
 
-    /// The figures that stand in `/proc/self/{stat,status,limits}` and `/proc/stat`.
     fn parse(stat: &str, status: &str, limits: &str, system: &str) -> Self {
-        // The second field is the command in parentheses and may hold anything, so fields are counted from its end:
-        // there, the state is number 0, utime 11, stime 12, starttime 19 (proc_pid_stat(5) counts from 1, with 2 more).
+        // The second field is the command in parentheses and may contain anything, so fields are counted from its end:
+        // state is number 0, utime 11, stime 12, starttime 19 (proc_pid_stat(5) counts from 1, with 2 more).
         let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
         let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok());
         let boot = line_value(system, "btime").and_then(|value| value.parse::<f64>().ok());
@@ -57,7 +56,6 @@ impl ProcessFigures {
     }
 }
 
-/// The first word after `key` on the line that starts with it.
 fn line_value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(key)).and_then(|rest| rest.split_whitespace().next())
 }

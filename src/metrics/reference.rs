@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::declared::{ALL, MetricKind};
 
-/// The text of `docs/metrics.md`.
+/// The text of `docs/reference/metrics.md`.
 pub fn reference() -> String {
     let mut text = String::from(
         "# Metrics\n\n\

@@ -1,4 +1,4 @@
-//! Metrics of the watches' stores.
+//! Metrics of the stores of watches.
 
 use std::{
     collections::BTreeMap,
@@ -10,13 +10,12 @@ use tokio::time::Instant;
 
 use super::{declared, gauge_value};
 
-/// What one watch shows of its store. Clones share it; the last one dropped takes it out of the metrics.
+/// Metrics of a watch's store. Clones share them; when the last clone is dropped, they disappear.
 #[derive(Clone)]
 pub struct StoreMetrics {
     cell: Arc<Cell>,
 }
 
-/// The families, and the stores there are.
 pub(super) struct Families {
     objects: IntGaugeVec,
     synced: IntGaugeVec,
@@ -59,8 +58,8 @@ impl Families {
         StoreMetrics { cell }
     }
 
-    /// Shows the stores that live now. Several of one cluster and kind count together: objects are added, the worst
-    /// state and the greatest age are shown.
+    /// Sets the values of the existing stores. Stores of one cluster and kind count together: objects are added up, the
+    /// worst state and the greatest age are shown.
     pub(super) fn refresh(&self, now: Instant) {
         let mut shown: BTreeMap<(String, String), Figures> = BTreeMap::new();
         for cell in self.cells().iter().filter_map(Weak::upgrade) {
@@ -88,17 +87,17 @@ impl Families {
 }
 
 impl StoreMetrics {
-    /// How many records the store holds now.
+    /// Sets the number of cached objects.
     pub fn objects(&self, objects: usize) {
         self.cell.figures().objects = objects;
     }
 
-    /// Whether it has its initial list and its watch works.
+    /// Sets whether the store has its initial list and a working watch.
     pub fn synced(&self, synced: bool) {
         self.cell.figures().synced = synced;
     }
 
-    /// The watch was heard of at `now`: an event, a bookmark or a page of a list.
+    /// The watch delivered something at `now`: an event, a bookmark or a page of a list.
     pub fn heard(&self, now: Instant) {
         self.cell.figures().heard = now;
     }

@@ -8,7 +8,6 @@ fn metrics() -> Metrics {
     Metrics::new("v1.2.3", StatusRegistry::default())
 }
 
-/// The value of the one series whose name and labels are `series`.
 fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
@@ -364,7 +363,7 @@ fn metrics_are_all_rendered_with_help_and_type() {
     drop(store);
 }
 
-/// `docs/metrics.md` is generated; on failure the test prints what it must be.
+/// `docs/reference/metrics.md` is generated; on failure the test prints the expected text.
 #[test]
 fn the_documentation_lists_every_metric() {
     let expected = reference();

@@ -28,7 +28,6 @@ impl Families {
         *self.expires.lock().unwrap_or_else(PoisonError::into_inner) = Some(time).filter(|time| time.is_finite());
     }
 
-    /// Sets what depends on the time.
     pub(super) fn refresh(&self, now: Timestamp) {
         self.expiry.reset();
         if let Some(expires) = *self.expires.lock().unwrap_or_else(PoisonError::into_inner) {

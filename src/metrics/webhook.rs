@@ -6,15 +6,15 @@ use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, I
 
 use super::{NO_LABELS, declared};
 
-/// Why reviews are not allowed.
+/// Causes of reviews that were not allowed.
 pub const FAILURE_CAUSES: [&str; 9] =
     ["denied", "status", "invalid", "namespace", "autoscalers", "nodes", "undecodable", "internal", "panic"];
 
-/// What requests to an authorizer are about.
+/// Subjects of requests to an authorizer.
 pub const DECIDED_RESOURCES: [&str; 7] =
     ["certificatesigningrequests", "events", "leases", "nodes", "pods", "secrets", "other"];
 
-/// What an authorizer decides.
+/// Decisions of an authorizer.
 pub const DECISIONS: [&str; 4] = ["allow", "deny", "no_opinion", "error"];
 
 /// The series of one webhook. Clones share them.
@@ -93,7 +93,7 @@ impl WebhookMetrics {
         self.failures.with_label_values(&[&*self.path, cause]).inc();
     }
 
-    /// An authorizer came to a decision, one of [`DECISIONS`], on one of [`DECIDED_RESOURCES`].
+    /// An authorizer made a decision, one of [`DECISIONS`], about one of [`DECIDED_RESOURCES`].
     pub fn decided(&self, resource: &str, decision: &str) {
         self.decisions.with_label_values(&[&*self.path, resource, decision]).inc();
     }
@@ -103,7 +103,7 @@ impl WebhookMetrics {
         self.denials.with_label_values(&[&*self.path, resource]).inc();
     }
 
-    /// The handler panicked; count the answer besides.
+    /// The handler panicked. Also count the answer.
     pub fn panicked(&self) {
         self.panics.inc();
     }

@@ -1,4 +1,4 @@
-//! What is logged at the start (spec 70 §7): version, flags, what is odd about the configuration.
+//! What is logged at the start (spec 70 §7): version, flags, warnings about the configuration.
 
 use crate::{
     actors::root,
@@ -7,16 +7,13 @@ use crate::{
     webhooks::registry::KEYS as WEBHOOKS,
 };
 
-/// What a configuration asks for and this build does not have.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Absent {
     controllers: Vec<&'static str>,
     webhooks: Vec<&'static str>,
-    /// Paths of settings.
     settings: Vec<&'static str>,
 }
 
-/// Logs who starts and with what.
 pub(super) fn start(options: &RunOptions, loaded: &Loaded) {
     let version = &options.version;
     tracing::info!(

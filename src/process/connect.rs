@@ -1,4 +1,4 @@
-//! Which clusters the process works with (spec 70 §8.1, §8.2).
+//! Finds the clusters of the process (spec 70 §8.1, §8.2).
 
 use std::path::Path;
 
@@ -10,22 +10,22 @@ use cluster::{
 
 use crate::api::config::Config;
 
-/// Where the two clusters are.
+/// How the two clusters are reached.
 #[derive(Debug, Clone)]
 pub struct Connections {
     /// The source cluster.
     pub source: Connection,
-    /// The target cluster; `None` if it is the source, reached with the same credentials.
+    /// The target cluster; `None` if it is the source, with the same credentials.
     pub target: Option<Connection>,
 }
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// Nothing says where the source is.
+    /// Neither a kubeconfig nor the environment says where the source is.
     #[error(transparent)]
     NoConfiguration(#[from] NoConfiguration),
-    /// A kubeconfig has what is not supported.
+    /// A kubeconfig has an unsupported field.
     #[error(transparent)]
     ForbiddenField(#[from] ForbiddenField),
     /// A kubeconfig, or the Pod's environment, cannot be used.
@@ -33,11 +33,7 @@ pub enum ConnectError {
     Connection(#[from] ConnectionError),
 }
 
-/// Finds out how source and target are reached.
-///
-/// # Errors
-/// When nothing says where a cluster is, or a kubeconfig cannot be read, has a field that is not supported, or a `proxy-url`
-/// that cannot be used.
+/// Fails if a cluster cannot be located, or if a kubeconfig is unreadable, unsupported or has an invalid `proxy-url`.
 pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) -> Result<Connections, ConnectError> {
     let (source, target) = (config.source.kubeconfig.as_deref(), config.target.kubeconfig.as_deref());
     let (source, target) = kubeconfig::resolve(source, target, environment, flag_mode, &Path::exists)?;
@@ -53,14 +49,12 @@ pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) 
     Ok(Connections { source, target })
 }
 
-/// Logs what leads to a cluster, if it is not reached directly.
 fn show_proxy(cluster: &str, connection: &Connection) {
     if let Some(proxy) = connection.proxy() {
         tracing::info!(cluster, host = connection.host(), %proxy, "The cluster is reached through a proxy");
     }
 }
 
-/// How one cluster is reached.
 fn connection(origin: &Origin, proxies: &ProxySettings) -> Result<Connection, ConnectError> {
     match origin {
         Origin::Kubeconfig(path) => {

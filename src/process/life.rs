@@ -1,4 +1,4 @@
-//! A process's life on given clients: watches at once, controllers while it leads.
+//! A process on given clients: watches start at once, controllers run while it leads.
 
 use std::rc::Rc;
 
@@ -21,21 +21,20 @@ use crate::{
     },
 };
 
-/// Place of the leader election in the census.
 pub(super) const LEADER: &str = "leader";
 
-/// A client, and where its cluster is.
+/// A client with the address of its cluster.
 #[derive(Clone)]
 pub struct Link {
     /// The client; only its service is used.
     pub client: kube::Client,
     /// `host:port` of the API server, for metrics.
     pub host: String,
-    /// CA certificates of the API server, in PEM; empty if none are known.
+    /// CA certificates of the API server (PEM); empty if unknown.
     pub ca: Rc<[u8]>,
 }
 
-/// What a process is made of.
+/// Everything that a process needs.
 pub struct ProcessParts {
     /// The source cluster.
     pub source: Link,
@@ -43,42 +42,40 @@ pub struct ProcessParts {
     pub target: Option<Link>,
     /// The client of the leader election; `None`: that of the source.
     pub election: Option<kube::Client>,
-    /// Who we are in the leader election; see [`identity`].
+    /// Our identity in the leader election; see [`identity`].
     pub identity: String,
     /// The configuration.
     pub config: Config,
-    /// Clock, randomness, census, observers.
+    /// Clock, randomness, status registry, observers.
     pub env: Env,
     /// Observes requests.
     pub requests: Rc<dyn RequestObserver>,
-    /// Filled in for probes and dashboard.
+    /// Filled in for probes and the dashboard.
     pub vitals: Vitals,
 }
 
-/// A running process. Stop it; dropped, its tasks go on.
+/// A running process. It must be stopped: dropping it leaves its tasks running.
 #[must_use = "a process runs until it is stopped"]
 pub struct Process {
     pub(super) env: Env,
     pub(super) root: Rc<Root>,
-    /// What webhooks read.
     pub(super) caches: Caches,
     pub(super) fence: Fence,
     pub(super) election: Option<Addr<LeaderActor>>,
-    /// Makes the controllers follow the election.
     pub(super) conductor: JoinHandle<ProcessError>,
     pub(super) prober: JoinHandle<()>,
 }
 
-/// Why a process must end although nobody asked for it. The texts are those of spec 70 §7.1, §12, §14.
+/// Why a process must end by itself. The texts are those of spec 70 §7.1, §12, §14.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// Another process leads.
     #[error("leader election lost")]
     LeaderElectionLost,
-    /// The cluster id cannot be found out.
+    /// The cluster id cannot be determined.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
-    /// Something failed that the process cannot do without; the text says what.
+    /// An indispensable task failed; the text says which.
     #[error("{0}")]
     Failed(String),
     /// A defect: the task that follows the election panicked.
@@ -86,17 +83,15 @@ pub enum ProcessError {
     Panicked,
 }
 
-/// `<host name>_<random uuid>` (spec 70 §12).
+/// Returns `<host name>_<random uuid>` (spec 70 §12).
 pub fn identity(host: &str, env: &Env) -> String {
     format!("{host}_{}", env.random.uuid())
 }
 
 impl Process {
-    /// Starts the watches and the election; the controllers follow when this process leads, or, without election, when
-    /// the stores of the source are filled. Returns at once; nothing is asked of a cluster before.
-    ///
-    /// # Errors
-    /// When the settings of the election do not fit together.
+    /// Starts the watches and the election, and returns at once, before any request. Controllers start when this
+    /// process leads, or, without an election, when the stores of the source are filled. Fails if the election's
+    /// settings are invalid.
     pub fn start(parts: ProcessParts) -> Result<Self, ElectionError> {
         let ProcessParts { source: link, target, election, identity, config, env, requests, vitals } = parts;
         let env = Env { sync_timeout: config.cache_sync_timeout, ..env };
@@ -154,12 +149,12 @@ impl Process {
         Ok(Self { env, root, caches, fence, election: elected, conductor, prober })
     }
 
-    /// What the webhooks know of the target cluster.
+    /// Returns what the webhooks know of the target cluster.
     pub fn knowledge(&self) -> Knowledge {
         self.caches.knowledge()
     }
 
-    /// Waits until the process must end by itself. Call it again only if it was dropped before it answered.
+    /// Waits until the process must end by itself. Call it again only if it was dropped before it returned.
     pub async fn ended(&mut self) -> ProcessError {
         tokio::select! {
             biased;
@@ -169,13 +164,13 @@ impl Process {
     }
 }
 
-/// Follows the election. Ends when the process must.
+/// Starts and stops the controllers with the election. Returns when the process must end.
 async fn conduct(root: Rc<Root>, elected: bool, leadership: watch::Sender<Leadership>) -> ProcessError {
     let become_of = |wanted: Leadership| {
         let mut changes = leadership.subscribe();
         async move {
             if changes.wait_for(|now| *now == wanted).await.is_err() {
-                std::future::pending::<()>().await; // the sender is ours, so this does not happen
+                std::future::pending::<()>().await; // cannot happen: the sender lives as long as this task
             }
         }
     };
@@ -221,7 +216,7 @@ fn caches_of_webhooks(ctx: &ControllerContext, config: &Config) -> Caches {
     Caches::open(&source.watches, &target.watches, &reads, selector, &env.fatal)
 }
 
-/// A cluster that is both gets the more generous limits: each part alone must get at least what it was given.
+/// One cluster in both roles gets the larger limits: each role alone must get what was configured for it.
 fn source_options(config: &Config, link: &Link, same: bool) -> ClusterOptions {
     let source = options_of(Side::Source, &config.source, link);
     if !same {

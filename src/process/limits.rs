@@ -1,16 +1,16 @@
-//! What the system allows the process (spec 70 §11.1).
+//! Limits of the operating system for the process (spec 70 §11.1).
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::http::descriptors::Descriptors;
 
-/// An abort leaves no copy of the memory, which holds Secrets, on a disk.
+/// Prevents core dumps: after an abort, no copy of the memory, which holds Secrets, reaches a disk.
 pub fn forbid_core_dumps() {
-    // Lowering is always allowed; if a sandbox refuses it, the process is as safe as it was.
+    // Lowering is always allowed. If a sandbox refuses it, nothing is worse than before.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).ok();
 }
 
-/// Lets the process have as many files open as the system allows it at most. Says so if these are too few for all connections.
+/// Raises the limit of open files to the hard limit. Warns if it is too low for all connections.
 pub(super) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
@@ -30,7 +30,6 @@ pub(super) fn raise() {
     }
 }
 
-/// How many files the process may have open now.
 pub(super) fn descriptors() -> Descriptors {
     getrlimit(Resource::Nofile).current.map_or_else(Descriptors::default, Descriptors::limit)
 }

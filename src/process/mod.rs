@@ -5,14 +5,14 @@
 //!                                                        ▲ vitals.rs ◄──────────┘ life.rs               shutdown.rs
 //! ```
 //!
-//! * `run.rs`: the wiring of production, in the order of spec 70 §7; start reading there.
-//! * `life.rs`: [`Process`]: watches, leader election, controllers on given clients; demonstration and simulation start
-//!   the same one on an in-memory API.
-//! * `shutdown.rs`: the order and the times of the end; `signals.rs`: who asks for it.
-//! * `connect.rs`: which clusters, and whether both are one.
-//! * `vitals.rs`: what probes and the dashboard see of the process, from any thread.
-//! * `observe.rs`: from the kit's and the clusters' observers to metrics; `watchdog.rs`: an arbiter that stands still.
-//! * `announce.rs`: what is logged at the start; [`limits`]: what the system allows the process.
+//! * `run.rs`: the production process in the order of spec 70 §7; start reading there.
+//! * `life.rs`: [`Process`]: watches, leader election and controllers on given clients; demonstration and simulation
+//!   use it on an in-memory API.
+//! * `shutdown.rs`: order and times of the shutdown; `signals.rs`: the signals that start it.
+//! * `connect.rs`: the clusters, and whether both are the same.
+//! * `vitals.rs`: state of the process for probes and the dashboard.
+//! * `observe.rs`: from the observers of kit and clusters to metrics; `watchdog.rs`: reports a blocked arbiter.
+//! * `announce.rs`: what is logged at the start; [`limits`]: limits of the operating system.
 
 mod announce;
 mod connect;

@@ -1,4 +1,4 @@
-//! From what the kit and the clusters let others observe to metrics.
+//! From the observers of kit and clusters to metrics.
 
 use std::{rc::Rc, time::Duration};
 
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::metrics::{ControllerMetrics, Metrics, ReconcileOutcome, RequestSchedulerMetrics, RunningWork};
 
-/// Shows in the metrics what is observed.
+/// Turns observations into metrics.
 #[derive(Debug, Clone)]
 pub struct Observing {
     metrics: Metrics,
@@ -16,19 +16,18 @@ pub struct Observing {
     target: RequestSchedulerMetrics,
 }
 
-/// The observer of one duty.
 struct ObservingReconciler {
     metrics: ControllerMetrics,
 }
 
-/// The observer of one pass. It counts as active and unfinished as long as this lives.
+/// The observer of one reconcile, which counts as active and unfinished until this is dropped.
 struct ObservingReconcile {
     metrics: ControllerMetrics,
     _running: RunningWork,
 }
 
 impl Observing {
-    /// Counts into these metrics.
+    /// Uses these metrics.
     pub fn new(metrics: &Metrics) -> Self {
         let request_scheduler = |side: Side| metrics.request_scheduler(side.as_str());
         Self {
@@ -174,7 +173,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("12", "3"));
 
-        // However long it is said to have taken.
+        // Its reported duration does not matter.
         first.finished(ReconcileResult::Error, Duration::from_secs(2));
         assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("2", "2"));
         second.finished(ReconcileResult::Success, Duration::from_secs(12));

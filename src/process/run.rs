@@ -35,16 +35,13 @@ use crate::{
     },
 };
 
-/// Long jobs at once beside the controllers' thread.
 const CPU_JOBS: usize = 2;
-/// What is left of the grace period for probes and metrics when the last reviews are cut off.
+/// Rest of the grace period for probes and metrics after the last reviews are cut off.
 const SERVERS_END: Duration = Duration::from_millis(500);
-/// How long the end waits for the reader of the log.
 const LAST_RECORDS: Duration = Duration::from_millis(500);
-/// How long it waits for the collector of traces.
 const LAST_SPANS: Duration = Duration::from_secs(1);
 
-/// Why the process ends with exit code 1, after the log is set up.
+/// Why the process ends with exit code 1 after the log is set up.
 #[derive(Debug, thiserror::Error)]
 enum RunError {
     #[error(transparent)]
@@ -68,7 +65,7 @@ enum RunError {
     GracePeriod,
 }
 
-/// Runs controllers and webhooks until the end; the exit code (spec 70 §13).
+/// Runs controllers and webhooks until the end; returns the exit code (spec 70 §13).
 pub fn run(options: &RunOptions) -> i32 {
     let loaded = match cli::load(options, &cli::load::read_file) {
         Ok(loaded) => loaded,
@@ -106,7 +103,7 @@ pub fn run(options: &RunOptions) -> i32 {
     i32::from(result.is_err())
 }
 
-/// Prints the configuration that the command line means, and what is odd about it; the exit code.
+/// Prints the effective configuration and warnings about it; returns the exit code.
 pub fn print_config(options: &RunOptions) -> i32 {
     match cli::load(options, &cli::load::read_file) {
         Ok(loaded) => {
@@ -129,16 +126,15 @@ fn start(
     let signals = signals::listen(move |why| end(why, &for_the_end), move || switch.toggle())?;
     announce::start(options, loaded);
     limits::raise();
-    // One provider for all TLS; an error would mean that there is one already.
     rustls::crypto::ring::default_provider().install_default().ok();
     tracing::info!("Getting rest configs");
     let connections = connections(&loaded.config, &options.environment, options.is_flag_mode())?;
-    // The pool's threads decode bundles.
+    // The pool's threads decode bundles and need large stacks.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
     System::with_tokio_rt(|| runtime).block_on(serve(options, loaded.config.clone(), connections, signals))
 }
 
-/// Servers first, then everything else; returns when all of it has ended.
+/// Starts the servers, then everything else. Returns when all of it has ended.
 async fn serve(
     options: &RunOptions,
     config: Config,
@@ -204,8 +200,8 @@ async fn serve(
         () = signals.first() => return stop(process, webhook_server, servers).await,
     };
     match &error {
-        ProcessError::LeaderElectionLost => {} // what is held up now may be somebody else's already
-        // what still runs is cut off, and the lease is free for the next try
+        ProcessError::LeaderElectionLost => {} // another process may lead already
+        // Running work is cut off, and the lease is free for the next attempt.
         ProcessError::Bootstrap(_) | ProcessError::Failed(_) | ProcessError::Panicked => {
             process.stop(Duration::ZERO).await;
         }
@@ -213,7 +209,7 @@ async fn serve(
     Err(error.into())
 }
 
-/// The graceful stop. Servers and lease end side by side: a slow scrape or review must not cost the lease.
+/// The graceful stop. Servers and lease end in parallel: a slow scrape or review must not cost the lease.
 async fn stop(process: Process, webhooks: WebhookServer, servers: ServerHandles) -> Result<(), RunError> {
     tracing::info!("Received a signal, stopping");
     let deadline = Deadline::after(GRACE_PERIOD);
@@ -226,7 +222,6 @@ async fn stop(process: Process, webhooks: WebhookServer, servers: ServerHandles)
     if finished && servers.is_ok() { Ok(()) } else { Err(RunError::GracePeriod) }
 }
 
-/// Ends the process although the graceful stop has not.
 fn end(why: Impatience, log: &logging::Handle) {
     match why {
         Impatience::SecondSignal => tracing::error!("Received a second signal, ending at once"),
@@ -236,14 +231,13 @@ fn end(why: Impatience, log: &logging::Handle) {
     std::process::exit(1);
 }
 
-/// The pair must be there even if no webhook is enabled (spec 70 §11).
+/// The certificate must exist even if no webhook is enabled (spec 70 §11).
 fn check_certificate(directory: &Path, metrics: &Metrics) -> Result<CertifiedKey, CertificateError> {
     let pair = read_certificate(directory);
     metrics.certificate_read(pair.is_ok());
     pair
 }
 
-/// Starts both HTTP servers where the configuration has them.
 pub(crate) fn serve_http(
     version: &str,
     config: &Config,
@@ -302,7 +296,6 @@ fn show_leadership(config: &Config, vitals: &Vitals, metrics: &Metrics) {
     });
 }
 
-/// The kernel's name of this machine or Pod.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
@@ -326,10 +319,9 @@ fn refuse_start(error: &StartError) -> i32 {
     refuse(&error.to_string())
 }
 
-/// Says why nothing is begun; the exit code.
+/// Prints why the process does not start; returns the exit code.
 pub fn refuse(text: &str) -> i32 {
     let printed = cli::failure_before_logging(text, &Cli::usage());
-    // Nobody is left to be told that nobody reads.
     io::stderr().write_all(printed.stderr.as_bytes()).ok();
     print(&printed.stdout);
     1
@@ -340,13 +332,13 @@ fn report(error: &RunError) {
     print(&cli::failure_after_logging(&error.to_string()).stdout);
 }
 
-/// Writes to the standard output, whether somebody reads or not.
+/// Writes to standard output; ignores a closed pipe.
 fn print(text: &str) {
     let mut stdout = io::stdout();
     stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).ok();
 }
 
-/// Writes what was asked for to the standard output; the exit code. A reader that has seen enough is no failure.
+/// Writes a result to standard output and returns the exit code. A closed pipe is not a failure.
 pub fn print_or_fail(text: &str) -> i32 {
     let mut stdout = io::stdout();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {

@@ -1,4 +1,4 @@
-//! The end, in the order of contract rule 10: no new pass, passes end, fence, watches, lease, events.
+//! The shutdown, in the order of contract rule 10: no new reconcile, end of reconciles, fence, watches, lease, events.
 
 use std::time::Duration;
 
@@ -11,33 +11,32 @@ use crate::actors::{
     root::PATIENCE,
 };
 
-/// Time for all of it (spec 70 §13).
+/// Time limit of the whole shutdown (spec 70 §13).
 pub const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
-/// What is left of the grace period when passes have used up their patience.
+/// Rest of the grace period after reconciles have used up their patience.
 pub(super) const LAST: Duration = GRACE_PERIOD.saturating_sub(PATIENCE);
 
-/// Text of later writes' errors.
 const SHUTTING_DOWN: &str = "the process is shutting down";
 
 /// How a process was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stopped {
-    /// All passes ended by themselves.
+    /// All reconciles ended by themselves.
     pub finished: bool,
     /// The lease was ours and is free now.
     pub released: bool,
 }
 
 impl Process {
-    /// Stops everything: passes get `patience` to end by themselves, and what comes after them a second in all.
+    /// Stops everything: reconciles get `patience` to end by themselves, and everything after them one second in total.
     pub async fn stop(self, patience: Duration) -> Stopped {
         let deadline = Deadline::after(patience + LAST);
         let finished = self.stop_work(patience).await;
         Stopped { finished, released: self.leave(deadline).await }
     }
 
-    /// Ends controllers and watches; no write is sent afterwards. True if all passes ended by themselves in time.
+    /// No write is sent afterwards. Returns `true` if all reconciles ended by themselves in time.
     pub(super) async fn stop_work(&self, patience: Duration) -> bool {
         tracing::info!("Stopping controllers");
         self.conductor.abort();
@@ -50,7 +49,7 @@ impl Process {
         finished
     }
 
-    /// Gives the lease up if no write is in flight any more, and writes the last events. Whether the lease is free now.
+    /// Releases the lease if no write is in flight any more. Returns whether the lease is free now.
     pub(super) async fn leave(self, deadline: Deadline) -> bool {
         let mut released = false;
         if let Some(election) = &self.election {

@@ -1,7 +1,6 @@
-//! Signals (spec 70 §13): the first SIGTERM or SIGINT asks for a graceful stop, the second ends the process at once. SIGUSR1
-//! turns the level `debug` of the log on and off.
-//!
-//! They have a thread of their own, so that a process whose controllers hang still ends in time.
+//! Signals (spec 70 §13): the first SIGTERM or SIGINT stops the process gracefully, the second at once. SIGUSR1 toggles
+//! the log level `debug`. A thread of its own handles signals, so that a process whose controllers hang still ends in
+//! time.
 
 use std::{io, time::Duration};
 
@@ -12,27 +11,20 @@ use tokio::{
 
 use super::shutdown::GRACE_PERIOD;
 
-/// The graceful stop ends by itself in the grace period; this thread steps in a moment later.
+/// The graceful stop ends within the grace period. If it does not, this thread ends the process a moment later.
 const SLACK: Duration = Duration::from_millis(200);
 
-/// Tells of the first signal.
 pub(super) struct Signals {
     first: watch::Receiver<bool>,
 }
 
-/// Why the process ends although the graceful stop has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Impatience {
-    /// A second signal.
     SecondSignal,
-    /// The grace period is over.
     GracePeriod,
 }
 
-/// Listens for SIGTERM, SIGINT and SIGUSR1 from now on. `end` must end the process, `toggle` is called for each SIGUSR1.
-///
-/// # Errors
-/// When the system does not let us.
+/// Listens from now on. `end` must end the process; `toggle` is called for each SIGUSR1.
 pub(super) fn listen(
     end: impl FnOnce(Impatience) + Send + 'static,
     mut toggle: impl FnMut() + Send + 'static,
@@ -76,9 +68,7 @@ async fn either(terminate: &mut Signal, interrupt: &mut Signal) {
 }
 
 impl Signals {
-    /// Waits for the first signal.
     pub(super) async fn first(&mut self) {
-        // The sender lives as long as the process.
         self.first.wait_for(|signalled| *signalled).await.ok();
     }
 }

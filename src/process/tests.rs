@@ -42,13 +42,11 @@ const LEASES: &str = "leases.coordination.k8s.io";
 const LEASE_DURATION: Duration = Duration::from_secs(15);
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A simulated cluster.
 struct World {
     sim: Sim,
     env: Env,
 }
 
-/// A process in it, with a user of its own name.
 struct Replica {
     process: Process,
     vitals: Vitals,
@@ -86,7 +84,6 @@ impl World {
         self.start_in(user, config, self.env.clone())
     }
 
-    /// One of several processes: with a census of its own.
     fn start_beside(&self, user: &str, config: Config) -> Replica {
         self.start_in(
             user,
@@ -143,7 +140,6 @@ impl World {
         Some(object["metadata"]["annotations"]["resources.gardener.cloud/origin"].as_str()?.to_owned())
     }
 
-    /// The user in whose name the lease is held; empty if it is free.
     fn holder(&self) -> Option<String> {
         let lease = self.sim.object(LEASES, NAMESPACE, "grm")?;
         let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
@@ -154,7 +150,7 @@ impl World {
         testing::eventually(&format!("{user} leads"), LIMIT, || self.holder().as_deref() == Some(user)).await;
     }
 
-    /// Writes of a user so far, without Leases and Events.
+    /// Number of a user's writes so far, without Leases and Events.
     fn writes(&self, user: &str) -> usize {
         let requests = self.sim.requests().into_iter().map(|request| request.info);
         let work = requests.filter(|info| {

@@ -1,7 +1,5 @@
-//! What probes and the dashboard see of the process, from any thread (spec 70 §6).
-//!
-//! The servers run before there is anything to see, so everything in here begins empty and is filled in by
-//! [`Process::start`](super::Process::start).
+//! State of the process for probes and the dashboard, readable from any thread (spec 70 §6). The servers run before
+//! [`Process::start`](super::Process::start) fills it in.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -21,19 +19,15 @@ use crate::{
     http::probes::{CheckFn, Checks, with_grace},
 };
 
-/// Name of a check.
 const API_SERVER: &str = "apiserver-healthz";
-/// Name of a check.
 const SOURCE_SYNC: &str = "source-informer-sync";
-/// Name of a check.
 const TARGET_SYNC: &str = "target-informer-sync";
 
-/// How long the API server may take to answer.
 const PROBE: Duration = Duration::from_secs(3);
-/// Probes that come within this time share one request.
+/// Probes within this time share one request.
 const YOUNG: Duration = Duration::from_secs(1);
 
-/// What is visible of the process. Cheap to clone.
+/// State of the process. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Vitals {
     shared: Arc<Shared>,
@@ -43,29 +37,24 @@ struct Shared {
     source: OnceLock<Synced>,
     target: OnceLock<Synced>,
     leadership: watch::Sender<Leadership>,
-    /// What the API server answered last.
     verdict: watch::Sender<Option<WatchdogVerdict>>,
-    /// Somebody wants to know.
     asked: Notify,
 }
 
-/// What the API server answered to a probe.
 #[derive(Debug, Clone)]
 struct WatchdogVerdict {
     at: Instant,
     result: Result<(), Refusal>,
 }
 
-/// Why a probe of the API server failed.
 #[derive(Debug, Clone)]
 struct Refusal {
     text: String,
-    /// The server answered, and did not accept the credentials.
     is_unauthorized: bool,
 }
 
 impl Vitals {
-    /// The checks of `/healthz`.
+    /// Returns the checks of `/healthz`.
     pub fn liveness(&self) -> Checks {
         let now = Arc::new(Instant::now);
         let (checked, refreshed) = (self.clone(), self.clone());
@@ -82,12 +71,12 @@ impl Vitals {
             .with(TARGET_SYNC, with_grace(self.target_synced(), now))
     }
 
-    /// The checks of `/readyz`.
+    /// Returns the checks of `/readyz`.
     pub fn readiness(&self) -> Checks {
         Checks::default().with(SOURCE_SYNC, self.source_synced()).with(TARGET_SYNC, self.target_synced())
     }
 
-    /// Whether this process leads; without election it is a candidate for ever.
+    /// Whether this process leads; without an election it stays a candidate.
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.shared.leadership.subscribe()
     }
@@ -96,7 +85,7 @@ impl Vitals {
         self.shared.leadership.clone()
     }
 
-    /// Shows how far the stores have come. Only the first call counts.
+    /// Sets the sync states of the stores. Only the first call counts.
     pub(super) fn show(&self, source: Synced, target: Synced) {
         self.shared.source.get_or_init(|| source);
         self.shared.target.get_or_init(|| target);
@@ -112,33 +101,28 @@ impl Vitals {
         Arc::new(move || check(&shared.target))
     }
 
-    // --- the API server ---
-
-    /// Sends a probe whenever somebody asks, and none at rest. Runs for ever, on the thread of the cluster.
+    /// Sends a request whenever a probe asks, and none otherwise. Runs forever, on the cluster's thread.
     pub(super) async fn probe(self, cluster: Cluster) {
         loop {
             self.shared.asked.notified().await;
             if self.young().is_some() {
-                continue; // asked while the last probe was under way
+                continue; // asked while the last request was under way
             }
             let result = cluster.healthz(Deadline::after(PROBE)).await.map_err(|error| refusal(&error));
             self.shared.verdict.send_replace(Some(WatchdogVerdict { at: Instant::now(), result }));
         }
     }
 
-    /// Waits for a verdict that is young enough.
     async fn ask_api_server(&self) {
-        // Subscribed before looking: a verdict that comes in between ends the wait at once.
+        // Subscribe before checking: a verdict that comes in between ends the wait at once.
         let mut verdicts = self.shared.verdict.subscribe();
         if self.young().is_none() {
             self.shared.asked.notify_one();
-            // If it does not come, the check says so.
             timeout(PROBE + YOUNG, verdicts.changed()).await.ok();
         }
     }
 
-    /// Rejected credentials are no reason to end a process that knows what webhooks need: the next one would not get the first
-    /// lists with them.
+    /// Rejected credentials do not fail liveness after the first lists: a restarted process could not list at all.
     fn api_server(&self) -> Result<(), String> {
         let verdict = self.shared.verdict.borrow().clone();
         match verdict.filter(|verdict| verdict.at.elapsed() < PROBE).map(|verdict| verdict.result) {
@@ -149,7 +133,6 @@ impl Vitals {
         }
     }
 
-    /// Whether the first lists of both clusters have come.
     fn is_listed(&self) -> bool {
         check(&self.shared.source).and_then(|()| check(&self.shared.target)).is_ok()
     }

@@ -1,5 +1,5 @@
-//! Shows an arbiter that stands still: controllers and watches share one thread, and what holds it up holds up all of
-//! them. Probes and metrics have their own threads and would not notice.
+//! Reports a blocked arbiter. Controllers and watches share one thread, so code that blocks it stops all of them.
+//! Probes and metrics have threads of their own and would not notice.
 
 use std::{
     sync::{
@@ -14,12 +14,11 @@ use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 
-/// The arbiter beats this often, and is looked at as often. Each beat wakes two threads of a process that is at rest.
+/// Interval of the arbiter's beats, and of the checks. Each beat wakes two threads of an idle process.
 const BEAT: Duration = Duration::from_secs(1);
-/// Who holds it up for so long is reported, if the looks fall on it; for a beat and a look longer, in any case.
+/// A block of this length may be reported; a block that is longer by one beat and one check always is.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Keeps watching until it is dropped.
 pub(super) struct Watchdog {
     _end: mpsc::Sender<()>,
     _beats: AbortOnDrop,
@@ -27,25 +26,19 @@ pub(super) struct Watchdog {
 
 struct AbortOnDrop(tokio::task::JoinHandle<()>);
 
-/// What was seen of the heart so far.
 struct Heart {
     beats: u64,
     changed: Instant,
     still: bool,
 }
 
-/// What a look at the heart shows.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
-    /// Nothing new.
     Nothing,
-    /// It has not beaten for too long.
     Still,
-    /// It beats again, after this time.
     Again(Duration),
 }
 
-/// Watches the arbiter that calls this.
 pub(super) fn start(metrics: Metrics) -> std::io::Result<Watchdog> {
     let beats = Arc::new(AtomicU64::new(0));
     let (sender, end) = mpsc::channel();

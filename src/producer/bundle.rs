@@ -1,6 +1,4 @@
-//! Secret and ManagedResource together (spec 10 §19.7).
-//!
-//! Always the Secret first, then the ManagedResource. Old Secrets are left to the garbage collector.
+//! Secret, then ManagedResource (spec 10 §19.7). Old Secrets are left to the garbage collector.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -16,7 +14,7 @@ use crate::api::object::{self, NamespacedName};
 
 type Texts = BTreeMap<String, String>;
 
-/// What a bundle is made of.
+/// The parts of a bundle.
 #[derive(Clone, Default)]
 pub struct Parts {
     /// Namespace of both objects.
@@ -25,13 +23,13 @@ pub struct Parts {
     pub name: String,
     /// Labels of the ManagedResource.
     pub labels: Texts,
-    /// Whether the Secret is named `managedresource-<name>` instead of `<name>`, each with its checksum.
+    /// Whether the Secret is named `managedresource-<name>` instead of `<name>`, each with a checksum.
     pub secret_name_with_prefix: bool,
-    /// Class; empty for the default one.
+    /// Class; empty for the default class.
     pub class: String,
-    /// Data of the Secret, e.g. [`super::Registry::data`].
+    /// Data of the Secret, for example [`super::Registry::data`].
     pub data: BTreeMap<String, Vec<u8>>,
-    /// Whether the objects stay when the ManagedResource goes.
+    /// Whether the objects stay when the ManagedResource is deleted.
     pub keep_objects: bool,
     /// Labels that each object gets.
     pub inject_labels: Texts,
@@ -40,13 +38,13 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The Secret: unique and immutable.
+    /// Returns the Secret: unique and immutable.
     pub fn secret(&self) -> SecretBuilder {
         let name = secret_name(&self.name, self.secret_name_with_prefix);
         SecretBuilder::new(&self.namespace, name).data(self.data.clone()).unique()
     }
 
-    /// The ManagedResource that names the Secret.
+    /// Returns the ManagedResource that names the Secret.
     pub fn managed_resource(&self) -> ManagedResourceBuilder {
         ManagedResourceBuilder::new(&self.namespace, &self.name)
             .class(&self.class)
@@ -59,32 +57,22 @@ impl Parts {
 }
 
 impl fmt::Debug for Parts {
-    /// Without the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parts").field("namespace", &self.namespace).field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// Creates or updates a bundle.
-///
-/// # Errors
-/// When the Secret or the ManagedResource cannot be created or updated.
+/// Creates or updates a bundle. Fails if the Secret or the ManagedResource cannot be written.
 pub async fn create(client: &Client, parts: &Parts) -> Result<(), ProducerError> {
     apply(client, parts, true).await
 }
 
-/// Updates a bundle, whose ManagedResource must exist.
-///
-/// # Errors
-/// As for [`create`], and when there is no ManagedResource.
+/// Updates a bundle. Fails like [`create`], and if the ManagedResource does not exist.
 pub async fn update(client: &Client, parts: &Parts) -> Result<(), ProducerError> {
     apply(client, parts, false).await
 }
 
-/// Creates or updates a bundle of objects in a shoot. `origin` is e.g. [`super::ORIGIN_GARDENER`].
-///
-/// # Errors
-/// As for [`create`].
+/// Creates or updates a bundle of objects in a shoot. Fails like [`create`].
 pub async fn create_for_shoot(
     client: &Client,
     namespace: &str,
@@ -97,7 +85,7 @@ pub async fn create_for_shoot(
     create(client, &parts_for_shoot(namespace, name, origin, keep_objects, labels, data)).await
 }
 
-/// What [`create_for_shoot`] creates.
+/// Returns the bundle of [`create_for_shoot`].
 pub fn parts_for_shoot(
     namespace: &str,
     name: &str,
@@ -115,10 +103,7 @@ pub fn parts_for_shoot(
     }
 }
 
-/// Creates or updates a bundle of objects in a seed.
-///
-/// # Errors
-/// As for [`create`].
+/// Creates or updates a bundle of objects in a seed. Fails like [`create`].
 pub async fn create_for_seed(
     client: &Client,
     namespace: &str,
@@ -130,7 +115,7 @@ pub async fn create_for_seed(
     create(client, &parts_for_seed(namespace, name, keep_objects, labels, data)).await
 }
 
-/// What [`create_for_seed`] creates.
+/// Returns the bundle of [`create_for_seed`].
 pub fn parts_for_seed(
     namespace: &str,
     name: &str,
@@ -145,11 +130,8 @@ pub fn parts_for_seed(
     Parts { labels: all, class: CLASS_SEED.to_owned(), ..prefixed(namespace, name, keep_objects, data) }
 }
 
-/// Creates or updates a bundle of raw objects, which become JSON under one data key named like the ManagedResource. The
-/// data in `parts` is not looked at, and annotations are not forced.
-///
-/// # Errors
-/// As for [`create`].
+/// Creates or updates a bundle of raw objects, as JSON under one data key with the name of the ManagedResource. Ignores
+/// the data of `parts`, and does not force annotations.
 pub async fn create_from_objects(client: &Client, parts: &Parts, objects: &[Value]) -> Result<(), ProducerError> {
     let mut data = BTreeMap::new();
     if !objects.is_empty() {
@@ -181,11 +163,8 @@ fn secret_name(name: &str, with_prefix: bool) -> String {
     if with_prefix { format!("{SECRET_NAME_PREFIX}{name}") } else { name.to_owned() }
 }
 
-/// Deletes a bundle: the Secret `<name>` (or `managedresource-<name>`) and all Secrets the ManagedResource names, then
-/// the ManagedResource. What does not exist is deleted already.
-///
-/// # Errors
-/// When a request fails; what was deleted before stays deleted, and another try goes on from there.
+/// Deletes the Secret `<name>` (or `managedresource-<name>`), all Secrets that the ManagedResource names, then the
+/// ManagedResource. Ignores missing objects. If a request fails, call it again to delete the rest.
 pub async fn delete(
     client: &Client,
     namespace: &str,
@@ -210,26 +189,17 @@ pub async fn delete(
     Ok(())
 }
 
-/// Deletes what [`create_for_seed`] made.
-///
-/// # Errors
-/// As for [`delete`].
+/// Deletes the bundle of [`create_for_seed`]. Fails like [`delete`].
 pub async fn delete_for_seed(client: &Client, namespace: &str, name: &str) -> Result<(), ProducerError> {
     delete(client, namespace, name, true).await
 }
 
-/// Deletes what [`create_for_shoot`] made.
-///
-/// # Errors
-/// As for [`delete`].
+/// Deletes the bundle of [`create_for_shoot`]. Fails like [`delete`].
 pub async fn delete_for_shoot(client: &Client, namespace: &str, name: &str) -> Result<(), ProducerError> {
     delete(client, namespace, name, true).await
 }
 
-/// Says whether the objects stay when the ManagedResource goes. One that does not exist needs no change.
-///
-/// # Errors
-/// When the patch fails.
+/// Sets whether the objects stay when the ManagedResource is deleted. Does nothing if it does not exist.
 pub async fn set_keep_objects(client: &Client, namespace: &str, name: &str, keep: bool) -> Result<(), ProducerError> {
     let patch = json!({"spec": {"keepObjects": keep}});
     match Requests(client).merge_patch(ObjectKind::ManagedResource, namespace, name, &patch).await {
@@ -239,11 +209,7 @@ pub async fn set_keep_objects(client: &Client, namespace: &str, name: &str, keep
     }
 }
 
-/// Whether there is a ManagedResource of the class, in any namespace but the excluded ones, of any name but the excluded
-/// ones. `None` means those without a class only.
-///
-/// # Errors
-/// When they cannot be listed.
+/// Whether a ManagedResource of the class exists, apart from the excluded ones. `None`: of no class.
 pub async fn exist(
     client: &Client,
     class: Option<&str>,
@@ -259,10 +225,7 @@ pub async fn exist(
     }))
 }
 
-/// All objects of a ManagedResource, as its Secrets in the cluster hold them now.
-///
-/// # Errors
-/// When the ManagedResource or a Secret cannot be read, or a document is no manifest.
+/// Returns all objects in the current Secrets of a ManagedResource. Fails if one cannot be read or decoded.
 pub async fn objects(client: &Client, namespace: &str, name: &str) -> Result<Vec<Value>, ProducerError> {
     let mut objects = Vec::new();
     for secret in secrets(client, namespace, name).await? {
@@ -272,10 +235,7 @@ pub async fn objects(client: &Client, namespace: &str, name: &str) -> Result<Vec
     Ok(objects)
 }
 
-/// The Secrets of a ManagedResource, in the order in which it names them.
-///
-/// # Errors
-/// When the ManagedResource or a Secret cannot be read.
+/// Returns the Secrets of a ManagedResource, in the order of its references. Fails if one cannot be read.
 pub async fn secrets(client: &Client, namespace: &str, name: &str) -> Result<Vec<Value>, ProducerError> {
     let requests = Requests(client);
     let key = NamespacedName::new(namespace, name);

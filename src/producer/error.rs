@@ -1,4 +1,4 @@
-//! What can go wrong between a producer and its cluster. The texts are those of spec 10 §19.6 and §19.7.
+//! Errors of a producer's requests. The texts are those of spec 10 §19.6 and §19.7.
 
 use cluster::ApiError;
 
@@ -11,7 +11,7 @@ pub enum ReconcileError {
     /// The request about the ManagedResource itself failed.
     #[error(transparent)]
     Api(#[from] ApiError),
-    /// A Secret of the old `secretRefs` could not be handed to the garbage collector. The ManagedResource is as it was.
+    /// An old Secret could not be marked for the garbage collector. The ManagedResource did not change.
     #[error("marking old secrets as garbage collectable: {0}")]
     MarkingSecrets(ApiError),
 }
@@ -19,10 +19,10 @@ pub enum ReconcileError {
 /// A convenience function failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProducerError {
-    /// The Secret of the bundle. The ManagedResource is as it was.
+    /// The Secret could not be written. The ManagedResource did not change.
     #[error("could not create or update secret of managed resources: {0}")]
     Secret(ApiError),
-    /// The ManagedResource; its Secret is there already.
+    /// The ManagedResource could not be written. Its Secret was written.
     #[error("could not create or update managed resource: {0}")]
     ManagedResource(ReconcileError),
     /// The ManagedResource could not be read before its deletion.
@@ -60,7 +60,7 @@ pub enum ProducerError {
     /// The ManagedResources could not be listed.
     #[error("could not list managed resources: {0}")]
     List(ApiError),
-    /// The ManagedResource whose objects were asked for could not be read.
+    /// The ManagedResource could not be read.
     #[error("could not get ManagedResource \"{key}\": {source}")]
     Read {
         /// The ManagedResource.
@@ -76,7 +76,7 @@ pub enum ProducerError {
         /// The cause.
         source: ApiError,
     },
-    /// One of its Secrets holds what is no manifest.
+    /// A document of a Secret is not a manifest.
     #[error("could not extract objects from secret \"{key}\": {source}")]
     Extract {
         /// The Secret.

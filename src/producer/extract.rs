@@ -10,10 +10,10 @@ use super::{
 };
 use crate::api::{keys::BROTLI_SUFFIX, object};
 
-/// A part of a Secret is no manifest. Texts hold keys and positions, never content.
+/// A part of a Secret is not a manifest. Texts have keys and positions, never content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExtractError {
-    /// A compressed data key cannot be decompressed, or becomes too big.
+    /// A compressed data key cannot be decompressed, or becomes too large.
     #[error("could not read brotli compressed data from key \"{key}\": {text}")]
     Brotli {
         /// The data key.
@@ -21,22 +21,23 @@ pub enum ExtractError {
         /// What is wrong.
         text: String,
     },
-    /// A document is no manifest.
+    /// A document is not a manifest.
     #[error("could not decode object: {text} (document {index} of key \"{key}\")")]
     Decode {
         /// The data key.
         key: String,
-        /// Zero-based position in it.
+        /// Zero-based position in the key.
         index: usize,
         /// What is wrong.
         text: String,
     },
-    /// The object is not a Secret as the API server has them.
+    /// The object is not a valid Secret.
     #[error("could not decode object: {0}")]
     NoSecret(#[from] UniqueError),
 }
 
-/// All objects of a Secret: data keys in ascending order, documents as they come. Empty documents are passed over.
+/// Returns all objects of a Secret: data keys in ascending order, documents in their order. Ignores empty documents.
+/// Fails at the first document that is not a manifest.
 ///
 /// ```
 /// use gardener_resource_manager::producer::{Registry, SecretBuilder, extract};
@@ -50,14 +51,10 @@ pub enum ExtractError {
 /// assert_eq!(extract::objects(&secret)?, [config_map]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-///
-/// # Errors
-/// With the first document that is no manifest.
 pub fn objects(secret: &Value) -> Result<Vec<Value>, ExtractError> {
     objects_of(object::namespace(secret), object::name(secret), &unique::content(secret)?)
 }
 
-/// The same from the data of a Secret.
 pub(super) fn objects_of(
     namespace: &str,
     name: &str,

@@ -1,4 +1,4 @@
-//! What the conditions of a ManagedResource say (spec 10 §19.8).
+//! Reads the conditions of a ManagedResource (spec 10 §19.8).
 
 use crate::api::{
     conditions::{ConditionStatus, RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
@@ -6,10 +6,10 @@ use crate::api::{
     object::NamespacedName,
 };
 
-/// A ManagedResource is not (known to be) in the state that was asked for.
+/// A ManagedResource is not in the wanted state, or its state is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unhealthy {
-    /// The controller has not looked at the present spec yet.
+    /// The controller has not seen the current spec yet.
     #[error("observed generation of managed resource {key} outdated ({observed}/{generation})")]
     Outdated {
         /// The ManagedResource.
@@ -19,7 +19,7 @@ pub enum Unhealthy {
         /// `metadata.generation`.
         generation: i64,
     },
-    /// A condition is not there.
+    /// A condition is missing.
     #[error("condition {condition} for managed resource {key} has not been reported yet")]
     NotReported {
         /// The ManagedResource.
@@ -41,10 +41,7 @@ pub enum Unhealthy {
     },
 }
 
-/// Whether the present spec has been applied.
-///
-/// # Errors
-/// When it has not, or nobody knows.
+/// Checks that the current spec has been applied. Fails if it has not, or if that is unknown.
 pub fn check_applied(mr: &ManagedResource) -> Result<(), Unhealthy> {
     let (observed, generation) = (mr.status.observed_generation, mr.metadata.generation);
     if observed != generation {
@@ -53,26 +50,17 @@ pub fn check_applied(mr: &ManagedResource) -> Result<(), Unhealthy> {
     check_condition(mr, RESOURCES_APPLIED, &ConditionStatus::True)
 }
 
-/// Whether the objects are healthy.
-///
-/// # Errors
-/// When they are not, or nobody knows.
+/// Checks that the objects are healthy. Fails if they are not, or if that is unknown.
 pub fn check_healthy(mr: &ManagedResource) -> Result<(), Unhealthy> {
     check_condition(mr, RESOURCES_HEALTHY, &ConditionStatus::True)
 }
 
-/// Whether nothing is being rolled out any more.
-///
-/// # Errors
-/// When something is, or nobody knows.
+/// Checks that no rollout is in progress. Fails if one is, or if that is unknown.
 pub fn check_not_progressing(mr: &ManagedResource) -> Result<(), Unhealthy> {
     check_condition(mr, RESOURCES_PROGRESSING, &ConditionStatus::False)
 }
 
-/// Whether it is applied, then whether it is healthy.
-///
-/// # Errors
-/// The first of the two that does not hold.
+/// Checks that it is applied, then that it is healthy. Fails with the first check that fails.
 pub fn check(mr: &ManagedResource) -> Result<(), Unhealthy> {
     check_applied(mr)?;
     check_healthy(mr)

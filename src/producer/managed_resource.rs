@@ -17,7 +17,7 @@ use crate::api::{
     object::GroupKind,
 };
 
-/// Builds a ManagedResource, and brings it into a cluster.
+/// Builds a ManagedResource, and writes it to a cluster.
 ///
 /// ```
 /// use gardener_resource_manager::producer::ManagedResourceBuilder;
@@ -53,84 +53,84 @@ impl ManagedResourceBuilder {
         }
     }
 
-    /// Who applies it; an empty class is absent.
+    /// Sets the class; an empty class is left out.
     #[must_use]
     pub fn class(mut self, class: impl Into<String>) -> Self {
         self.spec.class = Some(class.into()).filter(|class| !class.is_empty());
         self
     }
 
-    /// Further labels.
+    /// Adds labels.
     #[must_use]
     pub fn labels(mut self, labels: BTreeMap<String, String>) -> Self {
         self.labels.extend(labels);
         self
     }
 
-    /// Its annotations; replaces what was set before. Those that refer to its Secrets are added.
+    /// Replaces the annotations. The annotations that refer to its Secrets are added.
     #[must_use]
     pub fn annotations(mut self, annotations: BTreeMap<String, String>) -> Self {
         self.annotations = annotations;
         self
     }
 
-    /// One more Secret with manifests.
+    /// Adds a Secret with manifests.
     #[must_use]
     pub fn secret_ref(mut self, name: impl Into<String>) -> Self {
         self.spec.secret_refs.push(SecretRef { name: name.into() });
         self
     }
 
-    /// Labels that each of its objects gets.
+    /// Sets labels that each object gets.
     #[must_use]
     pub fn inject_labels(mut self, labels: BTreeMap<String, String>) -> Self {
         self.spec.inject_labels = labels;
         self
     }
 
-    /// Whether labels of its objects are replaced instead of merged.
+    /// Whether labels of objects are replaced instead of merged.
     #[must_use]
     pub fn force_overwrite_labels(mut self, force: bool) -> Self {
         self.spec.force_overwrite_labels = force;
         self
     }
 
-    /// Whether annotations of its objects are replaced instead of merged.
+    /// Whether annotations of objects are replaced instead of merged.
     #[must_use]
     pub fn force_overwrite_annotations(mut self, force: bool) -> Self {
         self.spec.force_overwrite_annotations = force;
         self
     }
 
-    /// Whether its objects stay when it goes.
+    /// Whether the objects stay when the ManagedResource is deleted.
     #[must_use]
     pub fn keep_objects(mut self, keep: bool) -> Self {
         self.spec.keep_objects = keep;
         self
     }
 
-    /// Whether the PersistentVolumeClaims of a StatefulSet go with it.
+    /// Whether PersistentVolumeClaims are deleted with their StatefulSet.
     #[must_use]
     pub fn delete_persistent_volume_claims(mut self, delete: bool) -> Self {
         self.spec.delete_persistent_volume_claims = delete;
         self
     }
 
-    /// Further sets of groups and kinds that stand for the same objects.
+    /// Sets further lists of groups and kinds that are the same objects.
     #[must_use]
     pub fn equivalences(mut self, equivalences: Vec<Vec<GroupKind>>) -> Self {
         self.spec.equivalences = equivalences;
         self
     }
 
-    /// Whether [`Self::reconcile`] creates what is not there; it does by default.
+    /// Whether [`Self::reconcile`] creates a missing ManagedResource (the default).
     #[must_use]
     pub fn create_if_not_exists(mut self, create: bool) -> Self {
         self.create_if_not_exists = create;
         self
     }
 
-    /// The ManagedResource as a raw object.
+    /// Returns the ManagedResource as a raw object.
     pub fn build(&self) -> Value {
         let mut object = json!({
             "apiVersion": keys::API_VERSION,
@@ -141,12 +141,9 @@ impl ManagedResourceBuilder {
         object
     }
 
-    /// Creates the ManagedResource, or updates the one there is: labels and annotations key by key, the whole spec,
-    /// references to Secrets. Before that, the Secrets it names so far are marked for the garbage collector, so that none
-    /// is lost. Nothing is sent if nothing differs. Returns it as the server has it.
-    ///
-    /// # Errors
-    /// Those of the requests; *not found* if it may not be created; a conflict if somebody changed it meanwhile.
+    /// Creates the ManagedResource, or updates the existing one: labels and annotations key by key, the whole spec.
+    /// Before, it marks the previous Secrets for the garbage collector, so that none is lost. Sends nothing if nothing
+    /// differs. Fails with *not found* if it may not create, and with a conflict if the object changed meanwhile.
     pub async fn reconcile(&self, client: &Client) -> Result<Value, ReconcileError> {
         let requests = Requests(client);
         let live = match requests.get(ObjectKind::ManagedResource, &self.namespace, &self.name).await {
@@ -168,10 +165,7 @@ impl ManagedResourceBuilder {
         Ok(requests.replace(ObjectKind::ManagedResource, &self.namespace, &self.name, &wanted).await?)
     }
 
-    /// Deletes the ManagedResource, and nothing else. One that does not exist is deleted already.
-    ///
-    /// # Errors
-    /// That of the request.
+    /// Deletes only the ManagedResource; succeeds if it does not exist. Fails if the request fails.
     pub async fn delete(&self, client: &Client) -> Result<(), ApiError> {
         Requests(client).delete(ObjectKind::ManagedResource, &self.namespace, &self.name).await
     }
@@ -186,12 +180,10 @@ impl ManagedResourceBuilder {
         references::refresh(&mut annotations, &self.spec.secret_refs);
         set_texts(field_mut(object, &["metadata"]), "annotations", &annotations);
 
-        // A struct of texts, lists and booleans has a JSON form.
         *field_mut(object, &["spec"]) = serde_json::to_value(&self.spec).unwrap_or_default();
     }
 }
 
-/// The names in `spec.secretRefs` of a raw ManagedResource, without empty ones.
 pub(super) fn secret_refs(object: &Value) -> impl Iterator<Item = &str> {
     let refs = object.pointer("/spec/secretRefs").and_then(Value::as_array).into_iter().flatten();
     refs.filter_map(|reference| reference["name"].as_str()).filter(|name| !name.is_empty())

@@ -1,20 +1,20 @@
-//! For programs that make ManagedResources: names, packing, reconciling, deleting, waiting (spec 10 §19).
+//! Library for programs that make ManagedResources: names, packing, reconciling, deleting, waiting (spec 10 §19). It
+//! does not need the controller. Pure parts:
 //!
-//! Nothing here needs the controller. Pure parts:
+//! * [`registry`]: objects → the data of a Secret, with the same bytes each time; [`yaml`] writes the documents.
+//! * [`unique`]: names of immutable Secrets and ConfigMaps; [`references`]: the annotations that keep these objects
+//!   alive.
+//! * [`extract`]: a Secret → its objects, with the controller's own decoder.
+//! * [`health`]: reads the conditions of a ManagedResource.
 //!
-//! * [`registry`]: objects → the data of a Secret, byte for byte the same each time; [`yaml`] writes the documents.
-//! * [`unique`]: names of immutable Secrets and ConfigMaps; [`references`]: the annotations that keep them alive.
-//! * [`extract`]: the way back, with the controller's own decoder.
-//! * [`health`]: what the conditions of a ManagedResource say.
-//!
-//! Parts that talk to the source cluster, through a [`kube::Client`] of the caller's:
+//! Parts that send requests to the source cluster, with a [`kube::Client`] of the caller:
 //!
 //! * [`secret`], [`managed_resource`]: builders that create or update one object.
-//! * [`bundle`]: Secret and ManagedResource together: create, update, delete, look.
-//! * [`wait`]: until a ManagedResource is healthy, or gone.
+//! * [`bundle`]: Secret and ManagedResource together: create, update, delete, read.
+//! * [`wait`]: waits until a ManagedResource is healthy, or gone.
 //!
-//! Requests are not repeated: a conflict is an error, and the caller reconciles again. Errors hold names and texts of the
-//! API server, never the content of Secrets.
+//! Requests are not repeated: a conflict is an error, and the caller reconciles again. Errors hold names and texts of
+//! the API server, never the content of Secrets.
 //!
 //! # A whole producer
 //!
@@ -66,28 +66,26 @@ pub use managed_resource::ManagedResourceBuilder;
 pub use registry::Registry;
 pub use secret::SecretBuilder;
 
-/// The decoder of the controller: the library and the commands read Secrets exactly as it does.
+/// The controller's decoder: library and commands read Secrets exactly as the controller does.
 pub use crate::bundle::decode;
 
-// --- constants of producers (spec 10 §19.1)
-
-/// Start of the names of Secrets made for a ManagedResource.
+/// Prefix of the names of Secrets that are made for a ManagedResource (spec 10 §19.1).
 pub const SECRET_NAME_PREFIX: &str = "managedresource-";
-/// Label of a ManagedResource: which part of Gardener made it.
+/// Label of a ManagedResource: the part of Gardener that made it.
 pub const ORIGIN_LABEL: &str = "origin";
 /// Value of [`ORIGIN_LABEL`]: gardenlet and what runs in it.
 pub const ORIGIN_GARDENER: &str = "gardener";
 /// Value of [`ORIGIN_LABEL`]: gardener-operator.
 pub const ORIGIN_GARDENER_OPERATOR: &str = "gardener-operator";
-/// Label injected into the objects of a shoot, so that its clean-up leaves them alone.
+/// Label for the objects of a shoot: the shoot's clean-up leaves these objects alone.
 pub const SHOOT_NO_CLEANUP: &str = "shoot.gardener.cloud/no-cleanup";
-/// Label of a ManagedResource: what part it plays.
+/// Label of a ManagedResource: its role.
 pub const GARDENER_ROLE: &str = "gardener.cloud/role";
-/// Value of [`GARDENER_ROLE`] for what belongs to a seed itself.
+/// Value of [`GARDENER_ROLE`] for parts of a seed itself.
 pub const ROLE_SEED_SYSTEM_COMPONENT: &str = "seed-system-component";
 /// Class of ManagedResources whose objects are in the seed.
 pub const CLASS_SEED: &str = "seed";
-/// Start of the names of namespaces that hold a shoot's control plane.
+/// Prefix of namespaces that hold a shoot's control plane.
 pub const SHOOT_NAMESPACE_PREFIX: &str = "shoot-";
-/// How long a wait pauses before it reads again, where no watch tells it when to.
+/// Pause between reads of a wait that has no watch.
 pub const POLL_INTERVAL: Duration = Duration::from_secs(2);

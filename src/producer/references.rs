@@ -1,5 +1,4 @@
-//! Annotations that name the immutable Secrets and ConfigMaps an object refers to (spec 10 §19.3). The garbage collector
-//! leaves alone what is named.
+//! Annotations that name the immutable Secrets and ConfigMaps of an object, and so keep them alive (spec 10 §19.3).
 
 use std::collections::BTreeMap;
 
@@ -8,12 +7,12 @@ use serde_json::{Map, Value};
 use super::unique::sha256_hex;
 use crate::api::{keys::REFERENCE_PREFIX, managed_resource::SecretRef};
 
-/// An object whose references nobody knows (spec 33 §6).
+/// The references of this type are unknown (spec 33 §6).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unhandled object type {0}")]
 pub struct UnhandledType(String);
 
-/// What is referred to.
+/// Kind of the referenced object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReferenceKind {
     /// A ConfigMap.
@@ -22,7 +21,7 @@ pub enum ReferenceKind {
     Secret,
 }
 
-/// The key of the annotation that names an object; its value is the name.
+/// Returns the key of the annotation for an object. The annotation's value is the object's name.
 ///
 /// ```
 /// use gardener_resource_manager::producer::references::{ReferenceKind, annotation_key};
@@ -40,7 +39,7 @@ pub fn annotation_key(kind: ReferenceKind, name: &str) -> String {
     format!("{REFERENCE_PREFIX}{kind}-{}", &sha256_hex(name.as_bytes())[..8])
 }
 
-/// Exchanges all reference annotations of a ManagedResource for those of its `secretRefs`; stale ones disappear.
+/// Replaces all reference annotations of a ManagedResource by those of its `secretRefs`.
 pub fn refresh(annotations: &mut BTreeMap<String, String>, secret_refs: &[SecretRef]) {
     annotations.retain(|key, _| !key.starts_with(REFERENCE_PREFIX));
     let wanted = secret_refs.iter().filter(|reference| !reference.name.is_empty());
@@ -51,12 +50,8 @@ pub fn refresh(annotations: &mut BTreeMap<String, String>, secret_refs: &[Secret
 
 type Found = Vec<(ReferenceKind, String)>;
 
-/// Writes the reference annotations of a workload, a ManagedResource or a Prometheus into all its maps of annotations, also
-/// those of templates, and these further keys with empty values. Reference annotations that were there go; the others stay.
-/// Doing it twice changes nothing.
-///
-/// # Errors
-/// If the type has no references that are known; the object is as it was.
+/// Replaces the reference annotations of an object and its templates, and adds the keys `further` with empty values.
+/// Other annotations stay. Fails, without a change, if the references of the type are unknown.
 pub fn inject(object: &mut Value, further: &[&str]) -> Result<(), UnhandledType> {
     const POD: &str = "/spec/template/spec";
     let text = |field: &str| object[field].as_str().unwrap_or_default();
@@ -87,7 +82,6 @@ pub fn inject(object: &mut Value, further: &[&str]) -> Result<(), UnhandledType>
     Ok(())
 }
 
-/// What a Pod's spec names, pull secrets included.
 fn of_pod(spec: &Value) -> Found {
     let mut found = of_containers_and_volumes(spec);
     found.extend(names(&spec["imagePullSecrets"], "/name", ReferenceKind::Secret));
@@ -112,7 +106,7 @@ fn of_containers_and_volumes(spec: &Value) -> Found {
     found
 }
 
-/// A half of a `basicAuth` that is not there has the empty name.
+/// A missing half of a `basicAuth` counts as an empty name.
 fn of_prometheus(spec: &Value) -> Found {
     let mut found = of_containers_and_volumes(spec);
     let auths = items(&spec["remoteWrite"]).map(|write| &write["basicAuth"]).filter(|auth| auth.is_object());
@@ -128,13 +122,11 @@ fn items(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// The names at a place in each item of a list.
 fn names(list: &Value, place: &str, kind: ReferenceKind) -> Found {
     let name = |item: &Value| item.pointer(place).and_then(Value::as_str).map(str::to_owned);
     items(list).filter_map(name).map(|name| (kind, name)).collect()
 }
 
-/// Exchanges the reference annotations in a metadata, which is made where its parent is there.
 fn write(object: &mut Value, metadata: &str, annotations: &Map<String, Value>) {
     let Some((parent, last)) = metadata.rsplit_once('/') else { return };
     let Some(parent) = object.pointer_mut(parent).and_then(Value::as_object_mut) else { return };

@@ -12,12 +12,12 @@ use crate::api::{
     object::{self, GroupVersionKind},
 };
 
-/// Quality of the compression, from 0 to 11. It is part of the names of Secrets: never change it.
+/// Compression quality, from 0 to 11. Names of Secrets depend on it: never change it.
 const QUALITY: i32 = 9;
-/// Window of the compression, as a power of two. It is part of the names of Secrets: never change it.
+/// Compression window, as a power of two. Names of Secrets depend on it: never change it.
 const WINDOW: i32 = 22;
 
-/// The objects of a bundle, on their way into a Secret.
+/// Collects the objects of a bundle for a Secret.
 ///
 /// ```
 /// use gardener_resource_manager::producer::Registry;
@@ -36,7 +36,6 @@ pub struct Registry {
 
 #[derive(Clone)]
 struct File {
-    /// `None` for text that came in as it is.
     object: Option<Value>,
     yaml: String,
 }
@@ -47,7 +46,7 @@ pub enum RegistryError {
     /// The same object was added before.
     #[error("duplicate filename in registry: \"{0}\"")]
     Duplicate(String),
-    /// A field that each object must have is not there, or is empty.
+    /// A mandatory field is missing or empty.
     #[error("object {object:?} has no {field}")]
     Missing {
         /// File name, as far as it is known.
@@ -61,11 +60,7 @@ pub enum RegistryError {
 }
 
 impl Registry {
-    /// Adds an object: a type of `k8s-openapi`, a raw JSON object, or anything else that serializes to one. `None` is
-    /// passed over.
-    ///
-    /// # Errors
-    /// When it is there already, or has no `apiVersion`, `kind` or name.
+    /// Adds anything that serializes to an object; ignores `None`. Fails for duplicates and incomplete objects.
     pub fn add(&mut self, object: &impl Serialize) -> Result<(), RegistryError> {
         let object = serde_json::to_value(object)?;
         if object.is_null() {
@@ -88,31 +83,29 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds YAML as it is, in the place of what has the same file name. It may hold several documents.
+    /// Adds YAML as it is, one or more documents, and replaces the entry with the same file name.
     pub fn add_serialized(&mut self, file: impl Into<String>, yaml: impl Into<String>) {
         self.files.insert(file.into(), File { object: None, yaml: yaml.into() });
     }
 
-    /// The objects in the order of their file names, without those that came as text.
+    /// Returns the objects in the order of their file names, without text that was added as it is.
     pub fn objects(&self) -> impl Iterator<Item = &Value> {
         self.files.values().filter_map(|file| file.object.as_ref())
     }
 
-    /// The documents, with `---` between them.
+    /// Returns the documents, separated by `---`.
     pub fn yaml(&self) -> String {
         yaml::join(self.files.values().map(|file| file.yaml.as_str()))
     }
 
-    /// The data of a Secret: the documents, compressed, under `data.yaml.br`. Equal objects give equal bytes, whatever the
-    /// order in which they were added.
+    /// Returns the compressed documents under `data.yaml.br`. Equal objects give equal bytes, in any order.
     pub fn data(&self) -> BTreeMap<String, Vec<u8>> {
         BTreeMap::from([(COMPRESSED_DATA_KEY.to_owned(), compress(self.yaml().as_bytes()))])
     }
 }
 
 impl fmt::Display for Registry {
-    /// `* <file>:` and the YAML for each object, with a blank line between them. Content of Secrets, and text that came as
-    /// it is, are left out.
+    /// Leaves out the content of Secrets, and text that was added as it is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, (name, file)) in self.files.iter().enumerate() {
             let gap = if position > 0 { "\n" } else { "" };
@@ -130,18 +123,16 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// `<group>/<version>, kind=<kind>__<namespace>__<name>.yaml`; it decides about duplicates and order only.
+/// Returns `<group>/<version>, kind=<kind>__<namespace>__<name>.yaml`, which decides about duplicates and order only.
 fn file_name(object: &Value) -> String {
     let GroupVersionKind { group, version, kind } = GroupVersionKind::of(object).unwrap_or_default();
     let kind = format!("{group}/{version}, kind={kind}").to_lowercase();
     format!("{kind}__{}__{}.yaml", object::namespace(object), object::name(object).replace(':', "_"))
 }
 
-/// One Brotli stream.
 fn compress(text: &[u8]) -> Vec<u8> {
     let params = BrotliEncoderParams { quality: QUALITY, lgwin: WINDOW, size_hint: text.len(), ..Default::default() };
     let mut compressed = Vec::new();
-    // Neither reading from a slice nor writing to a vector can fail.
     brotli::BrotliCompress(&mut &*text, &mut compressed, &params).unwrap_or_default();
     compressed
 }
@@ -186,9 +177,8 @@ mod tests {
         assert_eq!(registry.objects().map(object::name).collect::<Vec<_>>(), ["a", "b", "system:x"]);
     }
 
-    /// The checksum in the name of a Secret depends on these bytes. If this test fails, every bundle of every producer
-    /// would get another name with the next release: find out what changed (the YAML, or the encoder of the `brotli`
-    /// crate) and undo it.
+    /// Names of Secrets depend on these bytes. If this test fails, the next release would rename the bundles of every
+    /// producer: find out what changed (the YAML, or the encoder of the `brotli` crate) and undo it.
     #[test]
     fn registry_bytes_are_pinned() {
         let registry = registry();

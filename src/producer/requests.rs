@@ -1,5 +1,3 @@
-//! The few requests a producer makes, on raw objects.
-
 use cluster::{ApiError, Resource};
 use futures::{Stream, StreamExt as _};
 use http::Request;
@@ -15,35 +13,29 @@ use crate::api::{
     object::{resource_version, truthy},
 };
 
-/// Objects of one page of a list.
 const PAGE: u32 = 500;
-/// The server ends a watch after so many seconds. What is watched is read anew then, so a silent connection hides nothing
-/// for long.
+/// The server then ends the watch, and everything is read again: a dead connection hides changes only so long.
 const WATCH_SECONDS: u32 = 60;
 
-/// The two kinds a producer has to do with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ObjectKind {
     ManagedResource,
     Secret,
 }
 
-/// One page of a list, or all of it.
 pub(super) struct Listed {
     pub(super) items: Vec<Value>,
     pub(super) resource_version: String,
 }
 
-/// What is listed and watched.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Selection<'a> {
-    /// `None` for all namespaces.
     pub(super) namespace: Option<&'a str>,
     pub(super) label_selector: &'a str,
     pub(super) field_selector: &'a str,
 }
 
-/// The requests. Those about a Secret leave quoted values out of error texts.
+/// The requests. Errors about Secrets leave quoted values out of their texts.
 #[derive(Clone, Copy)]
 pub(super) struct Requests<'a>(pub(super) &'a Client);
 
@@ -55,12 +47,10 @@ impl ObjectKind {
         }
     }
 
-    /// Requests to all objects of a namespace, or of all.
     fn all(self, namespace: Option<&str>) -> kube::core::Request {
         kube::core::Request::new(self.resource().collection_path(namespace))
     }
 
-    /// Requests to an object, if it can have this name.
     fn one(self, namespace: &str, name: &str) -> Result<kube::core::Request, ApiError> {
         self.resource().at(namespace, name).path(None)?;
         Ok(self.all(Some(namespace)))
@@ -72,7 +62,6 @@ impl Requests<'_> {
         self.send(kind, kind.one(namespace, name)?.get(name, &GetParams::default())).await
     }
 
-    /// `None` if the object does not exist.
     pub(super) async fn find(self, kind: ObjectKind, namespace: &str, name: &str) -> Result<Option<Value>, ApiError> {
         absent_is_none(self.get(kind, namespace, name).await)
     }
@@ -114,7 +103,7 @@ impl Requests<'_> {
         self.send(kind, kind.one(namespace, name)?.patch(name, &PatchParams::default(), patch)).await
     }
 
-    /// Hands a Secret to the garbage collector. One that does not exist needs none (spec 10 §19.6).
+    /// Marks a Secret for the garbage collector, if it exists (spec 10 §19.6).
     pub(super) async fn mark_garbage_collectable(self, namespace: &str, name: &str) -> Result<(), ApiError> {
         let Some(secret) = self.find(ObjectKind::Secret, namespace, name).await? else { return Ok(()) };
         if truthy(crate::api::object::label(&secret, keys::GARBAGE_COLLECTABLE)) {
@@ -124,13 +113,11 @@ impl Requests<'_> {
         absent_is_none(self.patch(ObjectKind::Secret, namespace, name, &Patch::Strategic(&patch)).await).map(drop)
     }
 
-    /// An object that does not exist is deleted already.
     pub(super) async fn delete(self, kind: ObjectKind, namespace: &str, name: &str) -> Result<(), ApiError> {
         let request = kind.one(namespace, name)?.delete(name, &DeleteParams::default());
         absent_is_none(self.send(kind, request).await).map(drop)
     }
 
-    /// All objects of a selection, page by page.
     pub(super) async fn list(self, kind: ObjectKind, selection: Selection<'_>) -> Result<Listed, ApiError> {
         let mut listed = Listed { items: Vec::new(), resource_version: String::new() };
         let mut parameters =
@@ -149,7 +136,7 @@ impl Requests<'_> {
         }
     }
 
-    /// The changes of a selection from a version on; from the present state if it is empty, which then comes first.
+    /// Watches a selection from a version on. With an empty version, the existing objects come first.
     pub(super) async fn watch(
         self,
         kind: ObjectKind,
@@ -174,7 +161,6 @@ impl Requests<'_> {
     }
 }
 
-/// A request that cannot be made.
 fn refused(error: &Error) -> ApiError {
     ApiError::BadRequest(error.to_string())
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
 
-/// Builds a Secret, and brings it into a cluster.
+/// Builds a Secret, and writes it to a cluster.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -51,47 +51,47 @@ impl SecretBuilder {
         }
     }
 
-    /// Its data; replaces what was set before.
+    /// Replaces the data.
     #[must_use]
     pub fn data(mut self, data: BTreeMap<String, Vec<u8>>) -> Self {
         self.data = data;
         self
     }
 
-    /// Its labels; replaces what was set before. A unique Secret keeps the label for the garbage collector.
+    /// Replaces the labels. A unique Secret keeps the label for the garbage collector.
     #[must_use]
     pub fn labels(mut self, labels: BTreeMap<String, String>) -> Self {
         self.labels = labels;
         self
     }
 
-    /// Its annotations; replaces what was set before.
+    /// Replaces the annotations.
     #[must_use]
     pub fn annotations(mut self, annotations: BTreeMap<String, String>) -> Self {
         self.annotations = annotations;
         self
     }
 
-    /// Makes it immutable, with a checksum of its data in its name (spec 10 §19.2).
+    /// Makes the Secret immutable, with a checksum of its data in its name (spec 10 §19.2).
     #[must_use]
     pub fn unique(mut self) -> Self {
         self.unique = true;
         self
     }
 
-    /// Whether [`Self::reconcile`] creates what is not there; it does by default, and always for unique Secrets.
+    /// Whether [`Self::reconcile`] creates a missing Secret (the default). Unique Secrets are always created.
     #[must_use]
     pub fn create_if_not_exists(mut self, create: bool) -> Self {
         self.create_if_not_exists = create;
         self
     }
 
-    /// The name it has in the cluster: for `spec.secretRefs`.
+    /// Returns the name in the cluster, for `spec.secretRefs`.
     pub fn name(&self) -> String {
         if self.unique { unique::name(&self.name, &unique::checksum(self.data.values())) } else { self.name.clone() }
     }
 
-    /// The Secret as a raw object.
+    /// Returns the Secret as a raw object.
     pub fn build(&self) -> Value {
         let mut secret = json!({
             "apiVersion": "v1",
@@ -102,11 +102,8 @@ impl SecretBuilder {
         secret
     }
 
-    /// Creates the Secret, or replaces labels, annotations and data of the one there is. Nothing is sent if nothing
-    /// differs. Returns it as the server has it.
-    ///
-    /// # Errors
-    /// Those of the requests; *not found* if it may not be created.
+    /// Creates the Secret, or replaces labels, annotations and data. Sends nothing if nothing differs. Fails with *not
+    /// found* if it may not create.
     pub async fn reconcile(&self, client: &Client) -> Result<Value, ApiError> {
         let (requests, name) = (Requests(client), self.name());
         let live = match requests.get(ObjectKind::Secret, &self.namespace, &name).await {
@@ -124,7 +121,6 @@ impl SecretBuilder {
         requests.replace(ObjectKind::Secret, &self.namespace, &name, &wanted).await
     }
 
-    /// Sets everything this builder decides about; fields without content are absent.
     fn fill(&self, secret: &mut Value) {
         let mut labels = self.labels.clone();
         if self.unique {
@@ -146,7 +142,6 @@ impl SecretBuilder {
 }
 
 impl fmt::Debug for SecretBuilder {
-    /// Without the data.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SecretBuilder")
             .field("namespace", &self.namespace)
@@ -156,7 +151,6 @@ impl fmt::Debug for SecretBuilder {
     }
 }
 
-/// Sets a map of texts; an empty one is absent.
 pub(super) fn set_texts(holder: &mut Value, field: &str, texts: &BTreeMap<String, String>) {
     let Some(fields) = holder.as_object_mut() else { return };
     if texts.is_empty() {

@@ -1,7 +1,5 @@
-//! Unique names of immutable Secrets and ConfigMaps (spec 10 §19.2).
-//!
-//! The name holds a checksum of the content, so other content is another object: the old one stays as it is for whoever
-//! still refers to it, and the garbage collector takes it when nobody does.
+//! Unique names of immutable Secrets and ConfigMaps (spec 10 §19.2): they hold a checksum, so new content makes a new
+//! object. The old object stays for its remaining users; when it has none, the garbage collector deletes it.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -12,16 +10,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
 
-/// Characters of the checksum that become part of a name.
 const SUFFIX: usize = 8;
 
-/// An object that cannot get a unique name. Names fields and keys, never content.
+/// An object that cannot get a unique name. Texts have fields and keys, never content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UniqueError {
-    /// Another kind.
+    /// Neither a Secret nor a ConfigMap.
     #[error("only Secrets and ConfigMaps can have unique names, not {0:?}")]
     Kind(String),
-    /// A value of the wrong type.
+    /// A value is not a string.
     #[error("{field}.{key} is no string")]
     NotText {
         /// `data`, `stringData` or `binaryData`.
@@ -29,7 +26,7 @@ pub enum UniqueError {
         /// Key of the value.
         key: String,
     },
-    /// A value that is no Base64.
+    /// A value is not Base64.
     #[error("{field}.{key} is no Base64 text")]
     NotBase64 {
         /// `data` or `binaryData`.
@@ -37,13 +34,12 @@ pub enum UniqueError {
         /// Key of the value.
         key: String,
     },
-    /// No map.
+    /// The field is not a map.
     #[error("{0} is no map")]
     NotAMap(&'static str),
 }
 
-/// The checksum of values, in ascending order of their keys: SHA-256 of their SHA-256 texts, in lower-case hex. The keys
-/// are no part of it.
+/// SHA-256 of the SHA-256 texts of values, in ascending order of their keys, in lower-case hex. Keys do not count.
 pub fn checksum<V: AsRef<[u8]>>(values: impl IntoIterator<Item = V>) -> String {
     let mut whole = Sha256::new();
     for value in values {
@@ -52,7 +48,7 @@ pub fn checksum<V: AsRef<[u8]>>(values: impl IntoIterator<Item = V>) -> String {
     hex(&whole.finalize())
 }
 
-/// The name with the first 8 characters of the checksum.
+/// Returns the name followed by the first 8 characters of the checksum.
 ///
 /// ```
 /// use gardener_resource_manager::producer::unique;
@@ -64,10 +60,7 @@ pub fn name(name: &str, checksum: &str) -> String {
     format!("{name}{dash}{}", checksum.get(..SUFFIX).unwrap_or(checksum))
 }
 
-/// Makes a raw Secret or ConfigMap unique: name, `immutable`, and the label for the garbage collector.
-///
-/// # Errors
-/// When it is of another kind, or its data is not what the API server would accept. It is not changed then.
+/// Sets name, `immutable` and the label for the garbage collector. Fails, without a change, for invalid objects.
 pub fn make_unique(object: &mut Value) -> Result<(), UniqueError> {
     let checksum = checksum(content(object)?.values());
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
@@ -88,7 +81,7 @@ pub fn make_unique(object: &mut Value) -> Result<(), UniqueError> {
     Ok(())
 }
 
-/// What a Secret or ConfigMap holds, as bytes: `stringData` over `data`, or `data` and `binaryData`.
+/// The content of a Secret (`stringData` over `data`) or a ConfigMap (`data` and `binaryData`), as bytes.
 pub(crate) fn content(object: &Value) -> Result<BTreeMap<String, Vec<u8>>, UniqueError> {
     let mut content = BTreeMap::new();
     match (object["apiVersion"].as_str(), object["kind"].as_str().unwrap_or_default()) {
@@ -117,7 +110,7 @@ fn read(
         Some(values) => values.as_object().ok_or(UniqueError::NotAMap(field))?,
     };
     for (key, value) in values {
-        // The API server takes a null for an empty value.
+        // The API server reads null as an empty value.
         let text = if value.is_null() { Some("") } else { value.as_str() };
         let text = text.ok_or_else(|| UniqueError::NotText { field, key: key.clone() })?;
         let bytes = if base64 {
@@ -130,14 +123,13 @@ fn read(
     Ok(())
 }
 
-/// SHA-256 in lower-case hex.
 pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        write!(text, "{byte:02x}").unwrap_or_default(); // a String takes everything
+        write!(text, "{byte:02x}").unwrap_or_default(); // cannot fail
         text
     })
 }

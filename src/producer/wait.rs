@@ -1,7 +1,5 @@
-//! Waiting until a ManagedResource is healthy, or gone (spec 10 §19.9).
-//!
-//! The object is read at once; then a watch tells of changes. A watch that ends, or is not allowed, costs nothing but time:
-//! after [`POLL_INTERVAL`] the object is read again. An error of such a read ends the wait.
+//! Waits until a ManagedResource is healthy, or gone (spec 10 §19.9). A watch that ends, or is forbidden, only costs
+//! time: after [`POLL_INTERVAL`] the object is read again. If such a read fails, the wait ends with its error.
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
@@ -22,19 +20,18 @@ use crate::api::{
     object::{self, NamespacedName},
 };
 
-/// A watch is silent for longer only if its connection is dead: the server ends it before.
+/// A watch that is silent for longer has a dead connection: the server ends it earlier.
 const SILENCE: Duration = Duration::from_secs(75);
 
-/// Error code of Gardener: only a change of what the user configured can help.
+/// Error code of Gardener: only the user can help, by changing the configuration.
 pub const CONFIGURATION_PROBLEM: &str = "ERR_CONFIGURATION_PROBLEM";
 
-/// Prefix of what is reported when objects stay.
 const NOT_DELETED: &str = "error while waiting for all resources to be deleted: ";
 
-/// Why a wait ended without success.
+/// Why a wait failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WaitError {
-    /// The time is over.
+    /// The time is over; with the last error.
     #[error("retry failed with context deadline exceeded{}", last_error(.0.as_deref()))]
     Deadline(Option<String>),
     /// A read failed.
@@ -43,23 +40,22 @@ pub enum WaitError {
     /// The time is over, or a read failed, and the controller reported why objects are still there.
     #[error("{text}")]
     NotDeleted {
-        /// Everything that is known.
+        /// The whole text.
         text: String,
-        /// Error codes of Gardener that the text stands for.
+        /// Error codes of Gardener for the text.
         codes: Vec<&'static str>,
         /// Why the wait ended.
         cause: Box<WaitError>,
     },
 }
 
-/// What a look at the cluster leads to.
 enum WaitVerdict {
     Done,
     NotYet(String),
 }
 
 impl WaitError {
-    /// Error codes of Gardener, e.g. [`CONFIGURATION_PROBLEM`].
+    /// Error codes of Gardener, such as [`CONFIGURATION_PROBLEM`].
     pub fn codes(&self) -> &[&'static str] {
         match self {
             Self::Deadline(_) | Self::Read(_) => &[],
@@ -86,10 +82,7 @@ fn last_error(last: Option<&str>) -> String {
     last.map(|last| format!(", last error: {last}")).unwrap_or_default()
 }
 
-/// Waits until the ManagedResource exists, is applied and healthy.
-///
-/// # Errors
-/// When that is not so in time, or it cannot be read.
+/// Waits until the ManagedResource is applied and healthy. Fails after `limit`, or if it cannot be read.
 pub async fn until_healthy(client: &Client, namespace: &str, name: &str, limit: Duration) -> Result<(), WaitError> {
     until_check(client, namespace, name, limit, |mr| match health::check(mr) {
         Ok(()) => WaitVerdict::Done,
@@ -98,10 +91,7 @@ pub async fn until_healthy(client: &Client, namespace: &str, name: &str, limit: 
     .await
 }
 
-/// Waits until the ManagedResource exists, is applied and healthy, and nothing is being rolled out any more.
-///
-/// # Errors
-/// When that is not so in time, or it cannot be read.
+/// Like [`until_healthy`], and waits until no rollout is in progress.
 pub async fn until_healthy_and_not_progressing(
     client: &Client,
     namespace: &str,
@@ -136,10 +126,7 @@ async fn until_check(
     .await
 }
 
-/// Waits until the ManagedResource is gone.
-///
-/// # Errors
-/// When it is still there in the end, or cannot be read; with what the controller reports about its objects.
+/// Waits until the ManagedResource is gone. The error includes the controller's report about its objects.
 pub async fn until_deleted(client: &Client, namespace: &str, name: &str, limit: Duration) -> Result<(), WaitError> {
     let key = NamespacedName::new(namespace, name);
     let mut last = None;
@@ -160,10 +147,7 @@ pub async fn until_deleted(client: &Client, namespace: &str, name: &str, limit: 
     }
 }
 
-/// Waits until there is no ManagedResource with the labels any more, in a namespace or in all.
-///
-/// # Errors
-/// When there is one in the end, or they cannot be listed; with what the controller reports about their objects.
+/// Waits until no ManagedResource has the labels, in a namespace or in all. Fails like [`until_deleted`].
 pub async fn until_all_deleted(
     client: &Client,
     namespace: Option<&str>,
@@ -191,7 +175,6 @@ pub async fn until_all_deleted(
     })
 }
 
-/// What the controller says about objects that stay.
 fn deletion_message(live: &Value) -> Option<String> {
     let mr = ManagedResource::from_value(live).ok()?;
     let applied = mr.condition(RESOURCES_APPLIED)?;
@@ -199,7 +182,7 @@ fn deletion_message(live: &Value) -> Option<String> {
     (applied.status != ConditionStatus::True && is_about_deletion).then(|| applied.message.clone())
 }
 
-/// `error during apply of object .* is invalid:`, whatever the case; `.*` stays in its line.
+/// Matches `error during apply of object .* is invalid:`, ignoring case, within one line.
 fn is_configuration_problem(text: &str) -> bool {
     const START: &str = "error during apply of object ";
 
@@ -208,7 +191,7 @@ fn is_configuration_problem(text: &str) -> bool {
 
 fn deadline(limit: Duration) -> Instant {
     let now = Instant::now();
-    // Beyond what the clock can hold is for ever.
+    // A limit that the clock cannot represent counts as forever.
     now.checked_add(limit).unwrap_or_else(|| now + Duration::from_secs(u64::from(u32::MAX)))
 }
 
@@ -232,7 +215,6 @@ async fn until_object(
     }
 }
 
-/// Reads and watches one object until `look` is content.
 async fn follow_object(
     requests: Requests<'_>,
     key: &NamespacedName,
@@ -245,7 +227,7 @@ async fn follow_object(
         if look(live.as_ref()) {
             return Ok(());
         }
-        // Without a version the watch begins with the object, should it exist by now.
+        // Without a version, the watch begins with the object, in case it exists by now.
         let from = live.as_ref().map(object::resource_version).unwrap_or_default();
         if let Ok(events) = requests.watch(ObjectKind::ManagedResource, selection, from).await {
             let mut events = pin!(events);
@@ -265,7 +247,6 @@ async fn follow_object(
     }
 }
 
-/// Lists and watches until nothing is left.
 async fn follow_list(
     requests: Requests<'_>,
     selection: Selection<'_>,

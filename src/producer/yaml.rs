@@ -1,13 +1,10 @@
-//! Objects as YAML, the same text for the same object (spec 10 §19.4).
-//!
-//! `serde-saphyr` writes it: block style, keys sorted by their bytes, two blanks for each level, lists not indented under their
-//! key; strings are quoted where some dialect takes them for something else, as YAML 1.1 does in surprising places. Names of
-//! immutable Secrets depend on this text. A version of it that writes otherwise gives all of them new names: the tests below
-//! say so.
+//! Objects as YAML, with the same text for the same object (spec 10 §19.4). `serde-saphyr` sorts keys by bytes and
+//! quotes strings that some dialect reads as something else. Names of immutable Secrets depend on this text: a version
+//! of `serde-saphyr` that writes another text would rename all of them. The tests below would fail.
 
 use serde_json::Value;
 
-/// One document, which ends with a newline and begins without a separator.
+/// Returns one document. It ends with a newline and begins without a separator.
 ///
 /// ```
 /// use gardener_resource_manager::producer::yaml;
@@ -17,18 +14,17 @@ use serde_json::Value;
 /// assert_eq!(text, "data:\n  enabled: \"yes\"\n  level: info\nkind: ConfigMap\n");
 /// ```
 pub fn document(value: &Value) -> String {
-    // Long lines stay lines: to fold them would be shorter to look at and harder to search.
+    // Long lines are not folded: folded lines are hard to search.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     serde_saphyr::to_string_with_options(value, options).expect("a tree of JSON has nothing that YAML has not")
 }
 
-/// Several documents, with `---` between them.
+/// Returns several documents, separated by `---`.
 pub fn stream<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
     let documents: Vec<String> = values.into_iter().map(document).collect();
     join(documents.iter().map(String::as_str))
 }
 
-/// Puts documents behind one another: each ends with a newline, and `---` stands between them.
 pub(super) fn join<'a>(documents: impl IntoIterator<Item = &'a str>) -> String {
     let mut text = String::new();
     for document in documents {

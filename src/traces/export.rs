@@ -1,4 +1,4 @@
-//! The exporter of the OpenTelemetry SDK over the HTTP and TLS that are here anyway.
+//! The exporter of the OpenTelemetry SDK over the program's own HTTP and TLS.
 
 use std::{
     pin::Pin,
@@ -26,25 +26,22 @@ use crate::{
     logging::{SpanLayer, is_own_target},
 };
 
-/// Name of the service, unless `OTEL_SERVICE_NAME` says another.
+/// Name of the service without `OTEL_SERVICE_NAME`.
 const SERVICE: &str = "gardener-resource-manager";
-/// How long a request to the collector may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest answer of a collector that is read.
 const LARGEST_ANSWER: usize = 1 << 20;
 
-/// A running export.
 #[derive(Debug)]
 pub(super) struct Export {
     provider: SdkTracerProvider,
 }
 
-/// The HTTP client of the thread that exports: it has a runtime of its own, because that thread has none.
+/// The HTTP client of the thread that exports. It has its own runtime, because that thread has none.
 #[derive(Debug)]
 struct Collector {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     runtime: Runtime,
-    /// Whether the last request failed: only the first of a row is logged.
+    /// Whether the last request failed: only the first failure in a row is logged.
     failing: AtomicBool,
 }
 
@@ -72,14 +69,14 @@ where
     Ok((layer.boxed(), Export { provider }))
 }
 
-/// Our own spans, and what our own records above `debug` say inside them.
+/// Our own spans, and our own records above `debug` inside them.
 fn is_exported(metadata: &Metadata<'_>) -> bool {
     is_own_target(metadata.target()) && (metadata.is_span() || *metadata.level() <= Level::INFO)
 }
 
 impl Export {
     pub(super) fn finish(&self, limit: Duration) {
-        // Whoever waits for the end of the process is not held up by a collector, and told of a failure already.
+        // The end of the process does not wait for a collector, and failures were logged already.
         self.provider.shutdown_with_timeout(limit).ok();
     }
 }
@@ -136,7 +133,7 @@ impl HttpClient for Collector {
     }
 }
 
-/// An error with its causes: the first text alone says little of a connection that is refused.
+/// An error with its causes: the first text alone says little about a refused connection.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let texts = std::iter::successors(Some(error), |error| error.source()).map(ToString::to_string);
     texts.collect::<Vec<_>>().join(": ")

@@ -1,8 +1,7 @@
-//! Traces for an OpenTelemetry collector: passes, reviews, and requests to API servers below them (feature `otel`).
-//!
-//! They are on when `OTEL_EXPORTER_OTLP_ENDPOINT` is set. The SDK reads that and its other variables (headers, sampler, sizes
-//! of the queue) itself. Spans wait in its bounded queue and go out on its own thread, as protobuf over HTTP: a collector that
-//! is slow or away costs spans, and nobody waits for it.
+//! Traces for an OpenTelemetry collector: reconciles, reviews, and their requests to API servers (feature `otel`).
+//! `OTEL_EXPORTER_OTLP_ENDPOINT` turns them on. The SDK reads it and its other variables (headers, sampler, sizes of
+//! the queue) itself. Spans wait in its bounded queue, and its own thread sends them, as protobuf over HTTP: a slow or
+//! absent collector costs spans, but no other time.
 
 use tracing::Subscriber;
 use tracing_subscriber::registry::LookupSpan;
@@ -12,21 +11,21 @@ use crate::logging::SpanLayer;
 #[cfg(feature = "otel")]
 mod export;
 
-/// Where the collector is, e.g. `http://collector:4318`. Without it there are no traces.
+/// Address of the collector, e.g. `http://collector:4318`. Without it there are no traces.
 pub const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Why there are no traces although they are wanted.
+/// Why there are no traces although they are turned on.
 #[derive(Debug, thiserror::Error)]
 pub enum TracesError {
-    /// The variable is set, but the program cannot export.
+    /// The variable is set, but this build cannot export.
     #[error("this build exports no traces — build it with the feature otel, or unset {ENDPOINT}")]
     NotBuilt,
-    /// The exporter does not take its settings.
+    /// The exporter does not accept its settings.
     #[error("{0} — correct the variables OTEL_*")]
     Settings(String),
 }
 
-/// Keeps the export going.
+/// Keeps the export running.
 #[must_use = "without its end the last spans are lost"]
 #[derive(Debug, Default)]
 pub struct Traces {
@@ -34,10 +33,8 @@ pub struct Traces {
     export: Option<export::Export>,
 }
 
-/// The receiver of spans, if traces are wanted: `env` reads the environment of the process.
-///
-/// # Errors
-/// They are wanted but there are none. The program does its work all the same.
+/// Returns the receiver of spans, if traces are turned on. `env` reads the environment. Fails if they are turned on but
+/// not possible; the program does its work all the same.
 pub fn start<S>(env: &dyn Fn(&str) -> Option<String>) -> Result<(Option<SpanLayer<S>>, Traces), TracesError>
 where
     S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -52,7 +49,7 @@ where
 }
 
 impl Traces {
-    /// Sends what waits, for at most `limit`; further spans are lost.
+    /// Sends the waiting spans, for at most `limit`; later spans are lost.
     pub fn finish(&self, limit: std::time::Duration) {
         #[cfg(feature = "otel")]
         if let Some(export) = &self.export {

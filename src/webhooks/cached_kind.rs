@@ -1,33 +1,33 @@
-//! What webhooks read: of objects, one const for each kind and purpose.
+//! What webhooks read of objects: one const for each kind and purpose.
 //!
 //! ```text
-//! pub const SERVICE_ACCOUNTS: Projection<ServiceAccount> = Projection {
+//! pub const SERVICE_ACCOUNTS: CachedKind<ServiceAccount> = CachedKind {
 //!     objects: Objects { kind: "ServiceAccount", plural: "serviceaccounts", ..Objects::TARGET },
 //!     fields: |object| ServiceAccount { automount: … },
 //! };
 //! ```
 //!
-//! Nothing else is needed for a new read but to name it in the registry: the watch, the store, the live read of what the
-//! store lacks, and the texts of errors follow from it.
+//! For a new read, add a const and name it in the registry. The watch, the store, the live read after a miss and the
+//! error texts follow from it.
 
 use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 
 use cluster::{Resource, Side};
 use serde_json::Value;
 
-/// Some objects, and what is kept of each.
+/// A set of objects, and the fields that are cached of each.
 #[derive(Debug)]
 pub struct CachedKind<T> {
     /// Which objects.
     pub objects: Objects,
-    /// What is kept of one. Pure; what cannot be read is part of the value.
+    /// Extracts the cached fields. Pure; a field that cannot be read is part of the value.
     pub fields: fn(&Value) -> T,
 }
 
-/// Which objects are read. Fields that are not named are those of [`Objects::TARGET`].
+/// A set of objects. [`Objects::TARGET`] has the defaults.
 #[derive(Debug, Clone, Copy)]
 pub struct Objects {
-    /// Tells apart projections of the same kind; empty where there is one of the kind.
+    /// Distinguishes several cached kinds with the same kind; otherwise empty.
     pub purpose: &'static str,
     /// The cluster.
     pub side: Side,
@@ -37,55 +37,55 @@ pub struct Objects {
     pub version: &'static str,
     /// Kind in upper camel case.
     pub kind: &'static str,
-    /// Its name in paths.
+    /// Plural name, as in paths.
     pub plural: &'static str,
-    /// Whether the kind lives in namespaces.
+    /// Whether the kind is namespaced.
     pub namespaced: bool,
-    /// In which namespaces they are watched.
+    /// The namespaces that are watched.
     pub within: Within,
-    /// Which of them are watched; what is not can be read live all the same.
+    /// Which objects are watched. Live reads reach all others too.
     pub selected: Selected,
-    /// Whether metadata is enough.
+    /// Whether only metadata is watched.
     pub metadata_only: bool,
-    /// Whether the kind may not be served: readiness does not wait for it.
+    /// Whether the kind may be missing from the cluster. Readiness does not wait for an optional kind.
     pub optional: bool,
-    /// Whether a store counts only while its watch is heard of: then what it holds is read live. Others take what is out of
-    /// date for what there is (spec 50 §2.7, "Cache lags behind the API server").
+    /// Whether objects are read live while their watch is out of contact. Otherwise the store's content counts even if
+    /// it is out of date (spec 50 §2.7, "Cache lags behind the API server").
     pub heard_of: bool,
 }
 
-/// The namespaces of a kind that lives in some.
+/// The watched namespaces of a namespaced kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Within {
-    /// Those that the configuration names for the cluster; elsewhere nothing is known (spec 50 §2.7).
+    /// The namespaces that the configuration names for the cluster; nothing is known of others (spec 50 §2.7).
     Configured,
-    /// All, whatever the configuration says.
+    /// All namespaces, whatever the configuration says.
     All,
-    /// This one, whatever the configuration says.
+    /// Only this namespace, whatever the configuration says.
     One(&'static str),
 }
 
-/// What makes an object one of those that are watched.
+/// Selects the watched objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selected {
-    /// Nothing: all are.
+    /// All objects.
     All,
-    /// Its name.
+    /// The object of this name.
     Named(&'static str),
-    /// That it has a label, whatever its value.
+    /// Objects that have this label, whatever its value.
     Labelled(&'static str),
 }
 
-/// A projection of any type, see [`Projection`]. Two are the same if their objects and purposes are.
+/// A [`CachedKind`] of any type. Two are equal if side, group, plural and purpose are.
 pub trait AnyCachedKind: Send + Sync {
     /// Which objects.
     fn objects(&self) -> &Objects;
 
-    /// What is kept of one.
+    /// Extracts the cached fields of an object.
     fn cached_fields(&self, object: &Value) -> Fields;
 }
 
-/// What is kept of an object: the type of its projection.
+/// The cached fields of an object; their type is the parameter of the [`CachedKind`].
 pub type Fields = Arc<dyn Any + Send + Sync>;
 
 /// Objects that a webhook reads.
@@ -95,9 +95,9 @@ pub enum Reads {
     Objects(&'static dyn AnyCachedKind),
     /// Single objects of one namespace.
     ObjectsOf(&'static dyn AnyCachedKind, String),
-    /// What HorizontalPodAutoscalers scale, and how far.
+    /// HorizontalPodAutoscalers: their scale targets and `maxReplicas`.
     Autoscalers,
-    /// How many Nodes there are.
+    /// The number of Nodes.
     NodeCount,
     /// The taints of the Nodes that the configuration selects.
     NodeTaints,
@@ -114,7 +114,7 @@ impl<T: Send + Sync + 'static> AnyCachedKind for CachedKind<T> {
 }
 
 impl Selected {
-    /// The selectors of labels and of fields, in the API's syntax.
+    /// Returns the label selector and the field selector in the API's syntax.
     pub fn selectors(&self) -> (Option<String>, Option<String>) {
         match self {
             Self::All => (None, None),
@@ -125,7 +125,7 @@ impl Selected {
 }
 
 impl Objects {
-    /// All objects of a kind of `v1` in the target, in the namespaces of the configuration.
+    /// All objects of a kind of `v1` in the target, in the configured namespaces.
     pub const TARGET: Self = Self {
         purpose: "",
         side: Side::Target,
@@ -141,11 +141,11 @@ impl Objects {
         heard_of: false,
     };
 
-    /// The same for who decides by them what somebody may do: what is out of date may be what was taken away since.
+    /// The same for authorization, where outdated objects could grant a permission that was revoked since.
     pub const HEARD_OF: Self = Self { heard_of: true, ..Self::TARGET };
 
-    /// Where they are: in these namespaces, or everywhere (`None`). `configured`: the namespaces that the configuration names
-    /// for the cluster; none for all.
+    /// Returns the namespaces to watch; a single `None` means all of them. `configured` are the namespaces that the
+    /// configuration names for the cluster (empty: all).
     pub fn scopes(&self, configured: &[String]) -> Vec<Option<String>> {
         match self.within {
             _ if !self.namespaced => vec![None],
@@ -155,12 +155,12 @@ impl Objects {
         }
     }
 
-    /// The kind as the server addresses it.
+    /// Returns the kind as the server addresses it.
     pub fn resource(&self) -> Resource {
         Resource::new(self.group, self.version, self.kind, self.plural, self.namespaced)
     }
 
-    /// Name of its watch: the plural, with the purpose if there is one.
+    /// Returns the name of the watch: the plural, prefixed with the purpose if there is one.
     pub fn name(&self) -> String {
         if self.purpose.is_empty() { self.plural.to_owned() } else { format!("{}/{}", self.purpose, self.plural) }
     }

@@ -1,18 +1,18 @@
-//! One HTTP exchange as the webhooks see it: what came, and what is sent back.
+//! An HTTP exchange as the webhooks see it: the request received and the reply to send.
 
 use bytes::Bytes;
 use serde::Serialize;
 
-/// A body of this many bytes is too large.
+/// Bodies must be smaller than this many bytes.
 pub const LIMIT: usize = 7_340_032;
-/// The only content type, byte for byte.
+/// The only accepted content type, compared byte for byte.
 pub const JSON: &str = "application/json";
-/// A request without a body.
+/// Message for a request without a body.
 pub const EMPTY: &str = "request body is empty";
-/// A body of [`LIMIT`] bytes or more.
+/// Message for a body of [`LIMIT`] bytes or more.
 pub const TOO_LARGE: &str = "request entity is too large; limit is 7340032 bytes";
 
-/// A request as it came.
+/// An HTTP request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received {
     /// The body.
@@ -24,13 +24,13 @@ pub struct Received {
 /// The body of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Body {
-    /// There is none.
+    /// The request has no body.
     None,
-    /// It did not come to its end, for this reason.
+    /// The body broke off, for this reason.
     Broken(String),
-    /// It has [`LIMIT`] bytes or more; how it begins.
+    /// The body has [`LIMIT`] bytes or more; this is its beginning.
     TooLarge(Bytes),
-    /// All of it; may be empty if it came in chunks.
+    /// The complete body. A chunked body may be empty.
     Whole(Bytes),
 }
 
@@ -39,12 +39,11 @@ pub enum Body {
 pub struct Reply {
     /// HTTP status: 200 for any verdict.
     pub status: u16,
-    /// JSON with status 200, else plain text.
+    /// JSON with status 200, otherwise plain text.
     pub body: Vec<u8>,
 }
 
 impl Reply {
-    /// A verdict: this document, with status 200.
     pub(super) fn json(document: &impl Serialize) -> Self {
         match serde_json::to_vec(document) {
             Ok(body) => Self { status: 200, body },

@@ -1,27 +1,21 @@
-//! The webhooks: what API servers ask this program about objects before they store them, and about users before they let
-//! them.
+//! The webhooks. API servers ask them about objects before storing them, and about users before letting them act.
 //!
 //! ```text
 //! HTTPS ─► server/ ─► actor of the webhook and worker ─► Endpoint: answer(received, view) ─► response
-//!                                                            │ review/ for mutating/, or authorizing/
-//!                       watches ─► stores ─► knowledge/ ─────┘ view; on a miss one live read, then again
+//!                                       │ review/ for mutating/, or authorizing/
+//!                     watches ─► stores ─► knowledge/ ─────┘ view; on a miss one live read, then again
 //! ```
 //!
-//! * `endpoint/`: what every webhook is to the server. There is one [`endpoint::Endpoint`] for each family.
-//! * `exchange.rs`: what comes over HTTP and goes back, before and after any JSON.
-//! * `mutating/`: the mutating webhooks, one file each, as pure functions (spec 50, spec 51). Start with
-//!   [`mutating::Mutator`].
-//! * `validating/`: the validating webhooks: deletion protection (spec 60), and the rules of extension objects (spec 62).
-//! * `authorizing/`: the authorization webhook for node agents (spec 61).
-//! * `registry.rs`: which webhooks there are; a new one is one file in its family, its key in `KEYS` there, and a line for a
-//!   mutating webhook, a function of its own for an authorizer.
+//! * `mutating/` (spec 50, spec 51), `validating/` (spec 60, spec 62) and `authorizing/` (spec 61): the webhooks, as
+//!   pure functions. Start with [`mutating::Mutator`].
+//! * `registry.rs`: all webhooks. To add a webhook, add a file to its family, its key to `KEYS`, and a line (mutating
+//!   webhook) or a function (authorizer) here.
+//! * `endpoint/`: the trait that the server calls, implemented once for each family. `server/`: TLS, limits, actors,
+//!   shutdown. `exchange.rs`: HTTP bodies. `review/`: AdmissionReviews, from bytes to bytes, without I/O. `panics.rs`:
+//!   turns a panic into one answer.
+//! * `view.rs`: what a webhook may know of the clusters; `cached_kind.rs`: which fields it reads; `knowledge/`: where
+//!   the view gets them; `testing.rs`: a view with scripted answers.
 //! * `registration/`: which requests API servers send (spec 50 §3).
-//! * `view.rs`: what a webhook may know of the clusters; `projection.rs`: what it reads, one const each;
-//!   `knowledge/`: where that comes from.
-//! * `panics.rs`: what a panic costs: one answer.
-//! * `review/`: AdmissionReviews, from bytes to bytes, without I/O.
-//! * `server/`: TLS, limits, actors, the end.
-//! * `testing.rs`: for tests, a view that answers what the test says.
 
 pub mod authorizing;
 pub mod cached_kind;

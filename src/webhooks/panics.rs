@@ -1,13 +1,12 @@
-//! A webhook that panics has answered: its panic is a verdict like another.
+//! Turns a webhook's panic into a result that is answered like any other.
 
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// Runs one attempt of a webhook; the text of its panic if it panics.
 pub(super) fn caught<T>(attempt: impl FnOnce() -> T) -> Result<T, String> {
-    // On a panic nothing of the attempt is left but the view, which answers again as it did.
+    // Unwind safe: a panic leaves nothing of the attempt behind except the view, whose answers do not change.
     catch_unwind(AssertUnwindSafe(attempt)).map_err(|panic| text_of(&*panic))
 }
 

@@ -1,4 +1,4 @@
-//! Which webhooks there are, and what each needs (spec 50 §1, §2.7).
+//! All webhooks, and what each of them needs (spec 50 §1, §2.7).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::api::config::Webhooks;
 
-/// Configuration keys of the webhooks that exist; as in [`crate::api::config::Config::enabled_webhooks`].
+/// Configuration keys of all webhooks, as in [`crate::api::config::Config::enabled_webhooks`].
 pub const KEYS: [&str; 14] = [
     "projectedTokenMount",
     "highAvailabilityConfig",
@@ -55,17 +55,17 @@ pub struct WebhookEntry<E = Arc<dyn Endpoint>> {
     pub path: &'static str,
     /// What it reads.
     pub reads: Vec<Reads>,
-    /// What it does.
+    /// Its implementation.
     pub endpoint: E,
 }
 
-/// The webhooks that a configuration enables.
+/// Returns the webhooks that a configuration enables.
 pub fn enabled(config: &Webhooks) -> Vec<WebhookEntry> {
     let validating = validating(config).into_iter().map(WebhookEntry::erased);
     mutating(config).into_iter().map(WebhookEntry::erased).chain(node_agents(config)).chain(validating).collect()
 }
 
-/// The mutating webhooks that a configuration enables, in the order of spec 50 §1; then that of spec 31.
+/// Returns the enabled mutating webhooks, in the order of spec 50 §1; then that of spec 31.
 pub fn mutating(config: &Webhooks) -> Vec<WebhookEntry<Mutating>> {
     use FailurePolicy::{Fail, Ignore};
     use Reads::{Autoscalers, NodeCount, NodeTaints, Objects};
@@ -108,7 +108,7 @@ pub fn mutating(config: &Webhooks) -> Vec<WebhookEntry<Mutating>> {
     all.into_iter().flatten().collect()
 }
 
-/// The validating webhooks that a configuration enables (spec 60).
+/// Returns the enabled validating webhooks (spec 60).
 pub fn validating(config: &Webhooks) -> Vec<WebhookEntry<Validating>> {
     let deletion = config.crd_deletion_protection.then(|| WebhookEntry {
         key: "crdDeletionProtection",
@@ -133,12 +133,12 @@ fn node_agents(config: &Webhooks) -> Option<WebhookEntry> {
     Some(WebhookEntry { key: "nodeAgentAuthorizer", path: node_agent::PATH, reads, endpoint })
 }
 
-/// All that these webhooks read.
+/// Returns everything that these webhooks read.
 pub fn reads<E>(entries: &[WebhookEntry<E>]) -> Vec<Reads> {
     entries.iter().flat_map(|entry| &entry.reads).cloned().collect()
 }
 
-/// Labels of the Nodes whose taints count; no labels select all.
+/// Returns the labels of the Nodes whose taints count. Empty selects all Nodes.
 pub fn node_selector(config: &Webhooks) -> BTreeMap<String, String> {
     config.system_components_config.as_ref().map(|settings| settings.node_selector.clone()).unwrap_or_default()
 }
@@ -250,8 +250,7 @@ mod tests {
         }
     }
 
-    /// spec 60 scenario 21
-    /// spec 60 §3, spec 62 §1
+    /// spec 60 scenario 21; spec 60 §3, spec 62 §1
     #[test]
     fn validating_webhooks_are_served_if_they_are_enabled() {
         let off = Webhooks { crd_deletion_protection: false, extension_validation: false, ..everything() };
@@ -268,7 +267,7 @@ mod tests {
         }
     }
 
-    /// Stores and metrics are told apart by it.
+    /// Watch names identify stores and metrics.
     #[test]
     fn watch_names_are_unique() {
         let node_agent_authorizer =

@@ -1,5 +1,4 @@
-//! For tests of webhooks: a [`View`] whose answers are put in and that remembers what it was asked, and objects written as
-//! YAML, before and after.
+//! For tests of webhooks: a [`View`] with scripted answers that records its reads, and objects written as YAML.
 //!
 //! ```text
 //! let view = TestView::new().service_account("kube-system/dns", Some(false));
@@ -29,7 +28,7 @@ use crate::api::object::{GroupVersionKind, NamespacedName};
 /// The namespace of a [`request`].
 pub const NAMESPACE: &str = "kube-system";
 
-/// A cluster that holds what the test put into it. What was not put in does not exist, for sure.
+/// A cluster that holds exactly what the test puts into it.
 #[derive(Debug, Default)]
 pub struct TestView {
     objects: BTreeMap<&'static dyn AnyCachedKind, BTreeMap<NamespacedName, Fields>>,
@@ -43,12 +42,12 @@ pub struct TestView {
 }
 
 impl TestView {
-    /// An empty cluster.
+    /// Returns an empty cluster.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With an object, of which this is kept; `name` is `namespace/name`, or the name alone.
+    /// Adds an object with these cached fields; `name` is `namespace/name`, or only the name.
     #[must_use]
     pub fn object<T: Send + Sync + 'static>(
         mut self,
@@ -62,7 +61,7 @@ impl TestView {
         self
     }
 
-    /// With an object that is another one by now than what a store says of it: this is what live reads tell.
+    /// Sets what live reads return for an object, where that differs from the store.
     #[must_use]
     pub fn by_now<T: Send + Sync + 'static>(
         mut self,
@@ -76,33 +75,33 @@ impl TestView {
         self
     }
 
-    /// With a ServiceAccount, `namespace/name`.
+    /// Adds a ServiceAccount, `namespace/name`.
     #[must_use]
     pub fn service_account(self, name: &str, automount: Option<bool>) -> Self {
         self.object(&SERVICE_ACCOUNTS, name, ServiceAccount { automount })
     }
 
-    /// With a Namespace and its annotations.
+    /// Adds a Namespace with annotations.
     #[must_use]
     pub fn namespace<const N: usize>(self, name: &str, annotations: [(&str, &str); N]) -> Self {
         self.object(&NAMESPACES, name, Space { considered: true, annotations: texts(annotations) })
     }
 
-    /// With a HorizontalPodAutoscaler.
+    /// Adds a HorizontalPodAutoscaler.
     #[must_use]
     pub fn autoscaler(mut self, scaled: &Scaled<'_>, max_replicas: i64) -> Self {
         self.autoscalers.insert(shown(scaled), max_replicas);
         self
     }
 
-    /// With so many Nodes.
+    /// Sets the number of Nodes.
     #[must_use]
     pub fn nodes(mut self, count: usize) -> Self {
         self.nodes = count;
         self
     }
 
-    /// With Nodes whose taints lead to these tolerations, a list in YAML.
+    /// Sets the tolerations for the Nodes' taints, a list in YAML.
     #[must_use]
     pub fn tolerations_of_nodes(mut self, tolerations: &str) -> Self {
         let Value::Array(tolerations) = object(tolerations) else { panic!("not a list: {tolerations}") };
@@ -110,34 +109,34 @@ impl TestView {
         self
     }
 
-    /// With an object whose deletion is not confirmed, in every collection.
+    /// Adds an object whose deletion is not confirmed to every collection.
     #[must_use]
     pub fn unconfirmed(mut self, namespace: &str, name: &str) -> Self {
         self.unconfirmed = Some(NamespacedName::new(namespace, name));
         self
     }
 
-    /// With a ConfigMap `istio-internal-load-balancing` and its data.
+    /// Adds a ConfigMap `istio-internal-load-balancing` with data.
     #[must_use]
     pub fn load_balancing<const N: usize>(self, namespace: &str, data: [(&str, &str); N]) -> Self {
         self.object(&CONFIG_MAPS, &format!("{namespace}/{CONFIG_MAP}"), texts(data))
     }
 
-    /// With a Service `istio-ingressgateway-internal` and its addresses.
+    /// Adds a Service `istio-ingressgateway-internal` with addresses.
     #[must_use]
     pub fn gateway<const N: usize>(self, namespace: &str, addresses: [&str; N]) -> Self {
         self.object(&SERVICES, &format!("{namespace}/{SERVICE}"), addresses.map(str::to_owned).into())
     }
 
-    /// Fails one read, named as in [`TestView::reads`].
+    /// Makes one read fail; `read` is written as in [`TestView::reads`].
     #[must_use]
     pub fn failing(mut self, read: &str, failure: Failure) -> Self {
         self.failures.insert(read.to_owned(), failure);
         self
     }
 
-    /// What was read, in order: objects as `ServiceAccount ns/a` or `Namespace ns` (and ` live`), `all Secrets`,
-    /// `HorizontalPodAutoscaler of ns apps/v1 Deployment a` (and ` for sure`), `number of Nodes`, `taints of Nodes`.
+    /// Returns the reads in order: objects as `ServiceAccount ns/a` or `Namespace ns` (with ` live`), `all Secrets`,
+    /// `HorizontalPodAutoscaler of ns apps/v1 Deployment a` (with ` for sure`), `number of Nodes`, `taints of Nodes`.
     pub fn reads(&self) -> Vec<String> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -198,30 +197,22 @@ impl View for TestView {
     }
 }
 
-/// An object, or another value, written as YAML, in which `Off` and `y` are texts.
-///
-/// # Panics
-/// When it is no YAML.
+/// Parses YAML in which `Off` and `y` are strings. Panics if it is invalid.
 pub fn object(yaml: &str) -> Value {
     serde_saphyr::from_str_with_options(yaml, serde_saphyr::options! { strict_booleans: true })
         .unwrap_or_else(|error| panic!("invalid YAML: {error}\n{yaml}"))
 }
 
-/// A CREATE in [`NAMESPACE`] of an object that the webhook takes, or of the kind that the object says it is.
+/// Returns a CREATE in [`NAMESPACE`] for an object of the kind that it names, or of the kind that the webhook takes.
 pub fn request(webhook: &dyn Mutator, object: &Value) -> Request<'static> {
     let taken = webhook.takes().map(|(group, kind)| GroupVersionKind::new(group, "v1", kind));
     let kind = GroupVersionKind::of(object).or(taken).unwrap_or_else(|| GroupVersionKind::new("", "v1", "Pod"));
     Request { kind, namespace: NAMESPACE, name: "", operation: "CREATE" }
 }
 
-/// What a webhook makes of an object that is written as YAML and created in [`NAMESPACE`]. It is made again of what it made,
-/// to see that nothing changes; that does not count as read.
-///
-/// # Errors
-/// What the webhook says.
-///
-/// # Panics
-/// When the webhook is not concerned ([`Mutation::Unexpected`]), or when it changes what it made.
+/// Runs a webhook on a YAML object created in [`NAMESPACE`], and returns the changed object or the failure. Runs it
+/// again on its own result, which does not count as read. Panics if that changes anything, or if the webhook is not
+/// concerned.
 pub fn mutated(webhook: &dyn Mutator, view: &TestView, yaml: &str) -> Result<Value, Failure> {
     let mut object = object(yaml);
     let request = request(webhook, &object);
@@ -237,10 +228,7 @@ pub fn mutated(webhook: &dyn Mutator, view: &TestView, yaml: &str) -> Result<Val
     Ok(object)
 }
 
-/// Asserts that a webhook makes the second document of the first.
-///
-/// # Panics
-/// When it does not.
+/// Asserts that a webhook turns the first document into the second.
 #[track_caller]
 pub fn changes(webhook: &dyn Mutator, view: &TestView, before_and_after: &str) {
     let (before, after) = before_and_after.split_once("---\n").expect("two documents");
@@ -250,10 +238,7 @@ pub fn changes(webhook: &dyn Mutator, view: &TestView, before_and_after: &str) {
     assert_eq!(pretty(&made), pretty(&object(after)), "from {before}");
 }
 
-/// Asserts that a webhook leaves an object as it is.
-///
-/// # Panics
-/// When it does not.
+/// Asserts that a webhook does not change an object.
 #[track_caller]
 pub fn leaves(webhook: &dyn Mutator, view: &TestView, yaml: &str) {
     let made = mutated(webhook, view, yaml).unwrap_or_else(|failure| panic!("{failure:?} for {yaml}"));
@@ -261,10 +246,7 @@ pub fn leaves(webhook: &dyn Mutator, view: &TestView, yaml: &str) {
     assert_eq!(pretty(&made), pretty(&object(yaml)));
 }
 
-/// The failure of a webhook.
-///
-/// # Panics
-/// When there is none.
+/// Returns the failure of a webhook. Panics if it succeeds.
 #[track_caller]
 pub fn failure(webhook: &dyn Mutator, view: &TestView, yaml: &str) -> Failure {
     mutated(webhook, view, yaml).map_or_else(|failure| failure, |made| panic!("no failure, but {made}"))

@@ -1,8 +1,8 @@
 //! What a webhook may know of the clusters, as plain values (spec 50 §2.7).
 //!
-//! A webhook asks a [`View`] and goes on at once: the view answers from stores in memory. What a store cannot answer for
-//! sure ends the attempt with [`Failure::Look`]: whoever runs the webhook makes that one request and runs it again, on the
-//! object as it came, with a view that knows the answer. A webhook needs no I/O for that, only to be free of side effects.
+//! A webhook asks a [`View`], which answers at once from stores in memory. If a store cannot answer for sure, the
+//! attempt ends with [`Failure::Look`]. The caller then makes that one request and runs the webhook again, on the
+//! original object and with a view that knows the answer. So a webhook needs no I/O, but must have no side effects.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,15 +15,13 @@ use super::{
 };
 use crate::api::{object::NamespacedName, quote::cut};
 
-/// What is known of the clusters.
+/// The knowledge of the clusters. Webhooks read objects with [`object`](#method.object), which knows the type of a
+/// cached kind.
 ///
-/// `Ok(None)` is certain: there is no such object. An answer that a store cannot vouch for is `Err(Failure::Look(_))`.
-/// Objects are asked for with [`object`](#method.object), which knows the type of a projection.
+/// `Ok(None)` is certain: the object does not exist. If a store is not sure, the answer is `Err(Failure::Look(_))`. All
+/// methods fail with [`Failure::Look`] or with the reason why the read failed.
 pub trait View {
-    /// What is kept of an object.
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why it cannot be read.
+    /// Returns the cached fields of an object, or `None` if it does not exist.
     fn find(
         &self,
         cached_kind: &'static dyn AnyCachedKind,
@@ -31,38 +29,23 @@ pub trait View {
         recency: Recency,
     ) -> Result<Option<Fields>, Failure>;
 
-    /// What is kept of all objects that are watched, in the order of their names.
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why they cannot be read.
+    /// Returns the cached fields of all watched objects, in the order of their names.
     fn find_all(&self, cached_kind: &'static dyn AnyCachedKind) -> Result<Vec<(NamespacedName, Fields)>, Failure>;
 
-    /// `spec.maxReplicas` of the HorizontalPodAutoscaler that scales a workload: the largest of several.
-    /// `sure`: the workload is about to be scaled down, so that none must not be a matter of a store that lags
-    /// (spec 51, "better" 5).
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why it cannot be read.
+    /// Returns the largest `spec.maxReplicas` of the HorizontalPodAutoscalers that scale a workload. `sure` demands a
+    /// live read before `None`, because the workload is about to be scaled down (spec 51, "better" 5).
     fn autoscaler(&self, scaled: &Scaled<'_>, sure: bool) -> Result<Option<i64>, Failure>;
 
-    /// Whether the cluster has exactly one Node (decision 4).
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why it cannot be read.
+    /// Returns whether the cluster has exactly one Node (decision 4).
     fn has_one_node(&self) -> Result<bool, Failure>;
 
-    /// The tolerations of the taints of the nodes that the configured selector matches, without doubles, sorted by key,
-    /// value and effect (spec 50 §10.1 rules 3 to 8).
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why they cannot be read.
+    /// Returns the tolerations for the taints of the Nodes that the configured selector matches, without duplicates,
+    /// sorted by key, value and effect (spec 50 §10.1 rules 3 to 8).
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure>;
 
-    /// The first object of a collection whose deletion is not confirmed (spec 60 §2.3). It is read live; the answer may be as
-    /// old as a second. A view without a cluster fails.
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why it cannot be read; [`Failure::Status`] with code 404 if there is no such kind.
+    /// Returns the first object of a collection whose deletion is not confirmed (spec 60 §2.3), read live at most a
+    /// second ago. Fails with [`Failure::Status`] and code 404 if the kind does not exist, and always without a
+    /// cluster.
     fn unconfirmed(&self, _: &Collection) -> Result<Option<NamespacedName>, Failure> {
         let message = "only a cluster knows the other objects of the collection".to_owned();
         Err(Failure::Errored { code: 500, message })
@@ -78,31 +61,31 @@ pub struct Collection {
     pub version: String,
     /// Kind.
     pub kind: String,
-    /// Its name in paths of the API.
+    /// Plural name, as in paths.
     pub plural: String,
-    /// Namespace; empty: of all, or of none.
+    /// Namespace; empty for all namespaces and for cluster-scoped kinds.
     pub namespace: String,
-    /// Which of them count; `None`: all.
+    /// Label selector of the objects that count; `None` selects all.
     pub label_selector: Option<&'static str>,
 }
 
 /// How recent an answer must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Recency {
-    /// What a store holds is good enough, as far as the kind [allows](super::projection::Objects::heard_of); only what it
-    /// lacks is read live.
+    /// The store's content is good enough, as far as the kind [allows](super::cached_kind::Objects::heard_of). Only
+    /// objects that the store lacks are read live.
     Known,
-    /// Read live for this attempt: what the store holds is known to be out of date, or may be.
+    /// Read live for this attempt, because the store's content is or may be out of date.
     Live,
 }
 
-/// Texts by key, as in `metadata.annotations` or the `data` of a ConfigMap.
+/// Strings by key, as in `metadata.annotations` or the `data` of a ConfigMap.
 pub type Annotations = BTreeMap<String, String>;
 
-/// The target of an autoscaler, `spec.scaleTargetRef`; all of it must be equal (spec 51 §2.3).
+/// The target of an autoscaler, `spec.scaleTargetRef`. All fields must be equal (spec 51 §2.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scaled<'a> {
-    /// Namespace of both.
+    /// Namespace of the autoscaler and its target.
     pub namespace: &'a str,
     /// E.g. `apps/v1`.
     pub api_version: &'a str,
@@ -112,47 +95,47 @@ pub struct Scaled<'a> {
     pub name: &'a str,
 }
 
-/// One live read. Equal ones that are under way are shared.
+/// One live read. Requests share equal reads that are in flight.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lookup {
     /// GET of an object.
     Object {
-        /// What is kept of it.
+        /// Which kind, and which fields are cached.
         cached_kind: &'static dyn AnyCachedKind,
-        /// Which one.
+        /// Which object.
         name: NamespacedName,
         /// Why it is read.
         recency: Recency,
     },
-    /// LIST of objects whose watch is not heard of.
+    /// LIST of objects whose watch is out of contact.
     List(&'static dyn AnyCachedKind),
-    /// The first list of objects, which is under way.
+    /// Wait for the first list of these objects, which is in flight.
     Objects(&'static dyn AnyCachedKind),
     /// LIST of the HorizontalPodAutoscalers of a namespace.
     Autoscalers(String),
-    /// The first list of the Nodes, which is under way.
+    /// Wait for the first list of the Nodes, which is in flight.
     Nodes,
     /// LIST of a collection that is about to be deleted.
     Collection(Box<Collection>),
 }
 
-/// Why a webhook does not come to a result (spec 50 §2.4).
+/// Why a webhook has no result (spec 50 §2.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Not a verdict: this must be read live, then the webhook is run again.
+    /// Not a verdict: this must be read live, then the webhook runs again.
     Look(Lookup),
     /// Denied: 403 `Forbidden` with this text.
     Denied(String),
     /// Denied with an API status, unchanged.
     Status(Box<ApiStatus>),
-    /// Errored with code 500, because a read failed that the other webhooks pass on with its status.
+    /// Code 500, because a read failed. The other webhooks pass on the status of a failed read.
     ReadFailed {
         /// What could not be read.
         read: Read,
         /// `status.message`.
         message: String,
     },
-    /// Errored: a code and a message, no reason.
+    /// A code and a message without a reason.
     Errored {
         /// `status.code`.
         code: u16,
@@ -161,7 +144,7 @@ pub enum Failure {
     },
 }
 
-/// What a failed read was about.
+/// The subject of a failed read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
     /// The Namespace of the object.
@@ -181,11 +164,11 @@ pub struct ApiStatus {
     pub reason: String,
     /// The text.
     pub message: String,
-    /// `details`; empty without them.
+    /// `details`; empty if absent.
     pub details: Details,
 }
 
-/// `details` of an API status, as they are written. What is empty is absent.
+/// `details` of an API status. Empty fields are not written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Details {
@@ -198,13 +181,13 @@ pub struct Details {
     /// Kind of the object, or its resource.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
-    /// Uid of the object.
+    /// UID of the object.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// The findings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<Cause>,
-    /// When to try again.
+    /// When to retry.
     #[serde(skip_serializing_if = "is_zero")]
     pub retry_after_seconds: u64,
 }
@@ -224,10 +207,7 @@ pub struct Cause {
 }
 
 impl dyn View + '_ {
-    /// What is known of an object.
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why it cannot be read.
+    /// Like [`View::find`], typed, with [`Recency::Known`].
     pub fn object<T: Send + Sync + 'static>(
         &self,
         cached_kind: &'static CachedKind<T>,
@@ -236,10 +216,7 @@ impl dyn View + '_ {
         self.find(cached_kind, name, Recency::Known)?.map(|fields| typed(cached_kind, fields)).transpose()
     }
 
-    /// What a live read says of an object.
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why it cannot be read.
+    /// Like [`View::find`], typed, with [`Recency::Live`].
     pub fn object_live<T: Send + Sync + 'static>(
         &self,
         cached_kind: &'static CachedKind<T>,
@@ -248,10 +225,7 @@ impl dyn View + '_ {
         self.find(cached_kind, name, Recency::Live)?.map(|fields| typed(cached_kind, fields)).transpose()
     }
 
-    /// What is known of all objects that are watched, in the order of their names.
-    ///
-    /// # Errors
-    /// [`Failure::Look`], or why they cannot be read.
+    /// Like [`View::find_all`], typed.
     pub fn objects<T: Send + Sync + 'static>(
         &self,
         cached_kind: &'static CachedKind<T>,
@@ -274,12 +248,12 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Lookup {
-    /// GET of an object that the stores lack.
+    /// Returns the GET of an object that the stores lack.
     pub fn missing(cached_kind: &'static dyn AnyCachedKind, name: NamespacedName) -> Self {
         Self::Object { cached_kind, name, recency: Recency::Known }
     }
 
-    /// Of which object or namespace it is, for the log; empty: of all. Clients choose these names.
+    /// Returns the object or namespace for the log, cut because clients choose it; empty if the read is of all.
     pub fn subject(&self) -> String {
         match self {
             Self::Object { name, .. } => cut(&name.to_string()).into_owned(),
@@ -291,7 +265,7 @@ impl Lookup {
 }
 
 impl Failure {
-    /// An object that does not exist, in the words of a cached read: with the kind, not the resource (spec 50 trap T4).
+    /// Returns a 404 worded like a cached read: with the kind, not the resource (spec 50 trap T4).
     pub fn not_found(kind: &str, name: &str) -> Self {
         Self::Status(Box::new(ApiStatus {
             code: 404,
@@ -301,7 +275,7 @@ impl Failure {
         }))
     }
 
-    /// What it says to whoever asked.
+    /// Returns the text for the client.
     pub fn text(&self) -> &str {
         match self {
             Self::Look(_) => "it must be read live first",

@@ -5,22 +5,22 @@ use std::collections::BTreeSet;
 use gardener_resource_manager::bundle::decode::{Decoder, Limits, ManifestDocument, SecretData};
 use serde_json::Value;
 
-/// So small that an input of some kilobytes reaches each of them.
+/// Small limits, so that an input of some kilobytes reaches each of them.
 pub const LIMITS: Limits = Limits { decompressed: 10_000, documents: 50, depth: 10, aliases: 20_000, bundle: 100_000 };
 
-/// Content that must not come back in an error.
+/// A text that must never appear in an error.
 const CONTENT: &str = "geheim";
 
-/// The longest text of an error, in bytes. The decoder counts 512 for each error.
+/// The longest text of an error in bytes. The decoder counts 512 for each error.
 const ERROR_TEXT: usize = 256;
 
-/// What the decoder counts for a list, a map, a scalar or a key beside its text, in bytes.
+/// What the decoder counts, in bytes, for a list, map, scalar or key in addition to its text.
 const NODE_COST: usize = 64;
 
-/// YAML has no longer keys on one line, in characters.
+/// The longest key that YAML allows on one line, in characters.
 const YAML_KEY: usize = 1000;
 
-/// Checks the value of a data key, as it is and as a compressed one.
+/// Checks the value of a data key, both plain and compressed.
 pub fn check(input: &[u8]) {
     for key in ["k", "k.br"] {
         let (documents, errors) = decode(key, input, LIMITS);
@@ -36,8 +36,8 @@ pub fn check(input: &[u8]) {
     check_work(input);
 }
 
-/// What an input costs grows with its size alone, unless it has aliases: nothing is read again and again. A byte is a list
-/// at most, and an error for each second one; repairs make a text up to 64 times larger.
+/// The cost of an input grows only with its size, unless it has aliases: the decoder reads nothing twice. In the worst
+/// case each byte is a list and each second byte an error; repairs make a text up to 64 times larger.
 fn check_work(input: &[u8]) {
     let bundle = (64 + 512 + 64) * input.len() + 10_000;
     let limits = Limits { decompressed: usize::MAX, documents: usize::MAX, depth: LIMITS.depth, aliases: 0, bundle };
@@ -45,7 +45,7 @@ fn check_work(input: &[u8]) {
     assert!(!errors.iter().any(|text| text.contains("bytes of memory")), "{} bytes cost too much", input.len());
 }
 
-/// An object is the same whether it is written as JSON or as YAML. A list is no object but stands for others.
+/// An object decodes to the same value from JSON and from YAML. A list is skipped: it stands for its items.
 pub fn check_languages(object: &Value) {
     if object["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) {
         return;
@@ -119,8 +119,8 @@ fn check_shape(manifest: &Value) {
     }
 }
 
-/// A YAML document does not change what follows its separator: a stream that comes twice gives everything twice. Left out
-/// are directives and `...`: they mean something else at the start of a stream than behind a separator.
+/// A YAML document does not affect the next one: a stream given twice yields everything twice. Inputs with directives
+/// or `...` are skipped, because these have another meaning after a separator than at the start of a stream.
 fn check_independence(input: &[u8]) {
     const ROOMY: Limits = Limits { documents: 500, bundle: 1_000_000, ..LIMITS };
 
@@ -138,7 +138,6 @@ fn check_independence(input: &[u8]) {
     assert_eq!(manifests(&twice), [manifests(&once), manifests(&once)].concat(), "a stream that comes twice");
 }
 
-/// Lists, maps, scalars and keys.
 fn nodes(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(nodes).sum::<usize>(),
@@ -147,7 +146,7 @@ fn nodes(value: &Value) -> usize {
     }
 }
 
-/// Lists and maps within each other.
+/// Returns the depth of nested lists and maps.
 fn height(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or_default(),

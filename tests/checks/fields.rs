@@ -1,12 +1,11 @@
-//! Where a merged object may differ from its manifest: spec 10 §12 read from the other side.
+//! Where a merged object may differ from its manifest: spec 10 §12, read in the opposite direction.
 
 use gardener_resource_manager::api::{keys, object::GroupKind};
 use serde_json::{Map, Value};
 
 use super::merge::Case;
 
-/// The places at which two objects differ: each a path of fields and list positions. A field that is absent or null is the
-/// same as an empty map. Lists of different lengths differ as a whole.
+/// Returns the paths at which two objects differ. Absent, null and empty map are equal; a list of other length differs.
 pub(super) fn differences(a: &Value, b: &Value) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     collect(a, b, &mut Vec::new(), &mut found);
@@ -43,8 +42,7 @@ fn collect(a: &Value, b: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<Str
     }
 }
 
-/// Whether spec 10 §11.4 or §12 lets the merged object differ from its manifest at a place outside of the metadata and
-/// the status.
+/// Whether spec 10 §11.4 or §12 lets the merged object differ from its manifest outside of metadata and status.
 pub(super) fn may_differ(case: &Case, kind: &GroupKind, path: &[&str]) -> bool {
     let injected = |key: &str| case.labels().contains_key(key);
     match path {
@@ -94,7 +92,7 @@ pub(super) fn may_differ(case: &Case, kind: &GroupKind, path: &[&str]) -> bool {
     }
 }
 
-/// spec 10 §12.8a: what the manifest leaves open of the claim that a volume is bound to.
+/// spec 10 §12.8a: fields of a bound volume's claim that the manifest leaves open.
 fn claim_may_differ(case: &Case, path: &[&str]) -> bool {
     let wanted = at(&case.manifest, &["spec", "claimRef"]).unwrap_or(&Value::Null);
     let live = at(case.live(), &["spec", "claimRef"]).unwrap_or(&Value::Null);
@@ -110,7 +108,7 @@ fn claim_may_differ(case: &Case, path: &[&str]) -> bool {
     }
 }
 
-/// spec 10 §12.3; the path begins below the pod template.
+/// spec 10 §12.3. The path starts below the pod template.
 fn template_may_differ(case: &Case, path: &[&str]) -> bool {
     match path {
         ["metadata", "annotations", keys::RESTARTED_AT, ..] => true,
@@ -119,7 +117,7 @@ fn template_may_differ(case: &Case, path: &[&str]) -> bool {
     }
 }
 
-/// spec 10 §12.7: the API server allocates these, where the manifest leaves them open.
+/// spec 10 §12.7: the API server allocates these fields where the manifest leaves them open.
 fn service_may_differ(case: &Case, path: &[&str]) -> bool {
     let manifest = |length: usize| at(&case.manifest, &path[..length]).unwrap_or(&Value::Null);
     let is_zero = |value: &Value| value.is_null() || value.as_f64() == Some(0.0);
@@ -132,7 +130,6 @@ fn service_may_differ(case: &Case, path: &[&str]) -> bool {
     }
 }
 
-/// What is at a path of fields and list positions.
 pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |value, step| match value {
         Value::Array(items) => items.get(step.parse::<usize>().ok()?),

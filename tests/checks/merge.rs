@@ -28,36 +28,25 @@ const OWN_MANAGER: &str = "gardener-resource-manager";
 
 type Strings = BTreeMap<String, String>;
 
-/// One merge.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What it needs to know beside the objects.
     pub settings: Settings,
-    /// The manifest.
     pub manifest: Value,
-    /// The live object, if there is one.
     pub live: Option<Value>,
 }
 
-/// What a merge needs to know beside the objects, as the first document of a file.
+/// Options of a merge: the first document of a file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Settings {
-    /// `spec.injectLabels`.
     pub inject_labels: Strings,
-    /// `spec.forceOverwriteLabels`.
     pub force_labels: bool,
-    /// `spec.forceOverwriteAnnotations`.
     pub force_annotations: bool,
-    /// An autoscaler owns the replicas.
     pub scaled: bool,
-    /// Labels that were applied before.
     pub old_labels: Strings,
-    /// Annotations that were applied before.
     pub old_annotations: Strings,
 }
 
-/// Checks one merge.
 pub fn check(case: &Case) {
     let labels = case.labels();
     let old = Old { labels: case.settings.old_labels.clone(), annotations: case.settings.old_annotations.clone() };
@@ -104,7 +93,7 @@ pub fn check(case: &Case) {
     }
 }
 
-/// spec 10 §11.3.4: the object stays, but for an old description.
+/// spec 10 §11.3.4: the object stays as it is; only an old description is removed.
 fn check_ignored(case: &Case, merged: &Value) {
     for path in differences(case.live(), merged) {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -115,7 +104,7 @@ fn check_ignored(case: &Case, merged: &Value) {
     }
 }
 
-/// Outside of metadata and status: no field of the manifest is lost and no field is made up, except where a rule says so.
+/// Outside of metadata and status, a field differs from the manifest only where a rule says so.
 fn check_fields(case: &Case, merged: &Value) {
     let kind = kind_of(&case.manifest).group_kind();
     for path in differences(&case.manifest, merged) {
@@ -167,7 +156,7 @@ fn check_metadata(case: &Case, merged: &Value) {
     check_map("annotations", &wanted, live, &case.settings.old_annotations, keep_annotations, merged);
 }
 
-/// What is wanted is there; what else is there is live, may be kept, and was not ours.
+/// All wanted entries are present. Any other entry comes from the live object, may be kept, and was not applied by us.
 fn check_map(
     field: &'static str,
     wanted: &Strings,
@@ -189,8 +178,7 @@ fn check_map(
     }
 }
 
-/// Whether a Service has two ports that nothing tells apart. The API server refuses it; the node ports of the two change
-/// places with each merge.
+/// Whether two ports are indistinguishable. The API server refuses them; their node ports would swap with each merge.
 fn has_a_port_twice(manifest: &Value) -> bool {
     let text = |port: &Value, field, default: &str| {
         let text = port.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -210,7 +198,6 @@ fn is_something(value: &Value) -> bool {
 impl TryFrom<&[u8]> for Case {
     type Error = String;
 
-    /// Reads settings, manifest, and the live object unless it is to be created.
     fn try_from(input: &[u8]) -> Result<Self, String> {
         let (settings, mut objects) = settings_and_objects(input)?;
         let case = Self { settings, manifest: objects.next().ok_or("no manifest")?, live: objects.next() };
@@ -219,12 +206,11 @@ impl TryFrom<&[u8]> for Case {
 }
 
 impl Case {
-    /// The live object; for a creation, that is the manifest (spec 10 §11.3.2).
+    /// Returns the live object. For a creation, that is the manifest (spec 10 §11.3.2).
     pub(super) fn live(&self) -> &Value {
         self.live.as_ref().unwrap_or(&self.manifest)
     }
 
-    /// The labels to inject.
     pub(super) fn labels(&self) -> Strings {
         inject::labels_to_inject(&self.settings.inject_labels, MANAGED_BY)
     }

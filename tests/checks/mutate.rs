@@ -32,54 +32,35 @@ use super::{
     kind_of, patch, settings_and_objects,
 };
 
-/// One object, which every webhook gets to see.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Configuration and cluster.
     pub settings: Settings,
-    /// The object.
     pub object: Value,
 }
 
-/// Configuration and cluster, as the first document of a file.
+/// Configuration and cluster: the first document of a file.
 #[derive(Debug, Clone, Default, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Settings {
-    /// Nothing exists in the cluster.
     pub empty: bool,
-    /// `request.operation`.
     pub operation: String,
-    /// `request.name`.
     pub name: String,
-    /// Annotations of every Namespace.
     pub namespace: Annotations,
-    /// `maxReplicas` of the HorizontalPodAutoscaler of every workload.
     pub max_replicas: Option<i64>,
-    /// `defaultNotReadyTolerationSeconds`.
     pub not_ready_seconds: Option<i64>,
-    /// `defaultUnreachableTolerationSeconds`.
     pub unreachable_seconds: Option<i64>,
-    /// `host` of the API server.
     pub host: String,
-    /// `automountServiceAccountToken` of every ServiceAccount.
     pub automount: Option<bool>,
-    /// Data of every ConfigMap of the load balancing.
     pub load_balancing: Annotations,
-    /// `clusterIPs` of every gateway.
     pub addresses: Vec<String>,
-    /// The Nodes.
     pub nodes: Vec<Value>,
-    /// `podNodeSelector`.
     pub node_selector: BTreeMap<String, String>,
-    /// `podTolerations`; none if some of it is no toleration.
+    /// `podTolerations`; ignored if any element is not a toleration.
     pub tolerations: Value,
-    /// `schedulerName`.
     pub scheduler_name: String,
-    /// `expirationSeconds`.
     pub expiration_seconds: i64,
 }
 
-/// Shows the object to every webhook.
 pub fn check(case: &Case) {
     let webhooks = registry::mutating(&case.settings.config());
     assert!(
@@ -91,7 +72,6 @@ pub fn check(case: &Case) {
     }
 }
 
-/// Whether a webhook may change this place.
 fn may_change(webhook: &str, path: &[&str]) -> bool {
     match webhook {
         "projectedTokenMount" => {
@@ -129,7 +109,7 @@ fn may_change(webhook: &str, path: &[&str]) -> bool {
     }
 }
 
-/// Whether the object may be one for a webhook; if not, the object must stay.
+/// Whether a webhook may act on the object. If not, the object must not change.
 fn is_concerned(webhook: &str, object: &Value) -> bool {
     match webhook {
         "projectedTokenMount" => !matches!(text(object, &["spec", "serviceAccountName"]), "" | "default"),
@@ -188,8 +168,7 @@ impl Case {
         Ok(after)
     }
 
-    /// What an object may grow to: by some fields in each of its lists and maps, and by the settings in each of them. Not by
-    /// one part of the object in each of its other parts.
+    /// The largest allowed size: some fields and the settings in each list and map, but no multiple of the object.
     fn most_bytes(&self) -> usize {
         let settings = serde_json::to_value(&self.settings).expect("settings are JSON");
         1024 + 32 * length(&self.object) + (8 + count(&self.object) + count(&settings)) * length(&settings)
@@ -199,7 +178,6 @@ impl Case {
 impl TryFrom<&[u8]> for Case {
     type Error = String;
 
-    /// Two documents: settings and object.
     fn try_from(input: &[u8]) -> Result<Self, String> {
         let (settings, mut objects) = settings_and_objects(input)?;
         Ok(Self { settings, object: objects.next().ok_or("no object")? })
@@ -207,7 +185,6 @@ impl TryFrom<&[u8]> for Case {
 }
 
 impl Settings {
-    /// The configuration, with all webhooks.
     pub fn config(&self) -> Webhooks {
         Webhooks {
             high_availability_config: Some(HighAvailabilityConfig {
@@ -232,7 +209,6 @@ impl Settings {
         }
     }
 
-    /// What is kept of every object of a kind.
     fn of_kind(&self, kind: &str) -> Fields {
         match kind {
             "ServiceAccount" => Arc::new(ServiceAccount { automount: self.automount }),
@@ -275,12 +251,10 @@ impl View for Settings {
     }
 }
 
-/// The text at a path; empty if there is none.
 fn text<'a>(object: &'a Value, path: &[&str]) -> &'a str {
     at(object, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether there is anything in the list at a path.
 fn has_any(object: &Value, path: &[&str]) -> bool {
     at(object, path).and_then(Value::as_array).is_some_and(|items| !items.is_empty())
 }
@@ -289,7 +263,6 @@ fn length(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// How many values a value is made of, itself included.
 fn count(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),

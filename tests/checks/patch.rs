@@ -1,11 +1,8 @@
-//! RFC 6902, as far as webhooks use it (spec 50 §2.5), written from the other side: what an API server makes of a patch.
+//! RFC 6902, as far as webhooks use it (spec 50 §2.5), implemented independently as an API server applies a patch.
 
 use serde_json::Value;
 
-/// The value after all steps of a patch.
-///
-/// # Panics
-/// When a step is not what it says: an `add` of a field that is there, a change of what is not there.
+/// Applies all steps of a patch. Panics if a step adds an existing field or changes a missing one.
 pub(super) fn applied(value: &Value, patch: &Value) -> Value {
     let mut made = value.clone();
     for step in patch.as_array().expect("a patch is a list") {

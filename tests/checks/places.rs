@@ -1,8 +1,5 @@
-//! The places of a JSON value, by number.
-
 use serde_json::Value;
 
-/// How many values a value is made of, itself included.
 pub(crate) fn count(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(count).sum::<usize>(),
@@ -11,7 +8,7 @@ pub(crate) fn count(value: &Value) -> usize {
     }
 }
 
-/// The value that so many others come before.
+/// Returns the value that `before` other values precede.
 pub(crate) fn nth<'a>(value: &'a mut Value, before: &mut usize) -> Option<&'a mut Value> {
     if *before == 0 {
         return Some(value);

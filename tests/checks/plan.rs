@@ -19,43 +19,37 @@ use serde_json::Value;
 
 use super::{kind_of, settings_and_objects};
 
-/// Kinds that have an equivalent without being declared to.
+/// Kinds that have an equivalent kind without a declaration.
 const PREDEFINED_IN_EXTENSIONS: [&str; 6] =
     ["Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "Ingress", "NetworkPolicy"];
 
-/// One plan.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// What it needs to know beside the manifests.
     pub settings: Settings,
-    /// The manifests.
     pub documents: Vec<Value>,
 }
 
-/// What a plan needs to know beside the manifests, as the first document of a file.
+/// Options of a plan: the first document of a file.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 pub struct Settings {
-    /// `status.resources`.
     pub old: Vec<ResourceRef>,
-    /// `spec.equivalences`; the kinds of a list differ in nothing but their groups.
+    /// `spec.equivalences`. The kinds of a list differ only in their groups.
     pub equivalences: Vec<Vec<GroupKind>>,
-    /// Kinds without namespaces, whatever their group: equivalent kinds do not differ in that.
+    /// Cluster-scoped kinds, whatever their group: equivalent kinds have the same scope.
     pub cluster: Vec<String>,
-    /// Kinds with namespaces. Those in neither list are unknown.
+    /// Namespaced kinds. Kinds in neither list are unknown.
     pub namespaced: Vec<String>,
-    /// Whether something about the manifests is not known.
     pub incomplete: bool,
 }
 
-/// Which kinds stand for the same object. Two that a bundle declares to be equivalent are two objects if both were listed.
+/// Which kinds stand for the same object. Kinds that are declared to be equivalent are two objects if both were listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Equivalence {
     Certain,
     Possible,
 }
 
-/// Checks one plan.
 pub fn check(case: &Case) {
     let plan = case.plan(&case.settings.old, &|kind| case.scope(kind));
 
@@ -67,7 +61,7 @@ pub fn check(case: &Case) {
     check_discovery(case);
 }
 
-/// Equivalence goes both ways; the kinds of a list are equivalent, and what was so before the list still is (spec 10 §10.2).
+/// Equivalence is symmetric. The kinds of a list are equivalent, and earlier equivalences stay (spec 10 §10.2).
 fn check_equivalences(case: &Case) {
     let declared = &case.settings.equivalences;
     let stages: Vec<_> = (0..=declared.len()).map(|count| Equivalences::with(&declared[..count])).collect();
@@ -88,7 +82,7 @@ fn check_equivalences(case: &Case) {
     }
 }
 
-/// Every manifest is applied unless it is in Ignore mode; the lists are sorted, and made of what was given.
+/// Every manifest is applied unless it is in Ignore mode. The lists are sorted and contain only what was given.
 fn check_lists(case: &Case, plan: &Plan) {
     let applied: Vec<usize> = plan.objects.iter().map(|object| object.document).collect();
     let expected: Vec<usize> =
@@ -113,11 +107,11 @@ fn check_lists(case: &Case, plan: &Plan) {
     }
 }
 
-/// The worst a plan could do is to delete what the bundle wants; the second worst is to forget what it does not want.
+/// The worst that a plan could do is to prune a wanted object; the second worst is to forget an unwanted one.
 fn check_removals(case: &Case, plan: &Plan) {
     let wanted = case.wanted();
     let key_of = |reference: &ResourceRef| case.key_of(reference);
-    // A manifest that no cluster would take may be of any object.
+    // A manifest that every API server rejects may stand for any object.
     let incomplete = case.settings.incomplete || plan.objects.iter().any(|object| object.error.is_some());
 
     for reference in &plan.removed {
@@ -138,7 +132,7 @@ fn check_removals(case: &Case, plan: &Plan) {
     }
 }
 
-/// Only what was managed and is in Ignore mode now is released, unless another manifest wants it.
+/// Only a previously managed object in Ignore mode is released, unless another manifest wants it.
 fn check_releases(case: &Case, plan: &Plan) {
     let applied: BTreeSet<&ObjectKey> = plan.objects.iter().map(|object| &object.key).collect();
     let in_ignore_mode = case.documents.iter().any(is_released);
@@ -149,7 +143,6 @@ fn check_releases(case: &Case, plan: &Plan) {
     }
 }
 
-/// With the references of the first pass, a second one has nothing to add or remove.
 fn check_second_plan(case: &Case, plan: &Plan) {
     let again = case.plan(&plan.references, &|kind| case.scope(kind));
 
@@ -159,8 +152,7 @@ fn check_second_plan(case: &Case, plan: &Plan) {
     assert!(again.released.is_empty(), "the second plan releases {:?}", again.released);
 }
 
-/// spec 10 §9.3: what is learned of the kinds, or forgotten again because discovery fails, does not make an object look
-/// removed.
+/// spec 10 §9.3: more or less knowledge about the kinds, as when discovery fails, never makes an object look removed.
 fn check_discovery(case: &Case) {
     let known = |kind: &GroupVersionKind| case.scope(kind);
     let unknown = |_: &GroupVersionKind| Scope::Unknown;
@@ -183,7 +175,6 @@ fn is_released(manifest: &Value) -> bool {
 impl TryFrom<&[u8]> for Case {
     type Error = String;
 
-    /// Reads settings and manifests.
     fn try_from(input: &[u8]) -> Result<Self, String> {
         let (settings, documents): (Settings, _) = settings_and_objects(input)?;
         let have_one_name = |list: &Vec<GroupKind>| list.windows(2).all(|pair| pair[0].kind == pair[1].kind);
@@ -220,7 +211,7 @@ impl Case {
         }
     }
 
-    /// The objects that some manifest speaks of, those in Ignore mode included, and what is known of their scopes.
+    /// The objects that manifests name, including those in Ignore mode, and what is known of their scopes.
     fn wanted(&self) -> Vec<(ObjectKey, Scope)> {
         let key = |manifest: &Value| {
             let mut manifest = manifest.clone();
@@ -231,8 +222,8 @@ impl Case {
         self.documents.iter().map(key).collect()
     }
 
-    /// Whether a manifest speaks of the object, under any name. What was recorded without a namespace is cluster-scoped: as
-    /// long as nobody knows that, the namespace of a manifest may be meaningless, and its absence may mean `default`.
+    /// Whether a manifest names the object under any equivalent kind. A reference without a namespace is
+    /// cluster-scoped; while its scope is unknown, a manifest's namespace may be meaningless, or absent for `default`.
     fn is_wanted(&self, wanted: &[(ObjectKey, Scope)], reference: &ResourceRef, equivalence: Equivalence) -> bool {
         let key = self.key_of(reference);
         let (predefined, declared) = (Equivalences::predefined(), self.equivalences());

@@ -1,4 +1,4 @@
-//! Properties of the way from the bytes of a review to the bytes of its answer (spec 50 §2).
+//! Properties of the path from the bytes of a review to the bytes of its answer (spec 50 §2).
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
@@ -15,16 +15,12 @@ use super::{mutate::Settings, patch};
 
 const JSON: &str = "application/json";
 
-/// What an API server may have sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// The header; empty if absent.
     pub content_type: String,
-    /// The body.
     pub body: Vec<u8>,
 }
 
-/// Sends the review to every webhook.
 pub fn check(case: &Case) {
     let decoded = decode(&case.whole(), &case.content_type);
     assert_eq!(decode(&case.whole(), &case.content_type), decoded, "the same bytes, the same review");
@@ -35,7 +31,7 @@ pub fn check(case: &Case) {
     }
 }
 
-/// What every webhook is given to know. Nothing exists for reviews of the namespace `absent`.
+/// The cluster that every webhook sees. For reviews of the namespace `absent` it is empty.
 fn cluster(namespace: &str) -> Settings {
     let settings = json!({
         "empty": namespace == "absent",
@@ -63,14 +59,13 @@ impl Case {
         if self.body.is_empty() { Body::None } else { Body::Whole(self.body.clone().into()) }
     }
 
-    /// Where the body is JSON: what is read of it, also if it cannot be a review for another reason.
+    /// If the body is JSON: the decoder reads exactly its fields, and names the right request in a refusal.
     fn check_reading(&self) {
         let Ok(document) = serde_json::from_slice::<Value>(&self.body) else { return };
         let expected = expected(&document);
         if let Ok(review) = decode(&self.whole(), JSON) {
             assert_eq!(Some(review), expected, "the decoded fields are those of the body");
         }
-        // Without fields that come twice.
         let bytes = document.to_string().into_bytes();
         let body = Body::Whole(bytes.clone().into());
         assert_eq!(decode(&body, JSON).ok(), expected, "the fields of the body are decoded");
@@ -156,7 +151,7 @@ fn check_identity(answer: &Value, identity: &Identity) {
     assert_eq!(answer["response"]["uid"], identity.uid);
 }
 
-/// Positions, and nothing of the body.
+/// The message contains positions and no content of the body.
 fn check_fault(message: &str) {
     let fault = message.strip_prefix("couldn't decode the AdmissionReview: ").expect(message);
     let (what, place) = fault.split_once(" at line ").expect(message);
@@ -172,7 +167,7 @@ fn check_fault(message: &str) {
     assert!(line.parse::<usize>().is_ok() && column.parse::<usize>().is_ok(), "{message}");
 }
 
-/// The patch makes of the object that was sent what the webhook makes of it; a second time there is nothing to patch.
+/// The patch turns the object that was sent into the webhook's object. A second review needs no patch.
 fn check_patch(webhook: &WebhookEntry<Mutating>, review: &Review, verdict: &ReviewVerdict, cluster: &Settings) {
     let ReviewVerdict::Patched(patch) = verdict else { return };
     let steps: Value = serde_json::from_slice(patch).expect("a patch is JSON");
@@ -182,7 +177,7 @@ fn check_patch(webhook: &WebhookEntry<Mutating>, review: &Review, verdict: &Revi
     assert_eq!(attempt(&*webhook.endpoint.mutator, &review, cluster), Ok(ReviewVerdict::Allowed), "{}", webhook.key);
 }
 
-/// The object with another text wherever Secrets, and the environment of containers, hold their content.
+/// Replaces the content of Secrets and of container environments by another text.
 fn veiled(value: Value, is_content: bool) -> Value {
     match value {
         Value::String(_) if is_content => "veiled".into(),
@@ -195,7 +190,6 @@ fn veiled(value: Value, is_content: bool) -> Value {
     }
 }
 
-/// `None`: it is no review.
 fn expected(document: &Value) -> Option<Review> {
     let request = map(document.as_object()?, "request")?;
     let kind = map(&request, "kind")?;
@@ -224,7 +218,7 @@ fn parts(identity: Identity) -> [String; 3] {
     [identity.api_version, identity.kind, identity.uid]
 }
 
-/// A text, empty if absent; `None` if there is something else.
+/// Returns a text, empty if absent, or `None` if the field has another type.
 fn text(fields: &Map<String, Value>, field: &str) -> Option<String> {
     match fields.get(field) {
         None | Some(Value::Null) => Some(String::new()),
@@ -232,7 +226,6 @@ fn text(fields: &Map<String, Value>, field: &str) -> Option<String> {
     }
 }
 
-/// A map, empty if absent; `None` if there is something else.
 fn map(fields: &Map<String, Value>, field: &str) -> Option<Map<String, Value>> {
     match fields.get(field) {
         None | Some(Value::Null) => Some(Map::new()),

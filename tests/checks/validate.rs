@@ -1,4 +1,4 @@
-//! Properties of the validating webhooks: deletion protection (spec 60 §2), and the rules of extension objects (spec 62).
+//! Properties of the validating webhooks: deletion protection (spec 60 §2), and rules of extension objects (spec 62).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,16 +18,15 @@ use gardener_resource_manager::{
 };
 use serde_json::{Value, json};
 
-/// An answer of the largest size: 256 KiB of errors, twice, in JSON up to six bytes for each.
+/// The largest answer: 256 KiB of errors, twice, with up to six bytes of JSON for each byte.
 const LARGEST: usize = 3 * 1024 * 1024 + 64 * 1024;
-/// Errors that are kept.
 const MOST_ERRORS: usize = 100;
-/// A text that belongs to a user: it means nothing, in Base64 and without.
+/// A text that belongs to a user. It is meaningless, both in Base64 and decoded.
 const SECRET: &str = "czNjcmV0LW9mLXRoZS11c2Vy";
 const DECODED: &str = "s3cret-of-the-user";
 const DELETED: &str = "2026-01-01T00:00:00Z";
 
-/// Where extension objects hold content of users and providers; `*` is each item of a list, `{}` each value of a map.
+/// Where extension objects hold content of users and providers. `*` is any element of a list, `{}` any value of a map.
 const CONTENT: [&[&str]; 13] = [
     &["spec", "userData"],
     &["spec", "sshPublicKey"],
@@ -44,7 +43,6 @@ const CONTENT: [&[&str]; 13] = [
     &["status", "extensionFiles", "*", "content", "inline", "data"],
 ];
 
-/// Sends the body to every webhook, and what is made of it to those of extensions.
 pub fn check(body: &[u8]) {
     for webhook in webhooks() {
         let received = received(body.to_vec());
@@ -55,7 +53,7 @@ pub fn check(body: &[u8]) {
     let Ok(review) = serde_json::from_slice::<Value>(body) else { return };
     let [object, old] = ["object", "oldObject"].map(|field| review["request"][field].clone());
     let operation = review["request"]["operation"].as_str().unwrap_or_default();
-    // Objects of other kinds are refused before any rule.
+    // Objects of other kinds are refused before any rule runs.
     let is_meant = |kind: &str| {
         let says = |object: &Value| object["kind"].as_str().is_none_or(|says| says == kind);
         says(&object) && says(&old)
@@ -72,7 +70,6 @@ pub fn check(body: &[u8]) {
     }
 }
 
-/// The objects of a review of one kind.
 struct Case<'a> {
     extension: Extension,
     operation: &'a str,
@@ -81,8 +78,8 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// A verdict does not depend on fields that nobody knows. Of an Etcd all fields count while it is deleted; both get them.
-    /// Only the text of what was to be changed names them.
+    /// A verdict does not depend on unknown fields. While an Etcd is being deleted all its fields count, so both
+    /// objects get the unknown fields. Only the text that lists requested changes may name them.
     fn check_unknown_fields(&self) {
         let judgement = judged(self.extension, self.operation, self.object, self.old);
         let [object, old] = [self.object, self.old].map(|object| with_unknown_fields(object.clone()));
@@ -94,8 +91,7 @@ impl Case<'_> {
         }
     }
 
-    /// What belongs to users is in no answer, and in nothing that is told of it. Other fields of an Etcd than its own are shown
-    /// with its spec.
+    /// Content of users is in no answer, log or metric. Foreign fields of an Etcd are shown with its spec.
     fn check_content(&self) {
         let is_there = |object: &Value| object.to_string().contains(SECRET);
         if self.extension.kind.kind == "Etcd" || is_there(self.object) || is_there(self.old) {
@@ -116,7 +112,7 @@ impl Case<'_> {
     }
 }
 
-/// Offline the same is told of a manifest as when it is created.
+/// The offline check of a manifest finds the same errors as its creation.
 fn check_as_manifest(extension: Extension, object: &Value) {
     if object.is_null() {
         return;
@@ -129,7 +125,7 @@ fn check_as_manifest(extension: Extension, object: &Value) {
     assert_eq!(judgement.kept(), offline, "{}", extension.path);
 }
 
-/// An update that changes nothing breaks the rules that the object breaks when it is created, and no other one.
+/// An update that changes nothing breaks exactly the rules that the object breaks when it is created.
 fn check_without_change(extension: Extension, object: &Value) {
     if object.is_null() || !object["metadata"]["deletionTimestamp"].is_null() {
         return;
@@ -147,7 +143,7 @@ fn check_without_change(extension: Extension, object: &Value) {
     assert_eq!(updated, created, "{}", extension.path);
 }
 
-/// The last finalizer of an object that is deleted can be taken away: if it can be read at all, no rule of spec or status holds it.
+/// The last finalizer of a readable object in deletion can be removed: no rule of spec or status prevents it.
 fn check_end(extension: Extension, object: &Value) {
     if !object["metadata"].is_object() {
         return;
@@ -163,7 +159,7 @@ fn check_end(extension: Extension, object: &Value) {
     }
 }
 
-/// What an answer tells: fields and messages of its causes, or the only message without a field.
+/// What an answer says: fields and messages of its causes, or its only message without a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Judgement {
     code: u16,
@@ -171,13 +167,11 @@ struct Judgement {
 }
 
 impl Judgement {
-    /// Without the text that stands for those that found no room.
     fn kept(&self) -> Vec<(String, String)> {
         let is_rest = |(field, message): &(String, String)| field.is_empty() && message.starts_with("and ");
         self.errors.iter().filter(|error| !is_rest(error)).cloned().collect()
     }
 
-    /// Without the list of changes that were asked for of an object that is being deleted.
     fn without_changes(&self) -> Vec<(String, String)> {
         let without = |(field, message): &(String, String)| match message.split_once("Requested changes: ") {
             Some((known, _)) if field == "spec" => (field.clone(), known.to_owned()),
@@ -201,13 +195,12 @@ fn received(body: Vec<u8>) -> Received {
     Received { body, content_type: JSON.to_owned() }
 }
 
-/// Nothing is known of any cluster: no rule of an extension asks.
+/// The cluster is empty: no rule of an extension reads it.
 fn answered(webhook: &WebhookEntry<Validating>, received: &Received) -> Conclusion {
     let nothing = Manifests::new(&[], BTreeMap::new());
     webhook.endpoint.answer(received, &nothing).expect("nothing can be read")
 }
 
-/// Asks the webhook of a kind.
 fn asked(extension: Extension, operation: &str, object: &Value, old: &Value) -> Conclusion {
     let review = json!({ "request": { "uid": "u", "operation": operation, "object": object, "oldObject": old } });
     let endpoint = Validating { validator: Arc::new(extension) };
@@ -217,7 +210,6 @@ fn asked(extension: Extension, operation: &str, object: &Value, old: &Value) -> 
     conclusion
 }
 
-/// What its answer tells.
 fn judged(extension: Extension, operation: &str, object: &Value, old: &Value) -> Judgement {
     match asked(extension, operation, object, old).account {
         Account::Admission(Judged::Reviewed { verdict, .. }, _) => {
@@ -236,7 +228,7 @@ fn judged(extension: Extension, operation: &str, object: &Value, old: &Value) ->
     }
 }
 
-/// What is answered is an AdmissionReview of bounded size that says what was found.
+/// The answer is an AdmissionReview of bounded size that contains the findings.
 fn check_answer(conclusion: &Conclusion, path: &str) {
     let Conclusion { reply, account: Account::Admission(judged, validated) } = conclusion else {
         panic!("{path}: {conclusion:?}");
@@ -267,7 +259,6 @@ fn check_answer(conclusion: &Conclusion, path: &str) {
     }
 }
 
-/// The object with fields that nobody knows, in it and in its spec.
 fn with_unknown_fields(mut object: Value) -> Value {
     for place in ["", "/spec", "/status", "/spec/secretRef", "/spec/pools/0", "/spec/files/0"] {
         if let Some(Value::Object(fields)) = object.pointer_mut(place) {
@@ -277,7 +268,7 @@ fn with_unknown_fields(mut object: Value) -> Value {
     object
 }
 
-/// The object with this text wherever it holds content of users. A value of another type stays: it is told what it should be.
+/// Sets this text wherever content of users is. A value of another type stays: the error names its expected type.
 fn with_content(mut object: Value, text: &str) -> Value {
     for place in CONTENT {
         replace(&mut object, place, text);

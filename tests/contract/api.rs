@@ -1,4 +1,4 @@
-//! The API as the rows see it: raw requests, raw answers.
+//! The API as the rows use it: raw requests and raw answers.
 
 use std::{rc::Rc, time::Duration};
 
@@ -10,51 +10,40 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Longer than anything a row waits for; a namespace takes 5 to 10 s to go.
+/// Longer than any condition a row waits for; the deletion of a namespace takes 5 to 10 s.
 const LIMIT: Duration = Duration::from_secs(40);
 
-/// Content types of PATCH.
 pub(crate) const MERGE: &str = "application/merge-patch+json";
-/// RFC 6902.
 pub(crate) const JSON: &str = "application/json-patch+json";
-/// Kubernetes' own, built-in kinds only.
+/// Kubernetes' own patch type, for built-in kinds only.
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
-/// Makes a server forget its history.
 pub(crate) type Forget = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<()>>>;
 
-/// One server, and a namespace of the row's own in it.
 #[derive(Clone)]
 pub(crate) struct Api {
     client: kube::Client,
     forget: Forget,
-    /// The row's namespace; it exists, is empty, and its name is unique: names of cluster-scoped objects start with it.
+    /// The row's own empty namespace. Its unique name is also the prefix of the names of cluster-scoped objects.
     pub(crate) namespace: String,
 }
 
-/// An answer, read to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// The request, for messages.
     pub(crate) request: String,
-    /// HTTP status.
     pub(crate) code: u16,
-    /// Headers.
     pub(crate) headers: HeaderMap,
-    /// The body as it came.
     pub(crate) text: String,
-    /// The body as JSON; null when it is none.
+    /// The body as JSON, or null if it is not JSON.
     pub(crate) body: Value,
 }
 
-/// An open watch.
 pub(crate) struct Watch {
     request: String,
     body: Body,
     buffer: Vec<u8>,
 }
 
-/// A request in the making; `send` it.
 pub(crate) struct Call {
     api: Api,
     method: Method,
@@ -64,12 +53,11 @@ pub(crate) struct Call {
 }
 
 impl Api {
-    /// `forget` makes the server forget the versions before now, so that they are "too old".
+    /// `forget` makes the server forget all versions before now, so that they are "too old".
     pub(crate) fn new(client: kube::Client, namespace: String, forget: Forget) -> Self {
         Self { client, forget, namespace }
     }
 
-    /// The client itself.
     pub(crate) fn client(&self) -> kube::Client {
         self.client.clone()
     }
@@ -79,72 +67,61 @@ impl Api {
         format!("{}/namespaces/{}/{plural}", root(version), self.namespace)
     }
 
-    /// The ConfigMaps of the row's namespace, the kind most rows use.
     pub(crate) fn maps(&self) -> String {
         self.at("v1", "configmaps")
     }
 
-    /// A name for a cluster-scoped object.
     pub(crate) fn unique(&self, suffix: &str) -> String {
         format!("{}-{suffix}", self.namespace)
     }
 
-    /// A request without a body.
     pub(crate) fn call(&self, method: Method, path: impl Into<String>) -> Call {
         Call { api: self.clone(), method, path: path.into(), headers: Vec::new(), body: Vec::new() }
     }
 
-    /// GET.
     pub(crate) async fn get(&self, path: impl Into<String>) -> Result<Answer> {
         self.call(Method::GET, path).send().await
     }
 
-    /// POST of JSON.
     pub(crate) async fn post(&self, path: impl Into<String>, body: &Value) -> Result<Answer> {
         self.call(Method::POST, path).json(body).send().await
     }
 
-    /// PUT of JSON.
     pub(crate) async fn put(&self, path: impl Into<String>, body: &Value) -> Result<Answer> {
         self.call(Method::PUT, path).json(body).send().await
     }
 
-    /// PATCH with one of the content types of this module.
     pub(crate) async fn patch(&self, path: impl Into<String>, kind: &str, body: &Value) -> Result<Answer> {
         self.call(Method::PATCH, path).body(kind, &body.to_string()).send().await
     }
 
-    /// DELETE without options.
     pub(crate) async fn delete(&self, path: impl Into<String>) -> Result<Answer> {
         self.call(Method::DELETE, path).send().await
     }
 
-    /// DELETE with DeleteOptions.
     pub(crate) async fn delete_with(&self, path: impl Into<String>, options: &Value) -> Result<Answer> {
         self.call(Method::DELETE, path).json(options).send().await
     }
 
-    /// POST that must succeed; the created object.
+    /// Sends a POST that must succeed, and returns the created object.
     pub(crate) async fn create(&self, path: impl Into<String>, body: &Value) -> Result<Value> {
         Ok(self.post(path, body).await?.code(201)?.body)
     }
 
-    /// A ConfigMap `name` with `data: {v: "1"}` and further metadata.
     pub(crate) async fn create_map(&self, name: &str, metadata: Value) -> Result<Value> {
         self.create(self.maps(), &crate::bodies::config_map(name, metadata)).await
     }
 
-    /// The `resourceVersion` of a list of `path`.
     pub(crate) async fn version(&self, path: &str) -> Result<String> {
         Ok(self.get(path).await?.code(200)?.version())
     }
 
-    /// Opens a watch; `path` has its query but `watch=1`.
+    /// Opens a watch; `path` has its query except for `watch=1`.
     pub(crate) async fn watch(&self, path: &str) -> Result<Watch> {
         self.call(Method::GET, path).watch().await
     }
 
-    /// The first `Ok` of `probe`; after a limit its last error.
+    /// Returns the first `Ok` of `probe`; after a limit, its last error.
     pub(crate) async fn eventually<T>(&self, what: &str, mut probe: impl AsyncFnMut() -> Result<T>) -> Result<T> {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -156,7 +133,6 @@ impl Api {
         }
     }
 
-    /// Waits until a GET of `path` is answered with `code`.
     pub(crate) async fn becomes(&self, path: &str, code: u16) -> Result<Answer> {
         self.eventually(&format!("{path} is {code}"), async || self.get(path).await?.code(code)).await
     }
@@ -174,42 +150,36 @@ impl Api {
         Ok(())
     }
 
-    /// Makes every version before now too old to list or watch from. Only for rows that run alone: a real server has to
-    /// be restarted.
+    /// Makes all earlier versions too old to list or watch from. Only for rows that run alone: a real server restarts.
     pub(crate) async fn forget_history(&self) -> Result<()> {
         (self.forget)().await
     }
 }
 
-/// `/api/v1` or `/apis/<group>/<version>`.
 pub(crate) fn root(version: &str) -> String {
     if version.contains('/') { format!("/apis/{version}") } else { format!("/api/{version}") }
 }
 
 impl Call {
-    /// A JSON body.
     pub(crate) fn json(self, body: &Value) -> Self {
         self.body("application/json", &body.to_string())
     }
 
-    /// Any body.
     pub(crate) fn body(mut self, content_type: &str, body: &str) -> Self {
         self.body = body.as_bytes().to_vec();
         self.header("content-type", content_type)
     }
 
-    /// A header.
     pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 
-    /// Asks for the metadata form, e.g. `PartialObjectMetadata`, `Table`.
+    /// Asks for another form, for example `PartialObjectMetadata` or `Table`.
     pub(crate) fn form(self, kind: &str) -> Self {
         self.header("accept", &format!("application/json;as={kind};g=meta.k8s.io;v=v1"))
     }
 
-    /// Sends it and reads the whole answer.
     pub(crate) async fn send(self) -> Result<Answer> {
         let (request, future) = self.start()?;
         let answer = async {
@@ -249,7 +219,6 @@ impl Call {
 }
 
 impl Answer {
-    /// Itself, when the status is `code`.
     pub(crate) fn code(self, code: u16) -> Result<Self> {
         if self.code == code {
             return Ok(self);
@@ -263,7 +232,6 @@ impl Answer {
         crate::expect::equal(&self.request, &json!({"code": self.code, "body": self.value()}), &expected)
     }
 
-    /// Fails unless this is a Status with this code, reason and message.
     pub(crate) fn fails(&self, code: u16, reason: &str, message: &str) -> Result<()> {
         let expected = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": message, "code": code});
@@ -276,7 +244,7 @@ impl Answer {
         crate::expect::equal(&self.request, &json!([self.code, got_reason, body]), &json!([code, reason, expected]))
     }
 
-    /// Like [`Self::fails`], for a message of which only a part matters.
+    /// Like [`Self::fails`], for a message that contains `part`.
     pub(crate) fn fails_with(&self, code: u16, reason: &str, part: &str) -> Result<()> {
         let message = self.body["message"].as_str().unwrap_or_default();
         let shown = if message.contains(part) { part } else { message };
@@ -284,29 +252,24 @@ impl Answer {
         crate::expect::equal(&self.request, &got, &json!([code, reason, part]))
     }
 
-    /// Fails unless this is plain text with this code.
     pub(crate) fn is_text(&self, code: u16, text: &str) -> Result<()> {
         let kind = self.header("content-type").split(';').next().unwrap_or_default().to_owned();
         let got = json!([self.code, kind, self.text]);
         crate::expect::equal(&self.request, &got, &json!([code, "text/plain", text]))
     }
 
-    /// A header; empty when it is missing.
     pub(crate) fn header(&self, name: &str) -> String {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
     }
 
-    /// All headers of a name.
     pub(crate) fn header_values(&self, name: &str) -> Vec<String> {
         self.headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).map(str::to_owned).collect()
     }
 
-    /// `metadata.resourceVersion`.
     pub(crate) fn version(&self) -> String {
         version(&self.body)
     }
 
-    /// The names of the items of a list.
     pub(crate) fn names(&self) -> Vec<String> {
         let items = self.body["items"].as_array().into_iter().flatten();
         items.map(|item| item["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect()
@@ -317,19 +280,17 @@ impl Answer {
     }
 }
 
-/// `metadata.resourceVersion` of an object or list.
 pub(crate) fn version(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
 
 impl Watch {
-    /// The next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Result<Option<Value>> {
         let event = timeout(LIMIT, self.read()).await;
         event.with_context(|| format!("{}: expected an event, got silence", self.request))?
     }
 
-    /// The object of the next event, which must have this type and object name.
+    /// Returns the object of the next event, which must have this type and object name.
     pub(crate) async fn expect(&mut self, kind: &str, name: &str) -> Result<Value> {
         let event = self.next().await?.unwrap_or_default();
         let got = json!([event["type"], event["object"]["metadata"]["name"]]);

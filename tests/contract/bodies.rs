@@ -1,4 +1,4 @@
-//! Bodies that the rows send, and the Status bodies they expect.
+//! Bodies that the rows send, and Status bodies that they expect.
 
 use serde_json::{Value, json};
 
@@ -9,18 +9,15 @@ pub(crate) fn config_map(name: &str, metadata: Value) -> Value {
     object
 }
 
-/// A pod template with the label `a: b`.
 pub(crate) fn pod_template() -> Value {
     json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
 }
 
-/// A Deployment of [`pod_template`].
 pub(crate) fn deployment(name: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
         "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pod_template()}})
 }
 
-/// A Pod, bound to `node` if that is not empty.
 pub(crate) fn pod(name: &str, node: &str) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
         "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -30,7 +27,7 @@ pub(crate) fn pod(name: &str, node: &str) -> Value {
     object
 }
 
-/// The definition of a namespaced kind with the status subresource; any field is kept.
+/// The definition of a namespaced kind with the status subresource and without a restriction of fields.
 pub(crate) fn definition(group: &str, plural: &str, kind: &str) -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -41,7 +38,7 @@ pub(crate) fn definition(group: &str, plural: &str, kind: &str) -> Value {
                 "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// A failure as the API words it. `details` is left out when null.
+/// A failure Status. `details` is left out when null.
 pub(crate) fn failure(code: u16, reason: &str, message: &str, details: Value) -> Value {
     let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": reason, "code": code});
@@ -51,7 +48,6 @@ pub(crate) fn failure(code: u16, reason: &str, message: &str, details: Value) ->
     status
 }
 
-/// 404 NotFound for a ConfigMap.
 pub(crate) fn map_not_found(name: &str) -> Value {
     let message = format!("configmaps \"{name}\" not found");
     failure(404, "NotFound", &message, json!({"name": name, "kind": "configmaps"}))

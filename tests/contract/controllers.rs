@@ -1,4 +1,4 @@
-//! What kube-controller-manager does: garbage collection and the end of namespaces.
+//! What kube-controller-manager does: garbage collection and the deletion of namespaces.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::{
     row::{Row, row},
 };
 
-/// `owner`, and `dependent` which it owns; `block` sets blockOwnerDeletion.
+/// Creates `owner` and its `dependent`; `block` sets blockOwnerDeletion.
 async fn family(api: &Api, block: bool, finalizers: Value) -> Result<()> {
     let owner = api.create_map("owner", json!({})).await?;
     let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"], "blockOwnerDeletion": block});

@@ -1,4 +1,4 @@
-//! POST: what is checked in which order, what is stored, what is answered.
+//! POST: the order of the checks, what is stored, what is answered.
 
 use http::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! What the server adds to an object: a merge and a comparison see it.
+//! Defaults that the server adds to an object and that a merge and a comparison must handle.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -22,7 +22,6 @@ fn template_defaults() -> Value {
             "terminationMessagePolicy": "File", "imagePullPolicy": "Always"}]}})
 }
 
-/// Fails unless exactly the fields of `expected` are in `spec`.
 async fn becomes(api: &Api, path: String, body: Value, expected: Value) -> Result<()> {
     let object = api.create(path, &body).await?;
     equal("spec with defaults", &object["spec"], &expected)

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: from creation to served, what is validated, and the end.
+//! CustomResourceDefinitions: from creation to serving, validation, and deletion.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -20,7 +20,6 @@ fn group(api: &Api) -> String {
     format!("{}.example.org", api.namespace)
 }
 
-/// A `Thing`.
 fn thing(api: &Api, name: &str, content: Value) -> Value {
     let mut object = content;
     object["apiVersion"] = json!(format!("{}/v1", group(api)));
@@ -29,7 +28,7 @@ fn thing(api: &Api, name: &str, content: Value) -> Value {
     object
 }
 
-/// Defines `Thing` with a schema for `spec`: a required (3 characters), n an integer, e an enumeration, d with a default.
+/// Defines `Thing` with a schema for `spec`: `a` is required (3 characters), n an integer, e an enum, d has a default.
 async fn strict(api: &Api) -> Result<String> {
     let mut kind = definition(&group(api), "things", "Thing");
     let properties = json!({"a": {"type": "string", "maxLength": 3}, "n": {"type": "integer"},
@@ -48,7 +47,7 @@ async fn condition(api: &Api, name: &str, kind: &str) -> Result<Value> {
     found.ok_or_else(|| anyhow::anyhow!("no condition {kind}: {object}"))
 }
 
-/// Waits for the condition Established; it is False, with reason Installing, at first.
+/// Waits for the condition Established, which at first is False with reason Installing.
 async fn established(api: &Api, name: &str) -> Result<Value> {
     api.eventually("Established", async || {
         let condition = condition(api, name, "Established").await?;

@@ -15,7 +15,6 @@ pub(crate) fn rows() -> Vec<Row> {
     [answers(), preconditions(), policies(), pods(), collections()].into_iter().flatten().collect()
 }
 
-/// The Status that says "gone".
 fn gone(object: &Value, plural: &str) -> Value {
     let meta = &object["metadata"];
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
@@ -137,7 +136,7 @@ fn preconditions() -> Vec<Row> {
     ]
 }
 
-/// The finalizer that a policy leaves behind, given in the body or as a parameter.
+/// Checks the finalizer that a policy leaves, given in the body or as a parameter.
 async fn leaves(api: &Api, policy: &str, finalizer: &str) -> Result<()> {
     for (name, parameter) in [("body", false), ("parameter", true)] {
         api.create_map(name, json!({})).await?;

@@ -1,4 +1,4 @@
-//! Discovery: which kinds are served, in both forms.
+//! Discovery: the served kinds, in both forms.
 
 use anyhow::{Result, anyhow};
 use http::Method;
@@ -17,7 +17,6 @@ async fn aggregated(api: &Api, path: &str) -> Result<Answer> {
     api.call(Method::GET, path).header("accept", AGGREGATED).send().await?.code(200)
 }
 
-/// The version `version` of group `group` in an aggregated document.
 fn version(document: &Answer, group: &str, version: &str) -> Result<Value> {
     let items = document.body["items"].as_array().cloned().unwrap_or_default();
     let item = items.into_iter().find(|item| item["metadata"]["name"].as_str().unwrap_or_default() == group);
@@ -31,7 +30,6 @@ fn resource(version: &Value, name: &str) -> Result<Value> {
     found.ok_or_else(|| anyhow!("no {name} in {version}"))
 }
 
-/// The entry `name` of an APIResourceList.
 fn entry(list: &Answer, name: &str) -> Result<Value> {
     let found = list.body["resources"].as_array().into_iter().flatten().find(|found| found["name"] == name).cloned();
     found.ok_or_else(|| anyhow!("no {name} in {}", list.text))

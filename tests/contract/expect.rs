@@ -1,9 +1,8 @@
-//! Comparisons whose failures say what was expected and what came.
+//! Comparisons whose failures show both sides.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-/// Fails unless both are the same.
 pub(crate) fn equal(what: &str, got: &Value, expected: &Value) -> Result<()> {
     if got == expected {
         return Ok(());
@@ -11,7 +10,7 @@ pub(crate) fn equal(what: &str, got: &Value, expected: &Value) -> Result<()> {
     bail!("{what}\n    expected {expected}\n    got      {got}")
 }
 
-/// Fails unless `got` has everything that `expected` has: fields of objects, lists item by item.
+/// Fails unless `got` contains `expected`: fields of objects, lists item by item.
 pub(crate) fn includes(what: &str, got: &Value, expected: &Value) -> Result<()> {
     if contains(got, expected) {
         return Ok(());
@@ -27,7 +26,6 @@ pub(crate) fn absent(got: &Value, pointer: &str) -> Result<()> {
     }
 }
 
-/// Fails unless `condition` holds.
 pub(crate) fn holds(condition: bool, what: &str, got: &Value) -> Result<()> {
     if condition {
         return Ok(());

@@ -1,8 +1,5 @@
-//! What differs from kind to kind, as one table: what raises `generation`, whether a PUT needs a version, whether a PUT
-//! creates, and what a DELETE answers.
-//!
-//! The first column is the pinned list behind the form of a store (architecture §5): a kind whose `generation` is absent
-//! or does not cover all of its content cannot be compared by it.
+//! Differences between kinds in `generation`, PUT and DELETE. Stores rely on the first column (architecture §5):
+//! `generation` cannot stand for the content of a kind if it is absent or does not cover all of the content.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -14,7 +11,6 @@ use crate::{
     row::{Row, row},
 };
 
-/// One kind.
 #[derive(Clone)]
 struct Kind {
     version: &'static str,
@@ -29,7 +25,7 @@ struct Kind {
     content: fn(&Api) -> Value,
     /// A merge patch of the content (not of labels, annotations, status).
     change: fn() -> Value,
-    /// A merge patch for `/status`, where the kind has an easy one.
+    /// A merge patch for `/status`, for kinds with a simple status.
     status: Option<fn() -> Value>,
 }
 
@@ -39,24 +35,19 @@ enum Scope {
     Cluster,
 }
 
-/// What raises `metadata.generation`, which starts at 1 where it is there.
+/// What raises `metadata.generation`, which starts at 1 where it exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Generation {
-    /// There is none.
     Absent,
-    /// It is 1 for ever.
+    /// Always 1.
     Constant,
-    /// The content.
     Content,
-    /// The content and annotations.
     ContentAndAnnotations,
-    /// The content and labels.
     ContentAndLabels,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WithoutVersion {
-    /// The write is unconditional.
     Written,
     /// 422: must be specified for an update.
     Refused,
@@ -75,9 +66,9 @@ enum Deleted {
     Status,
     /// The object without deletionTimestamp: gone.
     Object,
-    /// The object with deletionTimestamp and without finalizers, though it is gone.
+    /// The object with deletionTimestamp and without finalizers, although it is gone.
     Dying,
-    /// The object with deletionTimestamp: it is still there.
+    /// The object with deletionTimestamp: it still exists.
     Pending,
 }
 
@@ -188,7 +179,6 @@ fn rows_of(kind: Kind) -> [Row; 4] {
     ]
 }
 
-/// Two custom kinds: with and without the status subresource.
 fn custom() -> Vec<Row> {
     vec![
         row(
@@ -282,7 +272,7 @@ async fn check_without_version(api: Api, kind: Kind) -> Result<()> {
     object["metadata"]["resourceVersion"] = json!(null);
     object["metadata"]["labels"] = json!({"l": "1"});
     if kind.kind == "Job" {
-        // Its generated labels have to stay.
+        // Its generated labels must stay.
         object["metadata"]["labels"] = object["spec"]["template"]["metadata"]["labels"].clone();
     }
 
@@ -316,7 +306,7 @@ async fn check_delete(api: Api, kind: Kind) -> Result<()> {
     holds(deleting == matches!(kind.delete, Pending | Dying), "deletionTimestamp", &answer.body)?;
     let code = if kind.delete == Pending { 200 } else { 404 };
     if kind.kind != "CustomResourceDefinition" {
-        // An empty definition goes a moment later, by the API server itself.
+        // The API server itself removes an empty definition a moment later.
         api.get(kind.path(&api)).await?.code(code)?;
     }
     Ok(())
@@ -372,13 +362,13 @@ fn webhook() -> Value {
     json!({"name": "a.b.c", "clientConfig": {"url": "https://localhost/x"}, "sideEffects": "None", "admissionReviewVersions": ["v1"]})
 }
 
-/// Its service does not exist: the group is not served.
+/// Its service does not exist, so the group is not served.
 fn api_service(api: &Api) -> Value {
     json!({"spec": {"group": group(api), "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1,
         "insecureSkipTLSVerify": true, "service": {"namespace": "none", "name": "none"}}})
 }
 
-/// Defines `Thing` with these subresources and creates `x` with `spec: {a: 1}`; its path.
+/// Defines `Thing` with these subresources and creates `x` with `spec: {a: 1}`. Returns its path.
 async fn define(api: &Api, subresources: Value) -> Result<String> {
     let mut kind = crate::bodies::definition(&group(api), "things", "Thing");
     kind["spec"]["versions"][0]["subresources"] = subresources;
@@ -390,7 +380,7 @@ async fn define(api: &Api, subresources: Value) -> Result<String> {
     Ok(format!("{things}/x"))
 }
 
-/// Patches in turn; after each the generation is the number beside it.
+/// Applies the patches in turn, and checks after each that the generation is the number beside it.
 async fn generations(api: &Api, path: &str, patches: &[(Value, i64)]) -> Result<()> {
     for (patch, expected) in patches {
         let answer = api.patch(path, MERGE, patch).await?.code(200)?;

@@ -1,15 +1,13 @@
 //! The contract with the Kubernetes API: what this program relies on, as one table.
 //!
-//! Each row says one thing about the API, as a sentence, and shows it with raw requests. The same rows run against
+//! Each row states one behaviour of the API as a sentence, and shows it with raw requests. The same rows run against
 //!
-//! * the simulator, each in a fresh one and in virtual time: plain `cargo test`. It may not lie, or every test that
-//!   stands on it is worth nothing;
-//! * a real etcd, kube-apiserver and kube-controller-manager: `cargo test --features e2e`. It may have changed.
+//! * the simulator, a fresh one per row and in virtual time (plain `cargo test`): every simulation test relies on it;
+//! * a real etcd, kube-apiserver and kube-controller-manager (`cargo test --features e2e`): a release may change them.
 //!
-//! All rows run; the failing ones are listed with what was expected and what came. `CONTRACT=<text>` runs only the rows
-//! whose sentence or module contains the text. Start reading at [`table`]; `row.rs` has the shape of a row and the
-//! runner, `api.rs` the requests, `kinds.rs` the kinds and what differs between them. Cites: `facts §n` and
-//! `architecture §n` are the sections of the design notes the row comes from.
+//! All rows run; failing rows are listed with what was expected and what came. `CONTRACT=<text>` runs only the rows
+//! whose sentence or module contains the text. Start reading at [`table`]; `row.rs` has the runner, `api.rs` the
+//! requests, `kinds.rs` the differences between kinds. Each row cites its source, `facts §n` or `architecture §n`.
 
 mod api;
 mod bodies;
@@ -39,7 +37,6 @@ mod writes;
 
 use row::Row;
 
-/// Every row, module by module.
 fn table() -> Vec<(&'static str, Vec<Row>)> {
     vec![
         ("create", create::rows()),

@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: who is named as the owner of a field.
+//! `metadata.managedFields`: which manager owns a field.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,6 @@ use crate::{
     row::{Row, row},
 };
 
-/// Manager, operation and subresource of each entry.
 fn owners(object: &Value) -> Value {
     let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
     entries.iter().map(|entry| json!([entry["manager"], entry["operation"], entry["subresource"]])).collect()

@@ -1,4 +1,4 @@
-//! Namespaces: their defaults, their end, and what a terminating one refuses.
+//! Namespaces: their defaults, their deletion, and what a terminating Namespace refuses.
 
 use serde_json::json;
 

@@ -15,7 +15,7 @@ pub(crate) fn rows() -> Vec<Row> {
     [objects(), selectors(), pages(), versions(), forms()].into_iter().flatten().collect()
 }
 
-/// Seven ConfigMaps `c0` … `c6` with labels `app: x|y`, `n: <index>`.
+/// Creates seven ConfigMaps `c0` … `c6` with labels `app: x|y`, `n: <index>`.
 async fn seven(api: &Api) -> Result<String> {
     for index in 0..7 {
         let app = if index % 2 == 0 { "x" } else { "y" };
@@ -265,7 +265,7 @@ fn pages() -> Vec<Row> {
 
             let answer = api.get(format!("{maps}?limit=3&resourceVersion=0")).await?.code(200)?;
 
-            // This read may be behind: what counts is that nothing is held back.
+            // This read may be stale: the row only shows that nothing is held back.
             absent(&answer.body, "/metadata/continue")
         }),
         row("a continue token with a resourceVersion is BadRequest", "facts §2", |api| async move {

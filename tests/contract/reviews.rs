@@ -1,4 +1,4 @@
-//! Tokens, reviews, signing requests, and what a user without rights is told.
+//! Tokens, reviews, signing requests, and the errors of a user without rights.
 
 use anyhow::Result;
 use http::Method;
@@ -12,7 +12,7 @@ use crate::{
     row::{Row, row},
 };
 
-/// A certificate signing request for `O=system:nodes, CN=system:node:n1`, as the API wants it: PEM in base64.
+/// A certificate signing request for `O=system:nodes, CN=system:node:n1`, as the API expects it: PEM in base64.
 pub(crate) const SIGNING_REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRVNULS0tLS0KTUlIck1JR1NBZ0VBTURBeEZUQVRCZ05WQkFvTURITjVjM1JsYlRwdWIyUmxjekVYTUJVR0ExVUVBd3dPYzNsegpkR1Z0T201dlpHVTZiakV3V1RBVEJnY3Foa2pPUFFJQkJnZ3Foa2pPUFFNQkJ3TkNBQVRMdzN5Y254RnNXK0ZDCm9PNnY2azFKRitpcmRJRDgzKzVaY2xxYmxYcEYwcU5pRWJBc2dLRU8wd241R3NIclFFc2kyL2g4NHo2QlF3TkYKSW8vTG5za1JvQUF3Q2dZSUtvWkl6ajBFQXdJRFNBQXdSUUlnVUx3Qmkxc3Y2WGF5blQ3U2xOZ1Rwd01FLzBnUApXWmdERUk0ZVN6SUh6VGdDSVFEV2JyVG5GcmlvNEw0NHFqdk5iT1FwbUNsQjB5K1gzdHYzUTVka293aUVLQT09Ci0tLS0tRU5EIENFUlRJRklDQVRFIFJFUVVFU1QtLS0tLQo=";
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -23,7 +23,7 @@ pub(crate) fn rows() -> Vec<Row> {
     [tokens(), access(), signing()].into_iter().flatten().collect()
 }
 
-/// A ServiceAccount `sa`; the path of its tokens and its uid.
+/// Creates a ServiceAccount `sa`. Returns the path of its tokens and its uid.
 async fn account(api: &Api) -> Result<(String, Value)> {
     let accounts = api.at("v1", "serviceaccounts");
     let object = api.create(&accounts, &json!({"metadata": {"name": "sa"}})).await?;

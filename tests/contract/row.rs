@@ -1,5 +1,3 @@
-//! A row of the table, and the runner.
-
 use std::io::Write;
 
 use anyhow::Result;
@@ -7,13 +5,9 @@ use futures::future::{FutureExt, LocalBoxFuture};
 
 use crate::api::Api;
 
-/// One behaviour of the API.
 pub(crate) struct Row {
-    /// The behaviour, as a sentence.
     pub(crate) name: String,
-    /// Where it is written down.
     pub(crate) cite: &'static str,
-    /// What the server needs to show it.
     pub(crate) plane: Plane,
     check: Box<dyn Fn(Api) -> LocalBoxFuture<'static, Result<()>>>,
 }
@@ -21,22 +15,19 @@ pub(crate) struct Row {
 /// What runs beside the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Plane {
-    /// Nothing: what the API server does by itself.
+    /// Nothing: the API server alone shows it.
     Apiserver,
-    /// Nothing, and nobody else: the server loses its history on the way, which takes a restart.
+    /// Nothing, and no other row: the server loses its history on the way, which takes a restart.
     Alone,
-    /// kube-controller-manager.
     Controllers,
 }
 
-/// The rows that failed, and how many there were.
 #[derive(Default)]
 pub(crate) struct Outcome {
     ran: usize,
     failures: Vec<String>,
 }
 
-/// A row that needs the API server only.
 pub(crate) fn row<F, R>(name: impl Into<String>, cite: &'static str, check: F) -> Row
 where
     F: Fn(Api) -> R + 'static,
@@ -45,21 +36,18 @@ where
     Row { name: name.into(), cite, plane: Plane::Apiserver, check: Box::new(move |api| check(api).boxed_local()) }
 }
 
-/// Creates the row's namespace, then runs it.
 async fn run_row(row: &Row, api: Api) -> Result<()> {
     let namespace = serde_json::json!({"metadata": {"name": api.namespace}});
     api.create("/api/v1/namespaces", &namespace).await?;
     (row.check)(api).await
 }
 
-/// Whether the environment asks for this row.
 fn wanted(module: &str, row: &Row) -> bool {
     let Ok(text) = std::env::var("CONTRACT") else { return true };
     module == text || row.name.contains(&text)
 }
 
 impl Row {
-    /// The same row on a control plane whose controllers run.
     pub(crate) fn with_controllers(mut self) -> Self {
         self.plane = Plane::Controllers;
         self
@@ -73,7 +61,6 @@ impl Row {
 }
 
 impl Outcome {
-    /// Counts a row.
     fn add(&mut self, module: &str, row: &Row, result: Result<()>) {
         self.ran += 1;
         if let Err(error) = result {
@@ -81,10 +68,10 @@ impl Outcome {
         }
     }
 
-    /// Prints how many rows ran, and fails the test with the list of those that failed.
+    /// Prints how many rows ran, and fails the test if any row failed.
     fn finish(self, server: &str) {
         let Self { ran, failures } = self;
-        // Straight to stderr: the test harness would swallow it when all is well.
+        // Straight to stderr: the test harness hides the output of a test that passes.
         let _ = writeln!(std::io::stderr(), "{server}: {ran} rows ran, {} failed", failures.len());
         assert!(ran > 0, "no row matches the filter");
         assert!(
@@ -113,7 +100,6 @@ pub(crate) mod real {
     /// Most rows wait for the server most of the time; more at once gain nothing on two cores.
     const ROWS_AT_ONCE: usize = 8;
 
-    /// Runs the table.
     pub(crate) fn run(table: Vec<(&'static str, Vec<Row>)>) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let mut outcome = Outcome::default();
@@ -158,7 +144,7 @@ pub(crate) mod real {
     }
 }
 
-/// Rows against the simulator: each in a fresh one, on one thread, in virtual time.
+/// Rows against the simulator: a fresh one for each row, on one thread, in virtual time.
 #[cfg(feature = "sim")]
 pub(crate) mod simulated {
     use std::{
@@ -172,7 +158,6 @@ pub(crate) mod simulated {
 
     use super::{Api, Outcome, Plane, Row, run_row, wanted};
 
-    /// Runs the table.
     pub(crate) fn run(table: Vec<(&'static str, Vec<Row>)>) {
         let mut outcome = Outcome::default();
         for (module, rows) in &table {
@@ -185,7 +170,7 @@ pub(crate) mod simulated {
     }
 
     fn run_one(row: &Row) -> Result<()> {
-        // Without I/O: a socket by mistake is an error at once.
+        // Without I/O: an accidental socket is an error at once.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
         runtime.block_on(async {
             let start = "2030-01-01T00:00:00Z".parse()?;
@@ -197,7 +182,7 @@ pub(crate) mod simulated {
                 }
             };
             let sim = Sim::new(options);
-            // Rights are not the simulator's business but for system:masters, whose members may do everything.
+            // The simulator checks no rights. Only members of system:masters are allowed everything.
             sim.set_reviewer(|spec| (spec["groups"].to_string().contains("system:masters"), String::new()));
             let client = sim.client_of(ClientOptions {
                 user: "admin".to_owned(),

@@ -1,4 +1,4 @@
-//! Subresources `/status` and `/scale`: which part of an object a write reaches.
+//! Subresources `/status` and `/scale`: which part of an object a write changes.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -14,7 +14,6 @@ pub(crate) fn rows() -> Vec<Row> {
     [built_in(), custom(), scale()].into_iter().flatten().collect()
 }
 
-/// A custom object `t` with `spec: {a: 1}`; its path.
 async fn thing(api: &Api) -> Result<String> {
     let group = format!("{}.example.org", api.namespace);
     api.define(&definition(&group, "things", "Thing")).await?;
@@ -25,7 +24,7 @@ async fn thing(api: &Api) -> Result<String> {
     Ok(format!("{things}/t"))
 }
 
-/// What a write of everything to `path` changes: labels, annotations, spec (`spec` of the patch), status.
+/// Writes labels, annotations, spec (`spec` of the patch) and status to `path`. Returns what changed.
 async fn write(api: &Api, path: &str, spec: Value, status: Value) -> Result<Value> {
     let meta = json!({"labels": {"via": "1"}, "annotations": {"via": "1"}});
     Ok(api.patch(path, MERGE, &json!({"metadata": meta, "spec": spec, "status": status})).await?.code(200)?.body)

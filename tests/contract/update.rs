@@ -1,4 +1,4 @@
-//! PUT: versions, preconditions, what a write that changes nothing does.
+//! PUT: versions, preconditions, and writes that change nothing.
 
 use http::Method;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! 422: what is Invalid, and how the findings are worded.
+//! 422: what is Invalid, and how the errors are worded.
 
 use serde_json::{Value, json};
 
@@ -98,7 +98,6 @@ fn objects() -> Vec<Row> {
     ]
 }
 
-/// A Service with one port; `spec` is merged over it.
 fn service(name: &str, spec: &[(&str, Value)]) -> Value {
     let mut body =
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}});
@@ -143,7 +142,7 @@ fn services() -> Vec<Row> {
             "a second POST of a Service with a fixed node port is Invalid, not AlreadyExists",
             "architecture §5",
             |api| async move {
-                // Of the band from which the server does not choose by itself.
+                // From the range that the server does not allocate from by itself.
                 let port = 30_007;
                 let body =
                     service("s", &[("type", json!("NodePort")), ("ports", json!([{"port": 80, "nodePort": port}]))]);

@@ -15,13 +15,11 @@ pub(crate) fn rows() -> Vec<Row> {
     [starts(), changes(), selections(), forms(), ends()].into_iter().flatten().collect()
 }
 
-/// A watch of the row's ConfigMaps from now on.
 async fn from_now(api: &Api, query: &str) -> Result<Watch> {
     let version = api.version(&api.maps()).await?;
     api.watch(&format!("{}?resourceVersion={version}{query}", api.maps())).await
 }
 
-/// `data.v` becomes `value`.
 async fn set(api: &Api, name: &str, value: &str) -> Result<Value> {
     let patch = json!({"data": {"v": value}});
     Ok(api.patch(format!("{}/{name}", api.maps()), MERGE, &patch).await?.code(200)?.body)

@@ -1,5 +1,4 @@
-//! The writes of `cluster::writes`: what they rely on, shown by themselves. The raw facts are in `patch`, `delete`,
-//! `create` and `update`.
+//! The writes of `cluster::writes`. The raw facts they rely on are in `patch`, `delete`, `create` and `update`.
 
 use std::{rc::Rc, time::Duration};
 
@@ -63,7 +62,6 @@ impl Hand {
     }
 }
 
-/// Fails unless it is a conflict.
 fn conflict<T: std::fmt::Debug>(what: &str, result: Result<T, ApiError>) -> Result<()> {
     match result {
         Err(error) if error.is_conflict() => Ok(()),

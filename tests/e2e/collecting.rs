@@ -1,4 +1,4 @@
-//! The garbage collector at work on a large heap, while somebody begins to use what it is about to delete.
+//! The garbage collector works on many objects, while a client starts to refer to objects that it is about to delete.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,38 +19,31 @@ use crate::{
 /// Collectable objects; `COLLECTABLE_OBJECTS` overrides it.
 const OBJECTS: usize = 2_000;
 const NAMESPACES: usize = 4;
-/// References of one object that refers to others.
 const REFERENCES: usize = 50;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Of the references that are made during the run.
+/// Interval between the references that are made during the run.
 const PACE: Duration = Duration::from_millis(50);
-/// Spreads them.
+/// Spreads the references over the remaining objects.
 const STRIDE: usize = 7919;
-/// The kind of objects that refer to others during the run, for [`holder`].
 const DEPLOYMENT: usize = 0;
 
-/// A deletion, as the API server saw it.
 struct Deletion {
-    /// When it was asked for.
     at: Timestamp,
-    /// When the collector asked for the Deployments of the namespace for the last time before.
+    /// When the collector last listed the Deployments of the namespace before that.
     looked: Option<Timestamp>,
 }
 
-/// A collectable object.
 struct Collectable {
-    /// In etcd.
     key: String,
     namespace: String,
     plural: &'static str,
     name: String,
-    /// Whether something refers to it before the collector starts.
+    /// Whether an object refers to it before the collector starts.
     is_used: bool,
 }
 
-/// spec 33 §4.1-§4.3, T8 and T9: nothing goes that anything refers to, also if the reference is made during the run; all
-/// else goes.
+/// spec 33 §4.1-§4.3, T8 and T9: exactly the unreferenced objects are deleted, even if a reference is made meanwhile.
 #[tokio::test]
 async fn garbage_collection_keeps_objects_that_are_referred_to_during_the_run() -> Result<()> {
     let objects = std::env::var("COLLECTABLE_OBJECTS").map_or(Ok(OBJECTS), |objects| objects.parse())?;
@@ -106,7 +99,6 @@ async fn garbage_collection_keeps_objects_that_are_referred_to_during_the_run() 
     Ok(())
 }
 
-/// Workloads that refer to the objects in use, of every kind that counts here.
 async fn refer_to_those_in_use(admin: &Admin, heap: &[Collectable]) -> Result<()> {
     for index in 0..NAMESPACES {
         let namespace = namespace(index);
@@ -120,7 +112,7 @@ async fn refer_to_those_in_use(admin: &Admin, heap: &[Collectable]) -> Result<()
     Ok(())
 }
 
-/// Begins to use objects that are still there, until the run is over; the keys of these objects.
+/// Makes references to objects that still exist, until the run is over. Returns the keys of these objects.
 async fn refer_while_it_deletes(
     cluster: &ControlPlane,
     admin: &Admin,
@@ -135,7 +127,7 @@ async fn refer_while_it_deletes(
         ensure!(Instant::now() < limit, "the run takes longer than {LIMIT:?}");
         pace.tick().await;
         let left = cluster.etcd().keys("configmaps/gc-")?;
-        // Somewhere in the middle of what is left, so that the collector comes to it.
+        // From the middle of the remaining objects, so that the collector still reaches it.
         let present: Vec<&&Collectable> =
             unused.iter().filter(|object| left.contains(&object.key) && !late.contains(&object.key)).collect();
         let Some(object) = present.get(present.len() / 2 + late.len() * STRIDE % present.len().div_ceil(2).max(1))
@@ -150,7 +142,6 @@ async fn refer_while_it_deletes(
     Ok(late)
 }
 
-/// Whether the figures of a run are there: they are told at its end.
 async fn has_ended(grm: &Grm) -> Result<bool> {
     let metrics = grm.metrics("/metrics").await?.body;
     let figure =
@@ -158,7 +149,7 @@ async fn has_ended(grm: &Grm) -> Result<bool> {
     Ok(figure.is_some_and(|figure| figure != "0"))
 }
 
-/// An object of a kind that may refer to others, with references to these; where to create it.
+/// An object of a kind that may refer to others, with these references, and the collection to create it in.
 fn holder(number: usize, namespace: &str, name: &str, objects: &[&Collectable]) -> (String, Value) {
     let kind = |object: &Collectable| object.plural.trim_end_matches('s').to_owned();
     // What follows the dash need not be a hash (spec 33 §2).
@@ -177,7 +168,7 @@ fn holder(number: usize, namespace: &str, name: &str, objects: &[&Collectable]) 
         3 => ("batch/v1", "Job", "jobs", once),
         4 => ("batch/v1", "CronJob", "cronjobs", json!({ "schedule": "0 0 1 1 *", "jobTemplate": { "spec": once } })),
         5 => ("v1", "Pod", "pods", pod),
-        // Of a class that nobody handles.
+        // Of a class without a controller.
         _ => {
             let spec = json!({ "class": "none", "secretRefs": [{ "name": "none" }] });
             ("resources.gardener.cloud/v1alpha1", "ManagedResource", "managedresources", spec)
@@ -189,7 +180,6 @@ fn holder(number: usize, namespace: &str, name: &str, objects: &[&Collectable]) 
     (format!("{root}/{version}/namespaces/{namespace}/{plural}"), object)
 }
 
-/// What the collector deleted, by key, as the API server saw it.
 fn deletions(cluster: &ControlPlane, mark: u64) -> Result<BTreeMap<String, Deletion>> {
     let (mut deletions, mut looks) = (BTreeMap::new(), BTreeMap::<String, Timestamp>::new());
     for event in cluster.audit(User::Grm, mark)? {
@@ -210,7 +200,7 @@ fn deletions(cluster: &ControlPlane, mark: u64) -> Result<BTreeMap<String, Delet
     Ok(deletions)
 }
 
-/// When the references were made during the run, by the key of what they refer to.
+/// When references were made during the run, by the key of the object referred to.
 fn references(cluster: &ControlPlane, mark: u64) -> Result<BTreeMap<String, Timestamp>> {
     let mut made = BTreeMap::new();
     for event in cluster.audit(User::Admin, mark)? {
@@ -239,7 +229,6 @@ impl Collectable {
         Self { key, namespace, plural, name, is_used: (index / NAMESPACES / 2).is_multiple_of(2) }
     }
 
-    /// Key and object, of half an hour ago.
     fn stored(&self) -> (String, Value) {
         let created =
             (kit::Clock::system_wall() - SignedDuration::from_mins(30)).strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

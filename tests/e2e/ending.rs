@@ -1,4 +1,4 @@
-//! How the process ends, and what it does when it is told something by a signal.
+//! How the process ends, and how it reacts to signals.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ const NAMESPACE: &str = "ending";
 const LIMIT: Duration = Duration::from_secs(60);
 /// spec 70 §13, and a second for a busy machine.
 const GRACE: Duration = Duration::from_secs(6);
-/// So many that they are not all there when the first is.
+/// Enough objects that the reconcile still runs when the first exists.
 const OBJECTS: usize = 200;
 
-/// spec 70 §9.3, scenario 31: the allocator has to be told before the process does anything, so it starts itself anew once.
+/// spec 70 §9.3, scenario 31: the allocator must be configured first of all, so the process re-executes itself once.
 #[tokio::test]
 async fn profiling_serves_profiles_and_does_not_delay_the_end() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
@@ -49,7 +49,7 @@ async fn profiling_serves_profiles_and_does_not_delay_the_end() -> Result<()> {
     Ok(())
 }
 
-/// spec 70 §13, scenario 27: an API server that does not answer holds up neither a pass nor the end for long.
+/// spec 70 §13, scenario 27: an API server that does not answer delays neither a reconcile nor the end for long.
 #[tokio::test]
 async fn grace_period_ends_a_reconcile_that_hangs() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;

@@ -1,6 +1,5 @@
-//! The built binary against a real control plane: `cargo test --features e2e`.
-//!
-//! The binaries of the control plane come from `KUBEBUILDER_ASSETS` or from `tests/controlplane/build`.
+//! The built binary against a real control plane: `cargo test --features e2e`. Binaries of the control plane come from
+//! `KUBEBUILDER_ASSETS` or from `tests/controlplane/build`.
 #![cfg(feature = "e2e")]
 
 #[path = "../support/mod.rs"]

@@ -1,4 +1,4 @@
-//! What the tests put into the cluster, and how they look at it.
+//! Objects that the tests create, and a client to read them.
 
 use anyhow::{Result, bail, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -10,22 +10,19 @@ use serde_json::{Value, json};
 
 use crate::support::{ControlPlane, User, eventually};
 
-/// A client of the administrator, on raw JSON.
 pub(crate) struct Admin {
     client: kube::Client,
 }
 
-/// Collection of the ManagedResources of a namespace.
 pub(crate) fn bundles(namespace: &str) -> String {
     format!("/apis/resources.gardener.cloud/v1alpha1/namespaces/{namespace}/managedresources")
 }
 
-/// Collection of a core kind of a namespace.
 pub(crate) fn core(namespace: &str, plural: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/{plural}")
 }
 
-/// A ConfigMap, a Secret and a Service: one kind that is hashed whole, one that holds secrets, one with allocated fields.
+/// One kind that is hashed whole, one with secret content, and one with allocated fields.
 pub(crate) fn objects(namespace: &str, name: &str, value: &str) -> Vec<Value> {
     let metadata = json!({ "namespace": namespace, "name": name });
     vec![
@@ -39,7 +36,6 @@ pub(crate) fn objects(namespace: &str, name: &str, value: &str) -> Vec<Value> {
     ]
 }
 
-/// The Secret of a bundle.
 pub(crate) fn secret(namespace: &str, name: &str, objects: &[Value]) -> Value {
     let stream: String = objects.iter().map(|object| format!("---\n{object}\n")).collect();
     json!({
@@ -48,7 +44,6 @@ pub(crate) fn secret(namespace: &str, name: &str, objects: &[Value]) -> Value {
     })
 }
 
-/// A ManagedResource that references the Secret of its name.
 pub(crate) fn managed_resource(namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
@@ -56,7 +51,6 @@ pub(crate) fn managed_resource(namespace: &str, name: &str) -> Value {
     })
 }
 
-/// Whether a ManagedResource is applied in its present generation.
 pub(crate) fn is_applied(bundle: &Value) -> bool {
     let conditions = bundle["status"]["conditions"].as_array().into_iter().flatten();
     let applied = conditions.filter(|condition| condition["type"] == "ResourcesApplied");
@@ -80,7 +74,6 @@ impl Admin {
         Ok(admin)
     }
 
-    /// Sends a request; status and answer.
     pub(crate) async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<(u16, Value)> {
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
         let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
@@ -92,35 +85,30 @@ impl Admin {
         Ok((code, serde_json::from_slice(&bytes).unwrap_or_default()))
     }
 
-    /// Creates an object.
     pub(crate) async fn create(&self, collection: &str, object: &Value) -> Result<Value> {
         let (code, answer) = self.send(Method::POST, collection, Some(object)).await?;
         ensure!(code == 201, "POST {collection}: {code} {answer}");
         Ok(answer)
     }
 
-    /// Replaces an object, whatever its version.
     pub(crate) async fn replace(&self, path: &str, object: &Value) -> Result<Value> {
         let (code, answer) = self.send(Method::PUT, path, Some(object)).await?;
         ensure!(code == 200, "PUT {path}: {code} {answer}");
         Ok(answer)
     }
 
-    /// Changes an object by a JSON merge patch.
     pub(crate) async fn merge(&self, path: &str, patch: &Value) -> Result<Value> {
         let (code, answer) = self.send(Method::PATCH, path, Some(patch)).await?;
         ensure!(code == 200, "PATCH {path}: {code} {answer}");
         Ok(answer)
     }
 
-    /// One object.
     pub(crate) async fn get(&self, path: &str) -> Result<Value> {
         let (code, answer) = self.send(Method::GET, path, None).await?;
         ensure!(code == 200, "GET {path}: {code} {answer}");
         Ok(answer)
     }
 
-    /// All objects of a collection.
     pub(crate) async fn list(&self, collection: &str) -> Result<Vec<Value>> {
         let (code, mut answer) = self.send(Method::GET, collection, None).await?;
         ensure!(code == 200, "GET {collection}: {code} {answer}");

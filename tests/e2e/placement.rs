@@ -1,4 +1,4 @@
-//! Where Kubernetes' DaemonSet controller places pods, we expect one, and nowhere else (spec 41 §A.4.1).
+//! We expect pods of a DaemonSet exactly where Kubernetes' DaemonSet controller places them (spec 41 §A.4.1).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,7 +21,6 @@ const DAEMON_SETS: usize = 60;
 /// The controller may send twenty requests a second.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// Nodes by the name of the DaemonSet.
 type Places = BTreeMap<String, BTreeSet<String>>;
 
 /// spec 41 §A.4.1: random nodes and DaemonSets
@@ -37,7 +36,7 @@ async fn daemon_set_placement_equals_that_of_kubernetes() -> Result<()> {
     for number in 0..DAEMON_SETS {
         admin.create(SETS, &daemon_set(&mut random, number)).await?;
     }
-    // As the API server keeps them: it adds a taint to each new node.
+    // As the API server stores them: it adds a taint to each new node.
     let (nodes, sets) = (admin.list("/api/v1/nodes").await?, admin.list(SETS).await?);
     let expected: Places = sets.iter().map(|set| (name(set), admitted(set, &nodes))).collect();
     let all: usize = expected.values().map(BTreeSet::len).sum();
@@ -68,7 +67,6 @@ fn name(object: &Value) -> String {
     object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The nodes on which we expect a pod.
 fn admitted(set: &Value, nodes: &[Value]) -> BTreeSet<String> {
     let placement = Placement::of(&set["spec"]["template"]["spec"]);
     let is_admitted = |node: &&Value| {
@@ -80,7 +78,7 @@ fn admitted(set: &Value, nodes: &[Value]) -> BTreeSet<String> {
     nodes.iter().filter(is_admitted).map(name).collect()
 }
 
-/// The nodes that pods are bound to be scheduled on: the controller pins each by a field of its affinity.
+/// The nodes that pods must be scheduled on: the controller pins each by a field of its affinity.
 fn placed(pods: &[Value]) -> Places {
     let mut placed = Places::new();
     for pod in pods {
@@ -144,7 +142,7 @@ fn daemon_set(random: &mut fastrand::Rng, number: usize) -> Value {
     })
 }
 
-/// Most tolerate what the API server taints each new node with, so that there is something to see.
+/// Most tolerate the taint that the API server adds to each new node; otherwise there would be nothing to compare.
 fn tolerations(random: &mut fastrand::Rng) -> Vec<Value> {
     if random.usize(0..4) == 0 {
         return vec![json!({"operator": "Exists"})];

@@ -1,4 +1,4 @@
-//! Roll-outs: one that is killed again and again, and who is named as the writer of what was rolled out.
+//! Roll-outs: kills of the program during a roll-out, and the manager of the fields it wrote.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -16,7 +16,6 @@ const OBJECTS: usize = 10;
 const KILLS: usize = 10;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What the cluster holds: value of each ConfigMap, Secret and Service of the bundles.
 type Content = BTreeMap<String, String>;
 
 /// faults rows 1 and 2: a crash between any two writes loses and leaks nothing.
@@ -38,7 +37,7 @@ async fn crash_ten_times_during_a_roll_out_ends_in_the_same_state() -> Result<()
             let path = format!("{}/{name}", core(NAMESPACE, "secrets"));
             admin.replace(&path, &secret(NAMESPACE, &name, &manifests(index, kill))).await?;
         }
-        // The roll-out is under way as soon as one object shows it; the later kills come a little later each.
+        // The roll-out is under way as soon as one object shows it. Later kills come a little later each.
         eventually("the roll-out has begun", LIMIT, async || {
             let content = content(&admin).await?;
             let changed = content.values().filter(|value| **value == kill.to_string()).count();
@@ -58,7 +57,7 @@ async fn crash_ten_times_during_a_roll_out_ends_in_the_same_state() -> Result<()
     Ok(())
 }
 
-/// spec 70 scenario 35: whoever looks at a write of the program finds its name.
+/// spec 70 scenario 35: the manager of the fields names the program.
 #[tokio::test]
 async fn managed_fields_name_the_program_as_manager() -> Result<()> {
     const OF_ONE: &str = "managers";
@@ -77,12 +76,12 @@ async fn managed_fields_name_the_program_as_manager() -> Result<()> {
     })
     .await?;
 
-    // Created by it alone.
+    // Created by the program alone.
     for kind in ["configmaps", "secrets", "services"] {
         let object = admin.get(&format!("{}/a", core(OF_ONE, kind))).await?;
         ensure!(managers(&object) == [("gardener-resource-manager", "")], "{kind}: {:?}", managers(&object));
     }
-    // Created by somebody else: it added its finalizer, and wrote the status.
+    // Created by another client: the program added its finalizer, and wrote the status.
     let bundle = admin.get(&format!("{}/bundle", bundles(OF_ONE))).await?;
     for part in ["", "status"] {
         let expected = ("gardener-resource-manager", part);
@@ -92,7 +91,6 @@ async fn managed_fields_name_the_program_as_manager() -> Result<()> {
     Ok(())
 }
 
-/// Who wrote fields of the object, and by which subresource.
 fn managers(object: &Value) -> Vec<(&str, &str)> {
     let entries = object["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default();
     entries
@@ -101,7 +99,7 @@ fn managers(object: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The manifests of a bundle in one step of the roll-out: each step leaves one object out.
+/// The manifests in one step of the roll-out: each step leaves one object out.
 fn manifests(bundle: usize, step: usize) -> Vec<Value> {
     let kept = (0..OBJECTS).filter(|object| *object != step % OBJECTS);
     kept.flat_map(|object| objects(NAMESPACE, &name(bundle, object), &step.to_string())).collect()
@@ -151,7 +149,6 @@ fn right(content: &Content, expected: &Content) -> usize {
     expected.iter().filter(|(name, value)| content.get(*name) == Some(*value)).count()
 }
 
-/// Whether every bundle reports its objects, and that they are applied.
 async fn applied(admin: &Admin) -> Result<()> {
     for bundle in admin.list(&bundles(NAMESPACE)).await? {
         let refs = bundle["status"]["resources"].as_array().map(Vec::len).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a collector of OpenTelemetry gets.
+//! What an OpenTelemetry collector receives.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -18,7 +18,7 @@ use super::{
 /// The bodies of all requests to `/v1/traces`. Names and values are plain text in them.
 type Received = Arc<Mutex<Vec<u8>>>;
 
-/// Takes what it is sent, at the address that is returned.
+/// Starts a server that stores what it receives. Returns its address.
 fn collector() -> Result<(String, Received)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = format!("http://{}", listener.local_addr()?);
@@ -27,7 +27,7 @@ fn collector() -> Result<(String, Received)> {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (Ok(stream), taken) = (stream, taken.clone()) else { return };
-            // It ends with the connection, by an error.
+            // An error ends it when the connection ends.
             std::thread::spawn(move || -> Result<()> {
                 let mut stream = BufReader::new(stream);
                 loop {
@@ -41,7 +41,6 @@ fn collector() -> Result<(String, Received)> {
     Ok((address, received))
 }
 
-/// Head and body of the next request.
 fn request(stream: &mut BufReader<TcpStream>) -> Result<Vec<u8>> {
     let mut head = String::new();
     let mut length = 0;

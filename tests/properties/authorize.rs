@@ -1,5 +1,4 @@
-//! SubjectAccessReviews (spec 61): every body is answered, what nobody knows changes nothing, and what an agent may write
-//! itself gives it no more than the rules say.
+//! SubjectAccessReviews (spec 61): every body gets an answer, and an agent's own writes give it no further rights.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
@@ -85,7 +84,7 @@ proptest! {
         let status = status_of(&authorizer, &cluster, review.to_string().as_bytes(), JSON);
 
         let is_pool = |name: &str| matches!(name, "c" | "d");
-        // What no agent may write says which pool it is, where there are Machines.
+        // The pool comes from objects that no agent may write, where Machines exist.
         let of_pool = if machines { Some("c") } else { pool.filter(|pool| is_pool(pool)) };
         let needs = |file: &str| of_pool == Some("c") && (file == "all" || Some(file) == host);
         let expected = match resource {
@@ -100,7 +99,7 @@ proptest! {
     }
 }
 
-/// Names of Leases and Secrets: of the pools `c` and `d`, of a Secret without a pool, of what the config of `c` names, and others.
+/// Names of Leases and Secrets: of the pools `c` and `d`, of a Secret without a pool, of the config of `c`, and others.
 const NAMES: [&str; 9] =
     ["", "c", "d", "plain", "kube-controller-manager", "gardener-node-agent-b", "gardener-valitail", "of-all", "of-h1"];
 
@@ -108,7 +107,7 @@ fn label() -> impl Strategy<Value = Option<&'static str>> {
     select([None].into_iter().chain(NAMES.map(Some)).collect::<Vec<_>>())
 }
 
-/// The status of the answer, which is a decision or an error, and not two of them.
+/// Returns the status of the answer, and checks that it is a decision or an error, but not both.
 fn status(body: &[u8], content_type: &str) -> Value {
     let pool = json!({"worker.gardener.cloud/gardener-node-agent-secret-name": "c"});
     let (authorizer, cluster) = authorizer_of(true, &pool);
@@ -130,7 +129,7 @@ fn status_of(authorizer: &WebhookEntry, cluster: &Manifests, body: &[u8], conten
     status.clone()
 }
 
-/// With or without Machines: machine `a` on node `b`, which has these labels. Those that are null are absent.
+/// An authorizer with or without Machines. Machine `a` is on node `b`, which has these labels except for null values.
 fn authorizer_of(machines: bool, labels: &Value) -> (WebhookEntry, Manifests) {
     let machine_namespace = machines.then(|| "ns".to_owned());
     let node_agent_authorizer = Some(NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: true });

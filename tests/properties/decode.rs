@@ -27,7 +27,6 @@ proptest! {
     }
 }
 
-/// Lines that have a meaning on their own.
 fn line() -> impl Strategy<Value = String> {
     let text = prop::sample::select(vec![
         "---",

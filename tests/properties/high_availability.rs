@@ -1,4 +1,4 @@
-//! What holds for any object and any cluster that the high-availability webhook sees (spec 51).
+//! Properties of the high-availability webhook for any object and any cluster (spec 51).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -30,7 +30,6 @@ const KINDS: [(&str, &str, &str); 4] = [
     ("apps", "v1", "ReplicaSet"),
 ];
 
-/// What the webhook knows beside the object.
 #[derive(Debug, Clone)]
 struct Cluster {
     annotations: Arc<Annotations>,
@@ -133,7 +132,7 @@ fn check_workload(before: &Value, after: &Value, cluster: &Cluster) {
     }
 }
 
-/// spec 51 §6.2, §9: exactly one constraint over nodes, at most one over zones, and both are legal.
+/// spec 51 §6.2, §9: exactly one constraint over nodes, at most one over zones, and both are valid.
 fn check_spread(constraints: &[Value]) {
     let of_key = |key: &'static str| constraints.iter().filter(move |constraint| constraint["topologyKey"] == key);
     let (hosts, zones) = ("kubernetes.io/hostname", "topology.kubernetes.io/zone");
@@ -152,7 +151,7 @@ fn check_begins_with(before: &[Value], after: &[Value]) {
     assert_eq!(after.get(..before.len()), Some(before), "existing elements keep their positions");
 }
 
-/// The object without some values, and without what is empty then: maps that were made on the way to them.
+/// The object without some values, and without the maps that are empty then.
 fn without(object: &Value, pointers: &[&str]) -> Value {
     let mut object = object.clone();
     for pointer in pointers {
@@ -240,7 +239,6 @@ prop_compose! {
     }
 }
 
-/// Mostly as the kinds have it.
 fn object() -> impl Strategy<Value = Value> {
     (metadata(), counts(), prop::collection::vec(json_value(), 2), affinity(), constraints(), tolerations()).prop_map(
         |(metadata, counts, unknown, affinity, constraints, tolerations)| {

@@ -1,4 +1,4 @@
-//! The properties of `tests/checks/`, and of webhooks, with generated values.
+//! The properties of `tests/checks/` and of webhooks, with generated values.
 
 mod authorize;
 #[path = "../checks/mod.rs"]
@@ -18,7 +18,7 @@ mod validate;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// Any JSON value, small enough that two of them are often alike.
+/// Any JSON value, small enough that two of them are often equal.
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

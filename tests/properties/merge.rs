@@ -9,7 +9,7 @@ use crate::{
     json_value,
 };
 
-/// Every kind that has a rule, and some that have none although they look alike.
+/// Every kind that has a rule, and some similar kinds without a rule.
 const KINDS: [(&str, &str); 16] = [
     ("v1", "Service"),
     ("batch/v1", "CronJob"),
@@ -53,7 +53,7 @@ prop_compose! {
     }
 }
 
-/// Manifest and live object: mostly as kind would have it.
+/// Manifest and live object, mostly valid for the kind.
 fn objects() -> impl Strategy<Value = (usize, Value, Option<Value>)> {
     (0..KINDS.len()).prop_flat_map(|kind| (Just(kind), object(kind), prop::option::weighted(0.9, object(kind))))
 }
@@ -101,7 +101,7 @@ prop_compose! {
     }
 }
 
-/// Text and data of a Secret with its type, and what an aggregated role has.
+/// Text and data of a Secret with its type, and the fields of an aggregated role.
 fn filled_in() -> impl Strategy<Value = (Value, Value, Value, Value, Value)> {
     let map = || {
         let key = prop::sample::select(vec!["token", "ca.crt", "namespace", "a"]);
@@ -150,7 +150,7 @@ prop_compose! {
     fn pod_template()(
         labels in strings(),
         restarted_at in prop::option::of("[12]"),
-        // Containers have names that differ.
+        // Container names are unique.
         containers in prop::collection::btree_map("[ab]", container(), 0..3),
         init_containers in prop::collection::btree_map("[ab]", container(), 0..2),
         unknown in json_value(),

@@ -70,7 +70,7 @@ fn toleration() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object with the fields of all kinds, each of which may be absent, null, as it should be or anything.
+/// An object with the fields of all kinds, each absent, null, valid or arbitrary.
 fn object() -> impl Strategy<Value = Value> {
     let data = map("(token|ca\\.crt)", "(AAAA|dmFsaWQ=|)");
     (metadata(), spec(), field(endpoints().boxed()), field(data)).prop_map(|(metadata, spec, endpoints, data)| {
@@ -135,7 +135,6 @@ fn endpoints() -> impl Strategy<Value = Value> {
     prop::collection::vec(endpoint, 0..3).prop_map(Value::from)
 }
 
-/// One of some values, written as JSON.
 fn one_of<const N: usize>(texts: [&'static str; N]) -> BoxedStrategy<Value> {
     let values: Vec<Value> = texts.iter().map(|text| serde_json::from_str(text).expect("it is JSON")).collect();
     prop::sample::select(values).boxed()
@@ -145,7 +144,6 @@ fn map(keys: &'static str, values: &'static str) -> BoxedStrategy<Value> {
     prop::collection::btree_map(keys, values, 0..3).prop_map(|map| json!(map)).boxed()
 }
 
-/// A map with these fields.
 fn fields<const N: usize>(fields: [(&'static str, BoxedStrategy<Value>); N]) -> BoxedStrategy<Value> {
     let (names, values): (Vec<&str>, Vec<BoxedStrategy<Value>>) = fields.into_iter().unzip();
     let values: Vec<_> = values.into_iter().map(field).collect();
@@ -161,7 +159,7 @@ fn fields<const N: usize>(fields: [(&'static str, BoxedStrategy<Value>); N]) -> 
         .boxed()
 }
 
-/// A value that may be absent, null, or, rarely, of any type.
+/// A value that may be absent, null or, rarely, of any type.
 fn field(value: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
     prop_oneof![16 => value, 4 => Just(json!("absent")), 1 => Just(Value::Null), 1 => json_value()].boxed()
 }

@@ -20,7 +20,7 @@ proptest! {
         prop_assert_eq!(steps.is_empty(), before == after);
     }
 
-    /// spec 50 §2.5 rule 8. Here keys are long, so that steps take more than what they are about.
+    /// spec 50 §2.5 rule 8. Keys are long here, so that steps are larger than the values they change.
     #[test]
     fn patch_is_hardly_larger_than_its_result(
         before in json_value(), after in json_value(), key in "[~/a]{1,400}", moved in any::<bool>(),

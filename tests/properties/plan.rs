@@ -53,7 +53,6 @@ fn object() -> impl Strategy<Value = (String, String, String, String)> {
         .prop_map(|((api_version, kind), namespace, name)| (api_version.to_owned(), kind.to_owned(), namespace, name))
 }
 
-/// Some groups of one kind.
 fn equivalence() -> impl Strategy<Value = Vec<GroupKind>> {
     let groups = prop::sample::subsequence(vec!["", "a.io", "b.io", "extensions", "networking.k8s.io"], 1..4);
     (prop::sample::select(NAMES.to_vec()), groups.prop_shuffle())

@@ -1,4 +1,4 @@
-//! What the policies of a Service allow, by a small evaluator of NetworkPolicies: exactly what its annotations say.
+//! A small evaluator of NetworkPolicies shows that the policies of a Service allow exactly what its annotations say.
 
 use cluster::object::NamespacedName;
 use gardener_resource_manager::{
@@ -19,7 +19,6 @@ use serde_json::{Value, json};
 const P: &str = "networking.resources.gardener.cloud/";
 const NAMESPACES: [&str; 3] = ["home", "near", "far"];
 
-/// The Service `home/s` and what is around it.
 #[derive(Debug, Clone)]
 struct Case {
     ports: Vec<Value>,
@@ -27,13 +26,11 @@ struct Case {
     alias: Option<&'static str>,
     has_probe: bool,
     world: Option<Value>,
-    /// Which namespaces are of the team.
     blue: [bool; 3],
     /// Numbers of the Service's ports that an Ingress names, and that a VirtualService routes to.
     exposed: [Vec<u16>; 2],
 }
 
-/// A pod: its namespace and labels.
 #[derive(Debug, Clone)]
 struct Pod {
     namespace: &'static str,
@@ -139,7 +136,7 @@ impl Case {
         plan.expect("the namespace exists")
     }
 
-    /// Whether one of these numbers is that of the port of the Service with this target.
+    /// Whether one of these numbers is the number of the Service's port with this target.
     fn has_number(&self, numbers: &[u16], target: &Value) -> bool {
         let index = self.ports.iter().position(|port| port == target);
         let number = index.and_then(|index| u16::try_from(index + 1).ok());
@@ -166,7 +163,7 @@ impl Case {
         desired(&view).policies
     }
 
-    /// The label that a client in this namespace needs for a port, if it may have it at all.
+    /// Returns the label that a client in this namespace needs for a port, or `None` if it may not reach the port.
     fn label(&self, namespace: &str, port: &Value) -> Option<String> {
         let text = port.as_str().map_or_else(|| port.to_string(), str::to_owned);
         let base = match port {
@@ -187,7 +184,6 @@ impl Case {
     }
 }
 
-/// Whether a port of a rule is this one.
 fn covers(open: &Value, port: &Value) -> bool {
     match (open["endPort"].as_u64(), open["port"].as_u64(), port.as_u64()) {
         (Some(end), Some(first), Some(port)) => (first..=end).contains(&port),
@@ -195,13 +191,12 @@ fn covers(open: &Value, port: &Value) -> bool {
     }
 }
 
-/// Whether a selector selects labels; without expressions.
 fn selects(selector: &Value, labels: &Value) -> bool {
     let wanted = selector["matchLabels"].as_object().into_iter().flatten();
     wanted.into_iter().all(|(key, value)| labels[key] == *value)
 }
 
-/// Whether policies let a pod's traffic in one direction through, where nothing else does.
+/// Whether the policies alone let a pod's traffic in one direction through.
 fn lets(policies: &[Policy], kind: &str, pod: &Pod, other: &Pod, port: &Value) -> bool {
     let (rules, peers) = if kind == "Ingress" { ("ingress", "from") } else { ("egress", "to") };
     policies.iter().filter(|policy| policy.name.namespace == pod.namespace).any(|policy| {
@@ -224,7 +219,7 @@ fn lets(policies: &[Policy], kind: &str, pod: &Pod, other: &Pod, port: &Value) -
 }
 
 proptest! {
-    /// spec 40 §7.2, §7.3, §7.5: what is reachable is what the annotations say, and nothing else
+    /// spec 40 §7.2, §7.3, §7.5: exactly what the annotations say is reachable.
     #[test]
     fn policies_allow_exactly_the_described_connections(case in case()) {
         let policies = case.policies(case.clients());
@@ -248,7 +243,7 @@ proptest! {
         }
     }
 
-    /// spec 40 §7.9, §7.10: the ingress controller and gateways reach what is exposed to them, from where they are
+    /// spec 40 §7.9, §7.10: ingress controller and gateways reach exactly what is exposed to them.
     #[test]
     fn policies_let_outside_traffic_reach_exactly_what_is_exposed(case in case()) {
         let policies = case.planned();
@@ -269,7 +264,7 @@ proptest! {
         }
     }
 
-    /// spec 40 §8.4: a source that cannot be read keeps what it stood for, and nothing that another one stood for
+    /// spec 40 §8.4: policies of an unreadable source are kept, but no policies of other sources.
     #[test]
     fn policies_of_exactly_the_broken_annotation_are_kept(case in case()) {
         let sources = ["namespace-selectors", "from-probe-allowed-ports", "from-world-to-ports"];
@@ -297,7 +292,6 @@ proptest! {
         }
     }
 
-    /// The same policies, in whatever order ports and namespaces come.
     #[test]
     fn policies_do_not_depend_on_the_order_of_their_sources(case in case()) {
         let mut other = case.clone();

@@ -26,7 +26,6 @@ proptest! {
     }
 }
 
-/// With a request that is mostly as it should be.
 fn review() -> impl Strategy<Value = Value> {
     let kind = select(vec![
         json!({ "group": "", "version": "v1", "kind": "Pod" }),

@@ -34,7 +34,7 @@ proptest! {
     }
 }
 
-/// Reviews of each kind in which nothing, or something, is wrong: those that fuzzing starts from.
+/// Valid and invalid reviews of each kind: the inputs that fuzzing starts from.
 fn reviews() -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/validate");
     let files = fs::read_dir(&folder).expect("the corpus");
@@ -44,7 +44,6 @@ fn reviews() -> Vec<Value> {
     named.map(|file| serde_json::from_slice(&fs::read(file).expect("a file")).expect("a review is JSON")).collect()
 }
 
-/// A value that may come in place of another one.
 fn value() -> impl Strategy<Value = Value> {
     let texts = select(vec!["", "v1", "2026-01-01T00:00:00Z", "10.0.0.0/8", "IPv6", "-1", "x.example.org", "a/b/c"]);
     prop_oneof![json_value(), texts.prop_map(Value::from), (-2_i64..70_000).prop_map(Value::from)]

@@ -1,5 +1,4 @@
-//! The API server starts anew while the program works, or beside it: what it does not serve yet is not gone (spec 10 §13.1,
-//! decision 38; facts §7).
+//! The API server starts: kinds that it does not serve yet are not gone (spec 10 §13.1, decision 38; facts §7).
 
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use crate::{
 
 const APPLIED: &str = "ResourcesApplied";
 
-/// Usual starts, and those that linger in one of their parts.
+/// A usual start, and starts that last long in one phase.
 fn starts() -> [Start; 3] {
     let usual = Start::default();
     [
@@ -27,7 +26,6 @@ fn has_widget(world: &World) -> bool {
     world.sim.object("widgets.example.org", NAMESPACE, "kept").is_some()
 }
 
-/// A bundle `one` with a ConfigMap and a widget, applied.
 async fn with_widget(world: &World) {
     world.sim.put(definition()).expect("the definition is valid");
     seconds(1).await;
@@ -37,7 +35,6 @@ async fn with_widget(world: &World) {
     seconds(5).await;
 }
 
-/// Looks ten times a second, for so many seconds, whether something holds.
 async fn always(count: u64, what: &str, holds: impl Fn() -> bool) {
     for _ in 0..count * 10 {
         assert!(holds(), "{what}");
@@ -45,7 +42,7 @@ async fn always(count: u64, what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A bundle that needs a kind which does not exist: again and again discovery is asked.
+/// A ManagedResource of a kind that does not exist: discovery is repeated again and again.
 fn ask_for_more(world: &World) {
     let other = json!({
         "apiVersion": "example.org/v1", "kind": "Other", "metadata": { "namespace": NAMESPACE, "name": "other" }
@@ -53,7 +50,7 @@ fn ask_for_more(world: &World) {
     world.bundle("asking", &[other]);
 }
 
-/// spec 10 §13.1, §15: a bundle is not released before its custom resources are gone
+/// spec 10 §13.1, §15: a ManagedResource keeps its finalizer until its custom resources are gone.
 #[test]
 fn api_server_start_during_a_deletion_orphans_nothing() {
     for start in starts() {
@@ -82,7 +79,7 @@ fn api_server_start_during_a_deletion_orphans_nothing() {
     }
 }
 
-/// spec 10 §9.3, §13.1: what left the bundle is not forgotten, and until it is gone that is said
+/// spec 10 §9.3, §13.1: pruned objects are not forgotten, and the condition says so until they are gone.
 #[test]
 fn api_server_start_during_pruning_orphans_nothing() {
     for start in starts() {
@@ -110,7 +107,7 @@ fn api_server_start_during_pruning_orphans_nothing() {
     }
 }
 
-/// spec 10 §11, fault 11: what is there stays, whatever the server does not serve yet
+/// spec 10 §11, fault 11: existing objects stay, whatever the server does not serve yet.
 #[test]
 fn api_server_start_deletes_nothing_and_all_is_applied_after_it() {
     for start in starts() {
@@ -136,7 +133,7 @@ fn api_server_start_deletes_nothing_and_all_is_applied_after_it() {
     }
 }
 
-/// spec 10 §13.1: an object is looked for, and deleted, in a version that is served
+/// spec 10 §13.1: an object is looked up, and deleted, in a version that is served.
 #[test]
 fn references_of_a_version_that_is_no_longer_served_are_deleted_in_another_one() {
     let versions = |served: bool| {
@@ -170,7 +167,7 @@ fn references_of_a_version_that_is_no_longer_served_are_deleted_in_another_one()
     }
 }
 
-/// spec 10 §13.1: without any version of the kind there is nothing left to delete
+/// spec 10 §13.1: if no version of the kind exists, no object is left to delete.
 #[test]
 fn references_of_a_proven_absent_kind_delay_nothing() {
     world(1, |world| async move {
@@ -182,7 +179,7 @@ fn references_of_a_proven_absent_kind_delay_nothing() {
     });
 }
 
-/// spec 10 §13.1; facts §2: only an answer that names the object says that it is gone
+/// spec 10 §13.1; facts §2: only an answer that names the object proves that it is gone.
 #[test]
 fn finalizer_stays_after_a_404_of_a_proxy() {
     let html = Failure {
@@ -223,7 +220,7 @@ fn finalizer_stays_after_a_404_of_a_proxy() {
     }
 }
 
-/// spec 70, trap 6: who may list neither definitions nor APIServices gets on without
+/// spec 70, trap 6: without the right to list definitions and APIServices the program still works.
 #[test]
 fn rights_to_definitions_are_optional() {
     world(1, |world| async move {

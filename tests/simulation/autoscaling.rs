@@ -24,7 +24,6 @@ fn autoscaler(api_version: &str) -> Value {
     )
 }
 
-/// As an autoscaler or `kubectl scale` does it.
 async fn scale(world: &World, replicas: u32) {
     let path = "/apis/apps/v1/namespaces/shoot/deployments/web/scale";
     world.ask("PATCH", path, Some(json!({ "spec": { "replicas": replicas } }))).await.expect("it is scaled");
@@ -67,7 +66,7 @@ fn replicas_stay_where_an_autoscaler_or_the_annotation_says_so() {
     }
 }
 
-/// spec 10 scenario 14: autoscalers come and go.
+/// spec 10 scenario 14: an autoscaler is deleted and created.
 #[test]
 fn replicas_follow_the_manifest_again_when_the_autoscaler_is_gone() {
     for api_version in ["apps/v1", "extensions/v1beta1"] {
@@ -88,7 +87,7 @@ fn replicas_follow_the_manifest_again_when_the_autoscaler_is_gone() {
     }
 }
 
-/// A bundle whose Deployment has an autoscaler that made eight replicas of its two. Away from its period.
+/// Applies a Deployment of two replicas, which its autoscaler scales to eight, and waits until no period is near.
 async fn scaled(world: &World) {
     world.sim.put(autoscaler("apps/v1")).expect("it is valid");
     world.start().await;
@@ -119,7 +118,7 @@ fn replicas_survive_an_autoscaler_that_is_replaced() {
     });
 }
 
-/// spec 10 §11.2: for a minute, or to the next period.
+/// spec 10 §11.2: for a minute, or until the next period.
 #[test]
 fn replicas_follow_the_manifest_a_minute_after_the_autoscaler_is_deleted_or_at_the_next_period() {
     for (period, stays, goes) in [(600, 55, 65), (10, 0, 12)] {
@@ -138,7 +137,7 @@ fn replicas_follow_the_manifest_a_minute_after_the_autoscaler_is_deleted_or_at_t
     }
 }
 
-/// spec 10 §11.2: a bundle does not miss what it deleted itself.
+/// spec 10 §11.2: a ManagedResource does not wait for an autoscaler that it pruned itself.
 #[test]
 fn replicas_follow_the_manifest_at_once_when_the_bundle_itself_drops_the_autoscaler() {
     world(1, |world| async move {
@@ -158,7 +157,7 @@ fn replicas_follow_the_manifest_at_once_when_the_bundle_itself_drops_the_autosca
     });
 }
 
-/// spec 10 §11.2: one that comes is believed at once.
+/// spec 10 §11.2: a new autoscaler takes effect at once.
 #[test]
 fn replicas_are_left_to_a_new_autoscaler_at_once() {
     world(1, |world| async move {

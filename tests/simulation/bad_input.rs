@@ -1,4 +1,4 @@
-//! Bad input: it is named, nothing is deleted because of it, and the other objects are applied.
+//! Bad input: the error names it, no object is deleted because of it, and the other objects are applied.
 
 use std::{io::Write, time::Duration};
 
@@ -16,8 +16,7 @@ fn applied(world: &World) -> [String; 3] {
         .unwrap_or_default()
 }
 
-/// Replaces the Secret of a bundle of the ConfigMaps `kept` and `other` by this data, and expects that `kept` is still
-/// there and `other` is changed to `w`.
+/// Replaces the manifests of ConfigMaps `kept` and `other` by this data. `kept` must stay, and `other` must become `w`.
 async fn replaced(world: &World, data: &[(&str, &[u8])]) {
     world.start().await;
     world.bundle("one", &[config_map("kept", "v"), config_map("other", "v")]);
@@ -144,7 +143,7 @@ fn equivalences_may_be_cyclic_empty_or_of_kinds_that_do_not_exist() {
     });
 }
 
-/// 100 MiB of newlines. To compress them all would take seconds, so one MiB in the middle is compressed and repeated.
+/// Returns 100 MiB of compressed newlines. Compressing all takes seconds, so one MiB is compressed and repeated.
 fn bomb() -> Vec<u8> {
     let mut writer = brotli::CompressorWriter::new(Vec::new(), 4096, 5, 22);
     let mut ends = Vec::new();
@@ -161,7 +160,7 @@ fn bomb() -> Vec<u8> {
     bomb
 }
 
-/// spec 10 scenario 5: 100 MiB of decompressed data do not come to be.
+/// spec 10 scenario 5: the 100 MiB are never decompressed.
 #[test]
 fn decompression_bomb_is_one_error_and_the_other_keys_are_applied() {
     let bomb = bomb();
@@ -213,7 +212,7 @@ fn labels_of_the_wrong_type_are_ignored_in_objects_and_reported_in_pod_templates
     });
 }
 
-/// spec 10 scenario 5: what comes after the error, for an hour.
+/// spec 10 scenario 5: the hour after the error.
 #[test]
 fn corrupt_brotli_costs_at_most_one_reconcile_a_period() {
     world(1, |world| async move {

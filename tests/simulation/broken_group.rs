@@ -1,4 +1,4 @@
-//! A group whose kinds cannot be discovered: what is known of them stays, nothing is concluded, and all others go on.
+//! A group whose kinds cannot be discovered: known facts stay, nothing is concluded, and all other objects are handled.
 
 use std::time::Duration;
 
@@ -13,11 +13,10 @@ use crate::{
     world::{NAMESPACE, World, config_map, seconds, world},
 };
 
-/// Whether a request is answered badly, as by a server of the time before aggregated discovery, with an aggregated API
-/// behind it that does not answer.
+/// Answers like a server without aggregated discovery whose aggregated API is broken. `None` for other requests.
 fn is_broken(info: &RequestInfo, plain: &mut bool) -> Option<Seen> {
     if info.path == "/apis" {
-        // First the aggregated document is asked for, then the plain one.
+        // The aggregated document is requested first, then the plain one.
         *plain = !*plain;
         return plain.then(|| Seen::status(406, "NotAcceptable", "only the plain document is served"));
     }
@@ -30,7 +29,7 @@ fn break_group(world: &World) {
     world.sim.set_faults(move |info| is_broken(info, &mut plain).map_or(Fault::None, Fault::FailBefore));
 }
 
-/// A bundle `one` with a widget, applied by a program that is stopped then. The next one cannot discover the widget's group.
+/// Applies a widget and stops the program. The next program cannot discover the widget's group.
 async fn stopped_with_a_broken_group(world: &World, others: &[Value]) {
     world.sim.put(definition()).expect("the definition is valid");
     seconds(1).await;
@@ -82,7 +81,7 @@ fn undiscoverable_kind_is_reported_and_the_other_objects_get_health_checks() {
     });
 }
 
-/// spec 10 scenario 39: one update per object and period, not per attempt to find out about the group.
+/// spec 10 scenario 39: one update per object and period, not one per attempt to discover the group.
 #[test]
 fn always_update_sends_each_object_once_a_period_while_a_group_is_broken() {
     world(1, |world| async move {
@@ -101,7 +100,7 @@ fn always_update_sends_each_object_once_a_period_while_a_group_is_broken() {
     });
 }
 
-/// spec 10 §9.3: the next start knows as little, and finishes when it knows more.
+/// spec 10 §9.3: the next start knows no more, and finishes once it does.
 #[test]
 fn prune_is_not_forgotten_by_a_start_beside_a_broken_group() {
     world(1, |world| async move {
@@ -128,7 +127,7 @@ fn prune_is_not_forgotten_by_a_start_beside_a_broken_group() {
     });
 }
 
-/// spec 10 §11.8: the definition comes while the bundle is being applied.
+/// spec 10 §11.8: the definition appears while the ManagedResource is being applied.
 #[test]
 fn reference_of_a_cluster_scoped_object_loses_its_namespace_once_its_kind_is_served() {
     world(1, |world| async move {
@@ -136,7 +135,7 @@ fn reference_of_a_cluster_scoped_object_loses_its_namespace_once_its_kind_is_ser
         definition["spec"]["scope"] = json!("Cluster");
         let mut widget = widget(1);
         widget["metadata"].as_object_mut().unwrap().remove("namespace");
-        // The kind is unknown when the pass begins, and served when the object's turn comes.
+        // The kind is unknown when the reconcile begins, and served when the object's turn comes.
         let (sim, mut first) = (world.sim.clone(), true);
         world.sim.set_faults(move |info| {
             let hit = info.verb == "create" && info.resource == "configmaps";

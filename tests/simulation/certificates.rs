@@ -1,4 +1,4 @@
-//! The approver of CertificateSigningRequests beside everything else (spec 32): what its rules leave to the shell.
+//! The approver of CertificateSigningRequests beside everything else (spec 32): behaviour outside of its rules.
 
 use std::rc::Rc;
 
@@ -17,18 +17,16 @@ const REQUESTS: &str = "certificatesigningrequests.certificates.k8s.io";
 const KUBELET: &str = "system:node:node-1";
 const APPROVED: &str = "Approving kubelet server certificate CSR (all checks passed)";
 
-/// By `system:node:node-1` of `system:nodes`, for `node-1`, `node-1.local`, 10.0.0.1 and 2001:db8::1.
+/// Requested by `system:node:node-1` of `system:nodes`, for `node-1`, `node-1.local`, 10.0.0.1 and 2001:db8::1.
 fn pem() -> String {
     let v6: [u8; 16] = "2001:db8::1".parse::<std::net::Ipv6Addr>().expect("an address").octets();
     Parts::usual(KUBELET, &["system:nodes"], &["node-1", "node-1.local"], &[&[10, 0, 0, 1], &v6]).pem()
 }
 
-/// A program with the approver, in node mode.
 async fn start(world: &World) {
     start_with(world, None).await;
 }
 
-/// A program with the approver and Machines in a namespace.
 async fn start_with(world: &World, machine_namespace: Option<&str>) {
     let settings = CsrApprover { concurrent_syncs: 5, machine_namespace: machine_namespace.map(str::to_owned) };
     world.config.borrow_mut().controllers.csr_approver = Some(settings);
@@ -51,7 +49,6 @@ fn node(world: &World) {
     world.sim.edit("nodes", "", "node-1", |live| live["status"]["addresses"] = json!(addresses));
 }
 
-/// What the kubelet of `node-1` sends.
 fn request(name: &str, signer: &str, pem: &str) -> Value {
     json!({
         "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
@@ -65,7 +62,6 @@ fn ask(world: &World, name: &str) {
     world.sim.edit(REQUESTS, "", name, |live| live["spec"]["username"] = json!(KUBELET));
 }
 
-/// Types and messages of the conditions.
 fn conditions(world: &World, name: &str) -> Vec<(String, String)> {
     let request = world.sim.object(REQUESTS, "", name).unwrap_or_default();
     let conditions = request["status"]["conditions"].as_array().cloned().unwrap_or_default();
@@ -146,7 +142,7 @@ fn failed_read_is_no_denial_and_is_retried() {
     });
 }
 
-/// spec 32 §4, T8; spec 70 §7.1: Machines and Nodes are not what the approver watches for its keys.
+/// spec 32 §4, T8; spec 70 §7.1: the approver's keys do not depend on the watches of Machines and Nodes.
 #[test]
 fn forbidden_machines_or_nodes_leave_requests_pending() {
     for denied in ["machines", "nodes"] {
@@ -176,7 +172,7 @@ fn forbidden_machines_or_nodes_leave_requests_pending() {
     }
 }
 
-/// spec 32 §4: what is read of Nodes is no more than their GET, as far as rights are concerned.
+/// spec 32 §4: reading Nodes needs no right but to GET them.
 #[test]
 fn nodes_without_the_right_to_watch_are_read_live() {
     world(1, |world| async move {
@@ -205,7 +201,7 @@ fn request_with_a_certificate_or_another_signer_is_ignored() {
         }
         world.sim.edit(REQUESTS, "", "issued", |live| live["status"]["certificate"] = json!("Y2VydA=="));
         start(&world).await;
-        // Not even looked at.
+        // The approver does not even read it.
         world
             .sim
             .put(request("client", "kubernetes.io/kube-apiserver-client-kubelet", &pem()))
@@ -278,7 +274,7 @@ fn thousand_old_requests_cost_nothing_at_a_start_and_in_a_day() {
     });
 }
 
-/// spec 70 §8.4: a key without a period of its own gets a pass now and then. One that is for others to decide costs nothing.
+/// spec 70 §8.4: a key without its own period is reconciled now and then. A request for another approver costs no read.
 #[test]
 fn ignored_request_is_reconciled_once_a_day_without_a_read() {
     world(1, |world| async move {

@@ -62,7 +62,7 @@ fn changed_object_is_repaired_at_once() {
     });
 }
 
-/// Each edit by itself would be worth a repair; three within a moment are worth one.
+/// Each edit alone would cause a repair; three within a moment cause one.
 #[test]
 fn burst_of_edits_costs_one_write() {
     world(1, |world| async move {
@@ -82,7 +82,7 @@ fn burst_of_edits_costs_one_write() {
     });
 }
 
-/// spec 10 scenario 10: of a label that somebody changed in the same moment as it left the manifest, the change stays.
+/// spec 10 scenario 10: a label that a user changes at the moment it leaves the manifest keeps the user's value.
 #[test]
 fn label_changed_while_it_leaves_the_manifest_stays() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! Scenarios of spec 10 about what a pass reports, with the exact texts of §16.
+//! Scenarios of spec 10 about the conditions of a reconcile, with the exact texts of §16.
 
 use std::time::Duration;
 
@@ -110,8 +110,7 @@ fn pruned_object_is_awaited_before_new_objects_are_applied() {
     });
 }
 
-/// spec 10 scenario 21.
-/// faults row 13
+/// spec 10 scenario 21; faults row 13
 #[test]
 fn invalid_update_is_reported_or_replaces_the_object_as_annotated() {
     let binding = |role: &str, annotations: Value| {
@@ -223,7 +222,7 @@ fn operation_annotations_are_executed_or_awaited() {
     });
 }
 
-/// spec 10 §5.1 C, §5.5: also if a pass comes that had another reason before.
+/// spec 10 §5.1 C, §5.5: even if a reconcile for an older reason comes.
 #[test]
 fn operation_annotation_stays_while_the_bundle_is_ignored() {
     let annotation = |key: &str, value: Value| json!({ "metadata": { "annotations": { key: value } } });
@@ -318,7 +317,7 @@ fn always_update_sends_each_object_each_period() {
     });
 }
 
-/// Waits for something that no change of the cluster may tell of.
+/// Waits for a state that no event may announce.
 async fn within_a_period(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..630 {
         if holds() {
@@ -333,7 +332,7 @@ fn edit(world: &World) {
     world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"]["k"] = json!("edited"));
 }
 
-/// spec 10 §3.1: an update that changes nothing is no repair.
+/// spec 10 §3.1: an update that changes nothing is not a repair.
 #[test]
 fn always_update_repairs_an_edit_at_once_after_any_number_of_quiet_periods() {
     for quiet in [1, 3, 8] {
@@ -355,7 +354,7 @@ fn always_update_repairs_an_edit_at_once_after_any_number_of_quiet_periods() {
     }
 }
 
-/// spec 10 §3.1: repairs of long ago do not put off those of today, whatever finds out what is to be repaired.
+/// spec 10 §3.1: old repairs do not delay new ones, whatever detects the drift.
 #[test]
 fn always_update_resets_the_drift_backoff_after_quiet_periods() {
     world(1, |world| async move {

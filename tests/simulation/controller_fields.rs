@@ -1,4 +1,4 @@
-//! What controllers of Kubernetes fill in survives the updates of this program (spec 10 §12.7, §12.8a).
+//! Fields that controllers of Kubernetes set survive updates of this program (spec 10 §12.7, §12.8a).
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,6 @@ use crate::{
 
 const UID: &str = "kubernetes.io/service-account.uid";
 
-/// An object without a namespace.
 fn of_cluster(object: Value) -> Value {
     let mut object = object;
     object["metadata"].as_object_mut().expect("it has metadata").remove("namespace");
@@ -51,7 +50,6 @@ fn all(label: &str) -> Vec<Value> {
     [volume(), role(), secret(), service()].map(labelled).into()
 }
 
-/// What the controllers fill in, field by field.
 fn filled_in(world: &World) -> Vec<Value> {
     let live = |resource, namespace, name| world.sim.object(resource, namespace, name).expect("it exists");
     let (volume, role) =

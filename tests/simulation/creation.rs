@@ -1,4 +1,4 @@
-//! Scenarios of spec 10 about what becomes of manifests: compression, namespaces, definitions and their objects.
+//! Scenarios of spec 10 about applying manifests: compression, namespaces, definitions and their objects.
 
 use std::{io::Write, time::Duration};
 
@@ -11,7 +11,6 @@ use crate::{
     world::{NAMESPACE, World, config_map, managed_resource, seconds, stream, world},
 };
 
-/// Compressed as producers of bundles do it.
 fn brotli(data: &[u8]) -> Vec<u8> {
     let mut compressed = Vec::new();
     brotli::CompressorWriter::new(&mut compressed, 4096, 5, 22).write_all(data).expect("a Vec takes everything");
@@ -120,11 +119,11 @@ fn definition_is_applied_before_its_object_which_follows_by_itself() {
     });
 }
 
-/// spec 10 scenario 35: who runs, and who does not.
+/// spec 10 scenario 35: which ManagedResources are reconciled.
 #[test]
 fn changed_secret_reconciles_only_responsible_bundles_that_name_it_and_are_not_ignored() {
     world(1, |world| async move {
-        // Created and never updated: the bundles have it in common without a conflict.
+        // Created and never updated, so the ManagedResources share it without a conflict.
         let common = |value: &str| annotated(config_map("a", value), "ignore", "true");
         world.start().await;
         world.secret("shared", &[common("1")]);
@@ -153,7 +152,7 @@ fn changed_secret_reconciles_only_responsible_bundles_that_name_it_and_are_not_i
         let after = checksums();
         let changed: Vec<bool> = before.iter().zip(&after).map(|(before, after)| before != after).collect();
         assert_eq!(changed, [true, true, false, false, false]);
-        // They were reset, and are judged by now.
+        // Health was reset, and is checked again by now.
         let again = ["first", "second"].map(updated);
         assert!(judged[0] < again[0] && judged[1] < again[1], "{judged:?} {again:?}");
     });
@@ -163,7 +162,7 @@ fn changed_secret_reconciles_only_responsible_bundles_that_name_it_and_are_not_i
 #[test]
 fn object_is_applied_soon_after_its_slow_definition_is_served() {
     world(1, |world| async move {
-        // What was created is answered late, as by a server that is busy.
+        // A busy server answers creations late.
         world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
             ("create", "customresourcedefinitions") => Fault::Delay(Duration::from_secs(4)),
             _ => Fault::None,

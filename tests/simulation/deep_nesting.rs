@@ -1,4 +1,4 @@
-//! Objects whose lists and maps are nested deeply. API servers take 10,000 levels (`maxNestingDepth` of `sigs.k8s.io/json`).
+//! Deeply nested objects. API servers accept 10,000 levels (`maxNestingDepth` of `sigs.k8s.io/json`).
 
 use kit::testing::on_a_large_stack;
 use serde_json::{Value, json};
@@ -9,10 +9,9 @@ use crate::{
     world::{NAMESPACE, World, seconds, world},
 };
 
-/// The resource of [`issuer`].
 const ISSUERS: &str = "issuers.cert.gardener.cloud";
 
-/// A kind whose objects may hold anything, and that is judged by its status: so its whole objects are watched.
+/// A kind with arbitrary fields, whose health depends on its status, so that whole objects are watched.
 fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -32,13 +31,11 @@ fn issuer(name: &str, spec: Value) -> Value {
     object("cert.gardener.cloud/v1alpha1", "Issuer", name, json!({ "spec": spec }))
 }
 
-/// A map in a map, and so on; `k` is in the innermost one.
 fn nested(levels: usize) -> Value {
-    // `json!` would copy the inner ones each time.
+    // `json!` would copy the inner maps each time.
     (1..levels).fold(json!({ "k": "v" }), |inner, _| Value::Object([("a".to_owned(), inner)].into_iter().collect()))
 }
 
-/// An object so deep in all: itself counts too.
 fn deep(name: &str, levels: usize) -> Value {
     issuer(name, nested(levels - 1))
 }
@@ -55,7 +52,6 @@ fn is_as_wanted(world: &World, wanted: &Value) -> bool {
     world.sim.look_at(ISSUERS, NAMESPACE, name_of(wanted), |live| live["spec"] == wanted["spec"]).unwrap_or(false)
 }
 
-/// Somebody replaces the spec of an object by a shallow one.
 fn change(world: &World, name: &str) {
     let is_there = world.sim.edit(ISSUERS, NAMESPACE, name, |live| {
         live["spec"] = json!({ "by": "somebody" });
@@ -75,7 +71,7 @@ async fn stands_unhealthy(world: &World, name: &str, state: &str) {
     world.eventually(&format!("{name} is {state}"), || condition(world, HEALTHY) == expected).await;
 }
 
-/// Has a bundle of a deep object and one beside it, and expects that both are applied, judged and mended all along.
+/// Applies a deep object and another one. Checks that both are applied, health-checked and repaired all the time.
 async fn is_kept(world: &World, levels: usize) {
     world.sim.put(definition()).expect("the definition is valid");
     seconds(1).await;
@@ -100,7 +96,7 @@ async fn is_kept(world: &World, levels: usize) {
         world.eventually("a deletion is repaired", || is_as_wanted(world, wanted)).await;
     }
 
-    // A new life knows nothing: it reads the deep object in a list.
+    // A new process knows nothing and reads the deep object in a list.
     world.crash().await;
     change(world, "flat");
     world.start().await;
@@ -125,7 +121,7 @@ fn object_of_2000_levels_is_applied_watched_and_health_checked() {
     on_a_large_stack(|| world(1, |world| async move { is_kept(&world, 2000).await }));
 }
 
-/// A server takes 10,000 levels in all; the `managedFields` of the object are a few levels deeper than its spec.
+/// A server accepts 10,000 levels; the `managedFields` of the object are a few levels deeper than its spec.
 #[test]
 fn object_of_nearly_10000_levels_is_applied_on_a_large_stack() {
     on_a_large_stack(|| {
@@ -143,7 +139,7 @@ fn object_of_nearly_10000_levels_is_applied_on_a_large_stack() {
     });
 }
 
-/// spec 10 §11.3: one level more than what is read is an error of that object alone.
+/// spec 10 §11.3: an object that exceeds what is read by one level is an error of that object alone.
 #[test]
 fn object_deeper_than_servers_accept_is_reported_and_blocks_no_other() {
     on_a_large_stack(|| {

@@ -1,4 +1,4 @@
-//! Scenarios of spec 10 about deletions that take their time, and what goes along.
+//! Scenarios of spec 10 about slow deletions and dependent objects.
 
 use serde_json::{Value, json};
 
@@ -13,12 +13,10 @@ fn held(object: Value) -> Value {
     with(object, FINALIZERS, json!(["a.b/c"]))
 }
 
-/// A user takes away the finalizers of an object of a built-in kind.
 async fn release(world: &World, path: &str) {
     world.ask("PATCH", path, Some(json!({ "metadata": { "finalizers": null } }))).await.expect("it is patched");
 }
 
-/// A ReplicaSet that the Deployment `web` owns.
 fn replica_set(world: &World) -> Value {
     let deployment = world.sim.object("deployments.apps", NAMESPACE, "web").expect("it exists");
     let owner = json!([{
@@ -29,7 +27,6 @@ fn replica_set(world: &World) -> Value {
     with(set, "/metadata/ownerReferences", owner)
 }
 
-/// A warning about the Service `lb`, this many days old.
 fn warning(days: u32, more: Value) -> Value {
     let time = format!("2029-12-{:02}T00:00:00Z", 32 - days);
     let regarding = json!({ "apiVersion": "v1", "kind": "Service", "namespace": NAMESPACE, "name": "lb" });
@@ -76,7 +73,7 @@ fn service_with_a_pending_deletion_is_reported_with_its_newest_five_warnings() {
     });
 }
 
-/// spec 10 scenario 21, its middle: what belongs to a Deployment survives its replacement, or does not.
+/// spec 10 scenario 21, its middle: dependents of a Deployment survive its replacement, or do not.
 #[test]
 fn invalid_deployment_is_replaced_with_the_annotated_propagation_policy() {
     for (policy, survives) in [(Some("Orphan"), true), (Some("Background"), false), (None, false)] {
@@ -152,7 +149,7 @@ fn empty_selector_deletes_no_claims() {
         world.applied("one").await;
         let spec = json!({ "accessModes": ["ReadWriteOnce"], "resources": { "requests": { "storage": "1Gi" } } });
         world.sim.put(object("v1", "PersistentVolumeClaim", "free-0", json!({ "spec": spec }))).unwrap();
-        // No server takes such a StatefulSet any more; one that was stored before remains.
+        // API servers refuse such a StatefulSet now, but old ones may be stored.
         world.sim.edit("statefulsets.apps", NAMESPACE, "db", |live| live["spec"]["selector"] = json!({}));
         world.secret("one", &[]);
         seconds(30).await;

@@ -1,4 +1,4 @@
-//! Nobody makes the program spin: each test counts requests while something keeps going wrong.
+//! No fault makes the program loop: each test counts requests while a fault persists.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use crate::{
     world::{NAMESPACE, World, config_map, managed_resource, namespace, world},
 };
 
-/// Writes to the objects of bundles, as `verb resource name`.
 fn object_writes(world: &World) -> Vec<String> {
     world
         .writes()
@@ -23,8 +22,7 @@ async fn minutes(minutes: u64) {
     tokio::time::sleep(Duration::from_secs(60 * minutes)).await;
 }
 
-/// spec 00 decision 11: reported, and each writes it in its own period only: at most two writes a minute.
-/// faults row 22
+/// spec 00 decision 11: reported, and each writes it only in its own period: at most two writes a minute. faults row 22
 #[test]
 fn drift_backoff_limits_two_bundles_with_one_object() {
     world(1, |world| async move {
@@ -53,7 +51,7 @@ fn drift_backoff_delays_repairs_of_recurring_drift() {
         world.sim.clear_requests();
         let edited = edit_after_each_repair(&world, Duration::from_secs(600)).await;
 
-        // at once, after 1, 2, 4, 8, 16, 32 s, then each minute
+        // At once, after 1, 2, 4, 8, 16, 32 s, then each minute.
         let repairs = object_writes(&world).len();
         assert!((10..=18).contains(&repairs), "{repairs} repairs of {edited} edits in ten minutes");
         assert!(world.requests().len() <= 5 * repairs, "{:#?}", world.asked());
@@ -63,7 +61,7 @@ fn drift_backoff_delays_repairs_of_recurring_drift() {
     });
 }
 
-/// Edits ConfigMap `a` 5 ms after it was repaired, for so long.
+/// Edits ConfigMap `a` 5 ms after each repair, for this time. Returns the number of edits.
 async fn edit_after_each_repair(world: &World, time: Duration) -> usize {
     let end = tokio::time::Instant::now() + time;
     let mut edits = 0;
@@ -198,7 +196,7 @@ fn hot_loop_is_not_caused_by_a_definition_that_is_deleted_and_restored() {
         world.sim.clear_requests();
         minutes(10).await;
         let asked = world.requests().len();
-        // Each attempt of the bundle asks for a proof that the kind is not served: that are three questions (decision 38).
+        // Each attempt requests a proof that the kind is not served, which takes three requests (decision 38).
         let proofs = world.requests().iter().filter(|request| request.info.path == "/readyz").count();
         assert!(proofs <= 10, "{proofs} proofs");
         assert!(asked <= 10 * 8 + 3 * proofs, "{asked} requests, {:#?}", &world.asked()[..20]);

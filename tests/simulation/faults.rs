@@ -1,7 +1,6 @@
-//! A fault at every request of a bundle's life, one world each: all end in the state of the life without faults.
-//!
-//! A run without faults counts the program's requests and notes the state after each step. Then, for each request and
-//! each kind of fault, the same life once more: after each step the same state has to be reached.
+//! One fault at every request of a ManagedResource's life, one world each. A run without faults counts the requests and
+//! records the state after each step. Then each kind of fault is injected at each request, and each step must reach the
+//! recorded state.
 
 use std::{
     io::Write,
@@ -21,16 +20,14 @@ use crate::{
     world::{NAMESPACE, World, config_map, world},
 };
 
-/// How long a step may take to its state, whatever goes wrong. One silent connection costs a pass its whole time.
+/// How long a step may take, whatever fails. One silent connection costs a reconcile its whole time.
 const PATIENCE: Duration = Duration::from_secs(400);
 
-/// Steps of a bundle's life.
 const STEPS: usize = 6;
 
-/// A kind of fault, for one request.
 type Kind = (&'static str, fn(&RequestInfo) -> Fault);
 
-/// These are tried at each request.
+/// These are injected at each request.
 const KINDS: [Kind; 6] = [
     ("500", |_| Fault::FailBefore(Seen::internal_error("no"))),
     ("disconnect", |_| Fault::FailBefore(Seen::Disconnect)),
@@ -40,7 +37,7 @@ const KINDS: [Kind; 6] = [
     ("crash after commit", |_| Fault::CrashClientAfterCommit),
 ];
 
-/// These are tried at each third request.
+/// These are injected at each third request.
 const MORE_KINDS: [Kind; 9] = [
     ("no object", |info| Fault::FailAfterCommit(Seen::nonsense(usize::try_from(info.number).unwrap_or_default()))),
     ("a status", |_| Fault::FailAfterCommit(Seen::body(STATUS))),
@@ -59,7 +56,6 @@ fn single_fault_at_any_request_does_not_change_the_final_state() {
     try_faults(&KINDS, 1);
 }
 
-/// Success, and no object.
 const STATUS: &str = r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}"#;
 
 /// faults rows 7, 8, 9, 10 and 31
@@ -68,7 +64,7 @@ fn refusals_and_silence_do_not_change_the_final_state() {
     try_faults(&MORE_KINDS, 3);
 }
 
-/// Tries each kind of fault at each request, or at one of so many. Each has its own world, so they run side by side.
+/// Injects each kind of fault at each `step`-th request. Each run has its own world, so they run in parallel.
 fn try_faults(kinds: &[Kind], step: usize) {
     let (requests, expected) = without_faults();
     let faults: Vec<(u64, Kind)> =
@@ -84,7 +80,7 @@ fn try_faults(kinds: &[Kind], step: usize) {
             });
         }
     });
-    // Past the test harness, which keeps what tests print to itself.
+    // Straight to stderr, because the test harness captures what tests print.
     let tried = tried.into_inner();
     writeln!(std::io::stderr(), "simulation: {tried} faults at {requests} requests").expect("standard error is open");
 }
@@ -167,8 +163,6 @@ async fn begin(world: &World, step: usize) {
     }
 }
 
-// --- the bundle
-
 pub(crate) fn first() -> Vec<Value> {
     vec![
         config_map("changed", "1"),
@@ -183,7 +177,6 @@ pub(crate) fn first() -> Vec<Value> {
     ]
 }
 
-/// An object is changed, one is added, two are removed.
 fn second() -> Vec<Value> {
     vec![
         config_map("changed", "2"),
@@ -197,7 +190,7 @@ fn second() -> Vec<Value> {
     ]
 }
 
-/// The kind and its object are removed at once, and something new comes.
+/// The kind and its object are removed at once, and a new object is added.
 fn third() -> Vec<Value> {
     vec![
         config_map("changed", "2"),

@@ -1,6 +1,4 @@
-//! The garbage collector (spec 33) in its surroundings: source and target are one simulated cluster.
-//!
-//! `absence`: kinds that are not served, or seem not to be. `meanwhile`: what happens while a run deletes.
+//! The garbage collector (spec 33) in the whole program: source and target are one simulated cluster.
 
 mod during_deletions;
 mod unserved_kinds;
@@ -48,7 +46,7 @@ fn complete(kind: &str, namespace: &str, name: &str, mut object: Value) -> Value
     object
 }
 
-/// The definition of Prometheus: the simulator knows none.
+/// The definition of Prometheus, which the simulator does not know.
 fn prometheuses() -> Value {
     let names = json!({ "kind": "Prometheus", "plural": "prometheuses", "singular": "prometheus" });
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
@@ -60,7 +58,6 @@ fn prometheuses() -> Value {
     })
 }
 
-/// A collectable object.
 fn collectable(world: &World, kind: &str, namespace: &str, name: &str) {
     put(world, kind, namespace, name, json!({ "metadata": { "labels": { LABEL: "true" } } }));
 }
@@ -93,7 +90,7 @@ fn is_there(world: &World, kind: &str, namespace: &str, name: &str) -> bool {
     world.sim.object(if kind == "Secret" { "secrets" } else { "configmaps" }, namespace, name).is_some()
 }
 
-/// Lists of the collector: those of candidates and of what may refer to them.
+/// Lists of the collector: of candidates and of objects that may refer to them.
 fn lists(world: &World) -> Vec<String> {
     let requests = world.requests().into_iter().map(|request| request.info);
     let of_collector = |info: &RequestInfo| {
@@ -203,7 +200,7 @@ fn reference_counts_only_for_its_own_namespace_and_kind() {
     });
 }
 
-/// spec 33 §4.1; spec 33, better 3: nothing to collect, nothing else to ask
+/// spec 33 §4.1; spec 33, better 3: without candidates no further request is needed.
 #[test]
 fn run_without_candidates_lists_nothing_else() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! Scenarios of spec 20: what is said of the objects of a bundle, when, and what goes wrong meanwhile.
+//! Scenarios of spec 20: health reports about the objects of a ManagedResource, and faults meanwhile.
 
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ fn unserved_kind_is_missing_until_it_is_served() {
     });
 }
 
-/// spec 20 scenarios 4 and 23; the object is made anew although nobody could miss it for long.
+/// spec 20 scenarios 4 and 23; the object is recreated at once, so its absence is short.
 #[test]
 fn deleted_object_is_reported_and_recreated() {
     world(1, |world| async move {
@@ -111,7 +111,7 @@ fn deleted_object_is_reported_and_recreated() {
     });
 }
 
-/// spec 20 scenarios 4 and 34: in a namespace that is ending nothing can be created again.
+/// spec 20 scenarios 4 and 34: in a terminating namespace nothing can be created again.
 #[test]
 fn object_that_cannot_be_recreated_stays_missing() {
     let with_namespace = |mut object: Value| {
@@ -216,15 +216,14 @@ fn changing_text_is_written_every_two_seconds() {
         let writes = status_writes(&world);
         seconds(3).await;
 
-        // The first one changes the reason of the roll-out as well.
+        // The first text also changes the reason of the roll-out.
         assert!((4..=7).contains(&writes), "{writes}");
         let text = "observed generation outdated (-99/1)";
         assert_eq!(condition(&world, HEALTHY), unhealthy("StatefulSet", "db", text));
     });
 }
 
-/// spec 20 scenarios 24 and 25: who holds the object is asked, not its origin; an origin that names somebody else is no
-/// reason not to look at it.
+/// spec 20 scenarios 24 and 25: the ManagedResource that lists the object gets the report, whatever its origin says.
 #[test]
 fn health_is_reported_to_the_bundle_that_lists_the_object() {
     world(1, |world| async move {
@@ -300,7 +299,7 @@ fn deployment_progresses_until_it_has_exactly_its_wanted_pods() {
             world.sim.put(pod(name, "web")).unwrap();
         }
         world.sim.put(pod("else", "else")).unwrap();
-        // What was said of it at first puts off no text any more ("Better than upstream" 10).
+        // The first report delays no text any more ("Better than upstream" 10).
         seconds(2).await;
         set_status(&world, "deployments.apps", "web", rolled_out());
         seconds(2).await;

@@ -1,4 +1,4 @@
-//! Health while something else goes wrong: the end is that of a run without faults, and nothing false is said meanwhile.
+//! Health during other faults: the final state equals that of a run without faults, and no report is false meanwhile.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -24,7 +24,6 @@ fn running(world: &World, name: &str) {
     set_status(world, "pods", name, json!({ "phase": "Running" }));
 }
 
-/// A bundle `one` of two Pods that run and a ConfigMap.
 async fn healthy(world: &World) {
     world.start().await;
     world.bundle("one", &[pod("p"), pod("q"), config_map("a", "v")]);
@@ -72,7 +71,7 @@ fn forbidden_kind_is_reported_and_blocks_no_other() {
     });
 }
 
-/// A watch that is refused later: what was known is no verdict any more.
+/// A watch is refused later: cached objects then give no verdict.
 #[test]
 fn kind_with_a_lost_watch_is_reported_after_a_while() {
     world(1, |world| async move {
@@ -119,7 +118,7 @@ fn unreachable_target_changes_no_condition_until_it_is_reachable() {
     });
 }
 
-/// spec 20 scenario 29: the lock. Somebody closes the gate while a verdict is on its way.
+/// spec 20 scenario 29: the lock. Another client resets the conditions while a verdict is being written.
 #[test]
 fn verdict_does_not_overwrite_a_concurrent_write() {
     world(1, |world| async move {
@@ -151,7 +150,6 @@ fn verdict_does_not_overwrite_a_concurrent_write() {
     });
 }
 
-/// The three writers of conditions do not get in each other's way.
 #[test]
 fn status_writers_do_not_conflict() {
     world(1, |world| async move {
@@ -171,7 +169,7 @@ fn status_writers_do_not_conflict() {
     });
 }
 
-/// What happens to a bundle, with a fault in between; all ends are the same.
+/// The life of a ManagedResource with a fault in between; all runs end in the same state.
 async fn life(world: &World) -> state::State {
     healthy(world).await;
     set_status(world, "pods", "q", json!({ "phase": "Failed" }));
@@ -187,7 +185,7 @@ async fn life(world: &World) -> state::State {
     world.revive().await;
     seconds(400).await;
     let mut end = state::state(world);
-    // What defaults a Pod got depends on how often it was written.
+    // The defaults of a Pod depend on how often it was written.
     end.retain(|name, _| !name.contains("Pod"));
     end
 }
@@ -199,7 +197,7 @@ fn faults_do_not_change_the_final_health() {
         let found = world(1, |world| async move {
             let mut number = 0u64;
             match kind {
-                // Applying fails, while health goes on.
+                // Applying fails, while health checks go on.
                 0 => world.sim.set_faults(move |info| {
                     number += u64::from(info.resource == "configmaps");
                     let fails = info.resource == "configmaps" && number.is_multiple_of(3);
@@ -214,13 +212,12 @@ fn faults_do_not_change_the_final_health() {
                         _ => Fault::None,
                     }
                 }),
-                // Events get lost, once the bundle is there.
+                // Events get lost once the ManagedResource exists.
                 2 => world.sim.set_event_faults(move |_| {
                     number += 1;
                     let lost = number > 40 && number.is_multiple_of(3);
                     if lost { EventFault::Drop } else { EventFault::Deliver }
                 }),
-                // Watches break.
                 3 => world.sim.set_faults(move |info| match info.verb.as_str() {
                     "watch" => Fault::BreakWatch { after_events: 2, end: WatchEnd::Disconnect },
                     _ => Fault::None,
@@ -231,7 +228,6 @@ fn faults_do_not_change_the_final_health() {
                     let crash = info.subresource == "status" && number.is_multiple_of(5);
                     if crash { Fault::CrashClientAfterCommit } else { Fault::None }
                 }),
-                // Everything is slow.
                 _ => world.sim.set_faults(|_| Fault::Delay(Duration::from_millis(300))),
             }
             life(&world).await
@@ -241,7 +237,6 @@ fn faults_do_not_change_the_final_health() {
     }
 }
 
-/// A change of the leader: the next one reads little and says the same.
 #[test]
 fn next_leader_reports_the_same_and_writes_nothing() {
     world(1, |world| async move {
@@ -264,7 +259,7 @@ fn next_leader_reports_the_same_and_writes_nothing() {
     });
 }
 
-/// An object that goes while it is judged, with slow answers: it is missing, and then it is not.
+/// An object is deleted while it is checked, with slow answers: it is missing at first, then it exists.
 #[test]
 fn object_deleted_during_its_check_is_recreated_and_healthy() {
     world(1, |world| async move {
@@ -286,7 +281,7 @@ fn object_deleted_during_its_check_is_recreated_and_healthy() {
     });
 }
 
-/// What was read of an object counts no more when a watch has told of it since.
+/// A read of an object no longer counts once a watch has reported the object.
 #[test]
 fn object_read_before_its_deletion_event_is_missing_afterwards() {
     let mut ignored = config_map("a", "v");
@@ -295,7 +290,7 @@ fn object_read_before_its_deletion_event_is_missing_afterwards() {
         world.start().await;
         world.bundle("one", &[ignored]);
         stands(&world, HEALTHY, ALL_HEALTHY).await;
-        // Nobody makes it anew.
+        // No reconcile recreates it.
         let wait = json!({ "metadata": { "annotations": { "gardener.cloud/operation": "wait-for-state" } } });
         world.patch_bundle("one", wait).await;
         seconds(5).await;
@@ -317,7 +312,7 @@ fn event_is_sent_when_a_bundle_becomes_unhealthy_and_healthy_again() {
         let text = |pointer| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         ["/source/component", "/involvedObject/name", "/type", "/reason", "/message"].map(text)
     };
-    // Neither creation nor the first report is refused; the creation is; both are.
+    // Refused: no request; the creation of the object; that and the first report.
     for (is_refused, mut is_silenced) in [(false, false), (true, false), (true, true)] {
         world(1, |world| async move {
             healthy(&world).await;
@@ -344,7 +339,7 @@ fn event_is_sent_when_a_bundle_becomes_unhealthy_and_healthy_again() {
     }
 }
 
-/// spec 20 scenario 23: that an object was gone is said although the first write of it fails and the object is back.
+/// spec 20 scenario 23: an absence is reported even if the first write of it fails and the object exists again.
 #[test]
 fn absence_whose_report_failed_is_reported_later() {
     world(1, |world| async move {

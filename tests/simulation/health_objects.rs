@@ -1,4 +1,4 @@
-//! What the scenarios of spec 20 share: a bundle `one`, its objects, and how its conditions are read.
+//! Shared by the scenarios of spec 20: a ManagedResource `one`, its objects, and its conditions.
 
 use std::time::Duration;
 
@@ -82,7 +82,6 @@ pub(crate) fn status_writes(world: &World) -> usize {
     world.writes().iter().filter(|write| write.starts_with("update managedresources/status")).count()
 }
 
-/// A bundle `one` whose StatefulSet `db` is ready.
 pub(crate) async fn healthy_stateful_set(world: &World) {
     world.start().await;
     world.bundle("one", &[workload("StatefulSet", "db", 2)]);

@@ -1,4 +1,4 @@
-//! What health asks for, when it looks, and when it does not (spec 20 §10, §12).
+//! Which requests health checks send, and when (spec 20 §10, §12).
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     world::{NAMESPACE, World, config_map, managed_resource, world},
 };
 
-/// spec 20 scenario 37: no `apps` group matters to nobody who has no objects of it.
+/// spec 20 scenario 37: a missing `apps` group matters only to ManagedResources with objects of it.
 #[test]
 fn bundle_without_workloads_requests_no_pods() {
     world(1, |world| async move {
@@ -26,7 +26,7 @@ fn bundle_without_workloads_requests_no_pods() {
     });
 }
 
-/// spec 20 §6, trap: an object that carries neither label nor origin is judged by what is read in each period.
+/// spec 20 §6, trap: an object without label and origin is not watched, so each period reads it.
 #[test]
 fn unwatched_object_is_read_in_each_period() {
     let mut ignored = pod("p", "p");
@@ -48,7 +48,7 @@ fn unwatched_object_is_read_in_each_period() {
     });
 }
 
-/// spec 20 §11.1, §13: the version of a reference decides whether its health is checked, but not whether its roll-out is.
+/// spec 20 §11.1, §13: the version of a reference decides whether health is checked, but does not affect roll-outs.
 #[test]
 fn roll_out_is_read_in_the_known_version_whatever_the_reference_says() {
     let text = "Certificate \"shoot/c\" is progressing: observed generation outdated (1/2)";
@@ -85,7 +85,6 @@ fn roll_out_is_read_in_the_known_version_whatever_the_reference_says() {
     }
 }
 
-/// The definition of certificates, in these versions.
 fn certificates(versions: &[&str]) -> Value {
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     let version =
@@ -102,7 +101,7 @@ fn certificates(versions: &[&str]) -> Value {
     })
 }
 
-/// A condition that somebody else wrote is put right, but not before there is a reason to look.
+/// A condition that another client changed is restored, but only with the next reconcile.
 #[test]
 fn condition_changed_by_another_client_is_right_after_a_period() {
     world(1, |world| async move {
@@ -123,7 +122,6 @@ fn condition_changed_by_another_client_is_right_after_a_period() {
     });
 }
 
-/// Watches come with the objects that need them, and go.
 #[test]
 fn pods_are_watched_while_a_bundle_has_a_deployment() {
     let watches_pods = |world: &World| {
@@ -142,7 +140,7 @@ fn pods_are_watched_while_a_bundle_has_a_deployment() {
         world.secret("one", &[config_map("d", "v")]);
         seconds(200).await;
         assert!(watches_pods(&world), "the next Deployment may come soon");
-        seconds(300).await; // nothing happens any more, and bundles at rest make no pass
+        seconds(300).await; // nothing happens any more, and idle ManagedResources are not reconciled
 
         assert!(!watches_pods(&world));
         world.secret("one", &[workload("Deployment", "web", 1)]);
@@ -155,7 +153,6 @@ fn pods_are_watched_while_a_bundle_has_a_deployment() {
     });
 }
 
-/// One pass walks over what a thousand changes left behind; the end is right all the same.
 #[test]
 fn large_bundle_is_not_checked_whole_for_each_change() {
     world(1, |world| async move {

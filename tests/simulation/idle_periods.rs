@@ -1,10 +1,10 @@
-//! The periods of a bundle that nothing happens to end with a look instead of a pass: each test counts passes.
+//! Periods of an unchanged ManagedResource end with an idle check instead of a reconcile: each test counts reconciles.
 
 use std::time::Duration;
 
 use crate::world::{NAMESPACE, PROGRAM, World, config_map, world};
 
-/// Passes over bundle `one` that have ended, of all duties.
+/// Finished reconciles of ManagedResource `one`, of all reconcilers.
 fn reconciles(world: &World) -> u64 {
     let actors = world.actors_of(PROGRAM);
     let actor = actors.iter().find(|actor| actor.path == format!("managedresource/{NAMESPACE}/one"));
@@ -15,7 +15,6 @@ async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
-/// Ten periods go by without a pass.
 async fn rests(world: &World) {
     let before = reconciles(world);
     seconds(600).await;
@@ -23,7 +22,7 @@ async fn rests(world: &World) {
     assert_eq!(reconciles(world), before);
 }
 
-/// Seconds after which the events of a bundle's own writes have come.
+/// Seconds after which the events of the program's own writes have arrived.
 const SETTLED: u64 = 5;
 
 #[test]
@@ -52,7 +51,7 @@ fn idle_bundle_is_not_reconciled_after_a_restart() {
     });
 }
 
-/// The period that finds a repair to forget is a pass, and the last one: the object was left alone for a period after its pause.
+/// The period that forgets a repair is the last reconcile: the object was unchanged for a period after its pause.
 #[test]
 fn idle_period_begins_two_periods_after_a_repair() {
     world(1, |world| async move {
@@ -68,7 +67,7 @@ fn idle_period_begins_two_periods_after_a_repair() {
     });
 }
 
-/// The look of a first period sees what no wake tells of.
+/// The idle check of the first period notices a change without an event.
 #[test]
 fn idle_period_ends_when_the_own_finalizer_is_gone() {
     world(1, |world| async move {

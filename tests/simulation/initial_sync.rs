@@ -1,4 +1,4 @@
-//! The start over many bundles: claims and sweep read little, write nothing that is right, and wait for nobody.
+//! The initial sync over many ManagedResources reads little, writes nothing that is right, and delays none of them.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     world::{NAMESPACE, World, config_map, managed_resource, world},
 };
 
-/// Bundles `b0`, `b1`, … of two ConfigMaps each, applied by a program that is stopped then.
+/// Applies ManagedResources `b0`, `b1`, … of two ConfigMaps each, and stops the program.
 async fn stopped(world: &World, bundles: usize) {
     world.start().await;
     for index in 0..bundles {
@@ -83,7 +83,7 @@ fn initial_sync_repairs_changes_made_meanwhile() {
     });
 }
 
-/// An answer that was given before the deletion is no evidence that the object is there.
+/// An answer given before the deletion is no evidence that the object exists.
 #[test]
 fn initial_sync_recreates_objects_deleted_after_the_list_was_answered() {
     world(1, |world| async move {
@@ -92,7 +92,7 @@ fn initial_sync_recreates_objects_deleted_after_the_list_was_answered() {
         world.sim.set_faults(move |info| {
             let hit = info.resource == "configmaps" && info.verb == "list";
             lists += u32::from(hit);
-            // the first only asks for the version to watch from
+            // The first list only asks for the version to watch from.
             if hit && lists == 2 { Fault::DelayAnswer(Duration::from_secs(3)) } else { Fault::None }
         });
         world.start().await;
@@ -133,7 +133,7 @@ fn initial_sync_completes_half_applied_bundles() {
     });
 }
 
-/// The claims are waited for five seconds at most; who comes later reads by himself.
+/// The initial sync waits for a ManagedResource for five seconds at most; a later one reads its objects itself.
 #[test]
 fn initial_sync_does_not_wait_for_a_late_bundle() {
     for seconds in [4, 6, 20, 50] {
@@ -177,14 +177,14 @@ fn initial_sync_is_not_delayed_by_an_unreadable_secret_or_an_unlistable_kind() {
     });
 }
 
-/// A list that is never answered holds up the bundles that need it, and those for a minute at most.
+/// A list that is never answered delays only the ManagedResources that need it, and those for a minute at most.
 #[test]
 fn initial_sync_is_delayed_by_a_silent_list_for_a_minute_at_most() {
     for resource in ["configmaps", "secrets"] {
         world(1, |world| async move {
             stopped(&world, 70).await;
             world.sim.remove("configmaps", NAMESPACE, "b1-x");
-            // No pass begins before the watch of Secrets, which asks for a version first (spec 70 §7.1).
+            // No reconcile begins before the watch of Secrets, which asks for a version first (spec 70 §7.1).
             let mut is_version = resource == "secrets";
             world.sim.set_faults(move |info| match (info.resource.as_str(), info.verb.as_str()) {
                 ("secrets", "list") if std::mem::take(&mut is_version) => Fault::None,
@@ -247,7 +247,7 @@ fn initial_sync_is_not_delayed_by_bundles_without_objects() {
     });
 }
 
-/// What waits for a first list is woken when the watches end, and must not begin new ones.
+/// A reconcile that waits for a first list is enqueued when the watches end, and must not begin new ones.
 #[test]
 fn initial_sync_that_is_stopped_leaves_no_watch_behind() {
     for milliseconds in 0..80 {

@@ -1,4 +1,4 @@
-//! The program is not alone: autoscalers and other controllers, a second leader for a moment, bad data from users.
+//! Autoscalers and other controllers, a second leader for a moment, and bad data from users interfere with the program.
 
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ fn is_read(info: &RequestInfo) -> bool {
     matches!(info.verb.as_str(), "get" | "list" | "watch")
 }
 
-/// Writes of all programs, in a few words.
 fn all_writes(world: &World) -> Vec<String> {
     let requests = world.sim.requests();
     let ours = requests.iter().filter(|request| request.info.user.starts_with("grm") && !is_read(&request.info));
@@ -78,7 +77,7 @@ fn fields_of_other_controllers_are_not_written_back() {
         let live = world.sim.object("deployments.apps", NAMESPACE, "web").unwrap();
         assert_eq!(live["spec"]["replicas"], 5);
         world.sim.clear_requests();
-        // each restart compares everything anew
+        // Each restart compares everything again.
         world.stop().await;
         world.start().await;
         seconds(120).await;
@@ -100,7 +99,7 @@ fn leader_election_overlap_loses_and_leaks_nothing() {
         let before = uid("a");
         world.start_as("grm-2", config()).await;
         for round in 0..20 {
-            // `x` moves to and fro, `a` stays where it is
+            // `x` moves between the two, `a` stays.
             let value = format!("w{round}");
             let mut released = config_map("x", &value);
             released["metadata"]["annotations"] = json!({ "resources.gardener.cloud/mode": "Ignore" });
@@ -174,7 +173,7 @@ fn unreadable_data_is_reported_and_prunes_nothing() {
     }
 }
 
-/// faults row 20: nothing to decode is no error, and two manifests of one object are both applied.
+/// faults row 20: empty data is no error, and both manifests of one object are applied.
 #[test]
 fn empty_data_prunes_all_objects_and_duplicate_manifests_keep_one() {
     world(1, |world| async move {
@@ -197,7 +196,7 @@ fn missing_secret_prunes_nothing() {
         world.start().await;
         world.bundle("one", &[config_map("a", "v")]);
         world.applied("one").await;
-        // it goes while it is read
+        // The Secret is deleted while it is read.
         let sim = world.sim.clone();
         world.sim.set_faults(move |info| {
             if info.user == "grm" && info.resource == "secrets" && info.verb == "get" {
@@ -218,7 +217,7 @@ fn missing_secret_prunes_nothing() {
     });
 }
 
-/// faults row 22: the one who wrote last stays the owner until the other one's period is over.
+/// faults row 22: the last writer stays the owner until the other one's period is over.
 #[test]
 fn shared_object_stays_with_its_last_writer_for_a_period() {
     world(1, |world| async move {

@@ -1,5 +1,4 @@
-//! EnvoyFilters for the gateways of Istio (spec 42) in their surroundings. `meanwhile`: what others do while filters are written; `starts`: API
-//! servers that start.
+//! EnvoyFilters for the gateways of Istio (spec 42) in the whole program.
 
 mod concurrent_changes;
 mod missing_kinds;
@@ -36,7 +35,6 @@ fn role() -> Value {
     json!({ "gardener.cloud/role": "istio-ingress" })
 }
 
-/// The Service `team-a/web`, exported as said.
 fn service(world: &World, export: Option<&str>, ports: Value) {
     let annotations = export.map(|export| json!({ "networking.istio.io/exportTo": export }));
     let metadata = json!({ "namespace": "team-a", "name": "web", "annotations": annotations });
@@ -72,7 +70,6 @@ async fn start(world: &World) {
     world.sim.clear_requests();
 }
 
-/// With Istio, the ingress namespace `istio-ingress` and the source `team-a`.
 async fn begin(world: &World) {
     install(world);
     namespace(world, "istio-ingress", role());
@@ -80,7 +77,6 @@ async fn begin(world: &World) {
     start(world).await;
 }
 
-/// Clusters and modes of the filters of `team-a`, by ingress namespace.
 fn filters(world: &World) -> BTreeMap<String, Vec<String>> {
     let of_source = |filter: &Value| filter["metadata"]["name"] == "team-a-cluster-configuration";
     let all = world.sim.objects(FILTERS).into_iter().filter(of_source);
@@ -92,7 +88,6 @@ fn filters(world: &World) -> BTreeMap<String, Vec<String>> {
     .collect()
 }
 
-/// A cluster and how it is spoken to.
 fn mode(patch: &Value) -> String {
     let value = &patch["patch"]["value"];
     assert_eq!(value["per_connection_buffer_limit_bytes"], 32_768);
@@ -114,7 +109,6 @@ fn mode(patch: &Value) -> String {
     format!("{} {mode}", patch["match"]["cluster"]["name"].as_str().unwrap_or_default())
 }
 
-/// Waits until the filters of `team-a` are exactly these.
 async fn has(world: &World, expected: &[(&str, &[&str])]) {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let expected: BTreeMap<String, Vec<String>> =
@@ -389,7 +383,7 @@ fn filter_is_written_only_if_it_differs() {
     });
 }
 
-/// spec 42 §5.5: a filter of others is taken over
+/// spec 42 §5.5: a foreign filter with that name is adopted.
 #[test]
 fn filter_of_others_with_that_name_is_adopted() {
     world(1, |world| async move {

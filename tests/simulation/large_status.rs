@@ -1,4 +1,4 @@
-//! A status that does not fit into the database stops nobody (spec 10 §9.7, decision 36).
+//! A status that does not fit into the database stops no reconcile (spec 10 §9.7, decision 36).
 
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
@@ -9,12 +9,11 @@ use crate::{
     world::{NAMESPACE, World, config_map, managed_resource, seconds, world},
 };
 
-/// A ConfigMap with an annotation of so many KiB.
 fn annotated(name: &str, size: usize) -> Value {
     with(config_map(name, "v"), "/metadata/annotations", json!({ "big": "x".repeat(size * 1024) }))
 }
 
-/// Puts each object into a Secret of its own, which has to fit as well.
+/// Puts each object into its own Secret, because Secrets have a size limit as well.
 fn secrets(world: &World, objects: &[Value]) -> Vec<String> {
     let name = |index| format!("part-{index}");
     objects.chunks(3).enumerate().for_each(|(index, object)| world.secret(&name(index), object));
@@ -31,7 +30,7 @@ fn message(world: &World) -> String {
     world.condition("one", "ResourcesApplied").expect("it exists").2
 }
 
-/// spec 10 §9.7 (a): upstream creates all objects, and fails at the final status only.
+/// spec 10 §9.7 (a): upstream creates all objects, and fails only at the final status.
 #[test]
 fn large_status_leaves_out_annotations() {
     world(1, |world| async move {
@@ -68,7 +67,7 @@ fn large_status_leaves_out_annotations() {
     });
 }
 
-/// spec 10 §9.7 (a): the union of old and new refs is larger than each of them.
+/// spec 10 §9.7 (a): the union of old and new references is larger than each of them.
 #[test]
 fn large_status_does_not_block_renamed_objects() {
     world(1, |world| async move {
@@ -91,7 +90,7 @@ fn large_status_does_not_block_renamed_objects() {
     });
 }
 
-/// spec 10 §9.7 (c): nothing of the status can be stored.
+/// spec 10 §9.7 (c): no part of the status can be stored.
 #[test]
 fn large_status_that_cannot_be_stored_blocks_no_object() {
     world(1, |world| async move {

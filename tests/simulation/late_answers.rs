@@ -11,8 +11,7 @@ async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
-/// The object is created, deleted by a user and missing from a new list before the answer to its creation comes. No event
-/// will ever tell of its deletion.
+/// A relist already misses the deleted object when the answer to its creation arrives. No event reports the deletion.
 #[test]
 fn late_answer_to_a_creation_does_not_hide_the_deletion_before_it() {
     world(1, |world| async move {
@@ -51,7 +50,6 @@ fn role(name: &str) -> Value {
     })
 }
 
-/// An aggregated API that does not answer is the concern of those who use it.
 #[test]
 fn start_with_a_hanging_list_delays_only_the_bundles_of_that_kind() {
     world(1, |world| async move {

@@ -1,5 +1,4 @@
-//! What an attempt at another set left in objects goes when this set is applied, and what the API server filled in costs
-//! nothing (spec 10 §11.3, decision 40).
+//! The next set removes the fields that a failed set left in objects, at no extra cost (spec 10 §11.3, decision 40).
 
 use serde_json::{Value, json};
 use sim::{EventFault, Fault};
@@ -9,12 +8,11 @@ use crate::{
     world::{NAMESPACE, World, config_map, seconds, world},
 };
 
-/// The set that works.
 fn first() -> Vec<Value> {
     vec![config_map("a", "v"), workload("Deployment", "web")]
 }
 
-/// The same with more in each object.
+/// The same set with additional fields in each object.
 fn more() -> Vec<Value> {
     let mut map = config_map("a", "v");
     map["data"]["more"] = json!("x");
@@ -22,14 +20,14 @@ fn more() -> Vec<Value> {
     vec![map, with(web, "/spec/template/spec/hostNetwork", json!(true))]
 }
 
-/// The same with an object that no server takes.
+/// The same set with an object that every server rejects.
 fn broken() -> Vec<Value> {
     let mut objects = more();
     objects.push(config_map("Not_A_Name", "v"));
     objects
 }
 
-/// What only the other set asks for.
+/// Returns the fields that only the other set has.
 fn leftovers(world: &World) -> Vec<String> {
     let map = world.config_map("a").expect("the ConfigMap");
     let web = world.sim.object("deployments.apps", NAMESPACE, "web").expect("the Deployment");
@@ -45,14 +43,14 @@ fn reason(world: &World) -> String {
     world.condition("one", "ResourcesApplied").map(|(_, reason, _)| reason).unwrap_or_default()
 }
 
-/// Bundle `one` is applied, then a set that fails.
+/// Applies a set, then a failing set.
 async fn failed(world: &World) {
     world.start().await;
     world.bundle("one", &first());
     world.applied("one").await;
     seconds(2).await;
     world.secret("one", &broken());
-    // What comes after the object that fails is applied when that has failed for a second.
+    // The objects after the failing one are applied once that has failed for a second.
     let is_there = || reason(world) == "ApplyFailed" && leftovers(world) == ["more", "nodeSelector", "hostNetwork"];
     world.eventually("the other set fails", is_there).await;
 }
@@ -69,7 +67,7 @@ fn leftovers_of_a_failed_set_are_removed_when_the_former_set_returns() {
     });
 }
 
-/// spec 10 §11.3: also if the program restarts before it hears that the former set is back, or before it has tried it.
+/// spec 10 §11.3: even if the program restarts before it learns that the former set is back, or before it applies it.
 #[test]
 fn leftovers_of_a_failed_set_are_removed_after_a_restart() {
     world(1, |world| async move {
@@ -83,7 +81,7 @@ fn leftovers_of_a_failed_set_are_removed_after_a_restart() {
     });
 }
 
-/// spec 10 §11.3, §9.7: a set is announced before anything of it is sent, so that a crash leaves a trace.
+/// spec 10 §11.3, §9.7: a set is announced in the status before anything of it is sent, so that a crash leaves a trace.
 #[test]
 fn leftovers_of_a_set_that_a_crash_interrupted_are_removed() {
     for crash in 1..=2 {
@@ -113,7 +111,7 @@ fn leftovers_of_a_set_that_a_crash_interrupted_are_removed() {
     }
 }
 
-/// spec 10 §9.7: a pass that comes for one object and finds another set announces it before it sends anything.
+/// spec 10 §9.7: a reconcile for one object that finds another set announces it before it sends anything.
 #[test]
 fn leftovers_are_announced_by_a_repair_that_finds_another_set() {
     world(1, |world| async move {
@@ -121,7 +119,7 @@ fn leftovers_are_announced_by_a_repair_that_finds_another_set() {
         world.bundle("one", &first());
         world.applied("one").await;
         seconds(2).await;
-        // The program does not hear of the other set before it repairs.
+        // The program does not learn of the other set before the repair.
         world.sim.set_event_faults(|event| match event.resource.as_str() {
             "secrets" => EventFault::Drop,
             _ => EventFault::Deliver,
@@ -147,7 +145,7 @@ fn leftovers_are_announced_by_a_repair_that_finds_another_set() {
     });
 }
 
-/// spec 10 §11.3: a second program, or a backup that was restored, writes under the same name.
+/// spec 10 §11.3: a second program, or a restored backup, writes under the same manager name.
 #[test]
 fn leftovers_of_another_writer_with_the_same_manager_name_cost_one_write() {
     world(1, |world| async move {
@@ -173,8 +171,7 @@ fn leftovers_of_another_writer_with_the_same_manager_name_cost_one_write() {
     });
 }
 
-/// spec 10 §11.3: what the API server filled in is no leftover; a bundle of which a document does not decode is applied
-/// as far as it does (decision 9).
+/// spec 10 §11.3: fields of the API server are no leftovers, even with an undecodable document in the set (decision 9).
 #[test]
 fn leftovers_are_not_searched_after_a_restart_if_the_set_was_applied() {
     world(1, |world| async move {

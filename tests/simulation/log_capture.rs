@@ -1,5 +1,3 @@
-//! What is logged on a test's thread.
-
 use std::{
     io,
     sync::{Arc, Mutex},
@@ -10,7 +8,7 @@ use tracing::Level;
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
-/// Does something; its result, and what was logged meanwhile from this level on.
+/// Runs `work`. Returns its result, and the log from this level on.
 pub(crate) fn logged<T>(level: Level, work: impl FnOnce() -> T) -> (T, String) {
     let log = Log::default();
     let writer = log.clone();

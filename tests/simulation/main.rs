@@ -1,8 +1,4 @@
-//! The whole program on the simulated API server, on virtual time.
-//!
-//! `world` sets the scene: a simulator with the ManagedResource definition, and the program as one process that can stop,
-//! crash and start again. `builder` makes certificate signing requests, as for the approver's own tests. The other modules
-//! are what happens in it.
+//! The whole program on the simulated API server, in virtual time. Start reading at `world::World`.
 
 mod api_server_starts;
 mod autoscaling;

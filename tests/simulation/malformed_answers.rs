@@ -1,4 +1,4 @@
-//! Answers that are none, as something between program and API server may give: they are errors of their requests.
+//! Malformed answers, as a proxy between program and API server may give: they are errors of their requests.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use crate::world::{NAMESPACE, World, config_map, seconds, world};
 
 const PROGRAM: &str = "grm";
 
-/// Every controller.
 fn everything() -> Config {
     let text = "
 leaderElection: {leaderElect: false}
@@ -33,7 +32,6 @@ webhooks:
     config::load(text.as_bytes()).expect("it is valid").config
 }
 
-/// Something to do for most of the controllers.
 fn objects() -> Vec<Value> {
     let requested = json!({
         "labels": {"resources.gardener.cloud/purpose": "token-requestor", "resources.gardener.cloud/class": "shoot"},
@@ -55,7 +53,7 @@ fn disturb(world: &World, number: usize) {
     world.sim.set_faults(move |info| {
         count += 1;
         match (info.user.as_str(), count % 3) {
-            // Nobody can tell a word of success from the truth.
+            // A claimed success cannot be distinguished from a real one.
             (PROGRAM, 0) if info.verb != "delete" => Fault::FailBefore(Seen::nonsense(number)),
             (PROGRAM, 0 | 1) => Fault::FailAfterCommit(Seen::nonsense(number)),
             _ => Fault::None,
@@ -89,7 +87,7 @@ fn malformed_answer_ends_no_actor_and_deletes_nothing() {
             seconds(60).await;
             assert_eq!((uids(), panicked(&world)), (before.clone(), Vec::new()), "{answer}");
             world.stop().await;
-            world.start().await; // now the first lists are disturbed as well
+            world.start().await; // the first lists are disturbed as well
             seconds(60).await;
             assert_eq!((uids(), panicked(&world)), (before.clone(), Vec::new()), "{answer}");
 

@@ -1,4 +1,4 @@
-//! Scenarios of spec 10 about what an update keeps of the live object.
+//! Scenarios of spec 10 about the parts of the live object that an update keeps.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,4 @@
-//! Bundles that change, or go, while no watch tells of ManagedResources: what the store has is no evidence then, and the
-//! server is asked before anything is written to the target.
+//! Watches miss changes and deletions of ManagedResources: before it writes to the target, the program asks the server.
 
 use serde_json::json;
 use sim::{EventFault, Fault, Seen, WatchEnd};
@@ -11,7 +10,6 @@ use crate::{
 
 const ORIGIN: &str = "resources.gardener.cloud/origin";
 
-/// Takes these rights to ManagedResources from the program.
 fn refuse(world: &World, verbs: &'static [&'static str]) {
     world.sim.set_faults(move |info| {
         let is_refused =
@@ -20,19 +18,18 @@ fn refuse(world: &World, verbs: &'static [&'static str]) {
     });
 }
 
-/// From now on nobody tells of ManagedResources.
+/// From now on the program can neither list nor watch ManagedResources.
 async fn nobody_tells_of_bundles(world: &World) {
     refuse(world, &["list", "watch"]);
     world.sim.break_watches(WatchEnd::Disconnect);
     seconds(5).await;
 }
 
-/// What was written to ConfigMaps.
 fn writes_of_config_maps(world: &World) -> Vec<String> {
     world.writes().into_iter().filter(|write| write.contains(" configmaps ")).collect()
 }
 
-/// architecture §5: only a fresh store is evidence.
+/// architecture §5: only a fresh cache is evidence.
 #[test]
 fn bundle_whose_deletion_was_missed_causes_no_creation_or_deletion() {
     world(1, |world| async move {
@@ -80,7 +77,7 @@ fn bundle_whose_status_is_not_found_causes_no_creation() {
     });
 }
 
-/// architecture §5: what the server says of a bundle counts as what a watch tells of it, only later.
+/// architecture §5: what the server answers about a ManagedResource counts like an event, only later.
 #[test]
 fn bundle_without_a_watch_is_followed_by_live_reads() {
     world(1, |world| async move {
@@ -103,7 +100,7 @@ fn bundle_without_a_watch_is_followed_by_live_reads() {
     });
 }
 
-/// architecture §5: nothing is written for a bundle of which nothing can be known.
+/// architecture §5: nothing is written for a ManagedResource that cannot be read.
 #[test]
 fn bundle_that_is_unreadable_is_untouched_until_it_is_readable() {
     world(1, |world| async move {
@@ -137,7 +134,7 @@ fn owner_whose_deletion_was_missed_keeps_no_object() {
         nobody_tells_of_bundles(&world).await;
         world.sim.remove(MRS, NAMESPACE, "two");
         world.delete_bundle("one").await;
-        // the pass that this causes learns of the deletion
+        // The reconcile that this causes learns of the deletion.
         world.secret("one", &[config_map("a", "v")]);
         seconds(10).await;
 
@@ -145,7 +142,7 @@ fn owner_whose_deletion_was_missed_keeps_no_object() {
     });
 }
 
-/// decision 10: nothing is deleted while nobody can tell whether its owner exists.
+/// decision 10: nothing is deleted while the existence of its owner is unknown.
 #[test]
 fn owner_that_is_unreadable_keeps_its_object() {
     world(1, |world| async move {
@@ -177,7 +174,7 @@ fn owner_that_is_unreadable_keeps_its_object() {
     });
 }
 
-/// decision 11: whom nobody wants the object for any more is no second owner.
+/// decision 11: a ManagedResource that no longer exists is not a second owner.
 #[test]
 fn owner_whose_deletion_was_missed_delays_no_repair() {
     world(1, |world| async move {

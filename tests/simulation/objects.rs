@@ -1,10 +1,7 @@
-//! Manifests that several scenarios use.
-
 use serde_json::{Value, json};
 
 use crate::world::NAMESPACE;
 
-/// An object of the bundles' namespace with these further fields.
 pub(crate) fn object(api_version: &str, kind: &str, name: &str, fields: Value) -> Value {
     let mut object =
         json!({ "apiVersion": api_version, "kind": kind, "metadata": { "namespace": NAMESPACE, "name": name } });
@@ -14,14 +11,12 @@ pub(crate) fn object(api_version: &str, kind: &str, name: &str, fields: Value) -
     object
 }
 
-/// The object with another value in the field at this JSON pointer.
 pub(crate) fn with(mut object: Value, pointer: &str, value: Value) -> Value {
     let (parent, field) = pointer.rsplit_once('/').expect("a pointer to a field");
     object.pointer_mut(parent).expect("the parent exists")[field] = value;
     object
 }
 
-/// The object with an annotation of this program.
 pub(crate) fn annotated(mut object: Value, key: &str, value: &str) -> Value {
     object["metadata"]["annotations"][format!("resources.gardener.cloud/{key}")] = json!(value);
     object
@@ -36,7 +31,6 @@ pub(crate) fn workload(kind: &str, name: &str) -> Value {
     object("apps/v1", kind, name, json!({ "spec": spec }))
 }
 
-/// A StatefulSet with a volume claim template `data` of this size.
 pub(crate) fn stateful_set(name: &str, size: &str) -> Value {
     let claim = json!({
         "metadata": { "name": "data" },
@@ -46,7 +40,6 @@ pub(crate) fn stateful_set(name: &str, size: &str) -> Value {
     with(set, "/spec/serviceName", json!(name))
 }
 
-/// The definition of the kind `Widget`.
 pub(crate) fn definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -65,7 +58,6 @@ pub(crate) fn definition() -> Value {
     })
 }
 
-/// A custom object.
 pub(crate) fn widget(size: u32) -> Value {
     object("example.org/v1", "Widget", "kept", json!({ "spec": { "size": size } }))
 }
@@ -85,7 +77,6 @@ pub(crate) fn machine_definition() -> Value {
     })
 }
 
-/// The definition of a kind of Istio.
 pub(crate) fn istio_definition(version: &str, kind: &str, plural: &str) -> Value {
     let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({

@@ -1,4 +1,4 @@
-//! What the log says while a cluster cannot be used (spec 70 §10).
+//! What the log says while a cluster is unusable (spec 70 §10).
 
 use sim::{Fault, RequestInfo, Seen, WatchEnd};
 use tracing::Level;
@@ -11,16 +11,14 @@ use crate::{
 const BAD: &str = "The cluster cannot be used";
 const GOOD: &str = "The cluster can be used again";
 
-/// What becomes of each request.
 type Faults = fn(&RequestInfo) -> Fault;
 
-/// The records about outages, each with its level.
 fn reported(log: &str) -> Vec<String> {
     let is_meant = |line: &&str| line.contains(BAD) || line.contains(GOOD);
     log.lines().filter(is_meant).map(|line| line.split_once("Z ").map_or(line, |(_, rest)| rest).to_owned()).collect()
 }
 
-/// What is told of a program that starts with a fault, which ends after 125 s.
+/// Returns the outage records of a program that starts with a fault, which ends after 125 s.
 fn reported_at_the_start(separate: bool, fault: Faults) -> Vec<String> {
     let ((), log) = logged(Level::INFO, || {
         world(1, |world| async move {
@@ -35,7 +33,7 @@ fn reported_at_the_start(separate: bool, fault: Faults) -> Vec<String> {
     reported(&log)
 }
 
-/// spec 70 §10: a wrong token, host or CA, and missing rights, are told at once and each minute, once for the cluster
+/// spec 70 §10: a wrong token, host or CA and missing rights are logged once per cluster, at once and each minute.
 #[test]
 fn unusable_cluster_at_the_start_is_an_error_at_once_and_each_minute() {
     let unauthorized = |_: &RequestInfo| Fault::FailBefore(Seen::unauthorized());
@@ -68,7 +66,7 @@ fn unusable_clusters_are_logged_by_their_names() {
     assert_eq!((of("source"), of("target")), (4, 4), "{reported:#?}");
 }
 
-/// spec 70 §10: nothing ends, and nothing fails, while a server takes requests and says nothing
+/// spec 70 §10: no request ends or fails while a server accepts requests and does not answer.
 #[test]
 fn unanswered_first_lists_are_an_error_after_a_minute() {
     let reported = reported_at_the_start(false, |_| Fault::Hang);
@@ -77,7 +75,7 @@ fn unanswered_first_lists_are_an_error_after_a_minute() {
     assert!((2..=3).contains(&errors), "{reported:#?}");
 }
 
-/// spec 70 §10: each outage is told at once, and what comes and goes within seconds is none
+/// spec 70 §10: each outage is logged at once; a fault of some seconds is not an outage.
 #[test]
 fn second_outage_within_a_minute_is_an_error_at_once() {
     let ((), log) = logged(Level::INFO, || {
@@ -99,7 +97,7 @@ fn second_outage_within_a_minute_is_an_error_at_once() {
     assert_eq!(reported, [true, false, true, false], "{log}");
 }
 
-/// spec 70 §10: who runs has heard of the cluster, and tells what lasts
+/// spec 70 §10: a running program has had contact with the cluster, and logs only lasting outages.
 #[test]
 fn token_rejected_later_is_an_error_each_minute_but_not_for_seconds() {
     for (lasting, expected) in [(5, 0), (80, 2)] {

@@ -1,4 +1,4 @@
-//! Objects that several bundles hold, or that hold their own bundle.
+//! Objects of several ManagedResources, and ManagedResources that contain themselves.
 
 use std::time::Duration;
 
@@ -20,13 +20,12 @@ fn ignored(mut object: Value) -> Value {
     object
 }
 
-/// Reasons of the Events so far.
 fn events(world: &World) -> Vec<String> {
     let events = world.sim.objects("events");
     events.iter().map(|event| event["reason"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// spec 10 scenario 23, decision 11: the new owner is faster than the old one, who has not seen its new Secret yet.
+/// spec 10 scenario 23, decision 11: the new owner is faster than the old one, which has not seen its new Secret yet.
 #[test]
 fn bundle_that_gives_an_object_away_is_no_conflicting_owner() {
     world(1, |world| async move {
@@ -67,7 +66,7 @@ fn conflicting_owners_of_an_object_get_an_event() {
     });
 }
 
-/// spec 10 §15: a bundle would wait for itself.
+/// spec 10 §15: a ManagedResource would wait for itself.
 #[test]
 fn bundle_that_contains_itself_can_be_deleted() {
     world(1, |world| async move {
@@ -85,7 +84,7 @@ fn bundle_that_contains_itself_can_be_deleted() {
     });
 }
 
-/// A ManagedResource that leaves its own manifests is no old object: its deletion would take everything along.
+/// A ManagedResource that leaves its own manifests is not pruned: that would delete all its objects.
 #[test]
 fn bundle_that_no_longer_contains_itself_stays() {
     world(1, |world| async move {
@@ -128,7 +127,7 @@ fn bundles_that_contain_each_other_can_be_deleted() {
     }
 }
 
-/// What a bundle reads its manifests from is no old object, whatever the manifests say.
+/// A ManagedResource never prunes the Secret that it reads its manifests from.
 #[test]
 fn bundle_whose_own_secret_left_its_manifests_keeps_the_secret() {
     world(1, |world| async move {
@@ -151,7 +150,7 @@ fn bundle_whose_own_secret_left_its_manifests_keeps_the_secret() {
     });
 }
 
-/// spec 10 §13.7, decision 41: its own Namespace cannot end before the bundle does.
+/// spec 10 §13.7, decision 41: its own Namespace cannot end before the ManagedResource does.
 #[test]
 fn bundle_that_contains_its_own_namespace_deletes_it_last() {
     for separate in [false, true] {
@@ -178,7 +177,7 @@ fn bundle_that_contains_its_own_namespace_deletes_it_last() {
     }
 }
 
-/// spec 10 §13.7: a target that serves no ManagedResources holds none, so a Namespace of that name is like any other.
+/// spec 10 §13.7: a target without ManagedResources does not contain this one, so a Namespace of that name is ordinary.
 #[test]
 fn bundle_with_a_namespace_of_that_name_in_a_separate_target_can_be_deleted() {
     world(1, |world| async move {
@@ -196,7 +195,7 @@ fn bundle_with_a_namespace_of_that_name_in_a_separate_target_can_be_deleted() {
     });
 }
 
-/// spec 10 §13.7: its deletion takes the bundle along.
+/// spec 10 §13.7: the deletion of the Namespace deletes the ManagedResource.
 #[test]
 fn bundle_that_contains_its_own_namespace_ends_with_the_namespace() {
     world(1, |world| async move {
@@ -212,7 +211,7 @@ fn bundle_that_contains_its_own_namespace_ends_with_the_namespace() {
     });
 }
 
-/// spec 10 §13.2 holds for it too.
+/// spec 10 §13.2 applies to it, too.
 #[test]
 fn bundle_that_contains_its_own_namespace_keeps_it_if_annotated() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! Scenarios of spec 10 about what is deleted, what is kept, and who is responsible.
+//! Scenarios of spec 10 about pruning, kept objects, and responsibility.
 
 use std::time::Duration;
 
@@ -40,8 +40,7 @@ fn prune_deletes_an_ignored_object_that_was_created_unchanged() {
     });
 }
 
-/// spec 10 scenario 23, in both orders.
-/// faults row 23
+/// spec 10 scenario 23, in both orders; faults row 23
 #[test]
 fn prune_spares_an_object_moved_between_bundles_in_ignore_mode() {
     for new_first in [true, false] {
@@ -79,8 +78,7 @@ fn prune_spares_an_object_moved_between_bundles_in_ignore_mode() {
     }
 }
 
-/// spec 00 decision 10.
-/// faults row 23
+/// spec 00 decision 10; faults row 23
 #[test]
 fn prune_spares_an_object_moved_without_ignore_mode() {
     world(1, |world| async move {
@@ -160,7 +158,7 @@ fn finalizers_are_removed_after_the_grace_time() {
         world.start().await;
         world.bundle("one", &[limited(held(config_map("a", "v"))), limited(namespace("stuck"))]);
         world.applied("one").await;
-        // Holds the namespace: it is emptied, and this stays.
+        // Delays the deletion of the namespace: its contents are deleted, and this object stays.
         world.sim.put(with(held(config_map("inside", "v")), "/metadata/namespace", json!("stuck"))).unwrap();
         let left = || (world.config_map("a").is_some(), world.sim.object("namespaces", "", "stuck").is_some());
         seconds(2).await;
@@ -178,7 +176,7 @@ fn finalizers_are_removed_after_the_grace_time() {
     });
 }
 
-/// spec 10 §13.5: between the look at an object and the write that takes its finalizers away it may be made anew.
+/// spec 10 §13.5: the object may be recreated between its read and the write that removes its finalizers.
 #[test]
 fn finalizers_of_a_recreated_object_are_not_removed() {
     let held = |object: Value| with(object, "/metadata/finalizers", json!(["a.b/c"]));
@@ -261,7 +259,7 @@ fn class_handover_begins_when_the_first_class_has_finished() {
     });
 }
 
-/// spec 10 §7, DEV: the old class ends at once and must not begin anew.
+/// spec 10 §7, DEV: the old class ends at once and must not begin again.
 #[test]
 fn class_handover_that_ends_at_once_leaves_one_finalizer() {
     for keep in [true, false] {
@@ -271,7 +269,7 @@ fn class_handover_that_ends_at_once_leaves_one_finalizer() {
             let objects = if keep { vec![config_map("x", "v")] } else { vec![] };
             world.bundle_with("one", &objects, json!({ "class": "a", "keepObjects": keep }));
             world.applied("one").await;
-            // as a health controller would say
+            // As the health controller writes it.
             world.sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |live| {
                 for condition in live["status"]["conditions"].as_array_mut().unwrap() {
                     if condition["type"] == "ResourcesHealthy" {
@@ -391,7 +389,7 @@ fn equivalent_kind_is_the_same_object_with_its_old_labels() {
     });
 }
 
-/// spec 10 §10.2: a kind that stands together with two others is equivalent to both.
+/// spec 10 §10.2: a kind that is declared together with two others is equivalent to both.
 #[test]
 fn equivalent_kind_among_two_equivalents_is_not_pruned() {
     let kind = |group: &str, kind: &str| json!({ "group": group, "kind": kind });
@@ -412,7 +410,7 @@ fn equivalent_kind_among_two_equivalents_is_not_pruned() {
     });
 }
 
-/// Nothing tells of the end of a bundle that is another class's business by then.
+/// No event reports the end of a ManagedResource that belongs to another class by then.
 #[test]
 fn class_handover_leaves_no_actor_behind() {
     world(1, |world| async move {

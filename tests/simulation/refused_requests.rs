@@ -1,5 +1,4 @@
-//! An API server that refuses, has no time, or does not know us any more: each object fails by itself, nothing is done
-//! twice, nobody is asked without end, and all is well when it is over.
+//! The API server refuses requests, is overloaded, or rejects our token: objects fail separately, retries are bounded.
 
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
-/// How many of the program's requests begin like this.
 fn count(world: &World, beginning: &str) -> usize {
     world.asked().iter().filter(|asked| asked.starts_with(beginning)).count()
 }
@@ -29,8 +27,7 @@ fn is_write_of(info: &RequestInfo, resource: &str, subresource: &str) -> bool {
         && matches!(info.verb.as_str(), "create" | "update" | "patch")
 }
 
-/// Bundle `one` is applied, and admission has added to its objects what no update may take out; it does not add that to
-/// updates.
+/// Applies objects to which admission adds fields that no update may remove; it does not add them to updates.
 async fn applied_with_additions(world: &World, manifests: &[Value]) {
     world.sim.set_mutation(|reviewed, object| match (reviewed.operation, reviewed.resource) {
         ("CREATE", "configmaps") => object["data"]["added"] = json!("x"),
@@ -44,7 +41,7 @@ async fn applied_with_additions(world: &World, manifests: &[Value]) {
     seconds(5).await;
 }
 
-/// spec 10 §11.3, §11.7: a failure of a moment is no reason to doubt what was applied, let alone to delete it.
+/// spec 10 §11.3, §11.7: a short failure is no reason to distrust the applied objects, let alone to delete them.
 #[test]
 fn updates_refused_after_a_failure_delete_no_right_object() {
     world(1, |world| async move {
@@ -75,8 +72,7 @@ fn updates_refused_after_a_failure_delete_no_right_object() {
     });
 }
 
-/// spec 10 §12.9: what no update may change does not keep a bundle from being applied when the failure of another object and
-/// a restart are over.
+/// spec 10 §12.9: after the failure of another object and a restart, a field that no update may change is no failure.
 #[test]
 fn updates_of_pods_refused_after_a_restart_are_no_failure() {
     world(1, |world| async move {
@@ -111,7 +107,7 @@ fn conflict_on_an_object_causes_a_fresh_read_and_keeps_the_other_change() {
         world.bundle("one", &[config_map("a", "v")]);
         world.applied("one").await;
         seconds(5).await;
-        // somebody is faster by a moment, twice
+        // Another client is faster by a moment, twice.
         let (sim, mut left) = (world.sim.clone(), 2);
         world.sim.set_faults(move |info| {
             if is_write_of(info, "configmaps", "") && left > 0 {
@@ -133,7 +129,6 @@ fn conflict_on_an_object_causes_a_fresh_read_and_keeps_the_other_change() {
     });
 }
 
-/// Watches for a while that nothing is reported as failed.
 async fn no_failure_is_shown(world: &World) {
     for _ in 0..2_000 {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -142,10 +137,10 @@ async fn no_failure_is_shown(world: &World) {
     }
 }
 
-/// spec 10, "Better than upstream" 11: somebody deletes the object and makes it anew, as `kubectl replace --force` does.
+/// spec 10, "Better than upstream" 11: a user deletes the object and creates it again (`kubectl replace --force`).
 #[test]
 fn recreated_object_is_merged() {
-    // Whether it goes before the program looks at it, or between look and update.
+    // Whether it is deleted before the program reads it, or between read and update.
     for goes_first in [true, false] {
         world(1, |world| async move {
             world.start().await;
@@ -258,7 +253,7 @@ fn retry_after_of_the_server_is_respected() {
         world.bundle("one", &[config_map("a", "v")]);
         seconds(20).await;
 
-        // it answers `Retry-After: 1`
+        // It answers `Retry-After: 1`.
         let created = count(&world, "create configmaps");
         assert!((2..=21).contains(&created), "{created} in 20 s");
         world.sim.clear_faults();
@@ -311,7 +306,7 @@ fn rejected_token_is_reported_in_the_condition_and_does_not_end_the_program() {
         assert!(message.contains("Unauthorized"), "{message}");
         assert!(world.requests().len() < 200, "{} requests in a minute", world.requests().len());
 
-        // for a while nothing at all is accepted
+        // For a while every request is rejected.
         world.sim.set_faults(|info| match info.user.as_str() {
             "grm" => Fault::FailBefore(Seen::unauthorized()),
             _ => Fault::None,
@@ -323,7 +318,7 @@ fn rejected_token_is_reported_in_the_condition_and_does_not_end_the_program() {
     });
 }
 
-/// faults rows 10 and 12: also those that come after it, once it has failed for a second (decision 0003).
+/// faults rows 10 and 12: objects after it are applied too, once it has failed for a second (decision 0003).
 #[test]
 fn refused_object_fails_and_the_others_are_applied() {
     let denied = "admission webhook \"deny.example.org\" denied the request: not today";
@@ -343,7 +338,7 @@ fn refused_object_fails_and_the_others_are_applied() {
             let refused = json!({
                 "apiVersion": "v1", "kind": "Secret", "metadata": { "namespace": NAMESPACE, "name": "refused" }
             });
-            // a Secret comes before the ConfigMaps
+            // A Secret comes before the ConfigMaps.
             world.bundle("one", &[config_map("a", "v"), config_map("b", "v"), refused, namespace("extra")]);
             world.bundle("two", &[config_map("c", "v")]);
             seconds(60).await;
@@ -360,7 +355,7 @@ fn refused_object_fails_and_the_others_are_applied() {
     }
 }
 
-/// faults row 15: it is named, and other bundles go on.
+/// faults row 15: the condition names it, and other ManagedResources go on.
 #[test]
 fn stuck_finalizer_is_reported_and_delays_only_its_bundle() {
     world(1, |world| async move {

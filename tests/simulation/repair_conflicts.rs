@@ -1,5 +1,4 @@
-//! Somebody else changes or deletes an object after each repair: whatever starts the reconciliation, the object is written ever
-//! more rarely, and so is the status of its bundle (spec 10 §5.4, decision 37).
+//! Another client undoes each repair: whatever starts the reconcile, writes get ever rarer (spec 10 §5.4, decision 37).
 
 use std::{rc::Rc, time::Duration};
 
@@ -13,13 +12,11 @@ use crate::{
 
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// Requests that would write an object of the bundle.
 fn object_writes(world: &World) -> Vec<String> {
     let is_of_object = |write: &String| !write.contains("managedresources") && !write.contains("events");
     world.writes().into_iter().filter(is_of_object).collect()
 }
 
-/// Does this every so often, for so long.
 async fn again_and_again(world: &Rc<World>, every: Duration, time: Duration, mut act: impl FnMut(&World)) {
     let end = tokio::time::Instant::now() + time;
     while tokio::time::Instant::now() < end {
@@ -28,7 +25,7 @@ async fn again_and_again(world: &Rc<World>, every: Duration, time: Duration, mut
     }
 }
 
-/// As kube-controller-manager: the revision is its own, and it has seen each generation a moment later.
+/// Acts as kube-controller-manager: it owns the revision, and observes each generation a moment later.
 fn as_deployment_controller(world: &World) {
     world.sim.edit("deployments.apps", NAMESPACE, "web", |live| {
         let is_own = live["metadata"]["annotations"][REVISION] == "1";
@@ -50,7 +47,7 @@ fn web() -> Value {
     with(workload("Deployment", "web", 2), "/metadata/annotations", json!({ REVISION: "7" }))
 }
 
-/// spec 10 §5.4: a controller that overwrites what the manifest says, and makes the condition flip with each of our writes.
+/// spec 10 §5.4: a controller overwrites a field of the manifest, and the condition flips with each of our writes.
 #[test]
 fn drift_backoff_limits_conflicts_with_the_deployment_controller() {
     world(1, |world| async move {
@@ -76,7 +73,7 @@ fn drift_backoff_limits_conflicts_with_the_deployment_controller() {
     });
 }
 
-/// spec 10 §5.4: what is unhealthy for long is said, and so is that it is healthy again.
+/// spec 10 §5.4: long unhealthiness is reported, and so is recovery.
 #[test]
 fn drift_backoff_does_not_hide_health_for_long() {
     world(1, |world| async move {
@@ -103,7 +100,7 @@ fn drift_backoff_does_not_hide_health_for_long() {
     });
 }
 
-/// spec 10 §5.4: an object that others delete each time. One that takes its time is no exception.
+/// spec 10 §5.4: another client deletes the object each time, sooner or later.
 #[test]
 fn drift_backoff_limits_recreations_of_a_deleted_object() {
     for delay in [5, 700, 3_400] {
@@ -155,7 +152,7 @@ fn drift_backoff_limits_replacements_of_an_immutable_object() {
     });
 }
 
-/// spec 10 §5.4: neither a Secret written anew with the same manifests, nor a health condition, nor a request for a run.
+/// spec 10 §5.4: a Secret rewritten with the same manifests, a health condition or a requested run makes no difference.
 #[test]
 fn drift_backoff_applies_whatever_starts_the_reconcile() {
     world(1, |world| async move {
@@ -186,7 +183,7 @@ fn drift_backoff_applies_whatever_starts_the_reconcile() {
     });
 }
 
-/// spec 10 §5.4: another manifest is no repair, and goes at once.
+/// spec 10 §5.4: applying another manifest is not a repair, and happens at once.
 #[test]
 fn drift_backoff_does_not_delay_another_manifest() {
     world(1, |world| async move {
@@ -204,7 +201,7 @@ fn drift_backoff_does_not_delay_another_manifest() {
     });
 }
 
-/// spec 10 §5.4: what nobody names is no drift, so nobody is woken by it, however often it changes.
+/// spec 10 §5.4: changes of fields that no manifest names are not drift and enqueue nothing.
 #[test]
 fn drift_backoff_ignores_labels_and_annotations_that_no_manifest_names() {
     world(1, |world| async move {
@@ -236,7 +233,7 @@ fn drift_backoff_ignores_labels_and_annotations_that_no_manifest_names() {
     });
 }
 
-/// spec 10 §5.4: looks that find nothing to repair are put off like repairs.
+/// spec 10 §5.4: checks that find nothing to repair are delayed like repairs.
 #[test]
 fn drift_backoff_delays_checks_that_find_nothing_to_repair() {
     world(1, |world| async move {
@@ -248,7 +245,7 @@ fn drift_backoff_delays_checks_that_find_nothing_to_repair() {
         let mut round = 0;
         again_and_again(&world, Duration::from_millis(100), Duration::from_secs(45), |world| {
             round += 1;
-            // A key of this program counts, although the merge leaves it alone.
+            // A key of this program counts, although the merge keeps it.
             world.sim.edit("configmaps", NAMESPACE, "a", |live| {
                 live["metadata"]["annotations"]["resources.gardener.cloud/tenant"] = json!(round.to_string());
             });

@@ -1,4 +1,4 @@
-//! The same seed makes the same requests: a failing run can be played again.
+//! The same seed causes the same requests: a failing run can be replayed.
 
 use std::time::Duration;
 
@@ -20,7 +20,6 @@ fn seed_determines_the_requests() {
     }
 }
 
-/// Several bundles, drift, a restart and faults.
 fn trace(seed: u64) -> Vec<String> {
     world(seed, |world| async move {
         let mut random = fastrand::Rng::with_seed(seed);

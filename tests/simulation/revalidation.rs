@@ -1,4 +1,4 @@
-//! Objects at rest are sent again where mutating admission may answer otherwise, and rest again (spec 10 §11.3, decision 40).
+//! Idle objects are sent again if mutating admission may have changed, and are idle again (spec 10 §11.3, decision 40).
 
 use std::{
     sync::{
@@ -18,7 +18,7 @@ use crate::{
 
 const HOUR: u64 = 3600;
 
-/// From now on admission adds the key `added` to ConfigMaps, as long as this is set and the namespace does not say no.
+/// Admission adds the key `added` to ConfigMaps while the returned flag is set and the namespace does not opt out.
 fn webhook(world: &World) -> Arc<AtomicBool> {
     let is_on = Arc::new(AtomicBool::new(true));
     let seen = is_on.clone();
@@ -48,7 +48,7 @@ fn configuration(resources: &[&str]) -> Value {
     })
 }
 
-/// Bundle `one`, of two ConfigMaps and a Deployment, is applied and at rest; objects are sent again in each hour.
+/// Applies two ConfigMaps and a Deployment, and waits until they are idle. Objects are sent again in each hour.
 async fn at_rest(world: &World) {
     world.managed_resource().revalidate_period = Some(Duration::from_secs(HOUR));
     world.start().await;
@@ -99,7 +99,7 @@ fn revalidation_adds_and_removes_fields_of_admission() {
     });
 }
 
-/// spec 10 §11.3 (c): counted from the start, so that a fresh fleet is at rest.
+/// spec 10 §11.3 (c): counted from the start, so that a fresh fleet stays idle.
 #[test]
 fn revalidation_begins_half_a_period_after_a_restart() {
     world(1, |world| async move {
@@ -139,7 +139,7 @@ fn revalidation_follows_a_webhook_configuration_for_the_kinds_it_matches() {
     });
 }
 
-/// spec 10 §11.3 (a): the objects of many bundles are spread over a minute.
+/// spec 10 §11.3 (a): the objects of many ManagedResources are spread over a minute.
 #[test]
 fn revalidation_of_many_bundles_is_spread_over_a_minute() {
     world(1, |world| async move {
@@ -195,7 +195,7 @@ fn revalidation_follows_labels_and_annotations_of_the_namespace() {
     }
 }
 
-/// Whoever changes a namespace each second costs one write per object and minute.
+/// A namespace that changes each second costs one write per object and minute.
 #[test]
 fn revalidation_is_bounded_however_often_a_namespace_changes() {
     world(1, |world| async move {
@@ -216,7 +216,7 @@ fn revalidation_is_bounded_however_often_a_namespace_changes() {
     });
 }
 
-/// spec 10 §11.3: what cannot be watched fails nothing, and the period holds.
+/// spec 10 §11.3: a missing right to watch fails nothing, and the period applies.
 #[test]
 fn revalidation_needs_no_right_to_watch_admission_objects() {
     world(1, |world| async move {
@@ -236,7 +236,7 @@ fn revalidation_needs_no_right_to_watch_admission_objects() {
     });
 }
 
-/// spec 10 §3.1: `0s` is never; changes count all the same.
+/// spec 10 §3.1: `0s` means never; changes still count.
 #[test]
 fn revalidation_can_be_limited_to_changes() {
     world(1, |world| async move {
@@ -255,8 +255,7 @@ fn revalidation_can_be_limited_to_changes() {
     });
 }
 
-/// spec 10 §12.9: an update that cannot leave out what the server filled in is no failure of what is as it should be, and
-/// no reason to delete it.
+/// spec 10 §12.9: such a refusal makes no right object fail, and is no reason to delete it.
 #[test]
 fn revalidation_that_is_refused_as_invalid_deletes_and_reports_nothing() {
     world(1, |world| async move {
@@ -278,7 +277,7 @@ fn revalidation_that_is_refused_as_invalid_deletes_and_reports_nothing() {
     });
 }
 
-/// spec 10 §11.3 step 4: an object that is only ever created is not sent, and its turn ends all the same.
+/// spec 10 §11.3 step 4: an object that is only created is not sent, and its turn still ends.
 #[test]
 fn revalidation_skips_objects_that_are_only_created() {
     world(1, |world| async move {
@@ -292,7 +291,7 @@ fn revalidation_skips_objects_that_are_only_created() {
 
         assert_eq!(world.writes(), [ALL[1]]);
         let of_secrets = world.asked().iter().filter(|request| request.contains("secrets")).count();
-        // Nothing tells of such an object: it is read in each period.
+        // No watch covers such an object: it is read in each period.
         assert!(of_secrets <= 65, "{of_secrets}");
     });
 }

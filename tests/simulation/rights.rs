@@ -1,4 +1,4 @@
-//! Rights that are missing, or that come and go: what they are missing for is said, and all else goes on.
+//! Missing, lost and restored rights: the condition says what they are needed for, and everything else goes on.
 
 use serde_json::{Value, json};
 use sim::{Fault, Seen, WatchEnd};
@@ -11,7 +11,7 @@ use crate::{
     world::{NAMESPACE, World, brief, config_map, namespace, seconds, stream, world},
 };
 
-/// Denies these verbs on a resource in a namespace, or on all of them where it is empty.
+/// Denies these verbs on a resource in a namespace, or in all of them if it is empty.
 fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str], namespace: &'static str) {
     world.sim.set_faults(move |info| {
         let hit = info.user == "grm" && info.resource == resource && info.namespace == namespace;
@@ -19,7 +19,7 @@ fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str],
     });
 }
 
-/// spec 20 §12: an object that no watch tells of, and that may not be read.
+/// spec 20 §12: an unwatched object that must not be read.
 #[test]
 fn rights_to_read_an_object_affect_only_its_own_health_check() {
     world(1, |world| async move {
@@ -49,7 +49,7 @@ fn rights_to_read_an_object_affect_only_its_own_health_check() {
     });
 }
 
-/// spec 20 §15: with the rights of some namespaces the Pods are counted there.
+/// spec 20 §15: with rights in some namespaces only, Pods are counted there.
 #[test]
 fn rights_to_some_namespaces_suffice_to_count_their_pods() {
     for configured in [false, true] {
@@ -76,7 +76,7 @@ fn rights_to_some_namespaces_suffice_to_count_their_pods() {
     }
 }
 
-/// spec 20 §12: a namespace without the right to its Pods holds up its own Deployments alone.
+/// spec 20 §12: a namespace without the right to its Pods delays only its own Deployments.
 #[test]
 fn rights_to_the_pods_of_a_namespace_affect_only_its_deployments() {
     world(1, |world| async move {
@@ -103,7 +103,7 @@ fn rights_to_the_pods_of_a_namespace_affect_only_its_deployments() {
     });
 }
 
-/// decision 10: whether the owner exists cannot be told, so the object stays; who reads the condition knows what to do.
+/// decision 10: if the existence of the owner is unknown, the object stays, and the condition names the remedy.
 #[test]
 fn rights_to_read_an_owner_are_reported_with_a_remedy_and_resume_the_deletion() {
     world(1, |world| async move {
@@ -133,7 +133,7 @@ fn rights_to_read_an_owner_are_reported_with_a_remedy_and_resume_the_deletion() 
     });
 }
 
-/// spec 10 §11.2: what is counted by the new watch was counted by the old one too.
+/// spec 10 §11.2: an autoscaler counted by the old watch is counted by the new one, too.
 #[test]
 fn rights_that_narrow_a_watch_count_an_autoscaler_once() {
     let web = |image: &str| {
@@ -163,7 +163,7 @@ fn rights_that_narrow_a_watch_count_an_autoscaler_once() {
     });
 }
 
-/// spec 10 §17: the pass of a period that waits for a watch that begins looks when it has begun.
+/// spec 10 §17: a period's reconcile that waits for a starting watch continues once it has started.
 #[test]
 fn reconcile_of_a_period_is_not_lost_while_it_waits_for_a_watch() {
     world(1, |world| async move {
@@ -186,7 +186,6 @@ fn reconcile_of_a_period_is_not_lost_while_it_waits_for_a_watch() {
     });
 }
 
-/// What a bundle reads its manifests from stays, also if nothing is known of Secrets but what is read.
 #[test]
 fn rights_to_watch_secrets_are_not_needed_to_keep_the_own_secret() {
     use base64::{Engine, prelude::BASE64_STANDARD};
@@ -227,19 +226,18 @@ fn in_each(places: &[String], object: &Value) -> Vec<Value> {
     places.iter().map(|place| with(object.clone(), "/metadata/namespace", json!(place))).collect()
 }
 
-/// Requests, but for watches that are taken up again.
+/// Requests, except for watches that are reopened.
 fn asked_but_watches(world: &World) -> Vec<String> {
     world.asked().into_iter().filter(|asked| !asked.starts_with("watch ")).collect()
 }
 
-/// Requests for a kind in all namespaces.
 fn asked_everywhere(world: &World, resource: &str) -> Vec<String> {
     let requests = world.requests();
     let everywhere = requests.iter().filter(|it| it.info.resource == resource && it.info.namespace.is_empty());
     everywhere.map(brief).collect()
 }
 
-/// architecture §5: what an API server denies that has not yet read its roles is denied for a moment only.
+/// architecture §5: an API server that has not yet read its roles denies requests for a moment only.
 #[test]
 fn rights_to_all_namespaces_restore_the_watch_of_a_kind() {
     world(1, |world| async move {
@@ -293,7 +291,7 @@ fn rights_to_all_namespaces_are_tried_every_ten_minutes_while_idle() {
     }
 }
 
-/// spec 20 §15: beyond so many namespaces Pods are not counted, until the right to all of them is back.
+/// spec 20 §15: beyond that number of namespaces Pods are not counted, until the right to all of them is back.
 #[test]
 fn rights_to_all_namespaces_restore_the_count_of_pods() {
     world(1, |world| async move {
@@ -339,7 +337,7 @@ fn autoscaler(namespace: &str) -> Value {
     with(autoscaler, "/metadata/namespace", json!(namespace))
 }
 
-/// spec 10 §11.2: autoscalers outside of the namespaces of the configuration count too, as soon as they may be seen again.
+/// spec 10 §11.2: autoscalers outside of the configured namespaces count too, as soon as they are readable again.
 #[test]
 fn rights_to_all_namespaces_restore_the_watch_of_autoscalers() {
     world(1, |world| async move {
@@ -370,7 +368,7 @@ fn rights_to_all_namespaces_restore_the_watch_of_autoscalers() {
     });
 }
 
-/// spec 10 §11.2: bundles at rest learn of an autoscaler that is gone, although no pass of theirs looks at anything.
+/// spec 10 §11.2: idle ManagedResources notice the deletion of an autoscaler, although they are not reconciled.
 #[test]
 fn rights_to_some_namespaces_do_not_hide_the_deletion_of_an_autoscaler() {
     world(1, |world| async move {
@@ -387,7 +385,7 @@ fn rights_to_some_namespaces_do_not_hide_the_deletion_of_an_autoscaler() {
         seconds(200).await;
         assert_eq!(replicas(), 5);
         world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
-        // It counts for a minute still (decision 37): after that something has to wake the bundle.
+        // It counts for another minute (decision 37): after that the ManagedResource must be enqueued.
         seconds(65).await;
 
         assert_eq!(replicas(), 2);

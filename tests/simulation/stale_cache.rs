@@ -1,4 +1,4 @@
-//! What is not known is not acted on: nothing is scaled, deleted or reported on a guess.
+//! Facts that are not known are not acted on: nothing is scaled, deleted or reported on a guess.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ fn set_status(world: &World, name: &str, change: impl FnOnce(&mut Value)) {
     assert!(found, "there is a ManagedResource {name}");
 }
 
-/// spec 10 §11.2: the autoscalers are listed before the first object, however long that takes.
+/// spec 10 §11.2: the autoscalers are listed before the first object is applied, however long that takes.
 #[test]
 fn replicas_are_not_reset_while_the_autoscalers_are_being_listed() {
     world(1, |world| async move {
@@ -60,7 +60,7 @@ fn replicas_are_not_reset_while_the_autoscalers_are_being_listed() {
     });
 }
 
-/// spec 10 §9.10: the condition is the program's; it is written again in the next period.
+/// spec 10 §9.10: the condition belongs to the program, which restores it in the next period.
 #[test]
 fn condition_changed_by_another_client_is_restored() {
     world(1, |world| async move {
@@ -84,7 +84,7 @@ fn condition_changed_by_another_client_is_restored() {
     });
 }
 
-/// decision 10: what the store does not hold may exist all the same.
+/// decision 10: an owner that is absent from the cache may exist all the same.
 #[test]
 fn object_is_kept_for_an_owner_that_no_event_reported() {
     world(1, |world| async move {
@@ -108,7 +108,7 @@ fn object_is_kept_for_an_owner_that_no_event_reported() {
     });
 }
 
-/// decision 10: an owner that is gone keeps nothing.
+/// decision 10: an owner that is gone keeps no object.
 #[test]
 fn object_of_a_deleted_owner_is_deleted() {
     world(1, |world| async move {
@@ -125,7 +125,7 @@ fn object_of_a_deleted_owner_is_deleted() {
     });
 }
 
-/// spec 10 §9.3: a failing discovery does not make an object look removed.
+/// spec 10 §9.3: failing discovery does not make an object look removed.
 #[test]
 fn cluster_scoped_object_with_a_namespace_survives_a_failing_discovery() {
     world(1, |world| async move {
@@ -168,7 +168,7 @@ fn cluster_scoped_object_with_a_namespace_survives_a_failing_discovery() {
     });
 }
 
-/// A manifest without a name may have been meant for an object that is there: nothing is deleted, the others are applied.
+/// A manifest without a name may stand for an existing object: no object is deleted, the others are applied.
 #[test]
 fn manifest_without_its_name_deletes_nothing() {
     world(1, |world| async move {
@@ -188,7 +188,7 @@ fn manifest_without_its_name_deletes_nothing() {
     });
 }
 
-/// spec 10 §9.7: whoever reads the conditions must not take those of *ignored* for those of what is being applied.
+/// spec 10 §9.7: readers must not take the conditions of *ignored* for those of the manifests being applied.
 #[test]
 fn conditions_announce_the_set_again_after_the_bundle_was_ignored() {
     world(1, |world| async move {
@@ -216,8 +216,7 @@ fn conditions_announce_the_set_again_after_the_bundle_was_ignored() {
     });
 }
 
-/// spec 10 §5.2, §5.4, decision 37: who asks for a run gets one at once; an object that was repaired just before waits for its turn
-/// all the same.
+/// spec 10 §5.2, §5.4, decision 37: a requested run starts at once, but a just repaired object waits for its turn.
 #[test]
 fn operation_runs_at_once_but_respects_the_drift_backoff() {
     world(1, |world| async move {
@@ -245,7 +244,7 @@ fn operation_runs_at_once_but_respects_the_drift_backoff() {
     });
 }
 
-/// spec 10 §11.7: a conflict stands as it is, also one that answers a creation.
+/// spec 10 §11.7: a conflict is reported unchanged, also as the answer to a creation.
 #[test]
 fn conflict_of_a_creation_is_reported_in_the_servers_words() {
     world(1, |world| async move {
@@ -266,7 +265,7 @@ fn conflict_of_a_creation_is_reported_in_the_servers_words() {
     });
 }
 
-/// spec 10 §13.5.1: in the pass that deletes it.
+/// spec 10 §13.5.1: in the reconcile that deletes it.
 #[test]
 fn unreadable_grace_time_is_reported_with_the_deletion() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! Big bundles get on, and starve nobody.
+//! Large ManagedResources make progress and do not starve others.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,6 @@ fn many(count: usize) -> Vec<Value> {
     (0..count).map(|index| config_map(&format!("big-{index:04}"), "v")).collect()
 }
 
-/// How often each object of the big bundle was written.
 fn writes_of_big(world: &World) -> BTreeMap<String, usize> {
     let mut writes = BTreeMap::new();
     for write in world.requests().into_iter().filter(|request| request.info.resource == "configmaps") {
@@ -28,12 +27,13 @@ fn writes_of_big(world: &World) -> BTreeMap<String, usize> {
     writes
 }
 
+/// fault 30: one worker is busy, and other keys stay responsive.
 #[test]
 fn large_bundle_delays_the_repair_of_another_by_less_than_three_seconds() {
     world_with(1, Duration::from_millis(40), |world| async move {
         world.managed_resource().concurrent_syncs = 1;
         world.start().await;
-        // One for each edit: the repairs of one object come ever more rarely.
+        // One object for each edit: the repairs of one object become ever rarer.
         let small: Vec<String> = (0..40).map(|index| format!("small-{index}")).collect();
         world.bundle("small", &small.iter().map(|name| config_map(name, "v")).collect::<Vec<_>>());
         world.applied("small").await;
@@ -62,7 +62,7 @@ fn large_bundle_delays_the_repair_of_another_by_less_than_three_seconds() {
     });
 }
 
-/// The Secrets alone take longer to read than a time slice.
+/// Reading the Secrets alone takes longer than a time slice.
 #[test]
 fn large_bundle_of_many_secrets_makes_progress() {
     world_with(1, Duration::from_millis(50), |world| async move {
@@ -80,7 +80,7 @@ fn large_bundle_of_many_secrets_makes_progress() {
     });
 }
 
-/// Nothing is known of a kind that cannot be watched, and each pass begins anew: it must not begin with the same objects.
+/// The objects of an unwatched kind are unknown, so each reconcile begins again: it must begin with other objects.
 #[test]
 fn large_bundle_of_an_unwatchable_kind_makes_progress() {
     world_with(1, Duration::from_millis(100), |world| async move {
@@ -134,7 +134,7 @@ fn large_bundle_deletion_delays_others_by_less_than_three_seconds() {
     });
 }
 
-/// ConfigMaps of the namespace `hangs` meet a webhook that does not answer in time.
+/// Writes of ConfigMaps in the namespace `hangs` call a webhook that does not answer in time.
 fn hang(world: &World) {
     world.sim.put(namespace("hangs")).expect("it is valid");
     world.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
@@ -150,7 +150,7 @@ fn hanging(name: &str) -> Value {
     with(config_map(name, "v"), "/metadata/namespace", json!("hangs"))
 }
 
-/// spec 10 §11.1: slow failures are failures like others: after a second the rest of the rank goes on, and all later ranks.
+/// spec 10 §11.1: after a second of slow failures the rest of the rank is applied, and all later ranks.
 #[test]
 fn slow_failures_do_not_block_later_objects() {
     world_with(1, Duration::from_millis(1), |world| async move {
@@ -169,7 +169,7 @@ fn slow_failures_do_not_block_later_objects() {
     });
 }
 
-/// spec 10 §11.1: each is tried once before the first one is tried again.
+/// spec 10 §11.1: each is tried once before the first is retried.
 #[test]
 fn slow_failures_of_many_objects_end() {
     world_with(1, Duration::from_millis(1), |world| async move {

@@ -1,4 +1,4 @@
-//! What is stored in the simulated cluster, without what may differ from run to run.
+//! The content of the simulated cluster, without the parts that may differ from run to run.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,12 @@ use crate::world::World;
 /// Objects by `resource namespace/name`, without uids, versions, times and `managedFields`.
 pub(crate) type State = BTreeMap<String, Value>;
 
-/// The state of the cluster. Events are left out: whether one was written says nothing about the end.
+/// The state of the cluster without Events, which do not belong to the final state.
 pub(crate) fn state(world: &World) -> State {
     let objects = world.sim.all_objects().into_iter().filter(|object| object["kind"] != "Event");
     objects.map(|object| (name(&object), essence(object))).collect()
 }
 
-/// The lines in which two states differ, for messages.
 pub(crate) fn differences(expected: &State, found: &State) -> String {
     let names: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     let differing = names.into_iter().filter(|name| expected.get(*name) != found.get(*name));
@@ -42,7 +41,7 @@ fn essence(mut object: Value) -> Value {
         for condition in conditions.iter_mut().filter_map(Value::as_object_mut) {
             condition.retain(|field, _| !field.starts_with("last"));
         }
-        // their order tells which came first
+        // Their order depends on which came first.
         conditions.sort_by_key(|condition| condition["type"].as_str().unwrap_or_default().to_owned());
     }
     object

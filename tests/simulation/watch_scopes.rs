@@ -1,4 +1,4 @@
-//! Where and in which version the kinds of objects are watched.
+//! Namespaces and versions in which the kinds of objects are watched.
 
 use std::time::Duration;
 
@@ -25,7 +25,6 @@ fn value(world: &World, namespace: &str, name: &str) -> Value {
     world.sim.object("configmaps", namespace, name).expect("a ConfigMap")["data"]["k"].clone()
 }
 
-/// Whether a kind was asked for in all namespaces.
 fn asked_everywhere(world: &World, resource: &str) -> bool {
     let requests = world.requests();
     let mut infos = requests.iter().map(|request| &request.info);
@@ -92,7 +91,7 @@ fn watches_cover_the_namespaces_of_the_objects_without_the_right_to_all() {
     }
 }
 
-/// The watch tells of autoscalers in the version the server prefers, which is another one.
+/// The watch reports autoscalers in the server's preferred version, which differs.
 #[test]
 fn idle_object_in_another_version_than_the_preferred_is_not_read() {
     for restarted in [false, true] {
@@ -126,7 +125,7 @@ fn idle_object_in_another_version_than_the_preferred_is_not_read() {
     }
 }
 
-/// spec 10 §6: a bundle that is taken away from this class, finalizer and all, keeps no watch alive.
+/// spec 10 §6: a ManagedResource that is taken from this class with its finalizer keeps no watch open.
 #[test]
 fn watches_end_when_a_bundle_changes_its_class() {
     let service = json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": NAMESPACE, "name": "s" },
@@ -148,7 +147,7 @@ fn watches_end_when_a_bundle_changes_its_class() {
             live["spec"]["class"] = json!("other");
         });
         seconds(200).await;
-        // Idle watches are looked for whenever a bundle changes.
+        // Idle watches are searched whenever a ManagedResource changes.
         for value in ["w", "v"] {
             world.secret("two", &[config_map("a", value)]);
             seconds(305).await;

@@ -1,4 +1,4 @@
-//! How many streams the program keeps open.
+//! The number of watch streams that the program keeps open.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,6 @@ use crate::{
 /// The namespaces of the target in the configuration of a shoot (spec 71 §2).
 const OF_TARGET: [&str; 3] = ["kube-system", "kubernetes-dashboard", "kube-node-lease"];
 
-/// Everything on that reads a cluster, as in a shoot.
 fn enable_all(world: &World) {
     let machine_namespace = Some(NAMESPACE.to_owned());
     let mut config = world.config.borrow_mut();
@@ -38,7 +37,7 @@ fn enable_all(world: &World) {
     webhooks.pod_kube_apiserver_load_balancing = true;
 }
 
-/// The open watches: each is taken up again just once when all are ended. By resource, place and selection.
+/// The open watches by resource, path and selector. When all are ended, each is reopened exactly once.
 async fn streams(world: &World) -> BTreeMap<String, usize> {
     world.sim.clear_requests();
     world.sim.break_watches(WatchEnd::Close);
@@ -53,8 +52,7 @@ async fn streams(world: &World) -> BTreeMap<String, usize> {
     streams
 }
 
-/// Each kind is watched once, however many read it, and in whatever versions they would; managed objects, which are selected
-/// by their label, are another stream.
+/// Whichever readers and versions a kind has. Managed objects, selected by their label, are another stream.
 #[test]
 fn kinds_are_watched_once_each() {
     world(1, |world| async move {
@@ -97,8 +95,7 @@ fn kinds_are_watched_once_each() {
     });
 }
 
-/// spec 70 §2.3, spec 71 §2: source and target are two clusters, and in each some namespaces are configured. What the program
-/// watches everywhere for one reader it does not watch in each namespace for another.
+/// spec 70 §2.3, spec 71 §2: source and target are two clusters, each with configured namespaces.
 #[test]
 fn kinds_watched_everywhere_are_not_watched_in_single_namespaces_of_a_shoot() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! Watches that lie, lag, hang and break: the same end, and nothing deleted from old data.
+//! Watches that lie, lag, hang and break: the same final state, and nothing deleted because of old data.
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ fn stale_lists_after_a_restart_delete_nothing() {
         world.eventually("three are applied", || world.is_applied("one") && world.refs("one").len() == 3).await;
         world.stop().await;
         world.sim.clear_requests();
-        // lists lag; a get of one object never does
+        // Lists lag; a GET of one object never does.
         world.sim.set_faults(move |info| match (info.user.as_str(), info.verb.as_str()) {
             ("grm", "list") => Fault::ReadAsOf(before),
             _ => Fault::None,
@@ -135,7 +135,7 @@ fn secret_changed_while_its_bundle_is_applied_is_rolled_out_too() {
     });
 }
 
-/// Between the read of a Secret and the moment from which changes are heard of again, a change must not get lost.
+/// A change between the read of a Secret and the reopening of its watch must not get lost.
 #[test]
 fn secret_changed_before_its_watch_is_reopened_is_rolled_out() {
     world(1, |world| async move {
@@ -157,7 +157,7 @@ fn secret_changed_before_its_watch_is_reopened_is_rolled_out() {
     });
 }
 
-/// What was read while a kind could not be watched is no evidence later.
+/// A read from before the watch of a kind is no evidence later.
 #[test]
 fn object_changed_before_its_watch_begins_is_repaired() {
     world(1, |world| async move {
@@ -235,7 +235,7 @@ fn finalizer_removed_by_a_user_is_restored_within_a_period() {
     });
 }
 
-/// spec 10 §11.3: only ever created, but created again.
+/// spec 10 §11.3: never updated, but created again.
 #[test]
 fn object_that_is_only_created_is_recreated_within_a_period() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! The scene: one simulated cluster, and the program in it (or two, of different classes).
+//! The world of a test: one simulated cluster, and the program in it (or two, of different classes).
 
 use std::{
     cell::{Cell, RefCell, RefMut},
@@ -26,32 +26,27 @@ use kit::{
 use serde_json::{Value, json};
 use sim::{ClientOptions, Process, Recorded, Sim, SimOptions};
 
-/// Namespace of the bundles and, unless a test says otherwise, of their objects.
+/// Namespace of the ManagedResources and, unless a test says otherwise, of their objects.
 pub(crate) const NAMESPACE: &str = "shoot";
 
 /// Read once: thousands of worlds need it.
 static DEFINITION: LazyLock<Value> =
     LazyLock::new(|| serde_saphyr::from_str(crd::MANAGED_RESOURCES).expect("the definition is YAML"));
 
-/// The user the program is, unless a test starts more than one.
+/// The user of the program, unless a test starts several programs.
 pub(crate) const PROGRAM: &str = "grm";
 
-/// A simulated cluster and the program in it.
 pub(crate) struct World {
     pub(crate) universe: Universe,
     pub(crate) sim: Sim,
-    /// What the program is started with next.
     pub(crate) config: RefCell<Config>,
-    /// Whether the program is told of two clusters, as in a shoot; both are the simulated one.
+    /// Whether the program is configured with two clusters, as in a shoot; both are the simulated cluster.
     pub(crate) separate: Cell<bool>,
-    /// The target, if it is another cluster indeed.
     pub(crate) target: RefCell<Option<Sim>>,
-    /// The CA bundle the program is started with next.
     pub(crate) ca: RefCell<Rc<[u8]>>,
     programs: RefCell<BTreeMap<String, Program>>,
 }
 
-/// One life of the program.
 struct Program {
     root: Root,
     fence: Fence,
@@ -59,12 +54,11 @@ struct Program {
     status_registry: StatusRegistry,
 }
 
-/// Runs a test in a world of its own, in which the program is not yet started.
+/// Runs a test in its own world, in which the program is not yet started.
 pub(crate) fn world<F: Future>(seed: u64, test: impl FnOnce(Rc<World>) -> F) -> F::Output {
     world_with(seed, Duration::from_millis(1), test)
 }
 
-/// As [`world`], with requests that take this long.
 pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnOnce(Rc<World>) -> F) -> F::Output {
     let paused = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -95,28 +89,24 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
     })
 }
 
-/// A configuration as most tests use it: what an empty file means, without leader election.
+/// The configuration of most tests: an empty file, without leader election.
 pub(crate) fn config() -> Config {
     Config::default()
 }
 
 impl World {
-    // --- the program
-
-    /// Starts the program as leader.
     pub(crate) async fn start(&self) {
         let config = self.config.borrow().clone();
         self.start_as(PROGRAM, config).await;
     }
 
-    /// Settings of the ManagedResource controller, with which the program is started next.
     pub(crate) fn managed_resource(&self) -> RefMut<'_, ManagedResourceController> {
         RefMut::map(self.config.borrow_mut(), |config| &mut config.controllers.managed_resource)
     }
 
-    /// Starts a program under a user of its own, beside those that run.
+    /// Starts another program under its own user.
     pub(crate) async fn start_as(&self, user: &str, config: Config) {
-        // Each has its census: the paths of their actors are the same.
+        // Each has its own status registry, because the paths of their actors are equal.
         let own = Env { status_registry: StatusRegistry::default(), ..self.universe.env.clone() };
         let env = if user == PROGRAM { &self.universe.env } else { &own };
         let process = Process::new();
@@ -162,7 +152,7 @@ impl World {
         let ctx = root.controller_context();
         let reads = registry::reads(&registry::enabled(&config.webhooks));
         let selector = registry::node_selector(&config.webhooks);
-        // What webhooks know is filled in every replica, whether somebody asks or not.
+        // The caches of the webhooks are filled in every replica, with or without reviews.
         drop(Caches::open(&ctx.source.watches, &ctx.target.watches, &reads, selector, &env.fatal));
         root.watch();
         root.start_controllers().await.expect("the cluster id is given");
@@ -171,12 +161,10 @@ impl World {
             .insert(user.to_owned(), Program { root, fence, process, status_registry: env.status_registry.clone() });
     }
 
-    /// Stops the program in good order.
     pub(crate) async fn stop(&self) {
         self.stop_as(PROGRAM).await;
     }
 
-    /// Stops one of several programs.
     pub(crate) async fn stop_as(&self, user: &str) {
         let program = self.programs.borrow_mut().remove(user);
         if let Some(program) = program {
@@ -185,19 +173,17 @@ impl World {
         }
     }
 
-    /// Stops one of several programs in good order, and starts it anew.
     pub(crate) async fn restart_as(&self, user: &str) {
         self.stop_as(user).await;
         let config = self.config.borrow().clone();
         self.start_as(user, config).await;
     }
 
-    /// Kills the program: no request of it is answered any more, and everything it knew is gone.
+    /// Kills the program: none of its requests is answered any more, and its state is lost.
     pub(crate) async fn crash(&self) {
         self.crash_as(PROGRAM).await;
     }
 
-    /// Kills one of several programs.
     pub(crate) async fn crash_as(&self, user: &str) {
         let program = self.programs.borrow_mut().remove(user);
         if let Some(program) = program {
@@ -208,36 +194,32 @@ impl World {
         }
     }
 
-    /// Whether a fault crashed the program's process.
     pub(crate) fn is_crashed(&self) -> bool {
         self.is_crashed_as(PROGRAM)
     }
 
-    /// Whether a fault crashed the process of one of several programs.
     pub(crate) fn is_crashed_as(&self, user: &str) -> bool {
         self.programs.borrow().get(user).is_some_and(|program| program.process.is_crashed())
     }
 
-    /// Takes the lease from a program, which goes on running and must not write any more.
+    /// Takes the lease from a program, which continues and must not write any more.
     pub(crate) fn depose(&self, user: &str) {
         if let Some(program) = self.programs.borrow().get(user) {
             program.fence.shut("the leader election lease is lost");
         }
     }
 
-    /// Whether the watches of the program have come as far as readiness asks.
+    /// Whether the program's caches are synced as far as readiness requires.
     pub(crate) fn synced(&self) -> Result<(), String> {
         let programs = self.programs.borrow();
         let root = &programs.get(PROGRAM).expect("the program runs").root;
         root.source_synced().and(root.target_synced()).check()
     }
 
-    /// What the actors of a program show.
     pub(crate) fn actors_of(&self, user: &str) -> Vec<ActorState> {
         self.programs.borrow().get(user).map(|program| program.status_registry.snapshot()).unwrap_or_default()
     }
 
-    /// Starts the program anew if a fault crashed it.
     pub(crate) async fn revive(&self) {
         if self.is_crashed() {
             self.crash().await;
@@ -249,8 +231,7 @@ impl World {
         self.programs.borrow().keys().next().cloned()
     }
 
-    /// A cluster beside the one of the bundles, which the program is started with as its target next. It serves no
-    /// ManagedResources.
+    /// Adds a cluster that is the target of the program's next start. It serves no ManagedResources.
     pub(crate) fn other_target(&self) -> Sim {
         let env = &self.universe.env;
         let sim = Sim::new(SimOptions::new(env.clock.clone(), env.random.clone()));
@@ -258,14 +239,10 @@ impl World {
         sim
     }
 
-    // --- what users do
-
-    /// Creates or replaces the Secret of a bundle, with one data key that holds all manifests.
     pub(crate) fn secret(&self, name: &str, manifests: &[Value]) {
         self.secret_data(name, &[("objects.yaml", stream(manifests).as_bytes())]);
     }
 
-    /// Creates or replaces a Secret with this data.
     pub(crate) fn secret_data(&self, name: &str, data: &[(&str, &[u8])]) {
         let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, BASE64_STANDARD.encode(value))).collect();
         let secret = json!({
@@ -276,18 +253,16 @@ impl World {
         }
     }
 
-    /// Creates a bundle: Secret and ManagedResource of one name.
     pub(crate) fn bundle(&self, name: &str, manifests: &[Value]) {
         self.bundle_with(name, manifests, json!({}));
     }
 
-    /// Creates a bundle whose ManagedResource has these further fields in its spec.
     pub(crate) fn bundle_with(&self, name: &str, manifests: &[Value], spec: Value) {
         self.secret(name, manifests);
         self.sim.put(managed_resource(name, &[name], spec)).expect("a ManagedResource");
     }
 
-    /// A request of a user, e.g. `DELETE /api/v1/namespaces/shoot`. The answer, or the error's `Status`.
+    /// Sends a user's request, e.g. `DELETE /api/v1/namespaces/shoot`. Returns the answer or the error's `Status`.
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value, String> {
         let client = self.sim.client_as("user", "kubectl/v1");
         let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
@@ -296,45 +271,37 @@ impl World {
         client.request(request.expect("a well-formed request")).await.map_err(|error| error.to_string())
     }
 
-    /// A user deletes the ManagedResource.
     pub(crate) async fn delete_bundle(&self, name: &str) {
         self.ask("DELETE", &mr_path(name), None).await.expect("it is deleted");
     }
 
-    /// A user changes the ManagedResource by a merge patch.
     pub(crate) async fn patch_bundle(&self, name: &str, patch: Value) {
         self.ask("PATCH", &mr_path(name), Some(patch)).await.expect("it is patched");
     }
 
-    // --- what is to be seen
-
-    /// The ManagedResource.
     pub(crate) fn mr(&self, name: &str) -> Option<Value> {
         self.sim.object("managedresources.resources.gardener.cloud", NAMESPACE, name)
     }
 
-    /// A ConfigMap of the bundles' namespace.
     pub(crate) fn config_map(&self, name: &str) -> Option<Value> {
         self.sim.object("configmaps", NAMESPACE, name)
     }
 
-    /// A ConfigMap's value of key `k`.
     pub(crate) fn value(&self, name: &str) -> Option<String> {
         let value = |object: &Value| object["data"]["k"].as_str().map(str::to_owned);
         self.sim.look_at("configmaps", NAMESPACE, name, value)?
     }
 
-    /// What is to be seen in the ManagedResource, which may be too big to be copied each time.
+    /// Reads from the ManagedResource, which may be too large to copy each time.
     fn look_at_mr<T>(&self, name: &str, look: impl FnOnce(&Value) -> T) -> Option<T> {
         self.sim.look_at("managedresources.resources.gardener.cloud", NAMESPACE, name, look)
     }
 
-    /// `status/reason` of a condition.
     pub(crate) fn condition(&self, name: &str, kind: &str) -> Option<(String, String, String)> {
         self.look_at_mr(name, |mr| condition(mr, kind))?
     }
 
-    /// Whether the bundle is applied in its present generation, with these Secrets.
+    /// Whether the ManagedResource is applied in its present generation, with these Secrets.
     pub(crate) fn is_applied(&self, name: &str) -> bool {
         let applied = self.look_at_mr(name, |mr| {
             let condition = condition(mr, "ResourcesApplied");
@@ -344,25 +311,22 @@ impl World {
         applied.unwrap_or(false)
     }
 
-    /// Waits until the bundle is applied.
     pub(crate) async fn applied(&self, name: &str) {
         self.eventually(&format!("{name} is applied"), || self.is_applied(name)).await;
     }
 
-    /// Names in `status.resources`.
     pub(crate) fn refs(&self, name: &str) -> Vec<String> {
         let refs = self.mr(name).map(|mr| mr["status"]["resources"].clone()).unwrap_or_default();
         refs.as_array().into_iter().flatten().map(|r| r["name"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// Waits until a condition holds, at most five minutes; says what the bundles look like if it does not. A program that
-    /// a fault crashed is started anew.
+    /// Waits up to five minutes for a condition. Revives a crashed program. A failure prints the ManagedResources.
     pub(crate) async fn eventually(&self, what: &str, mut condition: impl FnMut() -> bool) {
         let end = tokio::time::Instant::now() + Duration::from_secs(300);
         let mut seen = None;
         loop {
             self.revive().await;
-            // Only a change of the cluster can make it hold.
+            // Only a change of the cluster can make it true.
             if seen.replace(self.sim.revision()) != Some(self.sim.revision()) && condition() {
                 return;
             }
@@ -376,12 +340,10 @@ impl World {
         }
     }
 
-    /// The program's requests so far.
     pub(crate) fn requests(&self) -> Vec<Recorded> {
         self.sim.requests().into_iter().filter(|request| request.info.user == PROGRAM).collect()
     }
 
-    /// The program's requests so far, in a few words.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.requests().iter().map(brief).collect()
     }
@@ -393,7 +355,6 @@ impl World {
     }
 }
 
-/// A request in a few words.
 pub(crate) fn brief(request: &Recorded) -> String {
     let info = &request.info;
     let subresource = if info.subresource.is_empty() { String::new() } else { format!("/{}", info.subresource) };
@@ -406,19 +367,15 @@ fn condition(mr: &Value, kind: &str) -> Option<(String, String, String)> {
     Some((text("status"), text("reason"), text("message")))
 }
 
-/// Lets virtual time pass.
 pub(crate) async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
-
-// --- objects
 
 /// Manifests as a JSON stream, which is quicker to read than YAML.
 pub(crate) fn stream(manifests: &[Value]) -> String {
     manifests.iter().map(|manifest| format!("{manifest}\n")).collect()
 }
 
-/// A ConfigMap with one value.
 pub(crate) fn config_map(name: &str, value: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
@@ -426,12 +383,10 @@ pub(crate) fn config_map(name: &str, value: &str) -> Value {
     })
 }
 
-/// A Namespace.
 pub(crate) fn namespace(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } })
 }
 
-/// A ManagedResource that references these Secrets.
 pub(crate) fn managed_resource(name: &str, secrets: &[&str], mut spec: Value) -> Value {
     spec["secretRefs"] = secrets.iter().map(|secret| json!({ "name": secret })).collect();
     json!({
@@ -440,7 +395,6 @@ pub(crate) fn managed_resource(name: &str, secrets: &[&str], mut spec: Value) ->
     })
 }
 
-/// The path of a ManagedResource.
 pub(crate) fn mr_path(name: &str) -> String {
     format!("/apis/resources.gardener.cloud/v1alpha1/namespaces/{NAMESPACE}/managedresources/{name}")
 }

@@ -10,30 +10,26 @@ use std::{
 use anyhow::{Context, Result, anyhow, bail};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 
-/// A certificate authority.
 #[derive(Debug)]
 pub(crate) struct Authority {
     certificate: PathBuf,
     key: PathBuf,
 }
 
-/// A folder with `tls.crt` and `tls.key`, as a kubelet shows a Secret: they are links into a folder that is replaced as a
-/// whole, so that nobody sees the one without the other.
+/// A folder with `tls.crt` and `tls.key` as a kubelet mounts a Secret: links into a folder that is replaced as a whole.
 #[derive(Debug)]
 pub(super) struct Pair {
     folder: PathBuf,
 }
 
-/// What the links of a [`Pair`] lead through.
 const DATA: &str = "..data";
 
-/// A new RSA key, as kube-apiserver wants it for the tokens of ServiceAccounts.
+/// Creates an RSA key, which kube-apiserver needs for the tokens of ServiceAccounts.
 pub(super) fn rsa_key(path: &Path) -> Result<()> {
     openssl(&["genrsa", "-out", &text(path), "2048"])
 }
 
 impl Authority {
-    /// A new one: `<name>.crt` and `<name>.key` in `folder`.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self> {
         let (certificate, key) = (folder.join(format!("{name}.crt")), folder.join(format!("{name}.key")));
         let (out, keyout, subject) = (text(&certificate), text(&key), format!("/CN={name}"));
@@ -42,17 +38,15 @@ impl Authority {
         Ok(Self { certificate, key })
     }
 
-    /// Its certificate, a PEM file.
     pub(crate) fn certificate(&self) -> &Path {
         &self.certificate
     }
 
-    /// Its certificate, PEM.
     pub(crate) fn pem(&self) -> Result<String> {
         fs::read_to_string(&self.certificate).with_context(|| format!("read {}", self.certificate.display()))
     }
 
-    /// A new serving certificate for loopback and its key; P-256, because that is made fast.
+    /// Issues a serving certificate for loopback, with a P-256 key because those are made fast.
     fn issue(&self, certificate: &Path, key: &Path) -> Result<()> {
         let (out, keyout) = (text(certificate), text(key));
         let (authority, authority_key) = (text(&self.certificate), text(&self.key));
@@ -67,7 +61,6 @@ impl Authority {
 }
 
 impl Pair {
-    /// With a first certificate.
     pub(super) fn create(folder: PathBuf, authority: &Authority) -> Result<Self> {
         fs::create_dir(&folder).with_context(|| format!("create {}", folder.display()))?;
         let pair = Self { folder };
@@ -78,7 +71,6 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Replaces both files at once by a new pair; the certificate, DER.
     pub(super) fn renew(&self, authority: &Authority) -> Result<Vec<u8>> {
         let data = tempfile::Builder::new().prefix("..").tempdir_in(&self.folder)?.keep();
         let certificate = data.join("tls.crt");

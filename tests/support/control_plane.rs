@@ -1,7 +1,5 @@
-//! A real control plane on loopback.
-//!
-//! Admission of ServiceAccounts is off (pods need no kube-controller-manager), priority and fairness is off, every
-//! request is written to an audit log, so that a test can count them per user. Both users are cluster administrators.
+//! A real control plane on loopback. Admission of ServiceAccounts is off (pods need no kube-controller-manager), and so
+//! is priority and fairness. An audit log lets tests count requests per user. Both users are cluster administrators.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +32,7 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
 "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#;
 
-/// A running control plane; stopped and removed on drop.
+/// A running control plane. Drop stops and removes it.
 pub(crate) struct ControlPlane {
     /// In the order of the enum, which is the reverse order of stopping.
     processes: BTreeMap<Component, Process>,
@@ -46,34 +44,27 @@ pub(crate) struct ControlPlane {
     controllers: Option<String>,
 }
 
-/// How a control plane differs from the usual one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Options {
-    /// Starts kube-controller-manager with this `--controllers` list, e.g. [`Options::ALL_CONTROLLERS`].
+    /// Starts kube-controller-manager with this `--controllers` list, for example [`Options::ALL_CONTROLLERS`].
     pub(crate) controllers: Option<String>,
     /// Content of the file for `--authorization-config`; without it the mode is RBAC.
     pub(crate) authorization_config: Option<String>,
-    /// Further arguments of kube-apiserver; the last one of a name wins.
+    /// Further arguments of kube-apiserver. Of a repeated argument the last one wins.
     pub(crate) apiserver_arguments: Vec<String>,
 }
 
-/// A process of the control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Component {
-    /// The store.
     Etcd,
-    /// The API.
     Apiserver,
-    /// Garbage collection, namespaces, workloads, ServiceAccounts.
+    /// Runs garbage collection, and the controllers of namespaces, workloads and ServiceAccounts.
     ControllerManager,
 }
 
-/// Whose token a client uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
-    /// The test.
     Admin,
-    /// The program under test.
     Grm,
 }
 
@@ -81,7 +72,6 @@ impl Options {
     /// Every controller that works without nodes.
     pub(crate) const ALL_CONTROLLERS: &str = "*,-bootstrapsigner,-tokencleaner";
 
-    /// A control plane whose controllers run.
     pub(crate) fn with_controllers() -> Self {
         Self { controllers: Some(Self::ALL_CONTROLLERS.to_owned()), ..Self::default() }
     }
@@ -98,7 +88,6 @@ impl Component {
 }
 
 impl User {
-    /// The name that RBAC, audit log and reviews know.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -106,18 +95,15 @@ impl User {
         }
     }
 
-    /// The bearer token.
     pub(crate) fn token(self) -> String {
         format!("{}-token", self.name())
     }
 }
 
 impl ControlPlane {
-    /// Starts etcd, kube-apiserver and, when asked, kube-controller-manager; returns when the API is ready.
-    ///
-    /// The binaries come from `tests/controlplane/build`, which honours `KUBEBUILDER_ASSETS` and builds them if need be.
+    /// Starts etcd, kube-apiserver and, on request, kube-controller-manager; returns when the API is ready.
     pub(crate) async fn start(options: Options) -> Result<Self> {
-        // An error says that a provider is installed already.
+        // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut plane = Self {
             processes: BTreeMap::new(),
@@ -136,27 +122,22 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// `https://127.0.0.1:<port>`.
     pub(crate) fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// Where the files of this control plane are.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The certificate authority of the API server, PEM.
     pub(crate) fn authority(&self) -> PathBuf {
         self.file("certs/apiserver.crt")
     }
 
-    /// A kubeconfig with the token of `user`.
     pub(crate) fn kubeconfig(&self, user: User) -> PathBuf {
         self.file(&format!("{}.kubeconfig", user.name()))
     }
 
-    /// A kubeconfig, as JSON, with any token and server; write it to a file to hand it to a program.
     pub(crate) fn kubeconfig_with(&self, server: &str, token: &str) -> String {
         json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -175,23 +156,19 @@ impl ControlPlane {
         Ok(Client::try_from(config)?)
     }
 
-    /// What a component printed so far.
     pub(crate) fn log(&self, component: Component) -> String {
         self.processes.get(&component).map(Process::log).unwrap_or_default()
     }
 
-    /// Sends a signal to a component, e.g. to freeze it.
     pub(crate) fn signal(&self, component: Component, signal: Signal) -> Result<()> {
         self.processes.get(&component).ok_or_else(|| anyhow!("{component:?} does not run"))?.signal(signal)
     }
 
-    /// SIGKILL to a component.
     pub(crate) fn kill(&mut self, component: Component) {
         self.processes.remove(&component);
     }
 
-    /// Kills kube-apiserver and starts it again with the same arguments, port and certificate. The same happens to
-    /// kube-controller-manager, which may or may not survive the loss of its server.
+    /// Restarts kube-apiserver with the same arguments, port and certificate, and kube-controller-manager.
     pub(crate) async fn restart_apiserver(&mut self) -> Result<()> {
         self.kill(Component::ControllerManager);
         self.kill(Component::Apiserver);
@@ -199,18 +176,17 @@ impl ControlPlane {
         self.start_controller_manager()
     }
 
-    /// What stores its objects.
     pub(crate) fn etcd(&self) -> Etcd {
         Etcd { port: self.etcd_port }
     }
 
-    /// A mark in the audit log for [`Self::audit`].
+    /// Returns a position in the audit log for [`Self::audit`].
     pub(crate) fn audit_mark(&self) -> u64 {
         std::fs::metadata(self.file("audit.log")).map(|file| file.len()).unwrap_or(0)
     }
 
-    /// The finished requests of `user` since `mark`, as `audit.k8s.io/v1` events (`verb`, `requestURI`, `objectRef`,
-    /// `responseStatus.code`, `userAgent`). An open watch is in it twice, when it starts and when it ends.
+    /// Returns the finished requests of `user` since `mark`, as `audit.k8s.io/v1` events (`verb`, `requestURI`,
+    /// `objectRef`, `responseStatus.code`, `userAgent`). A watch is logged twice: when it starts and when it ends.
     pub(crate) fn audit(&self, user: User, mark: u64) -> Result<Vec<Value>> {
         let mut text = String::new();
         let mut file = std::fs::File::open(self.file("audit.log")).context("open the audit log")?;
@@ -220,8 +196,6 @@ impl ControlPlane {
         let events = complete.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
         Ok(events.into_iter().filter(|event| event["user"]["username"] == user.name()).collect())
     }
-
-    // --- files ---
 
     fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -248,8 +222,6 @@ impl ControlPlane {
         }
         Ok(())
     }
-
-    // --- processes ---
 
     fn spawn(&mut self, component: Component, arguments: &[String]) -> Result<()> {
         let log = self.file(&format!("{}.log", component.binary()));
@@ -293,7 +265,7 @@ impl ControlPlane {
             "--disable-admission-plugins=ServiceAccount".to_owned(),
             format!("--audit-policy-file={}", self.path("audit-policy.json")),
             format!("--audit-log-path={}", self.path("audit.log")),
-            // In MB; the log must not be rotated, marks are positions in it.
+            // In MB. The log must not be rotated: marks are positions in it.
             "--audit-log-maxsize=2000".to_owned(),
             "--enable-priority-and-fairness=false".to_owned(),
             "--max-requests-inflight=0".to_owned(),
@@ -312,7 +284,7 @@ impl ControlPlane {
         eventually("kube-apiserver is ready", START_LIMIT, async || self.ask_ready().await).await?
     }
 
-    /// An outer error: ask again. An inner one: it will never be ready.
+    /// An outer error means: ask again. An inner error means that the server will never be ready.
     async fn ask_ready(&mut self) -> Result<Result<()>> {
         for process in self.processes.values_mut() {
             if let Err(ended) = process.check_running() {
@@ -357,7 +329,6 @@ impl Drop for ControlPlane {
     }
 }
 
-/// The folder with the binaries: the last line that `tests/controlplane/build` prints.
 fn binaries() -> Result<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/build");
     let output = Command::new(&script)

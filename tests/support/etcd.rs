@@ -1,4 +1,4 @@
-//! The store behind the API server, for what the API does not do: objects of the past, counts that nobody else made.
+//! The store behind the API server, for what the API cannot do: objects with a past creation time, independent counts.
 
 use std::collections::BTreeSet;
 
@@ -8,17 +8,15 @@ use serde_json::{Value, json};
 
 use super::http;
 
-/// Operations of one transaction; etcd allows 128.
+/// Operations per transaction; etcd allows 128.
 const OPERATIONS: usize = 100;
 
-/// etcd's JSON gateway.
 pub(crate) struct Etcd {
     pub(super) port: u16,
 }
 
 impl Etcd {
-    /// Writes objects under their keys (`configmaps/<namespace>/<name>`), past the API server, which would set their time of
-    /// creation.
+    /// Writes objects under keys such as `configmaps/<namespace>/<name>`; the API server would set their creation time.
     pub(crate) fn store(&self, objects: &[(String, Value)]) -> Result<()> {
         for objects in objects.chunks(OPERATIONS) {
             let put = |(key, object): &(String, Value)| {
@@ -31,9 +29,9 @@ impl Etcd {
         Ok(())
     }
 
-    /// The keys that begin so, without `/registry/`.
+    /// Returns the keys with this prefix, without `/registry/`.
     pub(crate) fn keys(&self, prefix: &str) -> Result<BTreeSet<String>> {
-        // Keys are ASCII: what begins with the prefix ends before this.
+        // Keys are ASCII, so `~` sorts after every key with the prefix.
         let body = json!({ "key": encoded(prefix), "range_end": encoded(&format!("{prefix}~")), "keys_only": true });
         let answer = self.post("/v3/kv/range", &body)?;
         let keys = answer["kvs"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -44,7 +42,7 @@ impl Etcd {
         keys.iter().map(|key| decoded(key).ok_or_else(|| anyhow!("not a key of etcd: {key}"))).collect()
     }
 
-    /// Drops the history before now, so that versions the API server does not cache are gone.
+    /// Drops the history before now, so that only versions in the API server's cache remain readable.
     pub(crate) fn compact(&self) -> Result<()> {
         let status = self.post("/v3/maintenance/status", &json!({}))?;
         let revision =

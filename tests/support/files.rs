@@ -1,4 +1,4 @@
-//! Folders, files and ports that the processes need before they start.
+//! Folders, files and ports that processes need before they start.
 
 use std::{
     net::TcpListener,
@@ -8,7 +8,6 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-/// A folder that is removed on drop, unless `KEEP` is set.
 pub(super) fn folder(prefix: &str) -> Result<TempDir> {
     let mut folder = tempfile::Builder::new().prefix(prefix).tempdir().context("create a folder for a process")?;
     if std::env::var_os("KEEP").is_some() {
@@ -18,7 +17,7 @@ pub(super) fn folder(prefix: &str) -> Result<TempDir> {
     Ok(folder)
 }
 
-/// A free loopback port below the range of outgoing connections: one of that range may be taken before it is used.
+/// Returns a free loopback port below the range of outgoing connections, whose ports may be taken before they are used.
 pub(super) fn free_port() -> Result<u16> {
     for _ in 0..1000 {
         let port = fastrand::u16(10_000..32_000);
@@ -29,7 +28,6 @@ pub(super) fn free_port() -> Result<u16> {
     bail!("no free port on 127.0.0.1 between 10000 and 32000")
 }
 
-/// Writes `content` to `folder/name`.
 pub(super) fn write(folder: &Path, name: &str, content: &str) -> Result<PathBuf> {
     let path = folder.join(name);
     std::fs::write(&path, content).with_context(|| format!("write {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! The built program as a process, started as a deployment would: with `--config FILE` and nothing else.
+//! The built program as a process, started as a Deployment starts it: with `--config FILE` and nothing else.
 
 use std::{
     path::{Path, PathBuf},
@@ -20,10 +20,10 @@ use super::{
     wait::{eventually, promptly},
 };
 
-/// From start to ready: stores of a small cluster and a lease; generous, because the machine may be busy.
+/// From start to ready: the caches of a small cluster and a lease. Generous, because the machine may be busy.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// A running program; killed and removed on drop.
+/// The running program. Drop kills and removes it.
 pub(crate) struct Grm {
     process: Option<Process>,
     folder: TempDir,
@@ -35,30 +35,26 @@ pub(crate) struct Grm {
     webhook_port: u16,
 }
 
-/// How a process differs from the usual one.
+/// Deviations from the default process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Settings {
-    /// Merged over a component configuration in which all optional parts are off and nobody is elected (a JSON merge
-    /// patch: `null` removes).
+    /// A JSON merge patch (`null` removes) over a configuration with all optional parts and the leader election off.
     pub(crate) config: Value,
-    /// Environment variables.
     pub(crate) environment: Vec<(String, String)>,
 }
 
 impl Grm {
-    /// Starts the program for one cluster that is source and target, and waits until it is ready.
+    /// Starts the program with one cluster as source and target, and waits until it is ready.
     pub(crate) async fn start(cluster: &ControlPlane, config: Value) -> Result<Self> {
         Self::start_between(cluster, cluster, config).await
     }
 
-    /// Starts the program between two clusters, and waits until it is ready.
     pub(crate) async fn start_between(source: &ControlPlane, target: &ControlPlane, config: Value) -> Result<Self> {
         let mut grm = Self::spawn(source, target, Settings { config, environment: Vec::new() })?;
         grm.wait_ready().await?;
         Ok(grm)
     }
 
-    /// Starts the program and does not wait.
     pub(crate) fn spawn(source: &ControlPlane, target: &ControlPlane, settings: Settings) -> Result<Self> {
         let folder = folder("grm-")?;
         let authority = Authority::create(folder.path(), "authority")?;
@@ -74,7 +70,7 @@ impl Grm {
         Ok(grm)
     }
 
-    /// Starts the program again, with the same configuration and ports; what runs is killed first.
+    /// Kills the program if it runs, and starts it again with the same configuration and ports.
     pub(crate) async fn restart(&mut self) -> Result<()> {
         self.kill();
         self.respawn()?;
@@ -82,7 +78,7 @@ impl Grm {
         Ok(())
     }
 
-    /// As [`Self::restart`]; the time from the start of the process to the first 200 of `/readyz`.
+    /// Like [`Self::restart`]. Returns the time from the start of the process to the first 200 of `/readyz`.
     pub(crate) async fn restart_promptly(&mut self) -> Result<Duration> {
         self.kill();
         let start = Instant::now();
@@ -96,7 +92,7 @@ impl Grm {
         Ok(start.elapsed())
     }
 
-    /// Waits until `/readyz` answers 200; the time it took.
+    /// Waits until `/readyz` answers 200, and returns the time it took.
     pub(crate) async fn wait_ready(&mut self) -> Result<Duration> {
         let start = Instant::now();
         eventually("the program is ready", READY_LIMIT, async || {
@@ -111,80 +107,68 @@ impl Grm {
         Ok(start.elapsed())
     }
 
-    /// SIGKILL: no last words.
     pub(crate) fn kill(&mut self) {
         self.process = None;
     }
 
-    /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         self.running()?.signal(signal)
     }
 
-    /// SIGTERM, then waits for the end.
     pub(crate) async fn terminate(&mut self, limit: Duration) -> Result<ExitStatus> {
         self.signal(Signal::Terminate)?;
         self.wait_exit(limit).await
     }
 
-    /// Waits until the program ends by itself.
     pub(crate) async fn wait_exit(&mut self, limit: Duration) -> Result<ExitStatus> {
         let Some(process) = self.process.as_mut() else { anyhow::bail!("the program was killed by the test") };
         process.wait_exit(limit).await
     }
 
-    /// The process id, for `/proc`.
     pub(crate) fn id(&self) -> Result<u32> {
         Ok(self.running()?.id())
     }
 
-    /// Everything that was printed, by all processes of this value.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
-    /// The folder with `config.yaml`, `grm.log` and `tls/`.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// GET on the port of the probes: `/healthz`, `/readyz`.
+    /// Sends a GET to the port of the probes: `/healthz`, `/readyz`.
     pub(crate) async fn probe(&self, path: &str) -> Result<Answer> {
         self.ask(self.health_port, path, None, false).await
     }
 
-    /// GET on the port of the metrics: `/metrics`, `/dashboard`.
+    /// Sends a GET to the port of the metrics: `/metrics`, `/dashboard`.
     pub(crate) async fn metrics(&self, path: &str) -> Result<Answer> {
         self.ask(self.metrics_port, path, None, false).await
     }
 
-    /// Where the webhooks are served, on loopback.
     pub(crate) fn webhook_port(&self) -> u16 {
         self.webhook_port
     }
 
-    /// POST of JSON to a webhook.
     pub(crate) async fn webhook(&self, path: &str, body: &Value) -> Result<Answer> {
         self.ask(self.webhook_port, path, Some(body.to_string()), true).await
     }
 
-    /// The authority of its first serving certificate.
     pub(crate) fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// Replaces the files of its serving certificate by a new one of `authority`, which is returned (DER).
+    /// Replaces its serving certificate by a new one of `authority`. Returns the certificate (DER).
     pub(crate) fn renew_certificate(&self, authority: &Authority) -> Result<Vec<u8>> {
         self.pair.renew(authority)
     }
 
-    /// The certificate (DER) that a new connection gets, if it is one of `authority`.
+    /// Returns the certificate (DER) that a new connection gets, or an error if `authority` did not issue it.
     pub(crate) async fn certificate(&self, authority: &Authority) -> Result<Vec<u8>> {
         let (port, authority) = (self.webhook_port, authority.certificate().to_owned());
         timeout(READY_LIMIT, tokio::task::spawn_blocking(move || http::certificate(port, &authority))).await??
     }
-
-    // --- inside ---
 
     fn running(&self) -> Result<&Process> {
         self.process.as_ref().ok_or_else(|| anyhow::anyhow!("the program was killed by the test"))
@@ -212,7 +196,7 @@ impl Grm {
             "apiVersion": "resourcemanager.config.gardener.cloud/v1alpha1",
             "kind": "ResourceManagerConfiguration",
             "sourceClientConnection": connection(source),
-            // Always named: an absent one means "the cluster this runs in".
+            // Always named: an absent connection means "the cluster this runs in".
             "targetClientConnection": connection(target),
             "leaderElection": {"leaderElect": false},
             "server": {

@@ -1,6 +1,4 @@
-//! One request over one connection, plain or with TLS: probes, metrics, webhooks, etcd.
-//!
-//! HTTP/1.0 on purpose: the answer ends with the connection and is never chunked.
+//! One request over one connection, plain or with TLS. With HTTP/1.0 the answer ends with the connection, unchunked.
 
 use std::{
     io::{ErrorKind, Read, Write},
@@ -19,16 +17,13 @@ use serde_json::Value;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a server answered.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// The HTTP status.
     pub(crate) code: u16,
-    /// The body.
     pub(crate) body: String,
 }
 
-/// A GET when `body` is `None`, else a POST of JSON. With `authority` (a PEM file) over TLS.
+/// Sends a POST of JSON if there is a body, else a GET; with TLS if there is an `authority` (a PEM file).
 pub(super) fn request(port: u16, path: &str, body: Option<&str>, authority: Option<&Path>) -> Result<Answer> {
     let stream = TcpStream::connect(("127.0.0.1", port)).with_context(|| format!("connect to port {port}"))?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -44,7 +39,7 @@ pub(super) fn request(port: u16, path: &str, body: Option<&str>, authority: Opti
     }
 }
 
-/// The certificate (DER) that a server presents; an error when it is none of `authority` (a PEM file).
+/// Returns the certificate (DER) that a server presents. Fails unless `authority` (a PEM file) issued it.
 pub(super) fn certificate(port: u16, authority: &Path) -> Result<Vec<u8>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).with_context(|| format!("connect to port {port}"))?;
     stream.set_read_timeout(Some(TIMEOUT))?;
@@ -70,7 +65,7 @@ fn exchange(mut stream: impl Read + Write, request: &str) -> Result<Answer> {
     stream.write_all(request.as_bytes())?;
     let mut bytes = Vec::new();
     match stream.read_to_end(&mut bytes) {
-        // A server may close without the farewell of TLS.
+        // A server may close the connection without TLS close_notify.
         Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(error.into()),
         _ => {}
     }
@@ -81,7 +76,6 @@ fn exchange(mut stream: impl Read + Write, request: &str) -> Result<Answer> {
 }
 
 impl Answer {
-    /// The body as JSON.
     pub(crate) fn json(&self) -> Result<Value> {
         serde_json::from_str(&self.body)
             .with_context(|| format!("{} with a body that is no JSON: {}", self.code, self.body))

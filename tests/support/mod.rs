@@ -1,18 +1,6 @@
-//! What tests against real processes stand on: a control plane on loopback, the built program, and waiting.
-//!
-//! | File | What it is |
-//! |---|---|
-//! | `control_plane.rs` | etcd, kube-apiserver and, on request, kube-controller-manager in a folder of their own |
-//! | `etcd.rs` | the store behind that API server |
-//! | `grm.rs` | the built binary with a configuration, its probes, metrics, log and webhooks |
-//! | `http.rs` | one request over one connection |
-//! | `process.rs` | a child process that ends with its owner, whatever way the owner ends |
-//! | `files.rs` | folders, files, free ports |
-//! | `certificates.rs` | keys and certificates by the `openssl` command |
-//! | `wait.rs` | a condition with a deadline; the only place that polls |
-//!
-//! Start reading at [`ControlPlane::start`] and [`Grm::start`]. Everything is stopped and removed on drop; with `KEEP=1`
-//! in the environment the folders stay, and their paths are printed. Needs a tokio runtime with I/O and real time.
+//! What tests against real processes use. Start reading at [`ControlPlane::start`] and [`Grm::start`]. Drop stops and
+//! removes everything; with `KEEP=1` in the environment the folders stay, and their paths are printed. Tests need a
+//! tokio runtime with I/O and real time.
 #![allow(dead_code, unused_imports, reason = "each test binary uses its own part of this folder")]
 
 mod certificates;

@@ -11,31 +11,24 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::wait::eventually;
 
-/// A running child process; killed on drop.
 pub(crate) struct Process {
     name: String,
     child: Child,
-    /// Kills the child when the test process dies without running its destructors: it waits for the end of a pipe that
-    /// only we hold open.
+    /// Kills the child if the test process dies without destructors: it reads a pipe that only the test holds open.
     guardian: Child,
     log: PathBuf,
 }
 
-/// What a test sends to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// Asks it to end.
     Terminate,
-    /// Freezes it: it keeps its connections and does not answer.
+    /// Freezes the process: it keeps its connections and does not answer.
     Stop,
-    /// Lets a frozen one go on.
     Continue,
-    /// SIGUSR1.
     User1,
 }
 
 impl Process {
-    /// Starts `program`; what it prints is appended to `log`.
     pub(super) fn spawn(
         program: &Path,
         arguments: &[String],
@@ -64,7 +57,6 @@ impl Process {
         Ok(Self { name, child, guardian, log: log.to_owned() })
     }
 
-    /// Sends a signal; an error when the process is gone.
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {
         let signal = match signal {
             Signal::Terminate => "TERM",
@@ -80,16 +72,16 @@ impl Process {
         Ok(())
     }
 
-    /// SIGKILL; returns when the process is gone.
+    /// Sends SIGKILL and waits for the end.
     pub(super) fn kill(&mut self) {
-        // The guardian first: the id it would kill may belong to someone else soon. Errors mean "gone already".
+        // The guardian first: another process may soon get the id it would kill. An error means "already gone".
         let _ = self.guardian.kill();
         let _ = self.guardian.wait();
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// An error that shows the end of the log, when the process has ended.
+    /// Fails, with the end of the log, if the process has ended.
     pub(super) fn check_running(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
@@ -97,13 +89,11 @@ impl Process {
         }
     }
 
-    /// Waits until the process ends by itself.
     pub(super) async fn wait_exit(&mut self, limit: Duration) -> Result<ExitStatus> {
         let what = format!("{} ends", self.name);
         eventually(&what, limit, async || self.child.try_wait()?.ok_or_else(|| anyhow!("still running"))).await
     }
 
-    /// The process id.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }
@@ -113,7 +103,6 @@ impl Process {
         std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// The last lines of the log.
     pub(super) fn log_end(&self) -> String {
         let log = self.log();
         let lines: Vec<_> = log.lines().collect();

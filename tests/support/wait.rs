@@ -5,18 +5,17 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use tokio::time::{Instant, sleep};
 
-/// How often a condition is looked at.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How often, where the time that something takes is what is looked for.
+/// Interval between two probes where the elapsed time is measured.
 const CLOSE_POLL: Duration = Duration::from_millis(1);
 
-/// The first `Ok` of `probe`. After `limit`, the last error of `probe`, with `what` was waited for.
+/// Returns the first `Ok` of `probe`. After `limit`, returns the last error of `probe` with the description `what`.
 pub(crate) async fn eventually<T>(what: &str, limit: Duration, probe: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     poll(what, limit, POLL, probe).await
 }
 
-/// As [`eventually`], looking so often that the time until it returns is the time that it took.
+/// Like [`eventually`], but probes often enough that the elapsed time can be measured.
 pub(crate) async fn promptly<T>(what: &str, limit: Duration, probe: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     poll(what, limit, CLOSE_POLL, probe).await
 }

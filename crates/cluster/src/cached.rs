@@ -1,4 +1,4 @@
-//! The record of most readers: a few fields of an object.
+//! The cached object of most readers: a few fields.
 
 use serde_json::Value;
 
@@ -8,19 +8,19 @@ use super::{Cached, object};
 #[derive(Debug, Clone)]
 pub struct CachedFields<T> {
     version: u64,
-    /// What is kept.
+    /// The fields.
     pub fields: T,
 }
 
 impl<T> CachedFields<T> {
-    /// What is kept of this object; `None` if it does not say its version.
+    /// Returns the cached form of the object, or `None` if it has no valid version.
     pub fn of(object: &Value, fields: T) -> Option<Self> {
         Some(Self { version: object::resource_version(object).parse().ok()?, fields })
     }
 }
 
 impl<T: Clone + Send + Sync + 'static> Cached for CachedFields<T> {
-    /// Not kept: who deletes what it knows has a record of its own.
+    /// Not kept: code that deletes objects caches its own type.
     fn uid(&self) -> &'static str {
         ""
     }

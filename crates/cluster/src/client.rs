@@ -1,4 +1,4 @@
-//! From a kubeconfig, or the environment of a Pod, to a client (spec 70 §8.1).
+//! Builds a client from a kubeconfig or the environment of a Pod (spec 70 §8.1).
 
 use std::path::{Path, PathBuf};
 
@@ -18,25 +18,25 @@ use crate::{
     proxy::{BadProxy, GivenProxy, Proxy, ProxySettings},
 };
 
-/// Name of the program in the user agent: field manager of all writes (spec 70 §8.3).
+/// Name of the program in the user agent, which is the field manager of all writes (spec 70 §8.3).
 const PROGRAM: &str = "gardener-resource-manager";
 /// Where a Pod finds its ServiceAccount's token and the API server's CA.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// No kubeconfig, and no file of CA certificates, is larger.
+/// Size limit of a kubeconfig and of a file of CA certificates.
 const LARGEST_KUBECONFIG: u64 = 2 << 20;
 
-/// Where a cluster is, and who we are there. Equal ones may share a client (spec 70 §8.2).
+/// Address and credentials of a cluster. Equal connections may share a client (spec 70 §8.2).
 #[derive(Clone)]
 pub struct Connection {
     config: Config,
-    /// CA certificates of the server as they were given, in PEM; empty if there were none.
+    /// CA certificates of the server as given, in PEM; empty without any.
     ca: Vec<u8>,
-    /// What leads to the server; that of `config` is never set.
+    /// The proxy to the server; `config`'s own proxy is never set.
     proxy: Option<Proxy>,
 }
 
-/// What the environment tells of the cluster this process runs in.
+/// What a Pod's environment says of its cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodEnvironment {
     /// `KUBERNETES_SERVICE_HOST`.
@@ -55,24 +55,24 @@ pub enum ConnectionError {
         "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
     )]
     NotConfigured,
-    /// A kubeconfig that cannot be used.
+    /// An unusable kubeconfig.
     #[error("cannot load the kubeconfig {}: {reason}", path.display())]
     Kubeconfig {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// Credentials that cannot be used.
+    /// Unusable credentials.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// The address of the server makes no URL.
+    /// The server's address is not a URL.
     #[error("invalid address of the API server {0:?}")]
     BadAddress(String),
     /// Certificates or keys that TLS cannot use.
     #[error("cannot set up TLS: {0}")]
     Tls(String),
-    /// A user agent with characters a header cannot hold.
+    /// A user agent with characters that a header cannot hold.
     #[error("invalid user agent {0:?}")]
     BadUserAgent(String),
 }
@@ -84,7 +84,7 @@ impl ConnectionError {
 }
 
 impl PodEnvironment {
-    /// The environment of this process.
+    /// Returns the environment of this process.
     pub fn of_process() -> Self {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self {
@@ -94,15 +94,14 @@ impl PodEnvironment {
         }
     }
 
-    /// Whether this process runs in a cluster.
+    /// Returns true if this process runs in a cluster.
     pub fn is_in_cluster(&self) -> bool {
         self.host.is_some() && self.port.is_some()
     }
 }
 
 impl Connection {
-    /// From a kubeconfig file's current context, or from the Pod's environment if `kubeconfig` is `None`. The file's
-    /// fields are checked elsewhere (`kubeconfig`).
+    /// Uses the kubeconfig's current context, or without one the Pod's environment. `kubeconfig.rs` checks the fields.
     pub fn resolve(
         kubeconfig: Option<&Path>,
         pod: &PodEnvironment,
@@ -114,7 +113,7 @@ impl Connection {
         }
     }
 
-    /// From the current context of a kubeconfig that was read from `path`.
+    /// Creates a connection from the current context of a kubeconfig that was read from `path`.
     pub fn of_kubeconfig(
         path: &Path,
         mut kubeconfig: Kubeconfig,
@@ -129,7 +128,7 @@ impl Connection {
         Ok(Self { config, ca, proxy })
     }
 
-    /// From the environment of a Pod.
+    /// Creates a connection from the environment of a Pod.
     pub fn in_cluster(pod: &PodEnvironment, proxies: &ProxySettings) -> Result<Self, ConnectionError> {
         let (Some(host), Some(port)) = (&pod.host, &pod.port) else { return Err(ConnectionError::NotConfigured) };
         let address =
@@ -145,30 +144,30 @@ impl Connection {
         let ca_file = pod.service_account.join("ca.crt");
         config.root_cert = Some(certificates(&ca_file)?);
         let ca = files::read_regular(&ca_file, LARGEST_KUBECONFIG).unwrap_or_default();
-        config.root_cert_file = Some(ca_file); // read again now and then, so that a new CA needs no restart
+        config.root_cert_file = Some(ca_file); // kube re-reads it, so that a new CA needs no restart
         let proxy = proxies.choose(&config.cluster_url, None).unwrap_or_default(); // only a `proxy-url` can be wrong
         Ok(Self { config, ca, proxy })
     }
 
-    /// CA certificates of the server in PEM, as they were given: inline, or in a file that was read once; empty without any.
+    /// CA certificates of the server in PEM, as given inline or in a file that was read once; empty without any.
     pub fn ca(&self) -> &[u8] {
         &self.ca
     }
 
-    /// `host:port` of the server as its address has it, without what may be user and password there.
+    /// `host:port` of the server's address, without user and password.
     pub fn host(&self) -> String {
         let server = &self.config.cluster_url;
         let host = server.host().unwrap_or_default();
         server.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// What leads to the server, if it is not reached directly.
+    /// The proxy to the server, if there is one.
     pub fn proxy(&self) -> Option<&Proxy> {
         self.proxy.as_ref()
     }
 
-    /// A client over HTTP/2 (HTTP/1.1 where the server does not speak it) that neither limits nor repeats requests.
-    /// Create it on the thread and runtime that will use it.
+    /// Creates a client over HTTP/2 (HTTP/1.1 if the server does not speak it) that neither limits nor repeats
+    /// requests. Create it on the thread and runtime that will use it.
     pub fn client(&self, user_agent: &str) -> Result<kube::Client, ConnectionError> {
         let user_agent =
             HeaderValue::from_str(user_agent).map_err(|_| ConnectionError::BadUserAgent(user_agent.into()))?;
@@ -195,14 +194,13 @@ impl Connection {
         }
     }
 
-    /// The user entry; its secrets are readable in its serialized form only.
+    /// The user entry; its secrets are readable only in serialized form.
     fn user(&self) -> Value {
         serde_json::to_value(&self.config.auth_info).unwrap_or_default()
     }
 }
 
 impl PartialEq for Connection {
-    /// Same server, reached in the same way, with the same credentials.
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (&self.config, &other.config);
         a.cluster_url == b.cluster_url
@@ -220,8 +218,8 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// `gardener-resource-manager/<version> (<os>/<arch>) kubernetes/<commit>`, with the suffix `/leader-election` for the
-/// client of the lease (spec 70 §8.3).
+/// Returns `gardener-resource-manager/<version> (<os>/<arch>) kubernetes/<commit>`, with the suffix `/leader-election`
+/// for the client of the lease (spec 70 §8.3).
 pub fn user_agent(version: &str, commit: &str, leader_election: bool) -> String {
     let arch = match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -232,10 +230,7 @@ pub fn user_agent(version: &str, commit: &str, leader_election: bool) -> String 
     format!("{PROGRAM}/{version} ({}/{arch}) kubernetes/{commit}{suffix}", std::env::consts::OS)
 }
 
-/// Reads a kubeconfig of bounded size. Paths in it are relative to its folder, unless it comes out of a pipe.
-///
-/// # Errors
-/// The file cannot be read, is too big or is no kubeconfig.
+/// Reads a kubeconfig; its paths are relative to its folder. Fails if it is unreadable, too large or not a kubeconfig.
 pub fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, ConnectionError> {
     let unreadable = |error: std::io::Error| ConnectionError::of_kubeconfig(path, error.to_string());
     let invalid = |error| ConnectionError::of_kubeconfig(path, reason(&error));
@@ -243,7 +238,7 @@ pub fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, ConnectionError> {
         let text = files::read(path, LARGEST_KUBECONFIG).map_err(unreadable)?;
         return Kubeconfig::from_yaml(&String::from_utf8_lossy(&text)).map_err(invalid);
     }
-    // kube reads a file as a whole.
+    // kube reads a file as a whole, so check its size first.
     files::read(path, LARGEST_KUBECONFIG).map_err(unreadable)?;
     Kubeconfig::read_from(path).map_err(invalid)
 }
@@ -263,7 +258,7 @@ fn cluster_of_current_context(kubeconfig: &Kubeconfig) -> Option<&kube::config::
     kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()
 }
 
-/// Data goes before a file, as for the connection. What cannot be read is reported by the connection.
+/// Inline data wins over a file, as in the connection, which reports unreadable files.
 fn ca_of_current_context(kubeconfig: &Kubeconfig, path: &Path) -> Vec<u8> {
     let Some(cluster) = cluster_of_current_context(kubeconfig) else { return Vec::new() };
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());

@@ -1,4 +1,4 @@
-//! The handle of a cluster: one method per verb.
+//! A cluster: one method per verb.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use super::{
     whole::named,
 };
 
-/// `Accept` of one object's metadata. A server that cannot narrow it sends the whole object; [`narrow`] does it then.
+/// `Accept` header for one object's metadata. An old server sends the whole object, and [`narrow`] reduces it.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// A cluster; cheap to clone, bound to the thread that made it.
@@ -35,9 +35,9 @@ struct Inner {
 /// Which of the two clusters: a label of logs and metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// Where ManagedResources are.
+    /// The cluster of the ManagedResources.
     Source,
-    /// Where their objects are.
+    /// The cluster of their objects.
     Target,
 }
 
@@ -48,15 +48,15 @@ pub struct ClusterOptions {
     pub side: Side,
     /// `host:port` of the API server.
     pub host: String,
-    /// Requests a second and resource type; negative is unlimited.
+    /// Requests per second and resource type; negative is unlimited.
     pub qps: f32,
-    /// Requests of a resource type at once, beyond which `qps` applies.
+    /// Burst of requests per resource type, beyond which `qps` applies.
     pub burst: u32,
-    /// The namespaces this process may look at; empty for all (spec 70 §8.4).
+    /// The namespaces this process may read; empty for all (spec 70 §8.4).
     pub namespaces: Vec<String>,
 }
 
-/// What a cluster takes from its surroundings.
+/// What a cluster takes from the process.
 #[derive(Debug, Clone)]
 pub struct ClusterEnv {
     /// Time.
@@ -76,45 +76,45 @@ pub struct Context {
     pub priority: Priority,
     /// When the request ends at the latest.
     pub deadline: Deadline,
-    /// Who asks: within a lane, askers take turns at the gate.
+    /// Who asks: keys of one priority take turns in the request scheduler.
     pub key: Rc<str>,
 }
 
-/// Conditions and manner of a deletion.
+/// Options of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
-    /// Only if the object still has this uid.
+    /// Delete only if the object still has this uid.
     pub uid: Option<String>,
-    /// Only if the object is still at this version.
+    /// Delete only if the object is still at this version.
     pub resource_version: Option<String>,
-    /// What becomes of its dependents; the server's default of the kind if absent.
+    /// What happens to dependents; the server's default for the kind if absent.
     pub propagation: Option<Propagation>,
-    /// Seconds a Pod gets to end, instead of its own.
+    /// Replaces the grace period of a Pod, in seconds.
     pub grace_period_seconds: Option<u32>,
 }
 
-/// What becomes of dependents.
+/// What happens to dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
-    /// They go after the object.
+    /// They are deleted after the object.
     Background,
-    /// They go before the object.
+    /// They are deleted before the object.
     Foreground,
     /// They stay.
     Orphan,
 }
 
-/// How a deletion was answered (api-facts §6).
+/// Result of a deletion (api-facts §6).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Deleted {
     /// The object is gone.
     Gone,
-    /// The object waits for finalizers or a grace period; as it is now.
+    /// The object, which waits for finalizers or a grace period.
     Pending(Value),
 }
 
 impl Cluster {
-    /// A cluster behind `client`, of which only the service is used.
+    /// Creates a cluster that uses only the service of `client`.
     pub fn new(
         client: kube::Client,
         options: ClusterOptions,
@@ -130,8 +130,7 @@ impl Cluster {
         Self(Rc::new(Inner { transport, options, env, request_scheduler, discovery }))
     }
 
-    /// The same cluster beside gate and fence: for Leases, which open the fence, and for Events, the last of which are
-    /// written after it is shut.
+    /// Returns the cluster without request scheduler and fence: for Leases, which open the fence, and for last Events.
     pub fn beside(&self) -> Self {
         let request_scheduler = RequestScheduler::new(-1.0, 0, self.0.options.side, Rc::new(super::NoObserver));
         Self(Rc::new(Inner {
@@ -143,8 +142,7 @@ impl Cluster {
         }))
     }
 
-    /// The same cluster with a gate of its own, for those who ask on behalf of strangers: half the rate of the other requests,
-    /// none of which waits for theirs.
+    /// Returns the cluster with its own request scheduler at half the rate: requests of strangers do not delay others.
     pub fn apart(&self) -> Self {
         let ClusterOptions { qps, burst, side, .. } = self.0.options;
         let request_scheduler = RequestScheduler::half(qps, burst, side, Rc::new(super::NoObserver));
@@ -157,7 +155,7 @@ impl Cluster {
         }))
     }
 
-    /// The same cluster in its other part: requests share connection, gate and discovery, the namespaces may differ.
+    /// Returns the cluster on another side, with the same connection, request scheduler and discovery.
     pub fn as_side(&self, side: Side, namespaces: Vec<String>) -> Self {
         let inner = &self.0;
         Self(Rc::new(Inner {
@@ -174,65 +172,62 @@ impl Cluster {
         &self.0.options
     }
 
-    /// Whether the API server does not answer at all at present: the last request that ended got no HTTP answer, not even an
-    /// error, or there was none yet.
+    /// Returns true if the last request got no HTTP answer at all, not even an error, or no request has ended yet.
     pub fn is_silent(&self) -> bool {
         self.0.transport.contact.is_silent()
     }
 
-    /// What the requests say of the server.
+    /// What the last request says of the server.
     pub(super) fn contact(&self) -> watch::Receiver<Known> {
         self.0.transport.contact.subscribe()
     }
 
-    /// Which kinds it serves.
+    /// The kinds it serves.
     pub fn discovery(&self) -> &Discovery {
         &self.0.discovery
     }
 
-    /// Whether writes are let through.
+    /// The write fence.
     pub fn fence(&self) -> &Fence {
         &self.0.env.fence
     }
 
-    /// Who waits, and how many writes are in flight.
+    /// The request scheduler.
     pub fn request_scheduler(&self) -> &RequestScheduler {
         &self.0.request_scheduler
     }
 
-    /// The clock of its surroundings.
+    /// The clock.
     pub fn clock(&self) -> &Clock {
         &self.0.env.clock
     }
 
-    /// The random source of its surroundings.
+    /// The random source.
     pub fn random(&self) -> &Random {
         &self.0.env.random
     }
 
-    /// Who observes its requests.
     pub(super) fn observer(&self) -> &Rc<dyn RequestObserver> {
         &self.0.transport.observer
     }
 
-    /// One object, live.
+    /// Reads one object, live.
     pub async fn get(&self, ctx: &Context, at: &ObjectRef) -> Result<Value, ApiError> {
         named(self.object(ctx, at, Call::read(at.path(None)?)).await?, &at.name)
     }
 
-    /// One object's metadata, as `PartialObjectMetadata`.
+    /// Reads one object's metadata, as `PartialObjectMetadata`.
     pub async fn get_metadata(&self, ctx: &Context, at: &ObjectRef) -> Result<Value, ApiError> {
         let object = self.object(ctx, at, Call::read(at.path(None)?).accepting(METADATA)).await?;
         Ok(narrow(named(object, &at.name)?))
     }
 
-    /// A subresource of an object, e.g. `scale`.
+    /// Reads a subresource of an object, e.g. `scale`.
     pub async fn get_subresource(&self, ctx: &Context, at: &ObjectRef, subresource: &str) -> Result<Value, ApiError> {
         self.object(ctx, at, Call::read(at.path(Some(subresource))?)).await
     }
 
-    /// One page of a list, or all of it without a limit. `scope` is a namespace, or `None` for all and for cluster-scoped
-    /// kinds.
+    /// Reads one page of a list, or all without a limit. `scope` is a namespace; `None` for all or for cluster scope.
     pub async fn list(
         &self,
         ctx: &Context,
@@ -245,13 +240,12 @@ impl Cluster {
         Page::decode(resource, query.metadata_only, &answer)
     }
 
-    /// A list in pages of about 1 MiB, or of fewer objects where that many are too large; `query.limit` and
-    /// `query.continue_token` are the iterator's own.
+    /// Lists in pages of about 1 MiB, or fewer objects if necessary. Sets `query.limit` and `query.continue_token`.
     pub fn pages(&self, ctx: Context, resource: Resource, scope: Option<String>, query: ListQuery) -> Pages {
         Pages::new(self.clone(), ctx, resource, scope, query)
     }
 
-    /// Opens a watch stream. It passes neither gate nor fence and is not repeated: that is the watcher's decision.
+    /// Opens a watch stream, without request scheduler and fence. Repeating it is up to the caller.
     pub async fn watch(
         &self,
         resource: &Resource,
@@ -265,7 +259,7 @@ impl Cluster {
         opened
     }
 
-    /// Creates an object. The answer comes without `managedFields`. A name in `at` is not sent: the object's own counts, or its `generateName`.
+    /// Creates an object; returns it without `managedFields`. The name comes from the object, not from `at`.
     pub async fn create(&self, ctx: &Context, at: &ObjectRef, object: &Value) -> Result<Value, ApiError> {
         let call = Call::new(Method::POST, at.collection_path()?).with_body(JSON, object);
         self.written(ctx, at, call).await
@@ -283,7 +277,7 @@ impl Cluster {
         self.object(ctx, at, call).await
     }
 
-    /// Replaces an object, or what its subresource (e.g. `status`) covers. The answer comes without `managedFields`.
+    /// Replaces an object, or the part covered by its subresource (e.g. `status`). Returns it without `managedFields`.
     pub async fn replace(
         &self,
         ctx: &Context,
@@ -295,16 +289,14 @@ impl Cluster {
         self.written(ctx, at, call).await
     }
 
-    /// What the server would make of an object that replaces another one, by its defaults and admission. Nothing is stored,
-    /// so the fence does not count.
+    /// Dry run of a replacement, without the fence: returns the object with the server's defaults and admission.
     pub async fn try_replace(&self, ctx: &Context, at: &ObjectRef, object: &Value) -> Result<Value, ApiError> {
         let uri = Query::default().maybe("dryRun", Some("All")).after(&at.path(None)?);
         let call = Call::new(Method::PUT, uri).with_body(JSON, object);
         self.beside().written(ctx, at, call).await
     }
 
-    /// Applies a JSON merge patch; with `metadata.resourceVersion` in it, only to that version. The answer comes without
-    /// `managedFields`.
+    /// Applies a JSON merge patch, bound to `metadata.resourceVersion` if set. The answer has no `managedFields`.
     pub async fn merge_patch(
         &self,
         ctx: &Context,
@@ -316,13 +308,13 @@ impl Cluster {
         self.written(ctx, at, call).await
     }
 
-    /// The same, answered with the object's metadata alone, as `PartialObjectMetadata`: of a Secret no content comes here.
+    /// As [`Self::merge_patch`], but returns only `PartialObjectMetadata`: no Secret's content is read.
     pub async fn merge_patch_metadata(&self, ctx: &Context, at: &ObjectRef, patch: &Value) -> Result<Value, ApiError> {
         let call = Call::new(Method::PATCH, at.path(None)?).with_body(MERGE_PATCH, patch).accepting(METADATA);
         self.written(ctx, at, call).await.map(narrow)
     }
 
-    /// Deletes an object. Its absence is an error of its own ([`ApiError::is_not_found`]).
+    /// Deletes an object. If it does not exist, the error is [`ApiError::is_not_found`].
     pub async fn delete(&self, ctx: &Context, at: &ObjectRef, options: &DeleteOptions) -> Result<Deleted, ApiError> {
         let call = Call::new(Method::DELETE, at.path(None)?).with_body(JSON, &options.body());
         let answer = self.object(ctx, at, call).await?;
@@ -347,20 +339,19 @@ impl Cluster {
         self.perform(ctx, resource, &Call::new(Method::DELETE, uri)).await.map(drop)
     }
 
-    /// Asks the server's `/healthz`, beside the gate.
+    /// Reads the server's `/healthz`, without the request scheduler.
     pub async fn healthz(&self, deadline: Deadline) -> Result<(), ApiError> {
         let call = Call::read("/healthz".into()).accepting("*/*");
         let admit = async || Ok(Admission::default());
         self.0.transport.perform(&call, deadline, admit).await.map(drop)
     }
 
-    /// Sends an object. Who owns which field is not of interest in the answer: it comes without `managedFields`.
     async fn written(&self, ctx: &Context, at: &ObjectRef, call: Call) -> Result<Value, ApiError> {
         let is_review = at.resource.plural.ends_with("reviews");
         // A new object has the name of its body, or a name that the server made.
         let name = if call.method == Method::POST { "" } else { at.name.as_str() };
         let object = self.answered(ctx, at, call).await?.slim()?;
-        // A review is answered and not stored: it may have no metadata.
+        // A review is answered and not stored, so it may have no metadata.
         if is_review && object.is_object() { Ok(object) } else { named(object, name) }
     }
 
@@ -371,7 +362,7 @@ impl Cluster {
 
     async fn answered(&self, ctx: &Context, at: &ObjectRef, call: Call) -> Result<Answer, ApiError> {
         let call = call.about_secret(at.resource.is_secret());
-        // What a creation misses is its namespace, or what its body names.
+        // A creation misses its namespace, or an object named in its body.
         let is_about_it = call.method != Method::POST;
         let answer = self.perform(ctx, &at.resource, &call).await;
         answer.map_err(|error| if is_about_it { error.about(at) } else { error })
@@ -382,7 +373,7 @@ impl Cluster {
         let admit = async || {
             let fence = &self.0.env.fence;
             if write {
-                fence.check()?; // nobody queues in vain
+                fence.check()?; // do not queue in vain
             }
             let _permit = Some(self.0.request_scheduler.acquire(ctx.priority, &ctx.key, resource, write).await);
             let guard = if write { Some(fence.enter()?) } else { None };
@@ -392,7 +383,7 @@ impl Cluster {
         let is_served = match &result {
             Ok(_) => Some(true),
             Err(error) if error.is_not_served() => Some(false),
-            Err(error) => error.is_not_found().then_some(true), // there is no such object, but there is the kind
+            Err(error) => error.is_not_found().then_some(true), // the object does not exist, but its kind does
         };
         if is_served.is_some_and(|served| !served || self.0.discovery.lacks(resource)) {
             self.0.discovery.missed(&resource.group);
@@ -408,7 +399,7 @@ impl std::fmt::Debug for Cluster {
 }
 
 impl Side {
-    /// `source` or `target`.
+    /// Returns `source` or `target`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Source => "source",
@@ -418,12 +409,12 @@ impl Side {
 }
 
 impl Context {
-    /// On behalf of `key`, until `deadline`.
+    /// Creates a context on behalf of `key`, until `deadline`.
     pub fn new(priority: Priority, deadline: Deadline, key: impl Into<Rc<str>>) -> Self {
         Self { priority, deadline, key: key.into() }
     }
 
-    /// The same with another deadline.
+    /// Returns the same context with another deadline.
     pub fn until(&self, deadline: Deadline) -> Self {
         Self { deadline, ..self.clone() }
     }
@@ -453,7 +444,7 @@ impl DeleteOptions {
 }
 
 impl Propagation {
-    /// As the API writes it.
+    /// Returns the API's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Background => "Background",
@@ -463,7 +454,7 @@ impl Propagation {
     }
 }
 
-/// Leaves metadata alone, for servers that do not know `PartialObjectMetadata`.
+/// Reduces an object to its metadata, for servers that do not know `PartialObjectMetadata`.
 pub(super) fn narrow(mut object: Value) -> Value {
     if object["kind"] == "PartialObjectMetadata" {
         return object;

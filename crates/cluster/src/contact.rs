@@ -1,4 +1,4 @@
-//! What the last request to an API server says of the server and of our credentials.
+//! What the last request says of an API server and of our credentials.
 
 use tokio::{
     sync::watch,
@@ -7,31 +7,28 @@ use tokio::{
 
 use super::ApiError;
 
-/// What is known of an API server by the requests that came to an end, whatever they asked for.
+/// State of an API server, from the requests that ended, whatever they asked for.
 pub(super) struct Contact(watch::Sender<Known>);
 
-/// See [`Contact`].
 #[derive(Debug, Clone)]
 pub(super) enum Known {
-    /// There was no request yet.
+    /// No request has ended yet.
     Nothing,
-    /// The last one was answered, and not with 401.
+    /// The last answer was not a 401.
     Good,
     /// The server cannot be used.
     Bad {
-        /// Why.
         trouble: Trouble,
-        /// Since when nothing else was heard.
+        /// Since when all requests failed like this.
         since: Instant,
     },
 }
 
-/// Why an API server cannot be used, whatever it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// No HTTP answer, for this reason: a wrong host, a wrong CA, or nobody there.
+    /// No HTTP answer, for this reason: wrong host, wrong CA, or no server there.
     Silent(String),
-    /// 401. The text of the server is left out: it may tell of the credentials.
+    /// 401. The server's text is left out, because it may contain credentials.
     Unauthorized,
 }
 
@@ -42,7 +39,6 @@ impl Default for Contact {
 }
 
 impl Contact {
-    /// A request was answered with this HTTP status.
     pub(super) fn answered(&self, code: u16) {
         if code == 401 {
             self.set(Trouble::Unauthorized);
@@ -51,7 +47,6 @@ impl Contact {
         }
     }
 
-    /// A request got no answer.
     pub(super) fn not_answered(&self, error: &ApiError) {
         self.set(Trouble::Silent(error.to_string()));
     }
@@ -67,19 +62,17 @@ impl Contact {
         });
     }
 
-    /// Whether the last request got no answer at all, or there was none yet.
+    /// Returns true if the last request got no answer at all, or no request has ended yet.
     pub(super) fn is_silent(&self) -> bool {
         matches!(*self.0.borrow(), Known::Nothing | Known::Bad { trouble: Trouble::Silent(_), .. })
     }
 
-    /// Is told of each change.
     pub(super) fn subscribe(&self) -> watch::Receiver<Known> {
         self.0.subscribe()
     }
 }
 
 impl Known {
-    /// What is wrong, and for how long.
     pub(super) fn trouble(&self) -> Option<(&Trouble, Duration)> {
         match self {
             Self::Nothing | Self::Good => None,

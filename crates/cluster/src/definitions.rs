@@ -1,7 +1,6 @@
-//! Which kinds are defined by others than the API server itself: CustomResourceDefinitions and APIServices.
+//! Which kinds are defined by CustomResourceDefinitions and APIServices.
 //!
-//! Their names end in an API group. When one changes, discovery looks at that group, so that a new kind is known without
-//! asking for it again and again.
+//! Their names end in an API group. When one changes, discovery reads that group, which makes new kinds known at once.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
@@ -11,10 +10,10 @@ use serde_json::Value;
 use super::{Cached, How, Resource, Watch, WatchOptions, Watches};
 use crate::object::{self, NamespacedName};
 
-/// After an event of a CustomResourceDefinition it takes the server some 30 ms until the kind is served (measured).
+/// After an event of a CustomResourceDefinition the server takes some 30 ms until it serves the kind (measured).
 const ESTABLISHING: Duration = Duration::from_millis(150);
 
-/// What is kept of a CustomResourceDefinition or an APIService: its name says which group it is about.
+/// The cached fields of a CustomResourceDefinition or an APIService; its name contains the group.
 #[derive(Clone, Debug)]
 pub struct Definition {
     uid: Arc<str>,
@@ -29,8 +28,7 @@ pub struct Definitions {
 }
 
 impl Definitions {
-    /// Opens both watches. The process is ready without them: a cluster without APIServices is as good as any, and who may list
-    /// neither gets on without (spec 70, trap 6).
+    /// Opens both watches. Readiness does not wait: APIServices and the right to list are optional (spec 70, trap 6).
     pub fn open(watches: &Watches) -> Self {
         let kind = |group, kind, plural| Resource::new(group, "v1", kind, plural, false);
         let custom = kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
@@ -40,7 +38,7 @@ impl Definitions {
         Self { custom: follow_groups(watches, WatchOptions::new(custom, Definition::of).unawaited()) }
     }
 
-    /// For duties that ask [`Self::is_custom`]: the first list is there, or the right to it is missing.
+    /// For reconcilers that use [`Self::is_custom`]: met after the first list, or if the right to list is missing.
     pub fn sync_requirement(&self) -> SyncRequirement {
         let mut requirement = self.custom.sync_requirement();
         let (is_listed, watch) = (requirement.ready.clone(), self.custom.clone());
@@ -48,14 +46,14 @@ impl Definitions {
         requirement
     }
 
-    /// Whether a kind is defined by a CustomResourceDefinition. Without the right to list those none is.
+    /// Returns true if a CustomResourceDefinition defines the kind; always false without the right to list them.
     pub fn is_custom(&self, resource: &Resource) -> bool {
         let name = NamespacedName::new("", format!("{}.{}", resource.plural, resource.group));
         self.custom.store().with(&name, |_| ()).is_some()
     }
 }
 
-/// Watches objects whose names end in an API group, and has discovery look at that group when one changes.
+/// Watches objects whose names end in an API group. A change makes discovery read that group again.
 fn follow_groups(watches: &Watches, options: WatchOptions<Definition>) -> Watch<Definition> {
     let watch = watches.open(options.metadata());
     let cluster = watches.cluster().clone();

@@ -1,4 +1,4 @@
-//! What can go wrong with a request, and what the callers ask of it.
+//! Errors of requests, and what callers ask about them.
 
 mod texts;
 
@@ -11,16 +11,16 @@ pub(super) use self::texts::without_objects;
 use self::texts::{LEFT_OUT, plain_text, without_content, without_keys};
 use crate::{ObjectRef, answers, object::GroupVersionKind};
 
-/// The smallest size in bytes that an API server refuses (of all annotations together).
+/// The smallest size in bytes that an API server rejects (of all annotations together).
 const SMALLEST_LIMIT: usize = 256 * 1024;
 
-/// A request did not succeed. Clonable, so that those who share a request share its error.
+/// A failed request. Clonable, so that callers that share a request share its error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ApiError {
     /// The server answered with an error; the text is its own, verbatim (decision 14).
     #[error("{0}")]
     Status(Box<Status>),
-    /// The connection failed, or broke before the whole answer was here.
+    /// The connection failed, or broke before the answer was complete.
     #[error("{message}")]
     Transport {
         /// The chain of causes.
@@ -28,29 +28,29 @@ pub enum ApiError {
         /// Whether the request may have reached the server.
         sent: bool,
     },
-    /// The deadline came before the answer.
+    /// The deadline passed before the answer.
     #[error("the API server did not answer in time")]
     Timeout,
-    /// The deadline came before the request was sent.
+    /// The deadline passed before the request was sent.
     #[error("the request was not sent before its deadline")]
     NotSent,
     /// This process may not write (any more).
     #[error("not sent: {0}")]
     Fenced(&'static str),
-    /// The server does not serve the kind in this version, as the version's own document says. It may serve it in another
-    /// one: that it is gone, only [`ProvedAbsent`](super::ProvedAbsent) tells.
+    /// The version's own document does not name the kind. Another version may: only
+    /// [`ProvedAbsent`](super::ProvedAbsent) proves that the kind is gone.
     #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version())]
     NoMatch(GroupVersionKind),
-    /// Whether the server serves the kind cannot be told at present.
+    /// Whether the server serves the kind is unknown at present.
     #[error("unable to retrieve the complete list of server APIs: {0}")]
     Discovery(String),
     /// The answer is not what the API promises.
     #[error("cannot decode the answer of the API server: {0}")]
     Decode(String),
-    /// The answer is larger than what is read; says why.
+    /// The answer is larger than the limit; says why.
     #[error("the answer of the API server is too large: {0}")]
     TooLarge(String),
-    /// The request makes no sense; it was not sent.
+    /// The request is invalid and was not sent.
     #[error("{0}")]
     BadRequest(String),
 }
@@ -74,11 +74,11 @@ pub struct Status {
     pub uid: String,
     /// `details.causes`.
     pub causes: Vec<Cause>,
-    /// `details.retryAfterSeconds`; 0 if there is none.
+    /// `details.retryAfterSeconds`; 0 if absent.
     pub retry_after_seconds: u64,
     /// The `Retry-After` header.
     pub retry_after: Option<Duration>,
-    /// Whether it was the answer to a request about another object than the one it names.
+    /// True if the request was about another object than the status names.
     pub of_another: bool,
 }
 
@@ -119,28 +119,27 @@ impl ApiError {
         self.status().is_some_and(|status| status.code == code && status.reason == reason)
     }
 
-    /// The object (or for a creation its namespace) does not exist: the answer names it (facts §2). Not true when the *kind*
-    /// is not served, or when the answer is about another object: then nothing is known of this one.
+    /// The object (or for a creation its namespace) does not exist: the answer names it (facts §2). False if the *kind*
+    /// is not served or the answer is about another object, because then nothing is known of this one.
     pub fn is_not_found(&self) -> bool {
         let names_it = |status: &Status| !status.kind.is_empty() && !status.name.is_empty() && !status.of_another;
         self.is_answer(404, "NotFound") && self.status().is_some_and(names_it)
     }
 
-    /// A 404 that names no object: the group, version or resource may not be served (any more), or somebody on the way knows
-    /// no such path. It proves nothing: [`Discovery::look_up`](super::Discovery::look_up) does.
+    /// A 404 that names no object: the server may not serve group, version or resource (any more), or a proxy does not
+    /// know the path. It proves nothing; [`Discovery::look_up`](super::Discovery::look_up) does.
     pub fn is_not_served(&self) -> bool {
         let of_path = |status: &Status| status.kind.is_empty() && status.name.is_empty();
         self.status().is_some_and(|status| status.code == 404 && of_path(status))
     }
 
-    /// An API server's own words for a path that it does not know (facts §2); not those of a proxy.
+    /// An API server's own text for an unknown path (facts §2), not a proxy's.
     pub(super) fn is_unknown_path(&self) -> bool {
         let is_own = |status: &Status| status.reason == "NotFound" || status.message == "404 page not found";
         self.is_not_served() && self.status().is_some_and(is_own)
     }
 
-    /// As the answer to a request about this object: a 404 that names another one, e.g. because an admission webhook passes on
-    /// what it met itself, says nothing of this one.
+    /// Marks a 404 that names another object than `at` and so says nothing of this one. Admission webhooks cause such.
     pub(super) fn about(self, at: &ObjectRef) -> Self {
         match self {
             Self::Status(mut status) => {
@@ -153,8 +152,8 @@ impl ApiError {
         }
     }
 
-    /// Somebody else changed the object, or a precondition did not hold; not [`Self::is_already_exists`]. A uid in a patch
-    /// is a precondition too, although the server calls another one an invalid change (api-facts §4).
+    /// Somebody else changed the object, or a precondition failed; not [`Self::is_already_exists`]. A uid in a patch is
+    /// a precondition, too, although the server calls a different uid an invalid change (api-facts §4).
     pub fn is_conflict(&self) -> bool {
         self.is_answer(409, "Conflict") || self.is_of_another_uid()
     }
@@ -175,8 +174,8 @@ impl ApiError {
         self.is_answer(422, "Invalid") && !self.is_of_another_uid()
     }
 
-    /// The API server, or its database, takes no object of `size` bytes (facts §10). `Too long` is also what it says of a field:
-    /// that counts for objects only that are above the smallest limit for a whole one.
+    /// The API server or its database accepts no object of `size` bytes (facts §10). `Too long` is also a text about
+    /// fields: it counts only for objects above the smallest limit for a whole object.
     pub fn is_too_large(&self, size: usize) -> bool {
         let of_database = ["etcdserver: request is too large", "trying to send message larger than max"];
         self.status().is_some_and(|status| match status.code {
@@ -211,13 +210,13 @@ impl ApiError {
         self.code() == Some(429)
     }
 
-    /// Creations are refused because the namespace is being deleted.
+    /// The namespace is being deleted, so it accepts no creations.
     pub fn is_namespace_terminating(&self) -> bool {
         let terminating = |status: &Status| status.causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
         self.status().is_some_and(terminating)
     }
 
-    /// Whether a write may have happened although it failed: *maybe done* (contract rule 7).
+    /// Returns true if a failed write may have happened: *maybe done* (contract rule 7).
     pub fn outcome_unknown(&self) -> bool {
         match self {
             Self::Timeout | Self::Decode(_) | Self::TooLarge(_) => true,
@@ -227,21 +226,20 @@ impl ApiError {
         }
     }
 
-    /// From an error of a client's own methods, which do not use this module's transport. `secret`: the request was about
-    /// a Secret, so quoted values are left out.
+    /// Converts an error of kube's own methods. `secret`: the request was about a Secret, so quoted values are left
+    /// out.
     pub fn of_kube(error: &kube::Error, secret: bool) -> Self {
         match error {
             kube::Error::Api(status) => {
                 let object = serde_json::to_value(status).unwrap_or_default();
                 Self::Status(Status::from_object(&object, secret).into())
             }
-            // The parser's text names what it found.
+            // The parser's text quotes the input.
             kube::Error::SerdeError(error) => Self::Decode(format!("line {} column {}", error.line(), error.column())),
             other => Self::from_client(other),
         }
     }
 
-    /// From an error of the HTTP client.
     pub(super) fn from_client(error: &kube::Error) -> Self {
         let mut message = error.to_string();
         let mut sent = true;
@@ -261,7 +259,7 @@ impl ApiError {
 }
 
 impl Status {
-    /// From an answer that is no success. `secret`: the request was about a Secret, so quoted values are left out.
+    /// Parses an error answer. `secret`: the request was about a Secret, so quoted values are left out.
     pub(super) fn from_answer(code: StatusCode, retry_after: Option<Duration>, body: &[u8], secret: bool) -> Self {
         let mut status = match answers::status_in(body) {
             Some(value) => Self::from_object(&value, secret),
@@ -272,7 +270,7 @@ impl Status {
         status
     }
 
-    /// From a `Status` object, e.g. of a watch's ERROR event.
+    /// Parses a `Status` object, e.g. of a watch's ERROR event.
     pub(super) fn from_object(value: &Value, secret: bool) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let details = &value["details"];
@@ -280,7 +278,7 @@ impl Status {
             reason: text(&cause["reason"]),
             message: match cause["field"].as_str() {
                 Some("patch") => LEFT_OUT.into(), // the whole object again
-                // A text about a field, which is content.
+                // The text is about a field, so it may quote content.
                 Some(_) | None if secret => without_content(&text(&cause["message"]), false),
                 Some(_) | None => without_objects(&text(&cause["message"]), false),
             },

@@ -1,12 +1,12 @@
 //! The recorder of core/v1 Events.
 //!
-//! Recording never waits: it notes the Event, and one background task writes it. The same Event again only counts; the
-//! count is written at most every [`COALESCE`]. What does not fit into the bounded memory is dropped and counted: Events
-//! are hints for people, never state.
+//! Recording never waits: it stores the Event in memory, and one background task writes it. A repeated Event only
+//! increases a count, which is written at most every [`COALESCE`]. Events that do not fit into the bounded memory are
+//! dropped and counted: Events are hints for people, never state.
 //!
-//! A repetition is counted with a PATCH. Roles of Gardener grant the source's Events create alone (spec 71 §5.1): where the
-//! server refuses it, repetitions are left out as long as the Event is there ([`EXPIRES`]), and patching is not tried again for
-//! [`REFUSED`].
+//! A PATCH updates the count. Gardener's roles grant only the creation of Events in the source (spec 71 §5.1). If the
+//! server refuses the PATCH, repetitions are left out while the Event exists ([`EXPIRES`]); [`REFUSED`] later it is
+//! tried again.
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,7 +25,7 @@ use tokio::{
 
 use super::{ApiError, Cluster, Context, Resource, object::field_mut};
 
-/// Events that are remembered to count repetitions: one per object, reason and text; 1,024 are some hundred KiB.
+/// Events kept to count repetitions, one per object, reason and text; 1,024 are some hundred KiB.
 const REMEMBERED: usize = 1024;
 /// Events that wait to be written: at a millisecond each, a quarter of a second's work.
 const QUEUED: usize = 256;
@@ -35,13 +35,11 @@ const COALESCE: Duration = Duration::from_secs(10);
 const ATTEMPTS: u8 = 3;
 /// … with this pause.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Roles do not change often: this long a refused PATCH stands for all.
+/// Roles change rarely: for this long, one refused PATCH stands for all.
 const REFUSED: Duration = Duration::from_secs(3600);
-/// API servers forget an Event after this time, unless told otherwise.
+/// API servers delete an Event after this time by default.
 const EXPIRES: Duration = Duration::from_secs(3600);
-/// Time for one request.
 const REQUEST: Duration = Duration::from_secs(10);
-/// Longest text of an Event, in characters.
 const LONGEST_MESSAGE: usize = 1024;
 
 /// Records the Events of one component (their source) in one cluster; clones share memory and queue.
@@ -73,24 +71,21 @@ struct Shared {
     events: Resource,
     notebook: RefCell<Notebook>,
     noted: Notify,
-    /// Until then no Event is patched: the server refuses it.
+    /// Until then no Event is patched, because the server refused it.
     refused_until: Cell<Option<Instant>>,
-    /// Held while an Event is being written, so that background task and flush do not write the same one.
+    /// Held while an Event is written, so that background task and flush do not write the same one.
     writing: Mutex<()>,
 }
 
-/// What was recorded, and what of it is not written yet.
 #[derive(Default)]
 struct Notebook {
     entries: BTreeMap<Rc<Subject>, EventEntry>,
     /// Entries by age of their last use, oldest first; may hold outdated pairs.
     uses: VecDeque<(u64, Rc<Subject>)>,
     next_use: u64,
-    /// Entries that are to be written, in order.
     queue: VecDeque<Rc<Subject>>,
 }
 
-/// What makes two Events the same.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Subject {
     component: Rc<str>,
@@ -102,9 +97,8 @@ struct Subject {
 }
 
 struct EventEntry {
-    /// Name of the Event object; kept over attempts, so that one of unknown outcome is recognised.
+    /// Name of the Event object; kept over attempts, so that a write of unknown outcome is recognised.
     name: Option<String>,
-    /// When the Event object was made, if it was.
     created: Option<Instant>,
     count: u32,
     first: Timestamp,
@@ -112,12 +106,11 @@ struct EventEntry {
     used: u64,
     queued: bool,
     failed: u8,
-    /// Not written before.
     not_before: Instant,
 }
 
 impl Reference {
-    /// To an object as the server sent it (with `apiVersion` and `kind`).
+    /// Returns a reference to an object as the server sent it (with `apiVersion` and `kind`).
     pub fn of(object: &Value) -> Self {
         use crate::object;
 
@@ -137,8 +130,8 @@ impl Reference {
 }
 
 impl Recorder {
-    /// A recorder that writes to `cluster`, whichever that is, beside its gate and fence: the last Events are written after
-    /// the fence is shut. Its Events have no action. Spawn [`Self::run`] once, and [`Self::flush`] at the end.
+    /// Creates a recorder that writes to `cluster` without request scheduler and fence, because the last Events follow
+    /// the fence's end. Its Events have no action. Spawn [`Self::run`] once, and call [`Self::flush`] at the end.
     pub fn new(cluster: &Cluster, component: impl Into<Rc<str>>) -> Self {
         let shared = Shared {
             cluster: cluster.beside(),
@@ -151,13 +144,12 @@ impl Recorder {
         Self { shared: Rc::new(shared), component: component.into(), action: "".into() }
     }
 
-    /// The same recorder for another source of Events.
+    /// Returns the same recorder for another source of Events.
     pub fn for_component(&self, component: impl Into<Rc<str>>) -> Self {
         Self { component: component.into(), ..self.clone() }
     }
 
-    /// The same recorder whose Events say that this was being done, e.g. `Reconcile`: field `action` of an Event (spec 40
-    /// §2.4, spec 41 §A.1).
+    /// Returns the same recorder with this `action` in its Events, e.g. `Reconcile` (spec 40 §2.4, spec 41 §A.1).
     pub fn with_action(&self, action: impl Into<Rc<str>>) -> Self {
         Self { action: action.into(), ..self.clone() }
     }
@@ -189,7 +181,7 @@ impl Recorder {
         }
     }
 
-    /// Writes what is recorded, for ever.
+    /// Writes recorded Events, for ever.
     pub async fn run(self) {
         loop {
             let noted = self.shared.noted.notified();
@@ -207,7 +199,7 @@ impl Recorder {
         }
     }
 
-    /// Writes what is left, counts of repeated Events included, until the deadline.
+    /// Writes the remaining Events, including counts of repeated ones, until the deadline.
     pub async fn flush(&self, deadline: Deadline) {
         let far = deadline.0 + COALESCE + PAUSE; // everything is due now
         let all = async { while self.write_one(deadline, far).await {} };
@@ -216,12 +208,12 @@ impl Recorder {
         }
     }
 
-    /// Events that are not written yet.
+    /// Number of Events that are not written yet.
     pub fn waiting(&self) -> usize {
         self.shared.notebook.borrow().queue.len()
     }
 
-    /// Writes the first Event that is due at `now`; whether there was one.
+    /// Writes the first Event that is due at `now`. Returns false if there was none.
     async fn write_one(&self, deadline: Deadline, now: Instant) -> bool {
         let _writing = self.shared.writing.lock().await;
         let Some(subject) = self.shared.notebook.borrow_mut().take_due(now) else { return false };
@@ -234,7 +226,7 @@ impl Recorder {
                     self.shared.refused_until.set(Some(Instant::now() + REFUSED));
                     tracing::debug!(%error, "the server refuses to patch events; repetitions are left out");
                     self.shared.notebook.borrow_mut().put_back(subject);
-                    return true; // to be planned anew, now that this is known
+                    return true; // plan it again, now without a PATCH
                 }
                 result => result,
             },
@@ -251,7 +243,7 @@ impl Recorder {
         true
     }
 
-    /// The request that brings an Event up to date; `None` if it is a repetition that can be left out.
+    /// Plans the request that brings an Event up to date, or `None` for a repetition that can be left out.
     fn plan(&self, subject: &Subject, entry: &mut EventEntry) -> Option<Plan> {
         let now = Instant::now();
         if let Some(created) = entry.created
@@ -283,14 +275,13 @@ impl Recorder {
             Request::Patch(patch) => self.shared.cluster.merge_patch(&ctx, &at, None, patch).await,
         };
         match result {
-            // an earlier attempt of unknown outcome did it
+            // an earlier attempt of unknown outcome created it
             Err(error) if error.is_already_exists() => Ok(()),
             result => result.map(drop),
         }
     }
 }
 
-/// One request that brings an Event up to date.
 struct Plan {
     name: String,
     request: Request,
@@ -317,8 +308,7 @@ impl Plan {
 }
 
 impl EventEntry {
-    /// What is recorded next is created under another name, with the count so far. A creation of unknown outcome keeps its
-    /// name.
+    /// The next Event gets another name, and the count so far. A creation of unknown outcome keeps its name.
     fn forget_object(&mut self) {
         if self.created.take().is_some() {
             self.name = None;
@@ -353,7 +343,7 @@ impl Subject {
 }
 
 impl Notebook {
-    /// Notes an Event; `false` if it is dropped because too many wait.
+    /// Stores an Event. Returns false if it is dropped because too many wait.
     fn note(&mut self, subject: Subject, wall: Timestamp, now: Instant) -> bool {
         let used = self.next_use;
         self.next_use += 1;
@@ -386,7 +376,7 @@ impl Notebook {
         kept
     }
 
-    /// Drops what was not used for longest, beyond what is remembered. What waits in the queue (fewer) stays.
+    /// Drops the least recently used entries above the limit, except the (fewer) queued ones.
     fn forget(&mut self) {
         if self.uses.len() > 2 * REMEMBERED {
             let entries = &self.entries;
@@ -416,7 +406,6 @@ impl Notebook {
         Some(subject)
     }
 
-    /// An Event that was taken is due still.
     fn put_back(&mut self, subject: Rc<Subject>) {
         let Some(entry) = self.entries.get_mut(&subject) else { return };
         if !std::mem::replace(&mut entry.queued, true) {
@@ -424,7 +413,7 @@ impl Notebook {
         }
     }
 
-    /// An attempt has ended; whether the Event waits again.
+    /// Records the end of an attempt. Returns true if the Event waits for another one.
     fn written(&mut self, subject: &Rc<Subject>, done: bool, retriable: bool, now: Instant) -> bool {
         let Some(entry) = self.entries.get_mut(subject) else { return false };
         if done {
@@ -433,7 +422,7 @@ impl Notebook {
             return entry.queued;
         }
         entry.failed += 1;
-        let gone = entry.created.is_some() && !retriable; // the Event has expired: create it anew
+        let gone = entry.created.is_some() && !retriable; // the Event has expired: create it again
         if gone {
             entry.forget_object();
         }
@@ -451,7 +440,7 @@ impl Notebook {
     }
 }
 
-/// `<name>.<suffix>`, or the suffix alone where the object's name makes no name of an Event (RBAC names are free).
+/// Returns `<name>.<suffix>`, or the suffix alone if the object's name is invalid for an Event (RBAC names are free).
 fn event_name(object: &str, suffix: &str) -> String {
     let fits = object.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte));
     if fits && !object.is_empty() && object.len() + suffix.len() < 253 {

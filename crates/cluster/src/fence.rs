@@ -1,7 +1,7 @@
 //! The fence: whether this process may still write (contract rule 9, fault 16).
 //!
-//! One fence per process: the leader's renewals hold it open, shutdown shuts it for good. Every request that is not a read
-//! passes it right before it is sent. It counts the writes in flight, because the lease may only be given away when none
+//! One fence per process: the leader's renewals keep it open, shutdown shuts it for good. Every request that is not a
+//! read passes it right before it is sent. It counts the writes in flight: the lease may only be released when none
 //! of them can take effect any more.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
@@ -10,16 +10,14 @@ use tokio::{sync::Notify, time::Instant};
 
 use super::ApiError;
 
-/// Error text: this replica is not the leader.
 const NOT_LEADER: &str = "this replica does not hold the leader election lease";
-/// Error text: the leader could not renew in time.
 const NOT_RENEWED: &str = "the leader election lease was not renewed in time";
 
-/// A write whose answer never came (time-out, broken connection, dropped pass) counts as in flight this much longer: the
-/// server gives up a request whose client is gone, and what it had sent to its database by then is decided.
+/// A write without an answer (time-out, broken connection, dropped reconcile) counts as in flight this much longer: the
+/// server gives up a request whose client is gone, and by then what it had sent to its database is decided.
 const SETTLING: Duration = Duration::from_secs(5);
 
-/// A handle of the process's fence; cheap to clone.
+/// The process's fence; cheap to clone.
 #[derive(Clone)]
 pub struct Fence(Rc<Inner>);
 
@@ -44,19 +42,19 @@ enum Opening {
     Shut(&'static str),
 }
 
-/// One write in flight. Dropped without [`WriteGuard::settled`], its outcome counts as unknown.
+/// One write in flight. Dropped without [`WriteGuard::confirmed`], its outcome counts as unknown.
 pub struct WriteGuard {
     fence: Fence,
     confirmed: bool,
 }
 
 impl Fence {
-    /// A fence that is open until it is shut: without leader election.
+    /// Creates a fence that is open until it is shut, for processes without leader election.
     pub fn open() -> Self {
         Self::new(Opening::Open)
     }
 
-    /// A fence that opens with the first renewal and is shut whenever the last one is `renew_deadline` old.
+    /// Creates a fence that opens with the first renewal, and is closed while the last one is `renew_deadline` old.
     pub fn leased(renew_deadline: Duration) -> Self {
         Self::new(Opening::Leased { limit: renew_deadline, renewed_at: None })
     }
@@ -66,7 +64,7 @@ impl Fence {
         Self(Rc::new(Inner { state, changed: Notify::new() }))
     }
 
-    /// The lease was acquired or renewed; `at` is the moment the renewing request was *sent*. No effect once shut.
+    /// Records that the lease was acquired or renewed by a request *sent* at `at`. No effect once shut.
     pub fn renewed(&self, at: Instant) {
         if let Opening::Leased { renewed_at, .. } = &mut self.0.state.borrow_mut().opening {
             *renewed_at = Some(at);
@@ -78,7 +76,7 @@ impl Fence {
         self.0.state.borrow_mut().opening = Opening::Shut(why);
     }
 
-    /// Whether a write may be sent now.
+    /// Fails unless a write may be sent now.
     pub fn check(&self) -> Result<(), ApiError> {
         match &self.0.state.borrow().opening {
             Opening::Open => Ok(()),
@@ -91,19 +89,19 @@ impl Fence {
         }
     }
 
-    /// Counts a write that is sent now.
+    /// As `check`, and counts a write that is sent now.
     pub fn enter(&self) -> Result<WriteGuard, ApiError> {
         self.check()?;
         self.0.state.borrow_mut().in_flight += 1;
         Ok(WriteGuard { fence: self.clone(), confirmed: false })
     }
 
-    /// Writes whose answer has not come yet.
+    /// Number of writes without an answer yet.
     pub fn in_flight(&self) -> usize {
         self.0.state.borrow().in_flight
     }
 
-    /// Ends when no write is in flight and none of unknown outcome can take effect any more. Shut it first.
+    /// Waits until no write is in flight and none of unknown outcome can take effect any more. Shut the fence first.
     pub async fn quiet(&self) {
         loop {
             let changed = self.0.changed.notified();

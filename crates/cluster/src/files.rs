@@ -1,18 +1,15 @@
-//! Files of bounded size.
+//! Reads files of bounded size.
 //!
-//! A path may name anything, e.g. `/dev/zero` or a pipe that nobody writes to: no file is read without a limit, and what is
-//! read again and again while the process runs must be a regular file. In this crate, because kubeconfigs and tokens are
-//! read here; the component configuration and certificates are read above, and the actors below read no files.
+//! A path may name anything, e.g. `/dev/zero` or a pipe without a writer. So every read has a limit, and a file that is
+//! read repeatedly must be a regular file. Kubeconfigs and tokens are read in this crate, the component configuration
+//! and certificates by the program with these functions; actors read no files.
 
 use std::{
     io::{self, Read as _},
     path::Path,
 };
 
-/// Reads a file of at most `limit` bytes.
-///
-/// # Errors
-/// Those of the file system, and `file is larger than <limit>`.
+/// Reads a file of at most `limit` bytes. A larger file fails with `file is larger than <limit>`.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -22,10 +19,7 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The same of a regular file, or a link to one: a pipe or a device is an error at once and never waited for.
-///
-/// # Errors
-/// Those of [`read`], and `it is no regular file`.
+/// As [`read`], but fails with `it is not a regular file`, without waiting, for a pipe or a device.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));

@@ -1,5 +1,5 @@
-//! How a cluster is reached: from a kubeconfig or from inside the cluster (spec 70 §8.1, §8.2), and which kubeconfigs are
-//! acceptable. Pure: the environment, the file and whether a file exists come in as values.
+//! Where clusters are: from a kubeconfig or from inside the cluster (spec 70 §8.1, §8.2), and which kubeconfigs are
+//! acceptable. Pure: the environment, the file and whether a file exists are arguments.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use kube::config::{AuthInfo, Kubeconfig, KubeconfigError};
 
 use crate::ProxySettings;
 
-/// Token of the pod's service account; read again at least every 50 s.
+/// Token of the Pod's ServiceAccount; read again at least every 50 s.
 pub const IN_CLUSTER_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 /// CA of the cluster the process runs in.
 pub const IN_CLUSTER_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
 const VALID_FIELDS: &str = "[client-certificate-data client-key-data token username password tokenFile]";
 
-/// The environment variables that matter (spec 70 §1.2); `None` where unset or empty.
+/// The environment variables that matter (spec 70 §1.2); `None` if unset or empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Environment {
     /// `KUBECONFIG`: one path.
@@ -29,26 +29,26 @@ pub struct Environment {
     pub proxies: ProxySettings,
 }
 
-/// Where a connection's address and credentials come from.
+/// Source of a connection's address and credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// The current context of this kubeconfig.
     Kubeconfig(PathBuf),
-    /// The service account of the pod.
+    /// The ServiceAccount of the Pod.
     InCluster {
         /// `https://<host>:<port>`.
         server: String,
     },
 }
 
-/// Neither a kubeconfig nor a cluster around the process.
+/// There is no kubeconfig, and the process does not run in a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )]
 pub struct NoConfiguration;
 
-/// A user of a kubeconfig has a field that is not supported. The texts are those of spec 70 §8.1.
+/// A user of a kubeconfig has an unsupported field. The texts are those of spec 70 §8.1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForbiddenField {
     /// A path instead of data.
@@ -63,7 +63,7 @@ pub enum ForbiddenField {
         /// Name of the user.
         user: String,
     },
-    /// `as`, `as-groups` and what belongs to them.
+    /// `as`, `as-groups` and related fields.
     #[error("impersonation is not supported, these are the valid fields: {VALID_FIELDS}")]
     Impersonation,
     /// A provider with settings.
@@ -102,13 +102,10 @@ pub fn in_cluster_url(host: &str, port: &str) -> String {
     if host.contains(':') { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") }
 }
 
-/// How source and target are reached. The paths are those of the configuration, after flags and environment.
+/// Returns where source and target are, or fails without a source. The paths include flags and environment already.
 ///
-/// In flag mode `~/.kube/config` is the last resort of both, if `exists` says it is there. A target for which nothing is
-/// found is the source (spec 70 §8.2).
-///
-/// # Errors
-/// When nothing is found for the source.
+/// In flag mode, `~/.kube/config` is the last resort of both, if `exists` returns true for it. A target for which
+/// nothing is found is the source (spec 70 §8.2).
 pub fn resolve(
     source: Option<&str>,
     target: Option<&str>,
@@ -128,10 +125,7 @@ pub fn resolve(
     Ok((source, target))
 }
 
-/// Whether each user of the file has supported fields only, also users that no context uses.
-///
-/// # Errors
-/// The first forbidden field of the first user that has one.
+/// Fails for the first unsupported field of any user of the file, also of users that no context uses.
 pub fn check(kubeconfig: &Kubeconfig) -> Result<(), ForbiddenField> {
     let users = kubeconfig.auth_infos.iter();
     users
@@ -139,8 +133,7 @@ pub fn check(kubeconfig: &Kubeconfig) -> Result<(), ForbiddenField> {
         .try_for_each(|(name, user)| check_user(name, user))
 }
 
-/// Why a kubeconfig cannot be used, without its path. The parser shows the lines around an error, and those may hold
-/// credentials: this text does not.
+/// Returns why a kubeconfig cannot be used, without path and without the parser's quotes, which may hold credentials.
 pub fn reason(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::Parse(error) => {

@@ -1,24 +1,24 @@
-//! A cluster as this program sees it: requests, feeds and watches, writes, discovery, Events.
+//! A client of one cluster: requests, informers and watches, writes, discovery, Events.
 //!
-//! Start at [`Cluster`] (`handle.rs`): it owns everything below and is the only thing other modules call. A request goes
-//! `fence` (may this process still write?) → `gate` (rate, writes in flight, whose turn it is) → `transport` (one HTTP
-//! exchange, repeated by the rules of `retry`) → `error` (what the server said).
+//! Start at [`Cluster`]: it owns everything below and is the only type other modules call. A request passes `fence`
+//! (may this process still write?) → `request_scheduler` (rate, writes in flight, fairness) → `transport` (one HTTP
+//! exchange, repeated by the rules of `retry`) → `error` (the server's answer).
 //!
 //! * [`object`]: names of kinds and objects, metadata of raw objects.
 //! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
-//! * `answers`: how much of the answers is in memory; `whole`: whether they are the objects that were meant.
-//! * `pages`, `watch`: lists in pages of bounded size, and watch streams line by line.
-//! * `discovery/`: which kinds the server serves, and the proof that it does not serve one; `definitions`: hears when that
-//!   changes; `locate`: where an object is, or the proof that it is nowhere.
-//! * `writes`: writes that decide before they send: create or update, by difference, bound to what was seen.
+//! * `answers`: memory bounds of answers; `whole`: whether they are the requested objects.
+//! * `pages`, `watch_stream`: lists in pages of bounded size, and watch streams line by line.
+//! * `discovery/`: which kinds the server serves, and the proof that a kind is not served; `definitions`: notices
+//!   changes of that; `locate`: finds an object, or proves its absence.
+//! * `writes`: conditional writes: create or update, by difference, bound to the version that was read.
 //! * `events`: the recorder of core/v1 Events.
 //! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
-//! * `proxy`: which proxy leads to a cluster, and the way through it.
-//! * [`kubeconfig`]: how each cluster is reached, and which kubeconfigs are acceptable.
-//! * `watches/`: one stream per kind, the feed, for any number of readers. Start at [`Watches`], [`Want`]; `store`,
-//!   `projected`: what a reader keeps of its objects; `slim`: managed fields are passed over while objects are parsed.
-//! * `contact`: whether the server answers at all, and accepts our credentials; `outage`: says in the log that it does not.
-//! * `metrics`: what others may observe of it; `warnings`: `Warning` headers, logged once; [`files`]: files of bounded size.
+//! * `proxy`: which proxy leads to a cluster, and the tunnel through it.
+//! * [`kubeconfig`]: where each cluster is, and which kubeconfigs are acceptable.
+//! * `watches/`: one informer per kind for any number of readers. Start at [`Watches`], [`WatchOptions`]; `store`,
+//!   `cached`: what a reader keeps of its objects; `slim`: parses objects without their managed fields.
+//! * `contact`: whether the server answers and accepts our credentials; `outage`: logs when it does not.
+//! * `metrics`: observers of requests; `warnings`: `Warning` headers, logged once; [`files`]: files of bounded size.
 //!
 //! Everything runs on one thread; handles are `Rc`s and cheap to clone.
 
@@ -33,7 +33,6 @@ mod error;
 mod events;
 mod fence;
 pub mod files;
-
 pub mod kubeconfig;
 mod locate;
 mod metrics;

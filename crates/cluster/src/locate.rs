@@ -1,4 +1,4 @@
-//! Where an object is, or the proof that it is nowhere.
+//! Finds an object, or proves that it does not exist.
 
 use serde_json::Value;
 
@@ -8,27 +8,26 @@ use crate::object::GroupVersionKind;
 /// Where an object is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Located {
-    /// There, and as it is now.
+    /// The object and its address.
     At(ObjectRef, Value),
-    /// Nowhere.
+    /// It does not exist.
     Nowhere(Nowhere),
 }
 
-/// Why an object is known not to be there.
+/// Why an object is known not to exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Nowhere {
-    /// The API server says that it does not find it.
+    /// The API server does not find it.
     NotFound,
     /// Its kind is not served.
     Kind(ProvedAbsent),
 }
 
 impl Cluster {
-    /// An object, live, in the version of `kind`, else in another served version (spec 10 §13.1). `namespace` counts if
-    /// the kind has one. That the kind is not served is asked after the moment `asked` ([`Discovery::asked`](super::Discovery::asked)).
-    ///
-    /// # Errors
-    /// All but the object's proved absence. A 404 of somebody on the way proves nothing.
+    /// Reads an object, live, in the version of `kind`, else in another served version (spec 10 §13.1). `namespace`
+    /// counts if the kind is namespaced. The proof of an unserved kind is younger than `asked`
+    /// ([`Discovery::asked`](super::Discovery::asked)). Fails unless the object is read or its absence proved; a
+    /// proxy's 404 proves nothing.
     pub async fn locate(
         &self,
         ctx: &Context,
@@ -53,7 +52,7 @@ impl Cluster {
             if !error.is_not_served() {
                 return Err(error);
             }
-            // What is known may be old.
+            // Known kinds may be out of date.
             match self.discovery().look_up(kind, asked).await? {
                 Serving::Absent(proof) => return Ok(Located::Nowhere(Nowhere::Kind(proof))),
                 Serving::Served(other) if is_other(&resource, &other) => resource = other,
@@ -63,7 +62,7 @@ impl Cluster {
     }
 }
 
-/// Whether another path is worth a try; each only once, because answers of versions do not change within one question.
+/// Returns true if another path is worth a try. Each is tried once: a version's answers are fixed within a question.
 fn is_other(tried: &Resource, other: &Resource) -> bool {
     (&tried.version, &tried.plural, tried.namespaced) != (&other.version, &other.plural, other.namespaced)
 }

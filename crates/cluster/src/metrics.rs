@@ -1,17 +1,17 @@
-//! What the metrics registry may observe of the requests.
+//! What the metrics registry observes of requests.
 
 use super::cluster::Side;
 
-/// Told of each HTTP exchange and of the gate's length. Called on the thread of the cluster; must return at once.
+/// Observes each HTTP exchange and the request scheduler. Called on the thread of the cluster; must return at once.
 pub trait RequestObserver {
     /// An exchange ended: with a status code, or without an answer (`None`, shown as `<error>`; spec 70 §9.2
     /// `rest_client_requests_total`). `host` is `host:port` of the API server. Repeated requests count each time.
     fn finished(&self, method: &str, host: &str, code: Option<u16>);
 
-    /// The gate changed: requests that wait for their turn in the live and in the background lane, and writes in flight.
+    /// The request scheduler changed: waiting requests of high and of low priority, and writes in flight.
     fn request_scheduler(&self, side: Side, high: usize, low: usize, writes_in_flight: usize);
 
-    /// An Event could not be kept until it could be written: the recorder's queue was full.
+    /// An Event was dropped because the recorder's queue was full.
     fn event_dropped(&self) {}
 }
 

@@ -1,7 +1,6 @@
 //! Names of kinds and objects, and read access to the metadata of raw JSON objects.
 //!
-//! Objects travel through the program as [`serde_json::Value`]: typed structs would drop the fields they do not know
-//! (spec 10 §11.6). Everything here is a plain value without I/O.
+//! Objects are [`serde_json::Value`]s, because typed structs would drop unknown fields (spec 10 §11.6). Pure.
 
 use std::fmt;
 
@@ -19,7 +18,7 @@ pub struct GroupVersionKind {
     pub kind: String,
 }
 
-/// An API group and a kind, without a version: what equivalences and interest are keyed by.
+/// An API group and a kind, without a version: the key of equivalences and owners.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct GroupKind {
     /// API group; empty for the core group.
@@ -28,7 +27,7 @@ pub struct GroupKind {
     pub kind: String,
 }
 
-/// What identifies an object within one cluster, whatever version it is read in (spec 10 §10.1).
+/// Identity of an object within one cluster, in any version (spec 10 §10.1).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ObjectKey {
     /// API group; empty for the core group.
@@ -41,7 +40,7 @@ pub struct ObjectKey {
     pub name: String,
 }
 
-/// Namespace and name of an object whose kind is known from the context. The namespace is empty for cluster scope.
+/// Namespace and name of an object whose kind is known from the context.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct NamespacedName {
     /// Namespace; empty for cluster-scoped objects.
@@ -50,8 +49,8 @@ pub struct NamespacedName {
     pub name: String,
 }
 
-/// The place at a path of fields, to be changed. What is no map on the way there becomes one, as what is absent does: unlike
-/// `object["field"] = …`, this does not panic, whatever came from a server or a file.
+/// Returns the field at a path, for writing. Absent fields on the path become maps, and so do values that are not maps:
+/// unlike `object["field"] = …`, this does not panic, whatever a server or a file contains.
 pub fn field_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Value {
     let mut place = object;
     for field in path {
@@ -65,83 +64,81 @@ pub fn field_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Value {
 }
 
 impl GroupVersionKind {
-    /// Group, version and kind.
+    /// Creates it from its parts.
     pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
-    /// From the two fields of an object. `apiVersion` is `group/version`, or `version` alone for the core group.
+    /// Parses the two fields of an object. `apiVersion` is `group/version`, or `version` alone for the core group.
     pub fn from_api_version(api_version: &str, kind: &str) -> Self {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         Self::new(group, version, kind)
     }
 
-    /// From an object; `None` where `apiVersion` or `kind` is missing, empty or no string.
+    /// Returns the kind of an object, or `None` if `apiVersion` or `kind` is missing, empty or not a string.
     pub fn of(object: &Value) -> Option<Self> {
         let text = |field| object.get(field).and_then(Value::as_str).filter(|text| !text.is_empty());
         Some(Self::from_api_version(text("apiVersion")?, text("kind")?))
     }
 
-    /// `group/version`, or `version` for the core group.
+    /// Returns `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Without the version.
+    /// Returns it without the version.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&self.group, &self.kind)
     }
 }
 
 impl fmt::Display for GroupVersionKind {
-    /// `group/version, Kind=kind`, with a leading slash for the core group left out: as discovery errors write it.
+    /// As discovery errors write it: `group/version, Kind=kind`, or `version, Kind=kind` for the core group.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, Kind={}", self.api_version(), self.kind)
     }
 }
 
 impl GroupKind {
-    /// A group and a kind.
+    /// Creates it from its parts.
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { group: group.into(), kind: kind.into() }
     }
 }
 
 impl fmt::Display for GroupKind {
-    /// `Kind.group`, or `Kind` for the core group: as messages of the API server write it.
+    /// As messages of the API server write it: `Kind.group`, or `Kind` for the core group.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.group.is_empty() { f.write_str(&self.kind) } else { write!(f, "{}.{}", self.kind, self.group) }
     }
 }
 
 impl ObjectKey {
-    /// Group and kind of the object.
+    /// Returns group and kind.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&self.group, &self.kind)
     }
 }
 
 impl fmt::Display for ObjectKey {
-    /// `<group>/<kind>/<namespace>/<name>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}/{}", self.group, self.kind, self.namespace, self.name)
     }
 }
 
 impl NamespacedName {
-    /// Namespace (empty for cluster scope) and name.
+    /// Creates it from its parts; the namespace is empty for cluster scope.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self { namespace: namespace.into(), name: name.into() }
     }
 
-    /// From an object's metadata; missing fields are empty.
+    /// Returns the name in an object's metadata; missing fields are empty.
     pub fn of(object: &Value) -> Self {
         Self::new(namespace(object), name(object))
     }
 }
 
 impl fmt::Display for NamespacedName {
-    /// `namespace/name`, or `name` for cluster scope.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
     }
@@ -175,7 +172,7 @@ pub fn resource_version(object: &Value) -> &str {
     metadata_text(object, "resourceVersion")
 }
 
-/// `metadata.generation`; 0 for kinds that have none.
+/// `metadata.generation`; 0 for kinds without it.
 pub fn generation(object: &Value) -> i64 {
     object.get("metadata").and_then(|metadata| metadata.get("generation")).and_then(Value::as_i64).unwrap_or_default()
 }
@@ -201,7 +198,7 @@ pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Whether a string means *true*: exactly one of `1 t T true TRUE True` (spec 10 §1).
+/// Returns true for a string that means *true*: exactly one of `1 t T true TRUE True` (spec 10 §1).
 pub fn truthy(value: Option<&str>) -> bool {
     matches!(value, Some("1" | "t" | "T" | "true" | "TRUE" | "True"))
 }

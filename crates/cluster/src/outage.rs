@@ -1,5 +1,4 @@
-//! Says in the log, as an error, that a cluster cannot be used (spec 70 §10): one record for the cluster and not one for each
-//! of its watches, at once and then each minute.
+//! Logs an error while a cluster cannot be used (spec 70 §10): one record per cluster, at once and then each minute.
 
 use std::future::pending;
 
@@ -10,20 +9,18 @@ use tokio::{
 
 use super::{Cluster, Side, Synced, contact::Known};
 
-/// How often it is said.
+/// Interval of the records.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// How long a cluster may be without an answer that was good before: an API server that restarts, or a token that is replaced.
+/// How long a cluster that was good may be without an answer: the API server restarts, or a token is replaced.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often the first lists are looked at until they are there.
+/// Interval of the checks until the first lists have come.
 const STEP: Duration = Duration::from_secs(1);
 
-/// What the log says now.
 enum Finding {
-    /// Nothing is wrong.
     Good,
-    /// It may come right by itself.
+    /// It may recover by itself.
     Pending,
     /// The cluster cannot be used, for this reason.
     Bad(String),
@@ -35,15 +32,13 @@ struct Reporter {
     synced: Synced,
     contact: watch::Receiver<Known>,
     begun: Instant,
-    /// Whether the first lists have come.
     listed: bool,
-    /// When the last error was logged.
     reported: Option<Instant>,
     /// Whether the last record was an error.
     is_open: bool,
 }
 
-/// Reports for ever. `synced`: the first lists, without which the process is of no use.
+/// Reports for ever. `synced`: the first lists, without which the process cannot work.
 pub async fn report_outages(cluster: Cluster, synced: Synced) {
     let mut reporter = Reporter {
         side: cluster.options().side,
@@ -79,7 +74,7 @@ impl Reporter {
         }
     }
 
-    /// A cluster that comes and goes is damped by [`PATIENCE`].
+    /// [`PATIENCE`] limits the records of a cluster that comes and goes.
     fn is_due(&self) -> bool {
         !self.is_open || self.reported.is_none_or(|reported| reported.elapsed() >= EVERY)
     }
@@ -92,12 +87,12 @@ impl Reporter {
         if self.listed {
             return Finding::Good;
         }
-        // Each request may be answered, and the process can do nothing all the same, e.g. without the right to list.
+        // Even if each request is answered, the process may be unable to work, e.g. without the right to list.
         let late = || if self.begun.elapsed() >= EVERY { self.synced.check().err() } else { None };
         self.synced.failure().or_else(late).map_or(Finding::Pending, Finding::Bad)
     }
 
-    /// Until something may be other than now; at rest nothing wakes it.
+    /// Waits until the state may change; without trouble only the contact wakes it.
     async fn wait(&mut self) {
         let is_bad = self.contact.borrow().trouble().is_some();
         if self.listed && !is_bad {

@@ -13,17 +13,17 @@ use super::{
     whole::whole,
 };
 
-/// How long one page may take: API servers give up after a minute themselves.
+/// Time limit of one page: API servers give up after a minute themselves.
 const PAGE_TIME: Duration = Duration::from_secs(60);
-/// `Accept` of a list of metadata. The kind of a list is another one than that of an object (api-facts §2).
+/// `Accept` of a list of metadata, whose kind differs from that of an object (api-facts §2).
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// Bytes of a page that the limit aims at: what one page may cost in memory while it is parsed is some times that.
+/// Target size of a page; parsing it takes several times as much memory.
 const PAGE_BYTES: u64 = 1 << 20;
 const FIRST_LIMIT: u32 = 250;
 const SMALLEST_LIMIT: u32 = 25;
 const LARGEST_LIMIT: u32 = 500;
-/// A page that is too large is asked for again with so many times fewer objects.
+/// A page that is too large is requested again with this many times fewer objects.
 const SHRINKING: u32 = 8;
 
 /// What to list, and how.
@@ -33,13 +33,13 @@ pub struct ListQuery {
     pub label_selector: Option<String>,
     /// Field selector in the API's syntax.
     pub field_selector: Option<String>,
-    /// At most so many objects; the rest by `continue_token`. Servers ignore it with `resource_version` `0`.
+    /// Maximum number of objects; `continue_token` reads the rest. Servers ignore it with `resource_version` `0`.
     pub limit: Option<u32>,
-    /// Of the page before; not together with `resource_version`.
+    /// Token of the previous page; not together with `resource_version`.
     pub continue_token: Option<String>,
-    /// At least this version; `0` for whatever the server has in its cache.
+    /// Minimum version; `0` for whatever the server has in its cache.
     pub resource_version: Option<String>,
-    /// Items as `PartialObjectMetadata`.
+    /// Return items as `PartialObjectMetadata`.
     pub metadata_only: bool,
 }
 
@@ -52,27 +52,27 @@ pub struct Page {
     pub resource_version: String,
     /// Token of the next page.
     pub continue_token: Option<String>,
-    /// Objects after this page, if the server says so (not with a selector).
+    /// Number of objects after this page, if the server says so (not with a selector).
     pub remaining: Option<u64>,
     /// Size of the answer.
     pub bytes: usize,
 }
 
-/// A list in pages. After an error it is over: begin anew, with a new one ([`ApiError::is_expired`]: the token was too
-/// old, which says nothing about any object).
+/// A list in pages. An error ends it; start a new list. [`ApiError::is_expired`], an old token, says nothing of an
+/// object.
 pub struct Pages {
     cluster: Cluster,
     ctx: Context,
     resource: Resource,
     scope: Option<String>,
     query: ListQuery,
-    /// No page has more objects: a larger page was too large.
+    /// Upper bound of the limit, because a larger page was too large.
     most: u32,
     over: bool,
 }
 
 impl ListQuery {
-    /// Of the objects with these labels.
+    /// Selects the objects with these labels.
     pub fn labelled(selector: impl Into<String>) -> Self {
         Self { label_selector: Some(selector.into()), ..Self::default() }
     }
@@ -117,7 +117,7 @@ impl Page {
     }
 }
 
-/// Items of built-in lists lack kind and version (api-facts §2).
+/// Adds kind and version, which items of built-in lists lack (api-facts §2).
 fn with_type(mut item: Value, resource: &Resource) -> Value {
     if let Some(fields) = item.as_object_mut() {
         fields.entry("kind").or_insert_with(|| Value::from(&*resource.kind));
@@ -138,7 +138,7 @@ impl Pages {
         Self { cluster, ctx, resource, scope, query, most: LARGEST_LIMIT, over: false }
     }
 
-    /// The next page; `None` after the last one and after an error.
+    /// Returns the next page; `None` after the last one and after an error.
     pub async fn next(&mut self) -> Option<Result<Page, ApiError>> {
         if self.over {
             return None;
@@ -167,7 +167,7 @@ impl Pages {
     }
 }
 
-/// The limit that would have made this page [`PAGE_BYTES`] large, at most twice the last one.
+/// Returns the limit with which this page would have had [`PAGE_BYTES`], at most twice the last limit.
 fn next_limit(limit: u32, items: usize, bytes: usize) -> u32 {
     let (items, bytes) = (items as u64, bytes as u64);
     if items == 0 || bytes == 0 {

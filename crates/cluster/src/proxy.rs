@@ -1,12 +1,12 @@
-//! Which proxy leads to a server (spec 70 §8.1, table "Proxy"). Pure: the environment comes in as values.
+//! Which proxy leads to a server (spec 70 §8.1, table "Proxy"). Pure: the environment is an argument.
 //!
-//! * `never`: what `NO_PROXY` lists.
+//! * `no_proxy`: the servers that `NO_PROXY` lists.
 //! * `given`: the `proxy-url` of a kubeconfig.
-//! * `connector`, `tunnel`, `socks`: how a connection goes through the proxy.
-//! * `commands`: a client for people, through the proxy.
+//! * `connector`, `tunnel`, `socks`: connections through the proxy.
+//! * `commands`: the client of the commands.
 //!
-//! The matcher of `hyper_util` (`client::proxy::matcher`) has other rules, those of curl: `.example.org` means the domain
-//! itself, too, ports and `*.` are not known, case matters, loopback goes through the proxy. So the rules of Go stand here.
+//! The rules are those of Go. `hyper_util`'s matcher (`client::proxy::matcher`) follows curl: `.example.org` includes
+//! the domain itself, ports and `*.` are unknown, case matters, loopback goes through the proxy.
 
 use http::Uri;
 
@@ -14,13 +14,13 @@ pub(crate) use self::connector::Connector;
 use self::no_proxy::NoProxy;
 pub use self::{commands::client_through, given::GivenProxy};
 
-/// A proxy. What is shown of it has neither user nor password.
+/// A proxy. Its texts contain neither user nor password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     kind: ProxyKind,
-    /// `http[s]://host:port`, without user: what is connected to. `http` for SOCKS, too.
+    /// The address to connect to: `http[s]://host:port`, without user; `http` for SOCKS, too.
     address: Uri,
-    /// Who we are there; the password is empty if there is none.
+    /// Credentials for the proxy; the password may be empty.
     user: Option<User>,
 }
 
@@ -37,33 +37,30 @@ enum ProxyKind {
     Socks5,
 }
 
-/// What the environment tells of proxies.
+/// The proxies of the environment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxySettings {
-    /// `HTTPS_PROXY`, for servers with `https`.
     https: Option<Proxy>,
-    /// `HTTP_PROXY`, for servers with `http`.
     http: Option<Proxy>,
-    /// `NO_PROXY`.
     never: NoProxy,
-    /// Names of variables whose value is no proxy.
+    /// Variables with an invalid value.
     ignored: Vec<&'static str>,
 }
 
-/// A `proxy-url` that cannot be used. The texts are those of Go, without user and password.
+/// An invalid `proxy-url`. The texts are those of Go, without user and password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadProxy {
     /// Another scheme, or none.
     #[error("unsupported scheme {0:?}, must be http, https, or socks5")]
     Scheme(String),
-    /// No URL.
+    /// Not a URL.
     #[error("could not parse: {0}")]
     Unparsable(String),
 }
 
 impl ProxySettings {
-    /// Reads the variables: each in upper case first, then in lower case; empty is unset. A value that is no proxy is
-    /// like an unset one, but hides the variable in lower case, as in Go.
+    /// Reads the variables: each in upper case first, then in lower case; empty is unset. An invalid value is like an
+    /// unset one, but hides the variable in lower case, as in Go.
     pub fn of(env: &dyn Fn(&str) -> Option<String>) -> Self {
         let first = |names: [&'static str; 2]| {
             names.into_iter().find_map(|name| Some((name, env(name).filter(|value| !value.is_empty())?)))
@@ -83,15 +80,13 @@ impl ProxySettings {
         Self { https, http, never, ignored }
     }
 
-    /// Names of the variables that count as unset because their value is no proxy.
+    /// Returns the variables that count as unset because their value is invalid.
     pub fn ignored(&self) -> &[&'static str] {
         &self.ignored
     }
 
-    /// The proxy that leads to a server. With a `proxy-url` the environment does not matter; an empty one is none.
-    ///
-    /// # Errors
-    /// When the `proxy-url` is no URL, or has another scheme than `http`, `https` and `socks5`.
+    /// Returns the proxy that leads to a server. A `proxy-url` that is not empty overrides the environment. Fails if it
+    /// is not a URL, or has another scheme than `http`, `https` and `socks5`.
     pub fn choose(&self, server: &Uri, proxy_url: Option<&str>) -> Result<Option<Proxy>, BadProxy> {
         if let Some(given) = proxy_url.filter(|given| !given.is_empty()) {
             return Proxy::of_kubeconfig(given).map(Some);
@@ -118,7 +113,7 @@ impl Proxy {
         let (scheme, rest) = match value.split_once("://") {
             Some(parts) => parts,
             None if value.contains('@') => return Err(unparsable()),
-            // Go takes what is before the first colon for the scheme, and a value without colon for a path
+            // Go takes the text before the first colon for the scheme, and a value without colon for a path
             None => value.split_once(':').unwrap_or_default(),
         };
         if value.contains(':') && !is_scheme(scheme) {
@@ -132,8 +127,7 @@ impl Proxy {
         Self::of_parts(kind, rest).ok_or_else(unparsable)
     }
 
-    /// `rest` is what follows `://`. An `@` after the host means that what looks like one is user and password, with a
-    /// character that should be encoded.
+    /// `rest` follows `://`. With an `@` in the path, the apparent host is a user and password that lack encoding.
     fn of_parts(kind: ProxyKind, rest: &str) -> Option<Self> {
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         if path.contains('@') {
@@ -160,7 +154,6 @@ impl Proxy {
     }
 }
 
-/// `scheme://host:port`.
 impl std::fmt::Display for Proxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let address = self.address.authority().map_or("", |authority| authority.as_str());
@@ -175,7 +168,6 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl ProxyKind {
-    /// `scheme` is in lower case.
     fn of_scheme(scheme: &str) -> Option<Self> {
         [Self::Http, Self::Https, Self::Socks5].into_iter().find(|kind| kind.scheme() == scheme)
     }
@@ -198,7 +190,7 @@ impl ProxyKind {
 }
 
 impl User {
-    /// From `name[:password]` of a URL; `None` if it has what no URL has there.
+    /// Parses `name[:password]` of a URL; `None` if it has a character that URLs do not allow there.
     fn of(text: &str) -> Option<Self> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
         if !text.bytes().all(allowed) {
@@ -220,7 +212,7 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-/// A number as a URL has it: without sign.
+/// Parses a number without a sign.
 fn digits<N: std::str::FromStr>(text: &str) -> Option<N> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
@@ -230,7 +222,7 @@ fn is_scheme(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 
-/// The value without what may be user and password: all before the last `@`.
+/// Replaces possible user and password: everything before the last `@`.
 fn masked(value: &str) -> String {
     let Some((before, after)) = value.rsplit_once('@') else { return value.to_owned() };
     let scheme = before.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| is_scheme(scheme));
@@ -241,7 +233,7 @@ fn is_plain(server: &Uri) -> bool {
     server.scheme() == Some(&http::uri::Scheme::HTTP)
 }
 
-/// Port of a server, also where its address does not name it.
+/// Returns the port of a server, or the default port of its scheme.
 fn port(server: &Uri) -> u16 {
     server.port_u16().unwrap_or(if is_plain(server) { 80 } else { 443 })
 }

@@ -17,18 +17,18 @@ pub struct Resource {
     pub kind: Arc<str>,
     /// Its name in paths and RBAC rules, e.g. `configmaps`.
     pub plural: Arc<str>,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects have a namespace.
     pub namespaced: bool,
 }
 
-/// The object one request is about.
+/// The address of one object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectRef {
-    /// Its kind.
+    /// Kind.
     pub resource: Resource,
-    /// Its namespace; not used for cluster-scoped kinds.
+    /// Namespace; not used for cluster-scoped kinds.
     pub namespace: String,
-    /// Its name; may be empty for a creation with `generateName`.
+    /// Name; may be empty for a creation with `generateName`.
     pub name: String,
 }
 
@@ -37,37 +37,37 @@ pub struct ObjectRef {
 pub(super) struct Query(String);
 
 impl Resource {
-    /// A kind from its five properties.
+    /// Creates a resource.
     pub fn new(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into(), plural: plural.into(), namespaced }
     }
 
-    /// Group and kind.
+    /// Returns group and kind.
     pub fn group_kind(&self) -> GroupKind {
         GroupKind::new(&*self.group, &*self.kind)
     }
 
-    /// Group, version and kind.
+    /// Returns group, version and kind.
     pub fn group_version_kind(&self) -> GroupVersionKind {
         GroupVersionKind::new(&*self.group, &*self.version, &*self.kind)
     }
 
-    /// `group/version`, or `version` for the core group.
+    /// Returns `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// An object of this kind.
+    /// Returns the address of an object of this kind.
     pub fn at(&self, namespace: impl Into<String>, name: impl Into<String>) -> ObjectRef {
         ObjectRef { resource: self.clone(), namespace: namespace.into(), name: name.into() }
     }
 
-    /// Whether it is the Secret kind, whose contents may not get into error texts.
+    /// Returns true for Secrets, whose contents must not get into error texts.
     pub(super) fn is_secret(&self) -> bool {
         self.group.is_empty() && &*self.plural == "secrets"
     }
 
-    /// The path of the collection: of one namespace, or of all (and of cluster-scoped kinds).
+    /// Returns the path of the collection: of one namespace, or of all namespaces and of cluster-scoped kinds.
     pub fn collection_path(&self, namespace: Option<&str>) -> String {
         let mut path = if self.group.is_empty() {
             format!("/api/{}", self.version)
@@ -93,9 +93,8 @@ impl fmt::Display for Resource {
 }
 
 impl ObjectRef {
-    /// The path of the object, or of one of its subresources.
-    ///
-    /// An empty or malformed name is refused here: a DELETE without a name would be one of the whole collection.
+    /// Returns the path of the object or a subresource. Fails for a bad name: DELETE without one would hit the
+    /// collection.
     pub fn path(&self, subresource: Option<&str>) -> Result<String, ApiError> {
         if self.name.is_empty() {
             return Err(ApiError::BadRequest("resource name may not be empty".into()));
@@ -113,7 +112,7 @@ impl ObjectRef {
         Ok(path)
     }
 
-    /// The path of the collection the object belongs to.
+    /// Returns the path of the object's collection. Fails for an empty or malformed namespace.
     pub fn collection_path(&self) -> Result<String, ApiError> {
         if self.resource.namespaced && self.namespace.is_empty() {
             let message = format!("an empty namespace may not be set for {} {:?}", self.resource, self.name);
@@ -127,7 +126,6 @@ impl ObjectRef {
 }
 
 impl fmt::Display for ObjectRef {
-    /// `plural.version.group namespace/name`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.resource.namespaced {
             write!(f, "{} {}/{}", self.resource, self.namespace, self.name)
@@ -138,7 +136,6 @@ impl fmt::Display for ObjectRef {
 }
 
 impl Query {
-    /// Adds a parameter.
     pub(super) fn with(mut self, name: &str, value: &str) -> Self {
         if !self.0.is_empty() {
             self.0.push('&');
@@ -149,7 +146,7 @@ impl Query {
         self
     }
 
-    /// Adds a parameter that has a value.
+    /// Adds a parameter unless its value is empty.
     pub(super) fn maybe(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) if !value.is_empty() => self.with(name, value),
@@ -157,19 +154,18 @@ impl Query {
         }
     }
 
-    /// `path?query`, or the path alone.
     pub(super) fn after(&self, path: &str) -> String {
         if self.0.is_empty() { path.to_owned() } else { format!("{path}?{}", self.0) }
     }
 }
 
-/// Appends `text` with all but the unreserved characters of RFC 3986 percent-encoded.
+/// Appends `text`; everything except the unreserved characters of RFC 3986 is percent-encoded.
 fn push_encoded(into: &mut String, text: &str) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             into.push(byte.into());
         } else {
-            write!(into, "%{byte:02X}").unwrap_or_default(); // a String takes everything
+            write!(into, "%{byte:02X}").unwrap_or_default(); // cannot fail for a String
         }
     }
 }

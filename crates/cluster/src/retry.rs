@@ -1,13 +1,12 @@
-//! Which failed requests are sent again, and when (faults 6, 8, 9). Everything else is the caller's decision.
+//! Which failed requests are sent again, and when (faults 6, 8, 9). Everything else is up to the caller.
 
 use std::time::Duration;
 
 use super::ApiError;
 
-/// Answers with `Retry-After` are honoured this often per request (spec 70 §8.3).
+/// Waits for `Retry-After` per request (spec 70 §8.3).
 const MOST_WAITS: u8 = 10;
 
-/// The history of one request.
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     waits: u8,
@@ -16,11 +15,11 @@ pub(super) struct Attempts {
 }
 
 impl Attempts {
-    /// Whether the request is sent again after this error, and after which wait. `left` is what its deadline leaves: a wait
-    /// beyond it would only hide the server's answer behind a time-out.
+    /// Returns the wait before the request is sent again, or `None` if it is not. `left` is the time until its
+    /// deadline: a longer wait would only replace the server's answer by a time-out.
     ///
-    /// * 429, or 5xx, with `Retry-After`: after that time, ten times: the server says it did nothing.
-    /// * 401: once, at once; the token was read anew meanwhile (`token`), and nothing was done.
+    /// * 429, or 5xx, with `Retry-After`: after that time, ten times, because the server says it did nothing.
+    /// * 401: once, at once; `token` has read the token again, and nothing was done.
     /// * broken connection: a read once. A write may have happened: never.
     pub(super) fn again(&mut self, read: bool, error: &ApiError, left: Duration) -> Option<Duration> {
         match error {

@@ -1,15 +1,13 @@
-//! Objects without `metadata.managedFields`: a third of an object on average, and only of use to tell what other managers
-//! own. Where nobody asks that, they are passed over while the answer is parsed.
+//! Parses objects without `metadata.managedFields`: a third of an object on average, and hardly ever needed.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// An object as it comes, but for `metadata.managedFields`.
+/// An object without `metadata.managedFields`.
 pub(super) struct Slim(pub(super) Value);
 
-/// Where a value stands.
 #[derive(Clone, Copy)]
 enum SlimPosition {
     Object,

@@ -1,4 +1,4 @@
-//! Stores: what watches know of the objects of one kind.
+//! Stores: the cached objects of one kind.
 //!
 //! A store has one writer, its watch, and any number of readers on any thread. No lock is held across an await.
 
@@ -12,29 +12,28 @@ use tokio::time::Instant;
 
 use crate::object::NamespacedName;
 
-/// A store is fresh while its watch heard of the server within this time. The server sends a bookmark about each
-/// minute, so two may be missed.
+/// A store is fresh for this long after contact with the server, whose bookmarks come about each minute: two may be
+/// missed.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(150);
 
-/// A removal is remembered for this long: longer than any answer that was given before it may be under way (a list of
-/// all pages has 5 minutes).
+/// How long a removal is remembered: longer than an older answer may be in flight (a list of all pages has 5 minutes).
 const REMOVAL_MEMORY: Duration = Duration::from_secs(600);
 
-/// Removals that are remembered at most: at about 150 bytes, a MiB per kind.
+/// Maximum number of remembered removals: at about 150 bytes each, a MiB per kind.
 const REMOVALS: usize = 8192;
 
-/// A map is not built anew for less than this many new entries: some 10 KiB that might be saved.
+/// A map is not rebuilt for fewer new entries than this, which might save some 10 KiB.
 const PACK_AFTER: usize = 64;
 
 /// What a store keeps of an object.
 pub trait Cached: Clone + Send + Sync + 'static {
     /// `metadata.uid`.
     fn uid(&self) -> &str;
-    /// `metadata.resourceVersion` as a number; one counter for all kinds of a cluster, so versions can be compared.
+    /// `metadata.resourceVersion` as a number. All kinds of a cluster share one counter, so versions can be compared.
     fn version(&self) -> u64;
 }
 
-/// What is known of the objects of one kind, by namespace and name. Cheap to clone.
+/// The cached objects of one kind, by namespace and name. Cheap to clone.
 #[derive(Debug)]
 pub struct Store<R> {
     inner: Arc<RwLock<Inner<R>>>,
@@ -43,36 +42,34 @@ pub struct Store<R> {
 #[derive(Debug)]
 struct Inner<R> {
     cached_objects: BTreeMap<NamespacedName, R>,
-    /// How many records there were when they were packed last; fewer if some were taken out since.
+    /// Number of cached objects at the last packing, minus those removed since.
     packed: usize,
     removals: Removals,
-    /// Whatever was asked of the server before this may be gone since, without that being known: its deletion may have
-    /// come before a list that does not hold it, or be forgotten.
+    /// Objects read before this may be deleted unnoticed: a later list lacks them, or the removal was forgotten.
     horizon: Option<Instant>,
     state: StoreState,
-    /// Objects that exist and cannot be read, and at which version. What is known of them is of before.
+    /// Objects that exist and cannot be read, and at which version. Their cached objects are stale.
     unreadable: BTreeMap<NamespacedName, u64>,
-    /// Whether it was synced once.
     listed: bool,
     heard: Option<Instant>,
 }
 
-/// What is known to be gone. Answers and pages may come later than the event of a deletion that followed them: without
-/// this they would put the object back, and no event would ever take it out again.
+/// Deleted objects. Answers and pages may arrive after the event of a later deletion: without this they would put the
+/// object back, and no event would ever remove it.
 #[derive(Debug, Default)]
 struct Removals {
     /// The version at which the object was gone, and when that became known.
     versions: BTreeMap<NamespacedName, (u64, Instant)>,
-    /// The same by age, oldest first; may hold entries that were replaced since.
+    /// The same by age, oldest first; may hold replaced entries.
     ages: VecDeque<(Instant, NamespacedName)>,
 }
 
-/// How far a store can be trusted.
+/// Trustworthiness of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreState {
     /// Not watched.
     Off,
-    /// The first list is under way.
+    /// The first list is not complete.
     Starting,
     /// Follows the server.
     Synced,
@@ -111,71 +108,69 @@ impl<R> Store<R> {
         change(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How far it can be trusted.
+    /// Returns its state.
     pub fn state(&self) -> StoreState {
         self.read().state.clone()
     }
 
-    /// Whether all there is was listed once. What is known may be out of date since.
+    /// Returns true once a list was complete. The store may be stale since.
     pub fn is_listed(&self) -> bool {
         self.read().listed
     }
 
-    /// Whether it is evidence: synced, and heard of within [`IDLE_LIMIT`]. Nothing may be deleted or called missing
-    /// because of a store that is not.
+    /// Returns true if the store is evidence: synced, with contact within [`IDLE_LIMIT`]. Do not delete an object or
+    /// report it missing because of a store that is not fresh.
     pub fn is_fresh(&self) -> bool {
         self.state() == StoreState::Synced && self.is_heard_of()
     }
 
-    /// Whether what it says of an object is evidence: as [`Self::is_fresh`], and of the object itself.
+    /// Returns true if the store is evidence for one object: fresh, and the object is readable.
     pub fn is_fresh_for(&self, name: &NamespacedName) -> bool {
         self.is_fresh() && !self.is_unreadable(name)
     }
 
-    /// Whether the server was heard of within [`IDLE_LIMIT`].
+    /// Returns true if there was contact with the server within [`IDLE_LIMIT`].
     pub fn is_heard_of(&self) -> bool {
         self.read().heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
     }
 
-    /// Time since the server was last heard of.
+    /// Returns the time since the last contact with the server.
     pub fn age(&self) -> Option<Duration> {
         self.read().heard.map(|heard| heard.elapsed())
     }
 
-    /// Number of records.
+    /// Returns the number of cached objects.
     pub fn len(&self) -> usize {
         self.read().cached_objects.len()
     }
 
-    /// Whether there is no record.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The names of all records, in order.
+    /// Returns the names of all cached objects, in order.
     pub fn names(&self) -> Vec<NamespacedName> {
         self.read().cached_objects.keys().cloned().collect()
     }
 
-    /// Whether an object exists that cannot be read: what is known of it is of before, or nothing, and no evidence. It is
-    /// not gone.
+    /// Returns true if an object exists and cannot be read: its cached object is stale or absent, and no evidence.
     pub fn is_unreadable(&self, name: &NamespacedName) -> bool {
         self.read().unreadable.contains_key(name)
     }
 
-    /// Whether there is such an object.
+    /// Returns true if any object cannot be read.
     pub fn has_unreadable(&self) -> bool {
         !self.read().unreadable.is_empty()
     }
 
-    /// The names of all records, and of objects that cannot be read.
     pub(super) fn all_names(&self) -> Vec<NamespacedName> {
         let inner = self.read();
         let without_cached = inner.unreadable.keys().filter(|name| !inner.cached_objects.contains_key(name));
         inner.cached_objects.keys().chain(without_cached).cloned().collect()
     }
 
-    /// An object cannot be read at a version. False if that was known of the object.
+    /// Records that an object cannot be read at a version. Returns false if that was known.
     pub(super) fn set_unreadable(&self, name: &NamespacedName, version: u64) -> bool {
         self.write(|inner| {
             if inner.removals.covers(name, version) {
@@ -187,19 +182,19 @@ impl<R> Store<R> {
         })
     }
 
-    /// Looks at one record without copying it.
+    /// Calls `look` with one cached object, without a copy. Returns `None` if there is none.
     pub fn with<T>(&self, name: &NamespacedName, look: impl FnOnce(&R) -> T) -> Option<T> {
         self.read().cached_objects.get(name).map(look)
     }
 
-    /// Looks at each record in the order of names. `look` must not use the store.
+    /// Calls `look` with each cached object in the order of names. `look` must not use the store.
     pub fn for_each(&self, mut look: impl FnMut(&NamespacedName, &R)) {
         for (name, cached) in &self.read().cached_objects {
             look(name, cached);
         }
     }
 
-    /// Looks at each record of a namespace in the order of names. `look` must not use the store.
+    /// Calls `look` with each cached object of a namespace in the order of names. `look` must not use the store.
     pub fn for_each_in(&self, namespace: &str, mut look: impl FnMut(&NamespacedName, &R)) {
         let inner = self.read();
         let cached_objects = inner.cached_objects.range(NamespacedName::new(namespace, "")..);
@@ -217,7 +212,7 @@ impl<R> Store<R> {
         })
     }
 
-    /// The server refused to tell: what is known is no evidence until it is heard of again.
+    /// The server denied access: the store is no evidence until the next contact.
     pub(super) fn unheard(&self) {
         self.write(|inner| inner.heard = None);
     }
@@ -228,21 +223,19 @@ impl<R> Store<R> {
 }
 
 impl<R: Cached> Store<R> {
-    /// A copy of one record.
+    /// Returns a copy of one cached object.
     pub fn get(&self, name: &NamespacedName) -> Option<R> {
         self.read().cached_objects.get(name).cloned()
     }
 
-    /// Whether the store has this version of an object, or a newer one. Nearly all events are echoes of own writes, and this
-    /// spares making a record of them.
+    /// Returns true if the store has this version or a newer one: most events echo own writes and need no conversion.
     pub(super) fn knows(&self, name: &NamespacedName, version: &str) -> bool {
         let Ok(version) = version.parse::<u64>() else { return false };
         self.read().cached_objects.get(name).is_some_and(|known| known.version() >= version)
     }
 
-    /// Puts a record in, unless the store already knows a newer one, or the object may be gone since. Gives the old one
-    /// back if it was replaced. `asked` is when the request was sent that this process had an answer to; `None` for what
-    /// the watch or its list brings.
+    /// Puts a cached object in, unless the store has a newer one, or the object may have been deleted since. `asked` is
+    /// when the request was sent whose answer this is; `None` for objects from the watch or its list.
     pub(super) fn put(&self, name: &NamespacedName, cached: R, asked: Option<Instant>) -> Put<R> {
         self.write(|inner| match inner.cached_objects.get_mut(name) {
             Some(known) if known.version() >= cached.version() => Put::Older,
@@ -262,13 +255,13 @@ impl<R: Cached> Store<R> {
         })
     }
 
-    /// Whether the object is known to be gone at `version` or later.
+    /// Returns true if the object is known to be gone at `version` or later.
     pub(super) fn is_removed(&self, name: &NamespacedName, version: u64) -> bool {
         let inner = self.read();
         !inner.cached_objects.contains_key(name) && inner.removals.covers(name, version)
     }
 
-    /// Remembers that an object is gone at `version`: nothing of this or an older version is put in any more.
+    /// Remembers that an object is gone at `version`: `put` ignores this and older versions from now on.
     pub(super) fn remember_removal(&self, name: &NamespacedName, version: u64) {
         self.write(|inner| {
             let forgotten = inner.removals.add(name, version, Instant::now());
@@ -276,12 +269,12 @@ impl<R: Cached> Store<R> {
         });
     }
 
-    /// A list told of all objects there were: what it did not hold is not put in by an answer to an older request.
+    /// Records a complete list: answers to older requests add no object that it lacks.
     pub(super) fn listed(&self, now: Instant) {
         self.write(|inner| inner.horizon = inner.horizon.max(Some(now)));
     }
 
-    /// Takes a record out if it is not newer than `version`.
+    /// Removes a cached object if it is not newer than `version`. Returns it.
     pub(super) fn take(&self, name: &NamespacedName, version: u64) -> Option<R> {
         self.write(|inner| match inner.cached_objects.get(name) {
             _ if inner.unreadable.get(name).is_some_and(|unreadable| *unreadable > version) => None,
@@ -301,8 +294,8 @@ impl<R: Cached> Store<R> {
 }
 
 impl<R> Inner<R> {
-    /// The nodes of a map that gets its entries in order, as lists bring them, are half empty; those of one that is built at
-    /// once are full. Building it after each eighth of growth moves each entry about nine times.
+    /// Rebuilds the map after growth. The nodes of a map that is filled in order, as by lists, are half empty; those of
+    /// a map that is built at once are full. Rebuilding after each eighth of growth moves each entry about nine times.
     fn pack_if_grown(&mut self) {
         if self.cached_objects.len() > self.packed + self.packed / 8 + PACK_AFTER {
             self.cached_objects = std::mem::take(&mut self.cached_objects).into_iter().collect();
@@ -311,18 +304,17 @@ impl<R> Inner<R> {
     }
 }
 
-/// What became of a record that was put in.
 pub(super) enum Put<R> {
-    /// The store knows a newer one.
+    /// The store has a newer one.
     Older,
     /// The object is known to be gone since, or may be.
     Removed,
-    /// It is in; this was there before.
+    /// It is in, and replaced this one.
     Stored(Option<R>),
 }
 
 impl Removals {
-    /// Adds one; gives when the latest of those became known that are forgotten for it.
+    /// Adds a removal. If it displaces others, returns when the latest of those became known.
     fn add(&mut self, name: &NamespacedName, version: u64, now: Instant) -> Option<Instant> {
         let version = self.versions.get(name).map_or(version, |(known, _)| version.max(*known));
         self.versions.insert(name.clone(), (version, now));
@@ -342,7 +334,6 @@ impl Removals {
         forgotten
     }
 
-    /// Whether the object is known to be gone at `version` or later.
     fn covers(&self, name: &NamespacedName, version: u64) -> bool {
         self.versions.get(name).is_some_and(|(removed, _)| version <= *removed)
     }

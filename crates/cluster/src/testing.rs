@@ -21,14 +21,14 @@ use serde_json::Value;
 
 use super::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Context, Fence, RequestObserver, Resource, Side};
 
-/// What the server got.
+/// A request that the server received.
 #[derive(Debug, Clone)]
 pub struct Seen {
     /// `METHOD path?query`.
     pub line: String,
-    /// Its headers.
+    /// Headers.
     pub headers: HeaderMap,
-    /// Its body; null if it has none or none that is JSON.
+    /// Body; null if it is missing or not JSON.
     pub body: Value,
 }
 
@@ -42,48 +42,48 @@ pub enum Reply {
     Late(Duration, Box<Reply>),
 }
 
-/// What the server answers with: a body that may break.
+/// A body that may break.
 pub type Answered = UnsyncBoxBody<Bytes, std::io::Error>;
 type Script = Box<dyn FnMut(&Seen) -> Reply + Send>;
 
-/// A server that asks a closure; clones share the record of requests.
+/// A server that calls a closure; clones share the recorded requests.
 #[derive(Clone)]
 pub struct Server {
     script: Arc<Mutex<Script>>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// Records what it is told.
+/// Records the calls of an observer.
 #[derive(Default)]
 pub struct Recorded(pub RefCell<Vec<String>>);
 
 impl Server {
-    /// A server that does with each request what `script` says.
+    /// Creates a server that calls `script` for each request.
     pub fn new(script: impl FnMut(&Seen) -> Reply + Send + 'static) -> Self {
         Self { script: Arc::new(Mutex::new(Box::new(script))), seen: Arc::default() }
     }
 
-    /// Does something else from now on.
+    /// Replaces the script.
     pub fn replace(&self, script: impl FnMut(&Seen) -> Reply + Send + 'static) {
         *self.script.lock().unwrap() = Box::new(script);
     }
 
-    /// `METHOD path?query` of all requests so far.
+    /// Returns `METHOD path?query` of all requests so far.
     pub fn lines(&self) -> Vec<String> {
         self.requests().into_iter().map(|seen| seen.line).collect()
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub fn requests(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
-    /// A cluster without limits and without leader election.
+    /// Returns a cluster without limits and without leader election.
     pub fn cluster(&self) -> Cluster {
         self.cluster_with(Fence::open(), Rc::new(super::NoObserver))
     }
 
-    /// A cluster without limits.
+    /// Returns a cluster without limits.
     pub fn cluster_with(&self, fence: Fence, observer: Rc<dyn RequestObserver>) -> Cluster {
         let options =
             ClusterOptions { side: Side::Target, host: "api:443".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
@@ -141,17 +141,17 @@ impl RequestObserver for Recorded {
     fn request_scheduler(&self, _: Side, _: usize, _: usize, _: usize) {}
 }
 
-/// An answer with a JSON body.
+/// Returns an answer with a JSON body.
 pub fn json(code: u16, body: &Value) -> Reply {
     answer(code, &[("content-type", "application/json")], body.to_string())
 }
 
-/// An answer with a body of plain text.
+/// Returns an answer with a plain text.
 pub fn text(code: u16, body: &str) -> Reply {
     answer(code, &[("content-type", "text/plain")], body.to_owned())
 }
 
-/// An answer.
+/// Returns an answer.
 pub fn answer(code: u16, headers: &[(&str, &str)], body: String) -> Reply {
     let body = Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::builder().status(code);
@@ -161,7 +161,7 @@ pub fn answer(code: u16, headers: &[(&str, &str)], body: String) -> Reply {
     Reply::Answer(Box::new(response.body(body).unwrap()))
 }
 
-/// An answer whose body comes in pieces, or breaks.
+/// Returns an answer whose body comes in pieces, or breaks.
 pub fn pieces(pieces: Vec<Result<String, &'static str>>) -> Reply {
     let frame = |piece: Result<String, &'static str>| match piece {
         Ok(text) => Ok(Frame::data(Bytes::from(text))),
@@ -171,7 +171,7 @@ pub fn pieces(pieces: Vec<Result<String, &'static str>>) -> Reply {
     Reply::Answer(Box::new(Response::new(StreamBody::new(frames).boxed_unsync())))
 }
 
-/// An answer that is a `Status`.
+/// Returns an answer with a `Status`.
 pub fn status(code: u16, reason: &str, message: &str) -> Reply {
     let details = serde_json::json!({"name": "a", "kind": "configmaps"});
     json(
@@ -181,22 +181,22 @@ pub fn status(code: u16, reason: &str, message: &str) -> Reply {
     )
 }
 
-/// The same, later.
+/// Delays a reply.
 pub fn late(seconds: u64, then: Reply) -> Reply {
     Reply::Late(Duration::from_secs(seconds), Box::new(then))
 }
 
-/// The context of a request that has a minute.
+/// Returns the context of a request with a deadline of a minute.
 pub fn ctx() -> Context {
     Context::new(Priority::High, Deadline::after(Duration::from_secs(60)), "test")
 }
 
-/// The resource of ConfigMaps.
+/// Returns the resource of ConfigMaps.
 pub fn config_maps() -> Resource {
     Resource::new("", "v1", "ConfigMap", "configmaps", true)
 }
 
-/// A server that answers each watch with these pieces.
+/// Returns a server that answers each watch with these pieces.
 pub fn reply_watch(all: Vec<Result<String, &'static str>>) -> Server {
     Server::new(move |_| pieces(all.clone()))
 }

@@ -1,7 +1,7 @@
-//! Who we are to the API server: the `Authorization` header, read anew from a token file in time (spec 70 §8.1), and the
+//! Our identity: the `Authorization` header, from a token file that is read again in time (spec 70 §8.1), and the
 //! `User-Agent`, from which the server derives our field manager (spec 70 §8.3).
 //!
-//! kube has a layer for token files too; ours also reads the file anew when the server answers 401 (fault 9).
+//! kube has a layer for token files, too; ours also reads the file again when the server answers 401 (fault 9).
 
 use std::{
     future::Future,
@@ -25,18 +25,18 @@ use crate::files;
 /// A token file is read again after this time at the latest.
 const YOUNG: Duration = Duration::from_secs(50);
 
-/// No token is longer: headers of this length are refused anyway.
+/// Longest token; longer headers are rejected anyway.
 const LONGEST_TOKEN: u64 = 256 << 10;
 
-/// Why credentials cannot be used. Texts hold none of them.
+/// Why credentials cannot be used. Texts do not contain them.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// A token file that cannot be used.
+    /// An unusable token file.
     #[error("cannot read the token file {}: {reason}", path.display())]
     TokenFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// A token or password with characters a header cannot hold.
@@ -44,7 +44,7 @@ pub enum CredentialsError {
     BadToken,
 }
 
-/// Credentials that go into a header; client certificates are the TLS stack's.
+/// Credentials that go into a header; TLS handles client certificates.
 #[derive(Clone)]
 pub(super) enum Credentials {
     /// None, or a client certificate.
@@ -55,7 +55,7 @@ pub(super) enum Credentials {
     File(Arc<TokenFile>),
 }
 
-/// A token in a file that somebody else replaces.
+/// A token in a file that another process replaces.
 pub(super) struct TokenFile {
     path: PathBuf,
     token: Mutex<Token>,
@@ -67,7 +67,6 @@ struct Token {
     read_at: Option<Instant>,
 }
 
-/// The service that adds both headers.
 #[derive(Clone)]
 pub(super) struct Identified<S> {
     pub(super) inner: S,
@@ -76,25 +75,22 @@ pub(super) struct Identified<S> {
 }
 
 impl Credentials {
-    /// A bearer token.
     pub(super) fn token(token: &str) -> Result<Self, CredentialsError> {
         Ok(Self::Fixed(bearer(token).ok_or(CredentialsError::BadToken)?))
     }
 
-    /// Name and password.
     pub(super) fn password(name: &str, password: &str) -> Result<Self, CredentialsError> {
         let value = format!("Basic {}", STANDARD.encode(format!("{name}:{password}")));
         Ok(Self::Fixed(sensitive(&value).ok_or(CredentialsError::BadToken)?))
     }
 
-    /// A token file, which must be readable now.
+    /// A token file; fails unless it is readable now.
     pub(super) fn file(path: &Path) -> Result<Self, CredentialsError> {
         let header = read(path)?;
         let token = Mutex::new(Token { header, read_at: Some(Instant::now()) });
         Ok(Self::File(Arc::new(TokenFile { path: path.into(), token })))
     }
 
-    /// The header of a request that is sent now.
     fn header(&self) -> Option<HeaderValue> {
         match self {
             Self::None => None,
@@ -103,7 +99,7 @@ impl Credentials {
         }
     }
 
-    /// The server did not accept them.
+    /// Reacts to a 401: a token file is read again.
     fn refused(&self) {
         match self {
             Self::None | Self::Fixed(_) => {}
@@ -126,7 +122,7 @@ impl TokenFile {
     }
 }
 
-/// Reads a token file. It is small and in memory, so the arbiter is not held up.
+/// Reads a token file. It is small and in memory, so this does not block the arbiter noticeably.
 fn read(path: &Path) -> Result<HeaderValue, CredentialsError> {
     let unreadable = |reason: String| CredentialsError::TokenFile { path: path.into(), reason };
     let token = files::read_regular(path, LONGEST_TOKEN).map_err(|error| unreadable(error.to_string()))?;
@@ -186,7 +182,7 @@ mod tests {
 
     use super::*;
 
-    /// A service that answers with a code, and shows what it was sent.
+    /// A service that answers with a code, and returns the headers it received.
     fn identified(
         credentials: Credentials,
         code: Arc<AtomicU16>,

@@ -23,57 +23,47 @@ use super::{
     warnings::Warnings,
 };
 
-/// `Content-Type` and `Accept` of plain JSON.
 pub(super) const JSON: &str = "application/json";
-/// `Content-Type` of a JSON merge patch.
 pub(super) const MERGE_PATCH: &str = "application/merge-patch+json";
 
-/// The service below, and who watches it.
 pub(super) struct Transport {
     pub(super) client: kube::Client,
-    /// `host:port`, for metrics.
     pub(super) host: String,
     pub(super) observer: Rc<dyn RequestObserver>,
     pub(super) warnings: Warnings,
-    /// What the last request that came to an end, or was given up, says of the server.
+    /// What the last request that ended or was given up says of the server.
     pub(super) contact: Contact,
-    /// Where answers have room.
     pub(super) room: AnswerRoom,
 }
 
-/// One request. Not printable: its body may be a Secret.
+/// One request. Not printable, because its body may be a Secret.
 pub(super) struct Call {
     pub(super) method: Method,
-    /// Path and query.
     pub(super) uri: String,
     pub(super) accept: &'static str,
     pub(super) content_type: &'static str,
     pub(super) body: Bytes,
     /// The request is about a Secret: quoted values do not get into error texts.
     pub(super) secret: bool,
-    /// Further headers.
     pub(super) headers: HeaderMap,
 }
 
-/// A successful answer.
 pub(super) struct Answer {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
-    /// Held, never looked at.
     _share: Share,
 }
 
 /// What a request holds while it is in flight.
 #[derive(Default)]
 pub(super) struct Admission {
-    /// Held, never looked at.
     pub(super) _permit: Option<Permit>,
     pub(super) guard: Option<WriteGuard>,
 }
 
 impl Transport {
-    /// Sends a call until it succeeds or `retry` gives up. `admit` waits for admission before each attempt; nothing is
-    /// held while waiting for the next one.
+    /// Sends a call until it succeeds or `retry` gives up. Calls `admit` before each attempt; in between it holds
+    /// nothing.
     pub(super) async fn perform(
         &self,
         call: &Call,
@@ -120,8 +110,7 @@ impl Transport {
         Ok(Answer { headers: parts.headers, body, _share: share })
     }
 
-    /// Sends a call once; ends when the head of a successful answer is here. `encoding` replaces what the HTTP client
-    /// would offer as `Accept-Encoding`.
+    /// Sends a call once, and returns at the head of a successful answer. `encoding` replaces `Accept-Encoding`.
     pub(super) async fn open(&self, call: &Call, encoding: Option<&'static str>) -> Result<Response<Body>, ApiError> {
         let request = call.request(encoding)?;
         let span = call.span(&self.host);
@@ -139,7 +128,7 @@ impl Transport {
             return Ok(response);
         }
         let (parts, body) = response.into_parts();
-        // The code alone says enough.
+        // The status code is enough without a body.
         let body = answers::read(body, LARGEST_ERROR, &mut self.room.share()).await.unwrap_or_default();
         let status = Status::from_answer(parts.status, retry_after(&parts.headers), &body, call.secret);
         Err(ApiError::Status(status.into()))
@@ -152,34 +141,31 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 impl Call {
-    /// A request without a body that expects JSON.
+    /// A GET that expects JSON.
     pub(super) fn read(uri: String) -> Self {
         Self::new(Method::GET, uri)
     }
 
-    /// A request of any method, without a body yet, that expects JSON.
+    /// A request that expects JSON, without a body yet.
     pub(super) fn new(method: Method, uri: String) -> Self {
         let (body, headers) = (Bytes::new(), HeaderMap::new());
         Self { method, uri, accept: JSON, content_type: JSON, body, secret: false, headers }
     }
 
-    /// With another `Accept`.
     pub(super) fn accepting(self, accept: &'static str) -> Self {
         Self { accept, ..self }
     }
 
-    /// With a JSON body.
     pub(super) fn with_body(self, content_type: &'static str, body: &Value) -> Self {
-        // A tree of JSON can always be written.
+        // Writing JSON into memory cannot fail.
         Self { content_type, body: serde_json::to_vec(body).unwrap_or_default().into(), ..self }
     }
 
-    /// About a Secret, if `secret`.
     pub(super) fn about_secret(self, secret: bool) -> Self {
         Self { secret, ..self }
     }
 
-    /// Its span, named as OpenTelemetry names requests. The query is left out: selectors may be long.
+    /// Its span, named as OpenTelemetry names requests. The query is left out, because selectors may be long.
     fn span(&self, host: &str) -> Span {
         tracing::debug_span!(
             "request",
@@ -190,7 +176,6 @@ impl Call {
         )
     }
 
-    /// Whether it changes nothing.
     pub(super) fn is_read(&self) -> bool {
         self.method == Method::GET
     }
@@ -211,13 +196,11 @@ impl Call {
 }
 
 impl Answer {
-    /// The body as JSON.
     pub(super) fn json(&self) -> Result<Value, ApiError> {
         answers::check_values(&self.body)?;
         json::from_slice(&self.body).map_err(|error| ApiError::Decode(error.to_string()))
     }
 
-    /// The object in the body, without `managedFields`.
     pub(super) fn slim(&self) -> Result<Value, ApiError> {
         answers::check_values(&self.body)?;
         let read: Result<Slim, _> = json::from_slice(&self.body);

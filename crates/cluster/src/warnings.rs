@@ -1,4 +1,4 @@
-//! `Warning` headers of the API server (api-facts §10), logged once per text (spec 70 §8.3).
+//! Logs `Warning` headers of the API server (api-facts §10), once per text (spec 70 §8.3).
 
 use std::{cell::RefCell, collections::BTreeSet};
 
@@ -6,15 +6,14 @@ use http::HeaderMap;
 
 use super::error::without_objects;
 
-/// Texts kept to recognise repetitions; the server has far fewer, so beyond it something is odd and nothing is logged.
+/// Limit of remembered texts. The server has far fewer; above the limit something is wrong and nothing is logged.
 const MOST: usize = 1024;
 
-/// The texts logged so far.
 #[derive(Default)]
 pub(super) struct Warnings(RefCell<BTreeSet<String>>);
 
 impl Warnings {
-    /// Logs the texts of an answer that were not logged before; of one about a Secret, without what may be its content.
+    /// Logs the new texts of an answer. `secret`: the answer is about a Secret, so possible content is left out.
     pub(super) fn log(&self, host: &str, headers: &HeaderMap, secret: bool) {
         for value in headers.get_all(http::header::WARNING) {
             let Some(text) = value.to_str().ok().and_then(text_of) else { continue };
@@ -31,7 +30,7 @@ impl Warnings {
     }
 }
 
-/// The text of `299 - "<text>"`; other codes and forms are not for us.
+/// Returns the text of `299 - "<text>"`; `None` for other codes and forms.
 fn text_of(header: &str) -> Option<String> {
     let (_agent, quoted) = header.strip_prefix("299 ")?.split_once(' ')?;
     let mut characters = quoted.strip_prefix('"')?.chars();

@@ -1,4 +1,4 @@
-//! Watch streams: a JSON object per line, as long as the server likes (api-facts §3).
+//! Watch streams: a JSON object per line, for as long as the server likes (api-facts §3).
 
 use std::{
     borrow::Cow,
@@ -27,14 +27,14 @@ use super::{
     whole::whole,
 };
 
-/// `Accept` of a watch on metadata. With the list's kind instead the stream would end empty (api-facts §3).
+/// `Accept` of a watch on metadata. With the list's kind the stream would end empty (api-facts §3).
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
-/// Longest line: an object of the largest size the server takes (3 MiB), with room for escapes.
+/// Longest line: the largest object the server accepts (3 MiB), with room for escapes.
 const LONGEST_LINE: usize = 16 << 20;
-/// How long the server may take to begin.
+/// Time limit of the server's first answer.
 const OPENING: Duration = Duration::from_secs(30);
 
-/// What to watch. Bookmarks are always asked for.
+/// What to watch. Bookmarks are always requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WatchQuery {
     /// Label selector in the API's syntax. An object that leaves the selection is reported as deleted.
@@ -45,45 +45,44 @@ pub struct WatchQuery {
     pub resource_version: Option<String>,
     /// Objects as `PartialObjectMetadata`.
     pub metadata_only: bool,
-    /// After which the server ends the stream; whole seconds. Its own default is 30 to 60 minutes.
+    /// When the server ends the stream; whole seconds. The server's default is 30 to 60 minutes.
     pub timeout: Option<Duration>,
 }
 
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WatchEvent {
-    /// What happened.
+    /// The type of the event.
     pub kind: WatchKind,
-    /// The object without `managedFields`; its last content for a deletion, only its version for a bookmark.
+    /// The object without `managedFields`: its last content for a deletion, only its version for a bookmark.
     pub object: Value,
 }
 
-/// What happened.
+/// Type of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WatchKind {
-    /// It is new, or newly in the selection.
+    /// The object is new, or newly in the selection.
     Added,
-    /// It changed.
+    /// The object changed.
     Modified,
-    /// It is gone, or left the selection.
+    /// The object is gone, or left the selection.
     Deleted,
-    /// Nothing; the stream has come to this version.
+    /// No change; the stream has reached this version.
     Bookmark,
 }
 
-/// An open watch. Ends after an error; ends without one when the server's time is over.
+/// An open watch. It ends after an error, and without an error when the server's time is over.
 pub struct WatchStream {
     body: Body,
     framer: Lines,
     lines: VecDeque<Bytes>,
     metadata_only: bool,
     secret: bool,
-    /// For what has come of an event.
+    /// Room for the beginning of an event.
     share: Share,
     over: bool,
 }
 
-/// A line of the stream.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(rename = "type", borrow)]
@@ -91,11 +90,10 @@ struct Line<'a> {
     object: Option<Slim>,
 }
 
-/// Cuts bytes into lines.
 #[derive(Default)]
 struct Lines {
     rest: BytesMut,
-    /// So much of `rest` is known to hold no line feed.
+    /// Length of the part of `rest` without a line feed.
     searched: usize,
 }
 
@@ -118,7 +116,7 @@ impl WatchStream {
         let accept = if query.metadata_only { METADATA } else { JSON };
         let secret = resource.is_secret();
         let call = Call::read(uri).accepting(accept).about_secret(secret);
-        // servers compress a watch event by event, and the decompression reads the first one only
+        // servers compress a watch event by event, and the decompression reads the first event only
         let opened = timeout(OPENING, transport.open(&call, Some("identity"))).await;
         let opened = opened.unwrap_or_else(|_| {
             transport.contact.not_answered(&ApiError::Timeout);
@@ -130,7 +128,7 @@ impl WatchStream {
         Ok(Self { body, framer, lines, metadata_only: query.metadata_only, secret, share, over: false })
     }
 
-    /// Whether it has come to the middle of an event: where it then ends, that event could not be read.
+    /// Returns true in the middle of an event: if the stream ends there, the event was unreadable.
     pub(super) fn is_amid_event(&self) -> bool {
         !self.framer.rest.iter().all(u8::is_ascii_whitespace)
     }

@@ -1,13 +1,10 @@
-//! Whether what a server answers with is the object that was meant (fault 31).
+//! Checks that an answer is the requested object (fault 31).
 
 use serde_json::Value;
 
 use super::ApiError;
 
-/// An object as all of them are: a map with the map `metadata`, and not a word of the server about something else.
-///
-/// # Errors
-/// If it is none. That says nothing of the object that was meant.
+/// Returns the object, or fails, which says nothing of it, unless it has a map `metadata` and is not a `Status`.
 pub(super) fn whole(object: Value) -> Result<Value, ApiError> {
     let is_status = object["kind"] == "Status" && object["apiVersion"] == "v1";
     if object["metadata"].is_object() && !is_status {
@@ -16,10 +13,8 @@ pub(super) fn whole(object: Value) -> Result<Value, ApiError> {
     Err(ApiError::Decode(if is_status { "it is a Status, not an object" } else { "it is not an object" }.into()))
 }
 
-/// The object of this name; of any name if it is empty. A list is none, and would be an empty object: a Secret without data.
-///
-/// # Errors
-/// As for [`whole`].
+/// As [`whole`], and the object must have this name, or any name if `name` is empty. A list fails: it would be an empty
+/// object, e.g. a Secret without data.
 pub(super) fn named(object: Value, name: &str) -> Result<Value, ApiError> {
     let object = whole(object)?;
     let answered = object["metadata"]["name"].as_str().unwrap_or_default();

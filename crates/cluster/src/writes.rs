@@ -1,7 +1,7 @@
-//! Writes that decide before they send: they read where they must, send what differs, and are bound to what was seen.
+//! Conditional writes: they read if necessary, send only differences, and are bound to the state that was read.
 //!
-//! Each is thin over one verb of [`Cluster`]; lane, deadline, gate and fence are those of the context. A write whose outcome
-//! is unknown ([`ApiError::outcome_unknown`]) is not repeated here: the next pass reads again.
+//! Each wraps one verb of [`Cluster`], with priority and deadline of the context. A write of unknown outcome
+//! ([`ApiError::outcome_unknown`]) is not repeated here: the next reconcile reads again.
 
 mod difference;
 
@@ -13,38 +13,35 @@ use super::{ApiError, Cluster, Context, DeleteOptions, Deleted, ObjectRef, Propa
 
 pub use difference::difference;
 
-/// A race is lost to others this often before the write gives up.
+/// A write gives up after this many lost races.
 const ATTEMPTS: u8 = 5;
 
-/// How a write that may not have been necessary has ended.
+/// Result of a conditional write.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Wrote {
-    /// The object was not there; as the server stored it.
+    /// The object did not exist; as stored by the server.
     Created(Value),
-    /// The object differed; as the server stored it.
+    /// The object differed; as stored by the server.
     Updated(Value),
-    /// Nothing differed, nothing was sent; the object as it was seen.
+    /// Nothing differed and nothing was sent; the object as read.
     Unchanged(Value),
-    /// The object is being deleted and was left alone, as it was seen. It can only be created anew when it is gone.
+    /// The object is being deleted and was left alone; as read. It can only be created again when it is gone.
     Deleting(Value),
 }
 
-/// What a patch is bound to: the server refuses it where that does not hold any more ([`ApiError::is_conflict`]).
+/// What a patch is bound to; if that has changed, the server rejects the patch ([`ApiError::is_conflict`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
-    /// The version that was seen: nobody wrote since. Versions do not come again, so it is the same incarnation, too.
+    /// The version that was read: no write since. Versions are never reused, so it is the same incarnation, too.
     Version,
-    /// The uid that was seen: the same incarnation, whatever others wrote to it since.
+    /// The uid that was read: the same incarnation, whatever was written since.
     Uid,
-    /// Nothing: whatever has the name now.
+    /// Nothing: whatever object has the name now.
     None,
 }
 
 impl Cluster {
-    /// One object, live; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// All but the object's absence: that its *kind* is not served is an error, because then nothing is known of the object.
+    /// Reads one object, live; `None` if it does not exist. An unserved *kind* is an error, not an absent object.
     pub async fn find(&self, ctx: &Context, at: &ObjectRef) -> Result<Option<Value>, ApiError> {
         match self.get(ctx, at).await {
             Ok(object) => Ok(Some(object)),
@@ -53,16 +50,13 @@ impl Cluster {
         }
     }
 
-    /// Brings an object about: reads it, lets `change` edit a copy, and patches what differs, bound to the version that was
-    /// read; a missing object is created from what `change` makes of one that has nothing but kind, name and namespace.
-    /// Sends nothing if nothing differs.
+    /// Creates or updates an object: reads it, lets `change` edit a copy, and patches the difference, bound to the
+    /// version that was read. A missing object is created from kind, name and namespace. Sends nothing if nothing
+    /// differs.
     ///
-    /// `change` must be pure: it is asked again, with a fresh object, when somebody else was faster (at most 5 times). Fields
-    /// of the copy it does not know it must leave alone. Of an object that is being deleted nothing is changed, and it is not
-    /// resurrected: [`Wrote::Deleting`] tells.
-    ///
-    /// # Errors
-    /// What the server says; the conflict itself when the race was lost 5 times.
+    /// `change` must be pure: it runs again with a fresh object after a conflict (at most 5 times; then the conflict is
+    /// the error). It must keep unknown fields. An object in deletion is neither changed nor recreated
+    /// ([`Wrote::Deleting`]).
     pub async fn create_or_update(
         &self,
         ctx: &Context,
@@ -109,15 +103,11 @@ impl Cluster {
         self.patch_to(ctx, at, &live, &after, Lock::Version).await
     }
 
-    /// Sends the difference between an object as it was seen and as it is to be, as a merge patch. Sends nothing if nothing
-    /// differs, whatever the server has by now. [`difference`] says what a merge patch cannot express.
+    /// Sends the difference between two states as a merge patch, once: [`Wrote::Updated`], or [`Wrote::Unchanged`]
+    /// without a request if nothing differs. [`difference`] says what a merge patch cannot express.
     ///
-    /// The answer is [`Wrote::Updated`] or [`Wrote::Unchanged`], never another.
-    ///
-    /// # Errors
-    /// What the server says: [`ApiError::is_conflict`] where the lock does not hold, [`ApiError::is_not_found`] where the
-    /// object is gone. [`ApiError::BadRequest`], unsent, if `before` lacks what the lock needs, or `after` has no metadata.
-    /// Nothing is tried again.
+    /// Fails with [`ApiError::is_conflict`] if the lock does not hold, [`ApiError::is_not_found`] if the object is
+    /// gone, and [`ApiError::BadRequest`], unsent, if `before` lacks what the lock needs or `after` has no metadata.
     pub async fn patch_to(
         &self,
         ctx: &Context,
@@ -140,12 +130,11 @@ impl Cluster {
         self.merge_patch(ctx, at, None, &patch).await.map(Wrote::Updated)
     }
 
-    /// Deletes the incarnation of an object that was seen; with `version`, only as it was seen. Without `propagation`
-    /// dependents go as the kind's default has it. That the object is gone already is success.
+    /// Deletes the incarnation of an object that was read; with `version`, only that version. Without `propagation` the
+    /// kind's default applies to dependents. Succeeds if the object is gone already.
     ///
-    /// # Errors
-    /// [`ApiError::is_conflict`] if what has the name now is another incarnation or version: whether that is to be deleted
-    /// must be decided anew, so nothing is tried again. [`ApiError::BadRequest`], unsent, for an empty uid or version.
+    /// Fails with [`ApiError::is_conflict`] if the name has another incarnation or version now: the caller must decide
+    /// again. [`ApiError::BadRequest`], unsent, for an empty uid or version.
     pub async fn delete_seen(
         &self,
         ctx: &Context,
@@ -164,16 +153,15 @@ impl Cluster {
         }
     }
 
-    /// Adds (`held`) or removes one finalizer of an object as it was seen, and returns the object as it is then; sends
-    /// nothing if it is so already. Other finalizers keep their order.
+    /// Adds (`held`) or removes one finalizer of an object as it was read, and returns the new object; sends nothing if
+    /// that is so already. Other finalizers keep their order.
     ///
-    /// A merge patch replaces the whole list, so it is bound to uid and version: no finalizer of somebody else gets lost, and
-    /// no other incarnation is touched. Where the last finalizer of an object in deletion goes, the answer is its last state.
+    /// A merge patch replaces the whole list, so it is bound to uid and version: no other finalizer gets lost, and no
+    /// other incarnation is changed. If an object in deletion loses its last finalizer, the answer is its last state.
     ///
-    /// # Errors
-    /// [`ApiError::is_conflict`] if somebody wrote since, or the name has another incarnation; [`ApiError::is_not_found`] if
-    /// it is gone; [`ApiError::is_invalid`] for a finalizer added while it is being deleted. [`ApiError::BadRequest`], unsent,
-    /// if `live` has no uid or version.
+    /// Fails with [`ApiError::is_conflict`] if the object was written since or the name has another incarnation,
+    /// [`ApiError::is_not_found`] if it is gone, [`ApiError::is_invalid`] for adding a finalizer during its deletion,
+    /// and [`ApiError::BadRequest`], unsent, if `live` has no uid or version.
     pub async fn set_finalizer(
         &self,
         ctx: &Context,
@@ -194,12 +182,11 @@ impl Cluster {
     }
 }
 
-/// Lost to another writer of an object that was there.
 fn is_gone_or_changed(error: &ApiError) -> bool {
     error.is_conflict() || error.is_not_found()
 }
 
-/// A value a request is bound to. An empty one would bind it to nothing.
+/// Returns a value to bind a request to. Fails if it is empty, because that would bind it to nothing.
 fn seen<'a>(field: &str, value: &'a str, at: &ObjectRef) -> Result<&'a str, ApiError> {
     if value.is_empty() {
         return Err(ApiError::BadRequest(format!("{at} was read without metadata.{field}")));
@@ -212,7 +199,6 @@ fn bare(at: &ObjectRef) -> ApiError {
 }
 
 impl ObjectRef {
-    /// An object of that kind, name and namespace, and nothing else.
     fn empty_object(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if self.resource.namespaced {
@@ -223,21 +209,21 @@ impl ObjectRef {
 }
 
 impl Wrote {
-    /// The object, as it was stored or seen.
+    /// Returns the object, as stored or read.
     pub fn object(&self) -> &Value {
         match self {
             Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) | Self::Deleting(object) => object,
         }
     }
 
-    /// The object, as it was stored or seen.
+    /// Returns the object, as stored or read.
     pub fn into_object(self) -> Value {
         match self {
             Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) | Self::Deleting(object) => object,
         }
     }
 
-    /// Whether a request changed something.
+    /// Returns true if a request changed something.
     pub fn is_change(&self) -> bool {
         match self {
             Self::Created(_) | Self::Updated(_) => true,

@@ -4,13 +4,13 @@ use std::{cell::RefCell, collections::VecDeque, rc::Rc};
 
 use tokio::sync::Notify;
 
-/// Death notices of actors. Apart from the board, because an actor may die while the board is borrowed.
+/// Death notices of actors. Apart from the work queue, because an actor may die while the queue is borrowed.
 pub(super) struct Deaths<K> {
     notices: RefCell<VecDeque<(K, u64)>>,
     bell: Notify,
 }
 
-/// Tells of the death of the actor that holds it, unless it was disarmed.
+/// Reports the death of the actor that holds it, unless it was disarmed.
 pub(super) struct Lifeline<K> {
     deaths: Rc<Deaths<K>>,
     notice: Option<(K, u64)>,
@@ -21,7 +21,6 @@ impl<K> Deaths<K> {
         Self { notices: RefCell::default(), bell: Notify::new() }
     }
 
-    /// The next key whose actor died, and which of its actors that was.
     pub(super) async fn next(&self) -> (K, u64) {
         loop {
             let notice = self.notices.borrow_mut().pop_front();
@@ -44,7 +43,7 @@ impl<K> Lifeline<K> {
 }
 
 impl<K> Drop for Lifeline<K> {
-    /// May run while a panic unwinds, so it must not panic itself: nobody holds the notices across other code.
+    /// May run while a panic unwinds, so it must not panic: no borrow of the notices spans other code.
     fn drop(&mut self) {
         if let (Some(notice), Ok(mut notices)) = (self.notice.take(), self.deaths.notices.try_borrow_mut()) {
             notices.push_back(notice);

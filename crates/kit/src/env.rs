@@ -1,4 +1,4 @@
-//! What a process is made of besides its actors: clock, randomness, census, observers, CPU workers (contract rule 12).
+//! What a process shares besides its actors: clock, randomness, status, observers, CPU workers (contract rule 12).
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
@@ -15,45 +15,44 @@ pub struct Env {
     pub random: Random,
     /// What the dashboard shows.
     pub status_registry: StatusRegistry,
-    /// Work that would hold up the arbiter.
+    /// Runs work that would block the arbiter.
     pub cpu: Cpu,
-    /// Makes the observer of a duty; metrics implement it.
+    /// Makes the observer of a reconciler; metrics implement it.
     pub observers: Rc<dyn Observers>,
     /// Ends the process.
     pub fatal: Fatal,
-    /// How long a controller waits, from its start on, for the stores it needs (spec 70 §7.1, `cacheSyncTimeout`).
+    /// How long a controller waits, from its start on, for its required caches (spec 70 §7.1, `cacheSyncTimeout`).
     pub sync_timeout: Duration,
 }
 
-/// Makes observers. One per duty, when its supervisor starts.
+/// Makes observers: one per reconciler, when its supervisor starts.
 pub trait Observers {
-    /// The observer of the duty `name` with `permits` permits.
+    /// Returns the observer of the reconciler `name` with `permits` permits.
     fn reconciler(&self, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver>;
 
-    /// A figure of a controller's own has this value now; where the process keeps a distribution under the name, the value is
-    /// added to it. The process knows figures by their name; one that has none of this name looks away. `label` tells
-    /// figures of one name apart.
+    /// Sets a custom metric; where the process keeps a distribution under `name`, adds the value to it. `label`
+    /// distinguishes figures of one name. Unknown names are ignored.
     fn figure(&self, _name: &'static str, _label: &'static str, _value: f64) {}
 }
 
-/// How a pass ended, as metrics see it (spec 70 §9.2).
+/// How a reconcile ended, for metrics (spec 70 §9.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReconcileResult {
-    /// Done; the next one comes by a wake.
+    /// Done; the next wake starts the next one.
     Success,
-    /// Failed; again after a back-off.
+    /// Failed; runs again after a back-off.
     Error,
-    /// Failed, and trying again cannot mend it; the next one comes by a wake.
+    /// Failed, and a retry cannot mend it; the next wake starts the next one.
     TerminalError,
-    /// Again, after a back-off or at once.
+    /// Runs again, after a back-off or at once.
     Requeue,
-    /// Again, after a time or an event it waits for.
+    /// Runs again, after a time or an event it waits for.
     RequeueAfter,
 }
 
-/// Sees what happens to a duty.
+/// Observes a reconciler.
 pub trait ReconcilerObserver {
-    /// Keys that wait in a lane.
+    /// Number of keys that wait with this priority.
     fn depth(&self, priority: Priority, waiting: usize);
     /// A key was queued.
     fn added(&self);
@@ -61,55 +60,52 @@ pub trait ReconcilerObserver {
     fn retried(&self);
     /// A key waited this long for its permit.
     fn waited(&self, time: Duration);
-    /// A pass begins. What is returned is that pass.
+    /// A reconcile begins. Returns its observer.
     fn started(&self) -> Box<dyn ReconcileObserver>;
-    /// A timer ended, and a look found nothing to do: there was no pass.
+    /// A timer ended and its idle check found nothing to do, so there was no reconcile.
     fn idle_checked(&self);
-    /// A pass panicked.
+    /// A reconcile panicked.
     fn panicked(&self);
-    /// A pass was dropped after its deadline.
+    /// A reconcile was dropped after its deadline.
     fn timed_out(&self);
 }
 
-/// Sees one pass. Dropped without [`PassObserver::finished`], the pass was cut off by the end of its controller.
+/// Observes one reconcile. If it is dropped before `finished`, the end of the controller cut the reconcile off.
 pub trait ReconcileObserver {
-    /// The pass ended.
+    /// The reconcile ended.
     fn finished(self: Box<Self>, result: ReconcileResult, took: Duration);
 }
 
-/// Observers that look away.
+/// Observers that do nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;
 
-/// Runs CPU work: short pieces at once, long ones on the blocking pool, so that no arbiter stands still.
+/// Runs CPU work: short jobs in place, long ones on the blocking pool, so that no arbiter is blocked.
 #[derive(Clone, Debug)]
 pub struct Cpu {
     pool: Option<Arc<Semaphore>>,
 }
 
-/// Inputs up to this size are worked on at once: 64 KiB of YAML take less than 10 ms.
+/// Inputs up to this size are processed in place: 64 KiB of YAML take less than 10 ms.
 const INLINE_BYTES: usize = 64 * 1024;
 
-/// A CPU job panicked. Its text does not hold the job's input.
+/// A CPU job panicked. The text does not contain the job's input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a CPU job panicked")]
 pub struct JobPanicked;
 
 impl Cpu {
-    /// At most `workers` long jobs at once, on the blocking pool.
+    /// Runs at most `workers` long jobs at once, on the blocking pool.
     pub fn pool(workers: usize) -> Self {
         Self { pool: Some(Arc::new(Semaphore::new(workers.max(1)))) }
     }
 
-    /// Every job at once, on the arbiter: jobs then end in the order they began, as tests need it.
+    /// Runs every job in place, on the arbiter: jobs end in the order they began, which tests need.
     pub fn inline() -> Self {
         Self { pool: None }
     }
 
-    /// Runs `job` on an input of `bytes` bytes.
-    ///
-    /// # Errors
-    /// [`JobPanicked`] if the job panicked; the caller's pass goes on.
+    /// Runs `job` on an input of `bytes` bytes. A panic of the job is [`JobPanicked`]; the caller's reconcile goes on.
     pub async fn run<T: Send + 'static>(
         &self,
         bytes: usize,
@@ -119,9 +115,9 @@ impl Cpu {
         let caught = move || std::panic::catch_unwind(job).map_err(|_| JobPanicked);
         match &self.pool {
             Some(pool) if bytes > INLINE_BYTES => {
-                // The semaphore is never closed, so an error cannot happen; running without a permit would be right too.
+                // The semaphore is never closed, so this cannot fail; running without a permit would be correct, too.
                 let permit = pool.clone().acquire_owned().await.ok();
-                // The permit goes with the job, which runs on when its caller is dropped.
+                // The job owns the permit, because it runs on when its caller is dropped.
                 let job = move || {
                     let _permit = permit;
                     caught()

@@ -1,18 +1,17 @@
-//! The end of the process, asked for from inside: without some actors a process is a shell that looks alive.
+//! Ends the process from inside: without some actors it would only look alive.
 
 use std::{fmt, future::Future, panic::AssertUnwindSafe};
 
 use futures::FutureExt as _;
 use tokio::{sync::watch, task::JoinHandle};
 
-/// Why a process must end, and the way to say so. Clones share it; each process has one of its own.
+/// Why a process must end, and the way to end it. Clones share it; each process has its own.
 #[derive(Clone)]
 pub struct Fatal {
     cause: watch::Sender<Option<String>>,
 }
 
-/// Held by an actor that the process cannot do without. Dropped with the actor, it ends the process; an actor that ends
-/// in good order disarms it before.
+/// Ends the process when it is dropped with the actor that holds it. An actor that ends in good order disarms it first.
 #[must_use = "dropped, it ends the process"]
 pub struct Indispensable {
     fatal: Fatal,
@@ -20,8 +19,7 @@ pub struct Indispensable {
 }
 
 impl Fatal {
-    /// Ends the process. The text, which goes to the log, says why. Only the first one counts: what fails afterwards
-    /// mostly fails because of it.
+    /// Ends the process. The text is logged. Only the first cause counts, because later failures mostly follow from it.
     pub fn end(&self, cause: impl Into<String>) {
         self.cause.send_if_modified(|known| {
             let is_first = known.is_none();
@@ -32,12 +30,12 @@ impl Fatal {
         });
     }
 
-    /// Why the process must end; `None` while it need not.
+    /// Returns why the process must end; `None` while it need not.
     pub fn cause(&self) -> Option<String> {
         self.cause.borrow().clone()
     }
 
-    /// Waits until the process must end, and says why.
+    /// Waits until the process must end. Returns the cause.
     pub async fn ended(&self) -> String {
         let mut causes = self.cause.subscribe();
         match causes.wait_for(Option::is_some).await.map(|cause| cause.clone()) {
@@ -47,12 +45,12 @@ impl Fatal {
         }
     }
 
-    /// For the fields of an actor. `name` goes into the text: `<name> panicked`.
+    /// Returns a guard for the fields of an actor. The text names the actor: `<name> panicked`.
     pub fn indispensable(&self, name: impl Into<String>) -> Indispensable {
         Indispensable { fatal: self.clone(), name: Some(name.into()) }
     }
 
-    /// Runs a task whose panic ends the process. It may be aborted, and it may end by itself.
+    /// Runs a task whose panic ends the process. The task may end by itself or be aborted.
     pub fn spawn(&self, name: impl Into<String>, task: impl Future<Output = ()> + 'static) -> JoinHandle<()> {
         let (fatal, name) = (self.clone(), name.into());
         actix::spawn(async move {
@@ -80,7 +78,7 @@ impl fmt::Debug for Fatal {
 }
 
 impl Indispensable {
-    /// The actor ends because it was asked to.
+    /// Call this before the actor ends in good order.
     pub fn disarm(&mut self) {
         self.name = None;
     }

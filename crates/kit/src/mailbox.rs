@@ -1,11 +1,10 @@
-//! The one way to send a message without waiting for its answer (contract rule 1).
+//! The only way to send a message without waiting for its answer (contract rule 1).
 //!
-//! `do_send` ignores a mailbox's bound and is forbidden outside of here. A mailbox that is full or closed is counted and
-//! reported to the caller, never ignored.
+//! `do_send` ignores a mailbox's bound and is forbidden elsewhere. Full and closed mailboxes are logged and reported.
 
 use actix::{Actor, Addr, Handler, Message, Recipient, dev::ToEnvelope, prelude::SendError};
 
-/// Sends `message` if there is room; false if the mailbox is full or its actor is gone.
+/// Sends `message`. Returns false if the mailbox is full or its actor is gone.
 pub fn post<A, M>(to: &Addr<A>, message: M) -> bool
 where
     A: Actor + Handler<M>,
@@ -16,7 +15,7 @@ where
     accepted(to.try_send(message), std::any::type_name::<A>())
 }
 
-/// The same for an actor of which only that is known that it takes such messages.
+/// As [`post`], for an actor of unknown type.
 pub(crate) fn post_to<M>(to: &Recipient<M>, message: M) -> bool
 where
     M: Message + Send + 'static,

@@ -1,4 +1,4 @@
-//! The object actor: looks after one key, runs the passes its slot has permits for.
+//! The object actor: owns one key, and runs the reconciles for which its queue entry has permits.
 
 use std::{cell::OnceCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
@@ -12,22 +12,21 @@ use super::{
     work_queue::{Ended, Job, Order, Shared},
 };
 
-/// A pass that ignores its deadline is dropped this much later (contract rule 7).
+/// A reconcile that ignores its deadline is dropped this much later (contract rule 7).
 const DEADLINE_GRACE: Duration = Duration::from_secs(10);
 
 struct ObjectActor<C: Controller> {
     queue: Shared<C>,
     key: C::Key,
-    /// Made by the first pass, within the limits of a pass: what a controller does there may panic, or wake keys.
+    /// Made by the first reconcile, within its limits, because the controller's code may panic or wake keys there.
     object: SharedObject<C>,
-    /// One per duty; away while its pass runs, and after a panic.
+    /// One per reconciler; absent while its reconcile runs, and after a panic.
     memories: Vec<Option<C::Memory>>,
     lifeline: Option<Lifeline<C::Key>>,
 }
 
 type SharedObject<C> = Rc<OnceCell<Rc<<C as Controller>::Object>>>;
 
-/// Starts the actor of a key.
 pub(super) fn start<C: Controller>(
     queue: Shared<C>,
     key: C::Key,
@@ -62,7 +61,7 @@ impl<C: Controller> ObjectActor<C> {
     }
 }
 
-/// Runs a pass within its limits. The memory comes back unless the pass panicked or was dropped.
+/// Runs a reconcile within its limits. Returns the memory unless the reconcile panicked or was dropped.
 async fn run_reconcile<C: Controller>(
     controller: Rc<C>,
     object: SharedObject<C>,

@@ -1,4 +1,4 @@
-//! A signal: something that changes now and then, and those who wait for it.
+//! A signal: reports changes to listeners and waiting tasks.
 
 use std::{
     cell::{Cell, RefCell},
@@ -8,7 +8,7 @@ use std::{
     rc::{Rc, Weak},
 };
 
-/// A counter of changes with listeners, on one thread. Stores, discovery and the sweep each have one.
+/// A counter of changes with listeners, on one thread. Stores, discovery and the initial sync each have one.
 #[derive(Clone, Default)]
 pub struct Signal {
     inner: Rc<Inner>,
@@ -17,19 +17,19 @@ pub struct Signal {
 #[derive(Default)]
 struct Inner {
     version: Cell<u64>,
-    /// By registration, which is the order in which they are called. Whoever listens owns the closure.
+    /// By registration, which is the order of the calls. The [`Listening`] owns the closure.
     listeners: RefCell<BTreeMap<u64, Weak<dyn Fn()>>>,
     registered: Cell<u64>,
 }
 
-/// A moment in a signal's life. Take it *before* looking at what the signal is about: a change in between is then seen.
+/// A version of a signal. Take it *before* reading the state the signal is about, so that no later change is missed.
 #[derive(Clone)]
 pub struct Moment {
     signal: Signal,
     version: u64,
 }
 
-/// Keeps a listener registered; dropping it ends that.
+/// Keeps a listener registered until it is dropped.
 #[must_use = "the listener is removed when this is dropped"]
 pub struct Listening {
     signal: Weak<Inner>,
@@ -38,14 +38,13 @@ pub struct Listening {
 }
 
 impl Signal {
-    /// The present moment.
+    /// Returns the present moment.
     pub fn moment(&self) -> Moment {
         Moment { signal: self.clone(), version: self.inner.version.get() }
     }
 
-    /// Says that something changed. Listeners are called before this returns, but those that a listener before them
-    /// removed, or that came meanwhile. A listener may listen, stop listening and raise. One that panics is a defect, and no
-    /// reason to keep the change from those behind it, or to stop who raised.
+    /// Reports a change. Calls the listeners before it returns, except new ones and those that an earlier listener
+    /// removed. A listener may listen, stop listening and raise. Its panic stops neither the others nor the caller.
     pub fn raise(&self) {
         self.inner.version.set(self.inner.version.get() + 1);
         let listeners: Vec<_> = self.inner.listeners.borrow().values().cloned().collect();
@@ -58,7 +57,7 @@ impl Signal {
         }
     }
 
-    /// Calls `listener` at each change, until what is returned is dropped.
+    /// Calls `listener` at each change, until the returned value is dropped.
     pub fn listen(&self, listener: impl Fn() + 'static) -> Listening {
         let number = self.inner.registered.get();
         self.inner.registered.set(number + 1);
@@ -67,7 +66,7 @@ impl Signal {
         Listening { signal: Rc::downgrade(&self.inner), number, _listener: listener }
     }
 
-    /// Waits until the signal was raised after `moment`.
+    /// Waits until the signal is raised after `moment`.
     pub async fn raised_after(moment: &Moment) {
         let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         let _listening = moment.signal.listen(move || {
@@ -81,12 +80,12 @@ impl Signal {
 }
 
 impl Moment {
-    /// Whether the signal was raised since.
+    /// Returns true if the signal was raised since.
     pub fn has_passed(&self) -> bool {
         self.signal.inner.version.get() != self.version
     }
 
-    /// The signal.
+    /// Returns the signal.
     pub fn signal(&self) -> &Signal {
         &self.signal
     }

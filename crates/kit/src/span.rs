@@ -1,4 +1,4 @@
-//! The span of a pass: what each of its log records carries, and what a trace shows of it (spec 70 §10).
+//! The span of a reconcile: the fields of its log records and of its trace (spec 70 §10).
 
 use std::fmt;
 
@@ -9,27 +9,25 @@ use super::{Causes, Random, Reconciler};
 /// Names of the kit's own causes, by bit.
 const NAMES: [&str; 7] = ["listed", "object", "timer", "again", "store", "restarted", "resync"];
 
-/// Makes the spans of a controller's passes. Their numbers decide nothing, so they come from a generator of their own: that of
-/// the environment gives the same sequence in tests, whoever listens.
+/// Makes the spans of a controller's reconciles. Span numbers come from a separate generator, so that tracing does not
+/// change the environment's random sequence in tests.
 pub(super) struct Spans {
     random: Random,
     causes: &'static [&'static str],
 }
 
-/// Causes by their names.
 struct Trigger {
     causes: Causes,
     own: &'static [&'static str],
 }
 
 impl Spans {
-    /// `causes`: the names of the controller's own causes.
     pub(super) fn new(causes: &'static [&'static str]) -> Self {
         Self { random: Random::from_entropy(), causes }
     }
 
-    /// The span of a pass. `path` is the actor's place in the census: the controller, then the key, which is a name or
-    /// `namespace/name`. It has the level of errors, so that these have its fields whatever the level of the log.
+    /// Returns the span of a reconcile. `path` is the actor's path in the status registry: the controller, then the key
+    /// (a name or `namespace/name`). The span's level is error, so that errors have its fields at any log level.
     pub(super) fn reconcile(&self, reconciler: &Reconciler, path: &str, causes: Causes) -> Span {
         let key = path.split_once('/').map_or(path, |(_, key)| key);
         let (namespace, name) = key.rsplit_once('/').unwrap_or(("", key));

@@ -1,7 +1,7 @@
-//! The census: what every actor shows of itself, in shared cells (contract rule 11).
+//! The status registry: what every actor shows of itself, in shared cells (contract rule 11).
 //!
-//! Actors write their cell, HTTP threads read it; nobody ever asks an actor. A cell holds names, counts, states and short
-//! texts: never the content of a Secret.
+//! Actors write their cell, HTTP threads read it, and no actor is ever asked. A cell holds names, counts, states and
+//! short texts: never the content of a Secret.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -12,14 +12,14 @@ use dashmap::DashMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
-/// All actors of the process, by path, e.g. `managedresource/shoot--a--b/core`. Cheap to clone, readable from any thread.
+/// All actors of the process, by path, e.g. `managedresource/shoot--a--b/core`. Cheap to clone, for any thread.
 #[derive(Clone, Default, Debug)]
 pub struct StatusRegistry {
     cells: Arc<DashMap<String, Cell>>,
     version: Arc<AtomicU64>,
 }
 
-/// One actor's place in the census. Dropping the last clone does not remove it; [`Census::leave`] does.
+/// The cell of one actor. [`StatusRegistry::leave`] removes it; dropping clones does not.
 #[derive(Clone, Debug)]
 pub struct Cell {
     path: Arc<str>,
@@ -27,51 +27,51 @@ pub struct Cell {
     status_registry: Arc<AtomicU64>,
 }
 
-/// What an actor shows.
+/// The status of one actor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActorState {
-    /// Its place in the tree; segments are separated by `/`, a parent's path is a prefix.
+    /// Path in the tree; segments are separated by `/`, a parent's path is a prefix.
     pub path: String,
-    /// What it is.
+    /// Kind of actor.
     pub role: Role,
-    /// What it does now.
+    /// What the actor does now.
     pub activity: Activity,
-    /// The message or the duty at hand, e.g. `pass managedresource`.
+    /// The message or the reconciler at hand, e.g. `reconcile managedresource`.
     pub current: Option<String>,
     /// Wakes and questions that wait.
     pub mailbox: u32,
-    /// The most that ever waited.
+    /// High-water mark of `mailbox`.
     pub mailbox_high: u32,
-    /// How often it was started again after a panic.
+    /// How often the actor was restarted after a panic.
     pub restarts: u32,
-    /// Passes (or messages) it has finished.
+    /// Number of finished reconciles (or messages).
     pub finished: u64,
-    /// The last error's text, and when it was.
+    /// Time and text of the last error.
     pub last_error: Option<(Timestamp, String)>,
-    /// When it acts by itself next.
+    /// When the actor's next timer ends.
     pub next_timer: Option<Timestamp>,
-    /// One line of its own, e.g. `20 objects, applied`.
+    /// One free line, e.g. `20 objects, applied`.
     pub line: String,
     /// Further lines, label and text, e.g. the objects that are not healthy.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<(String, String)>,
-    /// Of a watch: since when nothing was heard of the server, where that is longest; up to some seconds earlier.
+    /// Of a watch: the last contact with the server, in its most silent part; up to some seconds too early.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heard: Option<Timestamp>,
     /// When the cell last changed.
     pub changed: Option<Timestamp>,
 }
 
-/// What kind of actor a cell belongs to.
+/// Kind of actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
     /// Starts and stops the tree.
     Root,
-    /// Looks after the actors of one controller.
+    /// Supervises the actors of one controller.
     Supervisor,
-    /// Looks after one object.
+    /// Reconciles one object.
     Object,
     /// Turns the stream of a kind into stores and wakes.
     Watch,
@@ -83,15 +83,15 @@ pub enum Role {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Activity {
-    /// Started, not yet at work.
+    /// Started, not yet working.
     Starting,
     /// Nothing to do.
     Idle,
-    /// Has work and waits for a permit.
+    /// Waits for a permit.
     Queued,
     /// Waits for a store.
     Waiting,
-    /// At work.
+    /// Working.
     Running,
     /// Waits for its back-off to end.
     BackingOff,
@@ -104,7 +104,7 @@ pub enum Activity {
 }
 
 impl StatusRegistry {
-    /// A cell for the actor at `path`; one that is there already is kept and returned.
+    /// Returns the cell of the actor at `path`, and creates it if there is none.
     pub fn enter(&self, path: impl Into<String>, role: Role) -> Cell {
         let path = path.into();
         let cell = self.cells.entry(path.clone()).or_insert_with(|| Cell {
@@ -123,14 +123,14 @@ impl StatusRegistry {
         }
     }
 
-    /// All cells, by path.
+    /// Returns the states of all cells, sorted by path.
     pub fn snapshot(&self) -> Vec<ActorState> {
         let mut states: Vec<_> = self.cells.iter().map(|cell| cell.value().read()).collect();
         states.sort_by(|a, b| a.path.cmp(&b.path));
         states
     }
 
-    /// A number that grows with each change of any cell: readers poll it and take a snapshot when it moved.
+    /// Returns a number that grows with each change of any cell. Poll it, and take a snapshot when it has changed.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Relaxed)
     }
@@ -146,7 +146,6 @@ impl Cell {
         self.status_registry.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Sets the further lines; nothing changes if they are the same.
     pub(super) fn detail(&self, now: Timestamp, details: Vec<(String, String)>) {
         let same = self.state.lock().unwrap_or_else(PoisonError::into_inner).details == details;
         if !same {
@@ -154,12 +153,12 @@ impl Cell {
         }
     }
 
-    /// A copy of what it shows.
+    /// Returns a copy of the state.
     pub fn read(&self) -> ActorState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Its path.
+    /// Returns the path.
     pub fn path(&self) -> &str {
         &self.path
     }

@@ -1,4 +1,4 @@
-//! The supervisor: one per controller. It owns the board, minds its timers, and starts actors again that died.
+//! The supervisor: one per controller. It owns the work queue, runs its timers, and restarts actors that died.
 
 use std::{
     cell::RefCell,
@@ -22,12 +22,11 @@ pub struct Supervised<C: Controller> {
     supervisor: Addr<Supervisor<C>>,
 }
 
-/// A way to a controller that does not keep it alive: for filters and listeners, which the controller may own itself.
+/// A weak reference to a controller: for event handlers and listeners, which the controller may own itself.
 pub struct WeakSupervised<C: Controller> {
     queue: Weak<RefCell<WorkQueue<C>>>,
 }
 
-/// The actor behind [`Supervised`].
 struct Supervisor<C: Controller> {
     queue: Shared<C>,
     cell: Cell,
@@ -35,7 +34,6 @@ struct Supervisor<C: Controller> {
     lifeline: Indispensable,
 }
 
-/// Something for the supervisor to do.
 enum Tick<K> {
     Timer(K, usize, Alarm),
     Death(K, u64),
@@ -46,13 +44,12 @@ enum Tick<K> {
 struct Stop;
 
 impl<C: Controller> Supervised<C> {
-    /// Starts the supervisor of a controller. Its actors come with the first wakes.
+    /// Starts the supervisor of a controller. The first wakes start its actors.
     pub fn start(controller: Rc<C>, env: &Env) -> Self {
         Self::start_cyclic(|_| controller, env)
     }
 
-    /// The same for a controller that owns what wakes its keys. `make` is given the way to itself; wakes before it returns
-    /// do nothing.
+    /// As `start`, for a controller that owns its event handlers. Wakes do nothing before `make` returns.
     pub fn start_cyclic(make: impl FnOnce(&WeakSupervised<C>) -> Rc<C>, env: &Env) -> Self {
         let queue = WorkQueue::new(|queue| make(&WeakSupervised { queue: queue.clone() }), object::start, env.clone());
         let name = queue.borrow().controller.name();
@@ -62,38 +59,38 @@ impl<C: Controller> Supervised<C> {
         Self { queue, supervisor }
     }
 
-    /// The way to it for those who do not own it.
+    /// Returns a weak reference.
     pub fn weak(&self) -> WeakSupervised<C> {
         WeakSupervised { queue: Rc::downgrade(&self.queue) }
     }
 
-    /// Says that somebody should look at `key`. Never blocks, never fails, never gets lost while the process lives.
+    /// Wakes `key`. Never blocks, never fails, and never gets lost while the process lives.
     pub fn wake(&self, key: &C::Key, wake: Wake<C::Ref>) {
         self.queue.borrow_mut().wake(key, wake);
     }
 
-    /// The controller.
+    /// Returns the controller.
     pub fn controller(&self) -> Rc<C> {
         self.queue.borrow().controller.clone()
     }
 
-    /// Keys that have a slot.
+    /// Returns the number of keys that have a queue entry.
     pub fn len(&self) -> usize {
         self.queue.borrow().len()
     }
 
-    /// Whether no key has a slot.
+    /// Returns true if no key has a queue entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Passes under way.
+    /// Returns the number of running reconciles.
     pub fn running(&self) -> usize {
         self.queue.borrow().running()
     }
 
-    /// Lets no new pass begin, waits until those under way have ended, at most for `patience`, and ends all actors.
-    /// True if all passes ended by themselves.
+    /// Starts no more reconciles, waits up to `patience` until the running ones have ended, and stops all actors.
+    /// Returns true if all reconciles ended by themselves.
     pub async fn stop(&self, patience: Duration) -> bool {
         let unfinished = self.queue.borrow_mut().close();
         let finished = match unfinished {
@@ -176,7 +173,7 @@ impl<C: Controller> Handler<Stop> for Supervisor<C> {
         let now = self.queue.borrow().env.clock.wall();
         self.cell.update(now, |state| state.activity = Activity::Stopped);
         self.queue.borrow().env.status_registry.leave(self.cell.path());
-        // One turn later, so that the actors' own ends come first.
+        // One turn later, so that the actors end first.
         ctx.spawn(tokio::task::yield_now().into_actor(self).map(|(), _, ctx| ctx.stop()));
     }
 }

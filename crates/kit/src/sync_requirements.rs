@@ -1,18 +1,16 @@
-//! How long a controller waits for the stores it needs, and what then (spec 70 §7.1).
+//! How long a controller waits for its required caches, and what happens then (spec 70 §7.1).
 
 use std::time::Duration;
 
 use super::{Env, SyncRequirement};
 
-/// The time that has passed is counted in such steps, because it may stand still.
+/// The elapsed time is counted in steps, because it may stand still.
 const STEP: Duration = Duration::from_secs(1);
 
-/// A need that is not there yet.
 pub(super) struct Waiting {
-    /// The name of the duty.
     controller: &'static str,
     requirement: SyncRequirement,
-    /// For how long it was waited, the time in which it was excused left out.
+    /// Time waited so far, without the time in which it was excused.
     waited: Duration,
 }
 
@@ -22,8 +20,8 @@ impl Waiting {
     }
 }
 
-/// Waits until all of this is there. What is not in time ends the process: a kind that cannot be read is nothing to go on
-/// without, and the exit is how an operator learns of it.
+/// Waits until all requirements are met. A requirement that is not met in time ends the process: the controller cannot
+/// work without the kind, and the exit informs the operator.
 pub(super) async fn wait(mut waiting: Vec<Waiting>, env: Env) {
     loop {
         waiting.retain(|one| !(one.requirement.ready)());

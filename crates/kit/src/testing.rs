@@ -1,7 +1,7 @@
-//! For tests: a universe on virtual time that fails when actors are left.
+//! For tests: a universe on virtual time, which fails if actors are left running.
 //!
-//! Everything of a universe runs on one arbiter with a paused clock, so a test that spans hours takes milliseconds and
-//! two runs with the same seed do the same. Call it from a plain `#[test]`.
+//! Everything in a universe runs on one arbiter with a paused clock: a test that spans hours takes milliseconds, and
+//! two runs with the same seed are equal. Call it from a plain `#[test]`.
 
 use std::{future::Future, rc::Rc, time::Duration};
 
@@ -10,23 +10,20 @@ use jiff::Timestamp;
 
 use super::{Activity, Clock, Cpu, Env, Fatal, Random, StatusRegistry, Unobserved, json};
 
-/// When virtual time begins: 2030-01-01 00:00:00 UTC, in Unix seconds.
+/// Start of virtual time: 2030-01-01 00:00:00 UTC, in Unix seconds.
 const BEGIN: i64 = 1_893_456_000;
 
 /// The default of `cacheSyncTimeout` (spec 70 §3).
 const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What a test is given.
+/// The argument of a test.
 #[derive(Clone)]
 pub struct Universe {
     /// The environment for the program under test.
     pub env: Env,
 }
 
-/// Runs `test` in a universe of its own, on a paused clock.
-///
-/// # Panics
-/// If the test does, or if it leaves actors behind.
+/// Runs `test` in its own universe, on a paused clock. Panics if the test does, or if it leaves actors running.
 pub fn universe<F: Future>(seed: u64, test: impl FnOnce(Universe) -> F) -> F::Output {
     // No I/O driver: a socket opened by accident panics instead of breaking the clock.
     let paused = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -37,11 +34,8 @@ pub fn universe<F: Future>(seed: u64, test: impl FnOnce(Universe) -> F) -> F::Ou
     )
 }
 
-/// Runs `test` in a universe of its own, on the runtime that `runtime` makes: current-thread, with a paused clock and
-/// without an I/O driver. For tests outside of this crate, where alone the clock can be paused.
-///
-/// # Panics
-/// If the test does, or if it leaves actors behind.
+/// As `universe`, on the runtime that `runtime` makes: current-thread, with a paused clock and without an I/O driver.
+/// For tests outside of this crate, because only they can pause its clock.
 pub fn universe_on<F: Future>(
     runtime: impl FnOnce() -> tokio::runtime::Runtime,
     seed: u64,
@@ -68,10 +62,7 @@ pub fn universe_on<F: Future>(
     })
 }
 
-/// Runs `test` on a thread whose stack fits the deepest trees ([`json::STACK`]). Those of the test harness have 2 MiB.
-///
-/// # Panics
-/// If the test does.
+/// Runs `test` on a thread with a large stack ([`json::STACK`]); the test harness has 2 MiB. Panics if the test does.
 pub fn on_a_large_stack(test: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(json::STACK).spawn(test);
     if let Err(panic) = thread.expect("there is room for a stack").join() {
@@ -79,17 +70,14 @@ pub fn on_a_large_stack(test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Lets everything that is ready run, without letting time pass.
+/// Runs everything that is ready, without letting time pass.
 pub async fn settle() {
     for _ in 0..64 {
         tokio::task::yield_now().await;
     }
 }
 
-/// Waits until `condition` holds, at most for `limit` of virtual time; looks each 10 ms.
-///
-/// # Panics
-/// If it does not come to hold.
+/// Waits until `condition` holds, and checks it each 10 ms. Panics if it does not hold within `limit` of virtual time.
 pub async fn eventually(what: &str, limit: Duration, mut condition: impl FnMut() -> bool) {
     let end = tokio::time::Instant::now() + limit;
     while !condition() {

@@ -1,21 +1,21 @@
-//! Wakes: why somebody should look at a key (contract rule 1).
+//! Wakes: why a key is enqueued (contract rule 1).
 //!
-//! A wake is state, not a message: a slot holds the union of all wakes since the last pass, so nothing can overflow,
-//! block or get lost, however many events arrive.
+//! A wake is state, not a message: a queue entry holds the union of all wakes since the last reconcile, so no number of
+//! events can overflow it, block or get lost.
 
 use std::collections::BTreeSet;
 
 use super::Priority;
 
-/// Up to this many refs are named one by one; more mean *all*. A pass over more than a few dozen objects is as cheap as
-/// a full one, and the bound keeps a slot small however busy the cluster is.
+/// Up to this many refs are named; more become *all*. A reconcile of more than a few dozen objects is as cheap as a
+/// full one, and the bound keeps a queue entry small however busy the cluster is.
 pub const MAX_REFS: usize = 64;
 
-/// A set of reasons. The lower eight bits belong to the kit, the others to the controller.
+/// A set of causes. The lower eight bits belong to the kit, the others to the controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Causes(u32);
 
-/// What a wake is about. `R` is what a controller calls it by ([`Controller::Ref`](super::Controller::Ref)).
+/// The objects that a wake concerns, named by `R` ([`Controller::Ref`](super::Controller::Ref)).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Refs<R = ()> {
     /// None in particular.
@@ -23,70 +23,70 @@ pub enum Refs<R = ()> {
     None,
     /// These, at most [`MAX_REFS`].
     Named(BTreeSet<R>),
-    /// Possibly every one.
+    /// Possibly all.
     All,
 }
 
-/// Why a key should be looked at, how urgently, and what of it is concerned.
+/// Why a key is enqueued, how urgently, and which of its objects are concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wake<R = ()> {
-    /// The reasons.
+    /// The causes.
     pub causes: Causes,
-    /// What is concerned.
+    /// The objects concerned.
     pub refs: Refs<R>,
-    /// The most urgent lane among the wakes.
+    /// The highest priority among the wakes.
     pub priority: Priority,
 }
 
 impl Causes {
-    /// No reason.
+    /// No cause.
     pub const NONE: Self = Self(0);
     /// The key was in the first list.
     pub const LISTED: Self = Self(1);
     /// The object of the key changed.
     pub const OBJECT: Self = Self(1 << 1);
-    /// A timer of the duty ended.
+    /// A timer of the reconciler ended.
     pub const TIMER: Self = Self(1 << 2);
-    /// The last pass failed or asked to be repeated.
+    /// The last reconcile failed or asked for another one.
     pub const AGAIN: Self = Self(1 << 3);
-    /// A store the duty waited for changed its state.
+    /// A store that the reconciler waited for changed its state.
     pub const STORE: Self = Self(1 << 4);
-    /// The actor was started again after a panic: everything it knew is gone.
+    /// The actor was restarted after a panic: its memory is gone.
     pub const RESTARTED: Self = Self(1 << 5);
-    /// It is looked at once in a while without another reason.
+    /// The periodic resync.
     pub const RESYNC: Self = Self(1 << 6);
-    /// The kit's reason number `bit`, 0 to 7.
+    /// The kit's cause number `bit`, 0 to 7.
     pub(super) const fn kit(bit: usize) -> Self {
         Self(1 << (bit & 7))
     }
 
-    /// Every reason.
+    /// Every cause.
     pub const ALL: Self = Self(u32::MAX);
 
-    /// The controller's own reason number `index`, 0 to 23.
+    /// Returns the controller's own cause number `index`, 0 to 23.
     pub const fn own(index: u32) -> Self {
         assert!(index < 24, "a controller has 24 causes of its own");
         Self(1 << (8 + index))
     }
 
-    /// The union.
+    /// Returns the union.
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether both have a reason in common.
+    /// Returns true if both have a cause in common.
     pub const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether there is no reason.
+    /// Returns true if there is no cause.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 }
 
 impl<R: Ord> Refs<R> {
-    /// One.
+    /// One object.
     pub fn one(named: R) -> Self {
         Self::Named(BTreeSet::from([named]))
     }
@@ -107,42 +107,41 @@ impl<R: Ord> Refs<R> {
 }
 
 impl<R: Ord> Wake<R> {
-    /// A wake of the live lane.
+    /// Creates a high-priority wake.
     pub fn high(causes: Causes) -> Self {
         Self { causes, refs: Refs::None, priority: Priority::High }
     }
 
-    /// A wake of the background lane.
+    /// Creates a low-priority wake.
     pub fn low(causes: Causes) -> Self {
         Self { causes, refs: Refs::None, priority: Priority::Low }
     }
 
-    /// The same wake, about this.
+    /// Adds a concerned object.
     pub fn about(mut self, named: R) -> Self {
         self.refs.merge(Refs::one(named));
         self
     }
 
-    /// Adds another wake to this one.
+    /// Merges another wake into this one.
     pub fn merge(&mut self, other: Self) {
         self.causes = self.causes.with(other.causes);
         self.refs.merge(other.refs);
         self.priority = self.priority.max(other.priority);
     }
 
-    /// Whether there is nothing to look at.
+    /// Returns true if there is no cause.
     pub fn is_empty(&self) -> bool {
         self.causes.is_empty()
     }
 
-    /// Takes the wake out, leaving an empty one.
+    /// Takes the wake out and leaves an empty one.
     pub fn take(&mut self) -> Self {
         std::mem::take(self)
     }
 }
 
 impl<R> Default for Wake<R> {
-    /// No wake.
     fn default() -> Self {
         Self { causes: Causes::default(), refs: Refs::default(), priority: Priority::default() }
     }

@@ -1,11 +1,11 @@
-//! The board: all slots of one controller, its permits and its timers.
+//! The work queue of one controller: its queue entries, permits and timers.
 //!
-//! Wakes come in from filters, timers and signals; nudges go out to actors. The board is shared by the supervisor, its
-//! actors and the filters, all on one arbiter; nobody holds it across an await, and none of the controller's code runs
-//! while it is held, but [`Need::ready`](super::Need::ready), a [`Look`](super::Look) and observers, which only look. So a
-//! pass, a listener or a destructor may wake keys.
+//! Wakes come from event handlers, timers and signals; nudges go to actors. Supervisor, actors and event handlers share
+//! the queue, all on one arbiter. Borrow it only between awaits. While it is borrowed, the only foreign code that runs
+//! is observers, [`SyncRequirement::ready`](super::SyncRequirement::ready) and [`IdleCheck`](super::IdleCheck), which
+//! only read. So reconciles, listeners and destructors may wake keys.
 //!
-//! Here: building, waking, handing out permits. `passes`: begin and end of passes. `timers`: timers, deaths of actors, end.
+//! This file: construction, waking, permits. `reconciles`: their begin and end. `timers`: timers, deaths, closing.
 
 mod reconciles;
 mod timers;
@@ -32,7 +32,7 @@ use super::{
     sync_requirements::Waiting,
 };
 
-/// Causes of the kit itself, which concern each duty.
+/// Causes of the kit itself, which concern every reconciler.
 const KIT: Causes = Causes::LISTED
     .with(Causes::OBJECT)
     .with(Causes::TIMER)
@@ -41,21 +41,17 @@ const KIT: Causes = Causes::LISTED
     .with(Causes::RESTARTED)
     .with(Causes::RESYNC);
 
-/// A shared board.
 pub(super) type Shared<C> = Rc<RefCell<WorkQueue<C>>>;
 
-/// Starts the actor of a key, which has so many duties. All that a board knows of actors is how to start them, and what to
-/// tell them.
+/// Starts the actor of a key; the number is the number of reconcilers.
 pub(super) type Starter<C> =
     fn(Shared<C>, <C as Controller>::Key, usize, Lifeline<<C as Controller>::Key>) -> Recipient<Order>;
 
-/// What an actor is told.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) enum Order {
-    /// The slot holds work for it. What is to be done stands there.
+    /// The queue entry holds work for the actor.
     Nudge,
-    /// To end.
     Stop,
 }
 
@@ -69,7 +65,7 @@ pub(super) struct WorkQueue<C: Controller> {
     timers: DelayQueue<(C::Key, usize, Alarm)>,
     generation: u64,
     closing: bool,
-    /// Raised when the last pass of a closing board ended.
+    /// Raised when the last reconcile of a closing queue has ended.
     idle: Signal,
     itself: Weak<RefCell<Self>>,
     pub(super) deaths: Rc<Deaths<C::Key>>,
@@ -82,23 +78,20 @@ pub(super) struct ReconcilerQueue<K> {
     pub(super) observer: Rc<dyn ReconcilerObserver>,
 }
 
-/// How a pass came to its end.
 pub(super) enum Ended {
     Normally(Result<Outcome, Failure>),
     Panicked,
     TimedOut,
 }
 
-/// What a timer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alarm {
-    /// The duty's own timer, which stands in its slot.
+    /// The reconciler's own timer, which is in its queue entry.
     Reconciler,
-    /// The next look without another reason.
+    /// The next resync.
     Resync,
 }
 
-/// A pass that is about to run.
 pub(super) struct Job<K, R> {
     pub(super) reconcile: Reconcile<K, R>,
     pub(super) limit: Duration,
@@ -106,7 +99,7 @@ pub(super) struct Job<K, R> {
 }
 
 impl<C: Controller> WorkQueue<C> {
-    /// The board of the controller that `make` makes, which is given the way to the board.
+    /// Creates the queue. `make` gets a weak reference to it and returns the controller.
     pub(super) fn new(make: impl FnOnce(&Weak<RefCell<Self>>) -> Rc<C>, starter: Starter<C>, env: Env) -> Shared<C> {
         Rc::new_cyclic(|itself: &Weak<RefCell<Self>>| {
             let controller = make(itself);
@@ -146,7 +139,6 @@ impl<C: Controller> WorkQueue<C> {
         })
     }
 
-    /// Adds a wake to a key's slot, for each duty it concerns.
     pub(super) fn wake(&mut self, key: &C::Key, wake: Wake<C::Ref>) {
         for reconciler in 0..self.reconcilers.len() {
             if wake.causes.meets(self.reconcilers[reconciler].spec.causes.with(KIT)) {
@@ -181,7 +173,7 @@ impl<C: Controller> WorkQueue<C> {
         self.show(key);
     }
 
-    /// Queues a duty for a permit, or parks it until what it needs is there.
+    /// Queues a reconciler for a permit, or parks it until its required caches are synced.
     fn enqueue(&mut self, key: &C::Key, reconciler: usize) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let now = self.env.clock.monotonic();
@@ -208,7 +200,6 @@ impl<C: Controller> WorkQueue<C> {
         self.reconcilers[reconciler].show_depth();
     }
 
-    /// Hands out free permits.
     fn dispatch(&mut self, reconciler: usize) {
         if self.closing {
             return;
@@ -221,19 +212,18 @@ impl<C: Controller> WorkQueue<C> {
                     self.nudge(&key);
                 }
                 Some(state) => {
-                    // What it needs went away while it waited.
+                    // A required cache lost sync while the key waited.
                     state.phase = Phase::Unready;
                     self.reconcilers[reconciler].limiter.release();
                     self.show(&key);
                 }
-                // Put into quarantine while it waited.
+                // Quarantined while it waited.
                 None => self.reconcilers[reconciler].limiter.release(),
             }
         }
         self.reconcilers[reconciler].show_depth();
     }
 
-    /// Tells the actor that a slot holds work for it; starts the actor where there is none.
     fn nudge(&mut self, key: &C::Key) {
         let Some(queue) = self.itself.upgrade() else { return };
         let Some(entry) = self.entries.get_mut(key) else { return };
@@ -266,7 +256,6 @@ impl<C: Controller> WorkQueue<C> {
         }
     }
 
-    /// What the duties need.
     pub(super) fn requires(&self) -> Vec<Waiting> {
         let of_reconciler = |reconciler: &ReconcilerQueue<C::Key>| {
             let name = reconciler.spec.name;
@@ -281,12 +270,10 @@ impl<C: Controller> WorkQueue<C> {
         self.reconcilers.iter().flat_map(of_reconciler).collect()
     }
 
-    /// Keys with a slot.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Passes under way.
     pub(super) fn running(&self) -> usize {
         self.entries
             .values()
@@ -295,7 +282,6 @@ impl<C: Controller> WorkQueue<C> {
             .count()
     }
 
-    /// Brings the census up to date about a key.
     fn show(&self, key: &C::Key) {
         let Some(entry) = self.entries.get(key) else { return };
         let (now, wall) = (self.env.clock.monotonic(), self.env.clock.wall());
@@ -314,13 +300,12 @@ impl<C: Controller> WorkQueue<C> {
     }
 }
 
-/// A timer for the next resync.
 fn alarm<K: Clone>(key: &K, reconciler: usize) -> (K, usize, Alarm) {
     (key.clone(), reconciler, Alarm::Resync)
 }
 
 impl<K: PartialEq> ReconcilerQueue<K> {
-    /// When a key is looked at next without another reason: each at a time of its own, so that thousands do not come at once.
+    /// Returns the time until the next resync, if there is one: random per key, so that thousands do not come at once.
     fn resync_after(&self, env: &Env) -> Option<Duration> {
         const LEAST: f64 = 0.9;
         const MOST: f64 = 1.1;
@@ -329,7 +314,6 @@ impl<K: PartialEq> ReconcilerQueue<K> {
         Some(env.random.jitter(least, MOST / LEAST - 1.0))
     }
 
-    /// Whether all it needs is there.
     fn is_ready(&self) -> bool {
         self.spec.requires.iter().all(|requirement| (requirement.ready)())
     }

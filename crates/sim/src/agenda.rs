@@ -1,4 +1,4 @@
-//! What the server's own controllers will do, and when: an ordered list on tokio's (virtual) time.
+//! The agenda of the server's own controllers: tasks ordered by (virtual) time.
 
 use std::{
     collections::BTreeMap,
@@ -13,28 +13,27 @@ use tokio::{
 
 use super::{Shared, storage::Key};
 
-/// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DueTask {
     /// Accept the names of a definition and serve it.
     Establish { name: String },
-    /// Delete the objects of a definition, and then itself.
+    /// Delete a definition's objects, then the definition.
     EmptyDefinition { name: String },
-    /// Remove a definition without objects.
+    /// Remove a definition that has no objects left.
     RemoveDefinition { name: String },
-    /// Delete what is in a namespace, and then itself.
+    /// Delete a namespace's contents, then the namespace.
     EmptyNamespace { name: String },
-    /// Create what each namespace gets.
+    /// Create the default objects of a namespace.
     FillNamespace { name: String },
-    /// Look whether an object still has an owner.
+    /// Check whether an object still has an owner.
     CheckOwners { key: Key },
-    /// Delete or release the dependents of an object that waits for that.
+    /// Delete or release the dependents of an object that waits for them.
     HandleDependents { key: Key },
-    /// Take the protection off a volume or claim that is being deleted.
+    /// Remove the protection finalizer from a volume or claim that is being deleted.
     Unprotect { key: Key },
 }
 
-/// Duties by time; those of one time in the order in which they came.
+/// Tasks by time; tasks for the same time run in the order of arrival.
 #[derive(Debug)]
 pub(super) struct Agenda {
     due_tasks: BTreeMap<(Instant, u64), DueTask>,
@@ -53,7 +52,6 @@ impl Agenda {
         self.changed.notify_one();
     }
 
-    /// The next duty whose time has come.
     pub(super) fn due(&mut self) -> Option<DueTask> {
         let first = self.due_tasks.first_entry()?;
         (first.key().0 <= Instant::now()).then(|| first.remove())
@@ -64,7 +62,6 @@ impl Agenda {
     }
 }
 
-/// Does what is due, until the simulator is gone.
 pub(super) async fn drive(shared: Weak<Shared>, changed: Arc<Notify>) {
     loop {
         let next = {

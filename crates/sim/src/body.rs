@@ -1,14 +1,13 @@
-//! Request bodies: from bytes to an object of the right kind, with tidy metadata (facts §1).
+//! Request bodies: from bytes to an object of the right kind with tidy metadata (facts §1).
 
 use kit::json;
 use serde_json::{Map, Value};
 
 use super::{kinds::ServedKind, request::Request, status::Failure, typed};
 
-/// Larger bodies are refused.
 pub(super) const LARGEST_BODY: usize = 3_145_728;
 
-/// The fields of `metadata`; others are dropped.
+/// The known fields of `metadata`; [`tidy`] drops all others.
 const METADATA_FIELDS: [&str; 15] = [
     "name",
     "generateName",
@@ -27,10 +26,10 @@ const METADATA_FIELDS: [&str; 15] = [
     "managedFields",
 ];
 
-/// An object as it was read, and what its sender is warned of.
+/// A decoded object, and the warnings for its sender.
 pub(super) type Decoded = (Value, Vec<String>);
 
-/// The object in the body of a POST or PUT. Its type is checked and filled in.
+/// Decodes the body of a POST or PUT; checks its type and fills it in.
 pub(super) fn decode(kind: &ServedKind, request: &Request) -> Result<Decoded, Failure> {
     match request.info.content_type.as_str() {
         "" | "application/json" => {}
@@ -57,7 +56,6 @@ pub(super) fn decode(kind: &ServedKind, request: &Request) -> Result<Decoded, Fa
     Ok((value, warnings))
 }
 
-/// The outcome of a patch as an object.
 pub(super) fn settle_patched(kind: &ServedKind, request: &Request, mut value: Value) -> Result<Decoded, Failure> {
     if value["kind"] != kind.kind.as_str() || value["apiVersion"] != kind.api_version() {
         return Err(Failure::patched_to_another_type());
@@ -71,7 +69,7 @@ pub(super) fn settle_patched(kind: &ServedKind, request: &Request, mut value: Va
     Ok((value, warnings))
 }
 
-/// What becomes of unknown fields, by `fieldValidation`: nothing, a warning for each, or an error.
+/// Handles unknown fields by `fieldValidation`: ignores them, returns a warning for each, or fails.
 fn settle_unknown(request: &Request, unknown: &[String]) -> Result<Vec<String>, String> {
     let texts: Vec<String> = unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     match request.query.get("fieldValidation") {
@@ -81,7 +79,6 @@ fn settle_unknown(request: &Request, unknown: &[String]) -> Result<Vec<String>, 
     }
 }
 
-/// Compares `apiVersion` and `kind` with what the path says.
 fn check_type(kind: &ServedKind, value: &mut Value) -> Result<(), Failure> {
     let api_version = value["apiVersion"].as_str().unwrap_or_default().to_owned();
     let name = value["kind"].as_str().unwrap_or_default().to_owned();
@@ -115,7 +112,7 @@ fn check_type(kind: &ServedKind, value: &mut Value) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks the types of the parts that each kind has; the simulator does not know the types of all fields.
+/// Checks only the parts that each kind has; the simulator does not know the types of all fields.
 pub(super) fn check_shape(kind: &ServedKind, value: &Value) -> Result<(), String> {
     let parts: &[&str] = if kind.custom { &["metadata"] } else { &["metadata", "spec", "status"] };
     let lists = ["finalizers", "ownerReferences", "managedFields"].map(|field| (field, &value["metadata"][field]));
@@ -134,7 +131,7 @@ pub(super) fn check_shape(kind: &ServedKind, value: &Value) -> Result<(), String
     Err(format!("json: cannot unmarshal the value of {field} into its Go type"))
 }
 
-/// Drops from `metadata` what is unknown, null or empty: typed metadata does not keep it.
+/// Drops unknown, null and empty fields of `metadata`, as typed metadata does.
 pub(super) fn tidy(value: &mut Value) {
     if !value["metadata"].is_object() {
         value["metadata"] = Value::Object(Map::new());
@@ -145,7 +142,7 @@ pub(super) fn tidy(value: &mut Value) {
                 Value::Null => true,
                 Value::String(text) => text.is_empty(),
                 Value::Object(map) => map.is_empty(),
-                // An empty list of managed fields is a request to forget them.
+                // An empty list of managed fields asks the server to forget them.
                 Value::Array(list) => list.is_empty() && field != "managedFields",
                 Value::Bool(_) | Value::Number(_) => false,
             };
@@ -154,7 +151,6 @@ pub(super) fn tidy(value: &mut Value) {
     }
 }
 
-/// The metadata of a value that went through [`tidy`].
 pub(super) fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     if !value["metadata"].is_object() {
         value["metadata"] = Value::Object(Map::new());
@@ -165,7 +161,6 @@ pub(super) fn metadata(value: &mut Value) -> &mut Map<String, Value> {
     }
 }
 
-/// Checks the body's namespace against the path's and sets it.
 pub(super) fn settle_namespace(kind: &ServedKind, value: &mut Value, namespace: &str) -> Result<(), Failure> {
     let metadata = metadata(value);
     if !kind.namespaced {

@@ -1,8 +1,6 @@
-//! One object, several versions.
-//!
-//! Versions of a custom kind differ in `apiVersion` only (conversion `None`), and so do most built-in ones as far as they
-//! are served. Events are one store behind two groups with different field names; HorizontalPodAutoscalers are in
-//! `autoscaler.rs`.
+//! Conversion of an object between versions. Custom kinds (conversion `None`) and most built-in kinds differ in
+//! `apiVersion` only. Events are one store behind two groups with different field names; `autoscaler.rs` converts
+//! HorizontalPodAutoscalers.
 
 mod autoscaler;
 
@@ -10,7 +8,7 @@ use serde_json::Value;
 
 use super::{kinds::ServedKind, status::Failure};
 
-/// Core field and its name in `events.k8s.io`.
+/// Core field → its name in `events.k8s.io`.
 const EVENT_FIELDS: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -21,7 +19,7 @@ const EVENT_FIELDS: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// A stored value in the version of `kind`; `None` where only `apiVersion` differs, if anything does.
+/// Returns a stored value in the version of `kind`, or `None` if at most `apiVersion` differs.
 pub(super) fn to_version(kind: &ServedKind, value: &Value) -> Result<Option<Value>, Failure> {
     let stored = value["apiVersion"].as_str().unwrap_or_default();
     if stored == kind.api_version() || kind.custom {

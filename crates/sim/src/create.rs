@@ -1,4 +1,4 @@
-//! POST: the order of the checks, names and system fields (facts §1).
+//! POST: order of the checks, names and system fields (facts §1).
 
 use std::sync::Arc;
 
@@ -16,13 +16,11 @@ use super::{
     update, validate,
 };
 
-/// Letters of generated names: no vowels, so that no words come out.
+/// Letters of generated names: no vowels, so that no words appear.
 const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The longest prefix of a generated name.
 const LONGEST_PREFIX: usize = 58;
 
-/// An object that was created, or would have been.
 pub(super) enum Created {
     Stored(Arc<Object>),
     DryRun(Value),
@@ -48,7 +46,7 @@ impl ApiState {
         }
     }
 
-    /// Refuses what would be created in a namespace, or under a definition, that is missing or about to go.
+    /// Fails if the namespace or the definition of the new object is missing or terminating.
     pub(super) fn check_namespace(&self, kind: &ServedKind, value: &Value, namespace: &str) -> Result<(), Failure> {
         let name = value["metadata"]["name"].as_str().unwrap_or_default();
         if kind.namespaced {
@@ -66,7 +64,6 @@ impl ApiState {
         Ok(())
     }
 
-    /// Completes, checks and stores a new object.
     pub(super) fn insert(
         &mut self,
         kind: &Arc<ServedKind>,
@@ -119,7 +116,7 @@ impl ApiState {
             return Ok(Created::DryRun(value));
         }
         if !value["spec"]["clusterIP"].is_null() && kind.plural == "services" {
-            // The address is stored before the Service.
+            // The real server stores the address before the Service, which takes a revision.
             self.storage.take_revision();
         }
         if self.changes_once(kind) {
@@ -128,7 +125,6 @@ impl ApiState {
         Ok(Created::Stored(self.store(key, value)))
     }
 
-    /// Mutating admission, if there is any.
     pub(super) fn mutate(&mut self, operation: &'static str, kind: &ServedKind, namespace: &str, value: &mut Value) {
         let namespace = self.storage.get(&Key::new("", "namespaces", "", namespace)).filter(|_| kind.namespaced);
         if let Some(mutation) = &mut self.mutation {
@@ -152,7 +148,7 @@ impl ApiState {
         }
     }
 
-    /// Makes a name from `generateName` if there is none; `false` if there is neither.
+    /// Makes a name from `generateName` if there is no name; returns `false` if both are missing.
     fn name_object(&mut self, value: &mut Value) -> bool {
         let metadata = body::metadata(value);
         if metadata.contains_key("name") {
@@ -168,7 +164,7 @@ impl ApiState {
     }
 }
 
-/// The object without what the server chose for it: that belongs to nobody (architecture §6).
+/// Returns the object without the values that the server allocated: they have no field owner (architecture §6).
 fn without_allocated(kind: &ServedKind, sent: &Value, value: &Value) -> Value {
     let pointers: &[&str] = match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "services") => &[

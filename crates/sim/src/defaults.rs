@@ -1,7 +1,6 @@
-//! What the server fills in or rewrites before it stores an object (facts §9).
-//!
-//! One file per family of kinds; `shape.rs` drops what typed objects do not keep, `quantity.rs` rewrites quantities,
-//! `allocations.rs` knows which addresses and ports of Services are taken.
+//! Defaults: what the server fills in or rewrites before it stores an object (facts §9). One file per family of kinds;
+//! `shape.rs` drops what typed objects do not keep, `quantity.rs` rewrites quantities, `allocations.rs` holds the
+//! addresses and ports of Services that are in use.
 
 mod allocations;
 mod pod;
@@ -17,8 +16,7 @@ use serde_json::{Map, Value};
 pub(super) use self::{allocations::Allocations, quantity::numbers_to_texts};
 use super::{kinds::ServedKind, schema, status::Failure};
 
-/// Completes an object that is about to be stored. `old` is its stored state, if there is one. Services may take addresses
-/// and ports; if they cannot have them, nothing is taken.
+/// Completes an object before it is stored; `old` is its stored state. A failed call takes no addresses or ports.
 pub(super) fn apply(
     kind: &ServedKind,
     new: &mut Value,
@@ -46,7 +44,6 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The object at `field`, made if it is not there.
 fn child<'v>(value: &'v mut Value, field: &str) -> &'v mut Value {
     if !value.is_object() {
         *value = Value::Object(Map::new());
@@ -58,7 +55,6 @@ fn child<'v>(value: &'v mut Value, field: &str) -> &'v mut Value {
     child
 }
 
-/// Sets a field of an object that has none.
 fn fill(value: &mut Value, field: &str, default: impl Into<Value>) {
     if let Value::Object(fields) = value
         && fields.get(field).is_none_or(Value::is_null)
@@ -67,20 +63,17 @@ fn fill(value: &mut Value, field: &str, default: impl Into<Value>) {
     }
 }
 
-/// The objects in the list at `field`.
 fn items<'v>(value: &'v mut Value, field: &str) -> impl Iterator<Item = &'v mut Value> {
     let items = value.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
     items.filter(|item| item.is_object())
 }
 
-/// Removes a field.
 fn remove(value: &mut Value, field: &str) {
     if let Value::Object(fields) = value {
         fields.remove(field);
     }
 }
 
-/// An object without fields.
 fn empty() -> Value {
     Value::Object(Map::new())
 }

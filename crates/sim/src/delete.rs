@@ -1,4 +1,4 @@
-//! DELETE: preconditions, finalizers, propagation, what is answered (facts §6).
+//! DELETE: preconditions, finalizers, propagation, answers (facts §6).
 
 use std::sync::Arc;
 
@@ -17,14 +17,13 @@ use super::{
     storage::{Key, Object},
 };
 
-/// Held by the garbage collector until the dependents are gone.
+/// The garbage collector removes it when the dependents are gone.
 pub(super) const FOREGROUND: &str = "foregroundDeletion";
-/// Held by the garbage collector until the dependents are released.
+/// The garbage collector removes it when the dependents are released.
 pub(super) const ORPHAN: &str = "orphan";
-/// Held by the API server until the objects of a definition are gone.
+/// The API server removes it when the objects of a definition are gone.
 pub(super) const DEFINITION_CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Namespaces that cannot be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// The body of a DELETE; unknown fields are ignored.
@@ -45,23 +44,18 @@ struct Preconditions {
     resource_version: Option<String>,
 }
 
-/// What becomes of the dependents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Propagation {
     Background,
     Foreground,
     Orphan,
-    /// The request does not say.
     Unsaid,
 }
 
-/// The outcome of a deletion.
 pub(super) enum Deleted {
-    /// It is gone; this was its last state.
     Gone(Arc<Object>),
-    /// It is gone, and answered as if it were about to go.
+    /// The object is gone, but the answer shows it as terminating.
     Dying(Value),
-    /// Finalizers or a grace period hold it.
     Held(Value),
 }
 
@@ -81,17 +75,14 @@ impl DeleteOptions {
         })
     }
 
-    /// Dependents and this object go without waiting for each other.
     pub(super) fn background() -> Self {
         Self { propagation_policy: Some("Background".into()), ..Self::default() }
     }
 
-    /// Dependents go first.
     pub(super) fn foreground() -> Self {
         Self { propagation_policy: Some("Foreground".into()), ..Self::default() }
     }
 
-    /// Nothing is said about dependents.
     pub(super) fn unsaid() -> Self {
         Self::default()
     }
@@ -186,7 +177,7 @@ impl ApiState {
     }
 }
 
-/// uid first, then version; each only if it is given.
+/// Checks the uid, then the version, each only if it is given.
 fn check_preconditions(kind: &ServedKind, live: &Value, wanted: Option<&Preconditions>) -> Result<(), Failure> {
     let Some(wanted) = wanted else { return Ok(()) };
     let name = live["metadata"]["name"].as_str().unwrap_or_default();
@@ -199,7 +190,6 @@ fn check_preconditions(kind: &ServedKind, live: &Value, wanted: Option<&Precondi
     }
 }
 
-/// Adds and removes the finalizers that stand for a propagation policy.
 fn settle_finalizers(kind: &ServedKind, value: &mut Value, propagation: Propagation, warnings: &mut Vec<String>) {
     let mut finalizers: Vec<String> = value["metadata"]["finalizers"]
         .as_array()
@@ -239,7 +229,6 @@ fn settle_finalizers(kind: &ServedKind, value: &mut Value, propagation: Propagat
     add_cleanup(kind, value, finalizers);
 }
 
-/// A definition is held until its objects are gone.
 fn add_cleanup(kind: &ServedKind, value: &mut Value, mut finalizers: Vec<String>) {
     let is_definition = kind.group == "apiextensions.k8s.io" && kind.plural == "customresourcedefinitions";
     let is_deleting = value["metadata"].get("deletionTimestamp").is_some();
@@ -254,7 +243,7 @@ fn add_cleanup(kind: &ServedKind, value: &mut Value, mut finalizers: Vec<String>
     }
 }
 
-/// Pods that run on a node get time to end; nothing else does.
+/// Only pods on a node get a grace period.
 fn grace_period(kind: &ServedKind, value: &Value, asked: Option<i64>) -> i64 {
     let is_pod = kind.group.is_empty() && kind.plural == "pods";
     let is_placed = value["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
@@ -265,7 +254,7 @@ fn grace_period(kind: &ServedKind, value: &Value, asked: Option<i64>) -> i64 {
     asked.or(value["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30).max(0)
 }
 
-/// Writes when the object is deleted. A second deletion can only shorten the grace period.
+/// Sets the deletion time. A second deletion can only shorten the grace period.
 fn mark(kind: &ServedKind, value: &mut Value, now: jiff::Timestamp, grace: i64) {
     let is_namespace = kind.group.is_empty() && kind.plural == "namespaces";
     let metadata = body::metadata(value);

@@ -1,4 +1,4 @@
-//! The documents in which the server says what it serves (facts §7).
+//! Discovery documents (facts §7).
 
 use std::sync::Arc;
 
@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::kinds::{ServedKind, Subresource, version_order};
 
-/// `/api`.
 pub(super) fn api_versions() -> Value {
     json!({
         "kind": "APIVersions",
@@ -15,14 +14,13 @@ pub(super) fn api_versions() -> Value {
     })
 }
 
-/// `/apis`.
 pub(super) fn group_list(kinds: &[Arc<ServedKind>]) -> Value {
     let groups = groups(kinds, false).into_iter().filter_map(|name| group_fields(kinds, name));
     let groups: Vec<_> = groups.map(Value::Object).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 }
 
-/// `/apis/<group>`; `None` if it is not served.
+/// `/apis/<group>`, or `None` if it is not served.
 pub(super) fn group(kinds: &[Arc<ServedKind>], name: &str) -> Option<Value> {
     let mut group = group_fields(kinds, name).filter(|_| !name.is_empty())?;
     group.insert("kind".into(), "APIGroup".into());
@@ -30,7 +28,7 @@ pub(super) fn group(kinds: &[Arc<ServedKind>], name: &str) -> Option<Value> {
     Some(Value::Object(group))
 }
 
-/// `/api/v1` and `/apis/<group>/<version>`; `None` if it is not served.
+/// `/api/v1` and `/apis/<group>/<version>`, or `None` if it is not served.
 pub(super) fn resource_list(kinds: &[Arc<ServedKind>], group: &str, version: &str) -> Option<Value> {
     let served = served(kinds, group, version);
     let first = served.first()?;
@@ -64,7 +62,7 @@ pub(super) fn aggregated(kinds: &[Arc<ServedKind>], core: bool) -> Value {
     })
 }
 
-/// The groups in the order in which they appear: only the core group, or all others.
+/// Groups in order of appearance: only the core group, or all others.
 fn groups(kinds: &[Arc<ServedKind>], core: bool) -> Vec<&str> {
     let mut groups: Vec<&str> = Vec::new();
     for kind in kinds {
@@ -75,7 +73,6 @@ fn groups(kinds: &[Arc<ServedKind>], core: bool) -> Vec<&str> {
     groups
 }
 
-/// The versions of a group, the preferred one first.
 fn versions<'a>(kinds: &'a [Arc<ServedKind>], group: &str) -> Vec<&'a str> {
     let of_group = kinds.iter().filter(|kind| kind.group == group);
     let mut versions: Vec<&str> = of_group.map(|kind| kind.version.as_str()).collect();
@@ -84,7 +81,6 @@ fn versions<'a>(kinds: &'a [Arc<ServedKind>], group: &str) -> Vec<&'a str> {
     versions
 }
 
-/// The kinds of a group and version by plural name.
 fn served<'a>(kinds: &'a [Arc<ServedKind>], group: &str, version: &str) -> Vec<&'a Arc<ServedKind>> {
     let mut served: Vec<_> = kinds.iter().filter(|kind| kind.group == group && kind.version == version).collect();
     served.sort_by(|a, b| a.plural.cmp(&b.plural));
@@ -103,7 +99,6 @@ fn group_fields(kinds: &[Arc<ServedKind>], name: &str) -> Option<Map<String, Val
     Some(group)
 }
 
-/// A kind's entry of an `APIResourceList`, and those of its subresources.
 fn resources(kind: &ServedKind) -> Vec<Value> {
     let mut resource = json!({
         "name": kind.plural,
@@ -131,7 +126,7 @@ fn resources(kind: &ServedKind) -> Vec<Value> {
 }
 
 fn aggregated_resource(kind: &ServedKind) -> Value {
-    // Built-in kinds leave out the group and version that they share with their parent.
+    // Built-in kinds omit the group and version that they share with their parent.
     let own = if kind.custom { (kind.group.as_str(), kind.version.as_str()) } else { ("", "") };
     let response_kind =
         |group: &str, version: &str, name: &str| json!({"group": group, "version": version, "kind": name});

@@ -1,4 +1,4 @@
-//! Paths that are no resources: version, probes, discovery (facts §7).
+//! Paths that are not resources: version, probes, discovery (facts §7).
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -16,7 +16,6 @@ use super::{
 const MINOR: &str = "36";
 const GIT_VERSION: &str = "v1.36.3";
 
-/// `/version`.
 pub(super) fn version() -> Answer {
     let body = json!({
         "major": "1", "minor": MINOR, "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean",
@@ -25,7 +24,6 @@ pub(super) fn version() -> Answer {
     Answer::json(200, serde_json::to_vec_pretty(&body).unwrap_or_default())
 }
 
-/// `/healthz`, `/livez`, `/readyz`.
 pub(super) fn health() -> Answer {
     let mut answer = Answer::json(200, &b"ok"[..]);
     answer.content_type = "text/plain; charset=utf-8".into();
@@ -62,7 +60,7 @@ impl ApiState {
         Ok(answer)
     }
 
-    /// Groups and versions of APIServices whose own server is missing.
+    /// Groups and versions of APIServices whose server is missing.
     fn dead_versions(&self) -> Vec<(String, String)> {
         let scope = Scope::new("apiregistration.k8s.io", "apiservices", None);
         let services = self.storage.scan(&scope).map(|(_, service)| &service.value["spec"]);
@@ -74,7 +72,6 @@ impl ApiState {
             .collect()
     }
 
-    /// `/apis/<group>`.
     pub(super) fn group(&self, group: &str) -> Result<Answer, Failure> {
         let kinds: Vec<_> = self.registry.all().cloned().collect();
         match discovery::group(&kinds, group) {
@@ -83,7 +80,6 @@ impl ApiState {
         }
     }
 
-    /// `/api/v1` and `/apis/<group>/<version>`.
     pub(super) fn group_version(&self, group: &str, version: &str) -> Result<Answer, Failure> {
         let kinds: Vec<_> = self.registry.all().cloned().collect();
         let document: Option<Value> = discovery::resource_list(&kinds, group, version);
@@ -94,7 +90,6 @@ impl ApiState {
     }
 }
 
-/// Adds a version to its group's entry in a list, or an entry for the group.
 fn add_version(entries: &mut Value, name: &str, group: &str, version: &Value) {
     let Some(entries) = entries.as_array_mut() else { return };
     match entries.iter_mut().find(|entry| entry.pointer(name).is_some_and(|name| name == group)) {

@@ -3,7 +3,6 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
-/// All but the type of an object.
 struct Untyped<'a>(&'a Map<String, Value>);
 
 impl Serialize for Untyped<'_> {
@@ -16,7 +15,7 @@ impl Serialize for Untyped<'_> {
     }
 }
 
-/// The JSON of `value` behind `apiVersion`, `kind` and the opening brace.
+/// The JSON of `value` after `apiVersion`, `kind` and the opening brace.
 pub(super) fn tail(value: &Value) -> Vec<u8> {
     let mut text = match value.as_object() {
         Some(map) => to_vec(&Untyped(map)),
@@ -26,12 +25,11 @@ pub(super) fn tail(value: &Value) -> Vec<u8> {
     text
 }
 
-/// `value` as JSON. Values made of JSON have string keys only, so this cannot fail.
+/// Cannot fail: values made of JSON have string keys only.
 pub(super) fn to_vec(value: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }
 
-/// JSON text with line feeds and indentation, as for people.
 pub(super) fn indent(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() * 2);
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);

@@ -1,6 +1,5 @@
-//! Faults: what can go wrong between a client and the API server, decided by the test for each request and event.
-//!
-//! A fault function sees facts of the request only, so the same run meets the same faults again.
+//! Faults between a client and the API server. The test decides for each request and event. It sees facts of the
+//! request only, so that a repeated run has the same faults.
 
 use std::{
     fmt, io,
@@ -19,41 +18,39 @@ use super::{request::RequestInfo, status::Failure};
 /// What happens to a request.
 #[derive(Debug, Clone, Default)]
 pub enum Fault {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// Nothing is stored, and the client sees this.
+    /// Nothing is stored; the client gets this.
     FailBefore(Seen),
-    /// Nothing is stored, and the client sees this so much later: a webhook that does not answer in time, for instance.
+    /// Nothing is stored; the client gets this after a delay, e.g. because a webhook does not answer.
     FailLate(Duration, Seen),
-    /// The request is carried out, but the client sees this.
+    /// The request is carried out, but the client gets this.
     FailAfterCommit(Seen),
-    /// The request is carried out this much later.
+    /// The request is carried out after this delay.
     Delay(Duration),
-    /// The request is carried out at once, the answer comes this much later.
+    /// The request is carried out at once; the answer is delayed.
     DelayAnswer(Duration),
-    /// Nothing is stored and no answer ever comes.
+    /// Nothing is stored and no answer comes.
     Hang,
-    /// The request is carried out, but no answer ever comes.
+    /// The request is carried out, but no answer comes.
     HangAfterCommit,
     /// The client's process ends before the request is carried out: see [`Process`].
     CrashClient,
     /// The client's process ends right after the request was carried out.
     CrashClientAfterCommit,
-    /// A get or list is answered from the state at this revision, as from an API server that lags behind; the oldest
-    /// known state if the revision has expired. Other requests are not affected.
+    /// A get or list is answered from this revision (or the oldest known one), as by a lagging API server.
     ReadAsOf(u64),
-    /// A watch ends like this after so many events (bookmarks count). Other requests are not affected.
+    /// A watch ends after this many events (bookmarks count). Other requests are not affected.
     BreakWatch {
         /// Events that are still delivered.
         after_events: u64,
-        /// What comes then.
+        /// How the watch ends.
         end: WatchEnd,
     },
 }
 
-/// Answers that are none: no JSON, no object, an object of the wrong shape, a word of the server about something else, and
-/// items that are no objects.
+/// Invalid answers: no JSON, wrong shapes, a `Status` about another object, items that are no objects.
 pub const NONSENSE: [&str; 11] = [
     "[]",
     "\"x\"",
@@ -68,7 +65,7 @@ pub const NONSENSE: [&str; 11] = [
     r#"{"type": "ADDED", "object": []}"#,
 ];
 
-/// What a client sees instead of the answer.
+/// What a client gets instead of the answer.
 #[derive(Debug, Clone)]
 pub enum Seen {
     /// This answer.
@@ -84,9 +81,9 @@ pub enum WatchEnd {
     Close,
     /// With a broken connection.
     Disconnect,
-    /// Not at all: it stays open and silent.
+    /// It stays open and silent.
     Hang,
-    /// With the event that says that its version has expired.
+    /// With the event that reports an expired version.
     Expired,
 }
 
@@ -107,7 +104,7 @@ pub struct EventInfo {
     pub name: String,
     /// Revision of the change.
     pub revision: u64,
-    /// Who watches.
+    /// User agent of the watch.
     pub user_agent: String,
 }
 
@@ -121,12 +118,11 @@ pub enum EventFault {
     Drop,
     /// It is delivered twice.
     Duplicate,
-    /// It is delivered after the one that follows it.
+    /// It is delivered after the event that follows it.
     Swap,
 }
 
-/// One life of a client program. A crash silences all its clients, also those of other simulators: their requests and
-/// watches never end, as the program that would read them is gone. The test then drops them.
+/// One run of a client program. A crash silences its clients of all simulators for ever; the test then drops them.
 #[derive(Clone, Default)]
 pub struct Process {
     inner: Arc<ProcessState>,
@@ -138,14 +134,12 @@ struct ProcessState {
     notify: Notify,
 }
 
-/// The fault function of a simulator.
 pub(super) type FaultFunction = Box<dyn FnMut(&RequestInfo) -> Fault + Send>;
 
-/// The event fault function of a simulator.
 pub(super) type EventFaultFunction = Box<dyn FnMut(&EventInfo) -> EventFault + Send>;
 
 impl Seen {
-    /// An answer with a `Status` body. `reason` may be empty, as in those of some proxies.
+    /// An answer with a `Status` body. `reason` may be empty, as some proxies send it.
     pub fn status(code: u16, reason: &str, message: &str) -> Self {
         let body = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
@@ -155,7 +149,7 @@ impl Seen {
         Self::Answer(Failure { code, body, content_type: "application/json", retry_after: None })
     }
 
-    /// Success, with this body: what something that is no API server may answer.
+    /// Success with this body, e.g. of something that is no API server.
     pub fn body(body: &str) -> Self {
         let body = body.to_owned().into();
         Self::Answer(Failure { code: 200, body, content_type: "application/json", retry_after: None })
@@ -166,12 +160,12 @@ impl Seen {
         Self::body(NONSENSE[number % NONSENSE.len()])
     }
 
-    /// 401: the token is not (or no longer) good.
+    /// 401: the token is not valid, or no longer valid.
     pub fn unauthorized() -> Self {
         Self::Answer(Failure::unauthorized())
     }
 
-    /// 403: the right to make this request is missing.
+    /// 403: the user may not make this request.
     pub fn forbidden(info: &RequestInfo) -> Self {
         let group = &info.group;
         let resource = &info.resource;
@@ -189,7 +183,7 @@ impl Seen {
         Self::status(403, "Forbidden", &message)
     }
 
-    /// 409: somebody else wrote in between.
+    /// 409: another client wrote in between.
     pub fn conflict(info: &RequestInfo) -> Self {
         let dot = if info.group.is_empty() { "" } else { "." };
         let message = format!(
@@ -200,12 +194,12 @@ impl Seen {
         Self::status(409, "Conflict", &message)
     }
 
-    /// 429 of a server that has too much to do: plain text, with `Retry-After: 1`.
+    /// 429 of an overloaded server: plain text, with `Retry-After: 1`.
     pub fn too_many_requests() -> Self {
         Self::Answer(Failure::too_many_requests())
     }
 
-    /// 429 of a custom kind right after the start of the server: its storage is being set up.
+    /// 429 of a custom kind whose storage is not ready right after the start of the server.
     pub fn storage_initializing() -> Self {
         let text = "storage is (re)initializing";
         match Self::status(429, "TooManyRequests", text) {
@@ -214,17 +208,17 @@ impl Seen {
         }
     }
 
-    /// 500.
+    /// 500 with this message.
     pub fn internal_error(message: &str) -> Self {
         Self::status(500, "InternalError", message)
     }
 
-    /// 503, as from a load balancer without servers.
+    /// 503 of a load balancer without servers.
     pub fn unavailable() -> Self {
         Self::Answer(Failure::service_unavailable_text())
     }
 
-    /// 504: the server gave up waiting; whether the request was carried out is not known.
+    /// 504: the server gave up waiting; the request may have been carried out.
     pub fn timeout() -> Self {
         let text = "Timeout: request did not complete within the allotted timeout";
         Self::status(504, "Timeout", text)
@@ -232,23 +226,23 @@ impl Seen {
 }
 
 impl Process {
-    /// A process that runs.
+    /// A running process.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Ends it.
+    /// Ends the process.
     pub fn crash(&self) {
         self.inner.crashed.store(true, Ordering::SeqCst);
         self.inner.notify.notify_waiters();
     }
 
-    /// Whether it has ended.
+    /// Returns true if the process has ended.
     pub fn is_crashed(&self) -> bool {
         self.inner.crashed.load(Ordering::SeqCst)
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has ended.
     pub async fn crashed(&self) {
         loop {
             let notified = self.inner.notify.notified();
@@ -266,7 +260,6 @@ impl fmt::Debug for Process {
     }
 }
 
-/// The error of a broken connection.
 pub(super) fn disconnected() -> tower::BoxError {
     Box::new(io::Error::new(io::ErrorKind::ConnectionReset, "connection reset by the simulator"))
 }

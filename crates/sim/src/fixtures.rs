@@ -1,4 +1,4 @@
-//! The objects without requests: what tests put in, change and look at.
+//! Access to the objects without requests, for tests.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::{
     storage::{Key, Object, Scope},
 };
 
-/// The field manager of what [`Sim::edit`] changes.
+/// Field manager of changes by [`Sim::edit`].
 pub const EDITOR: &str = "editor";
 
-/// An object that cannot be put into the simulator.
+/// Why [`Sim::put`] refuses an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PutError {
     /// The kind is not served.
@@ -33,13 +33,12 @@ pub enum PutError {
 }
 
 impl Sim {
-    /// An object as it is stored. `resource` is written as for kubectl: `configmaps`, `deployments.apps`. The namespace is
-    /// empty for cluster scope.
+    /// Returns a stored object. `resource` is written as for kubectl (`deployments.apps`).
     pub fn object(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         self.look_at(resource, namespace, name, Value::clone)
     }
 
-    /// What `look` finds in an object, without a copy of the object.
+    /// Returns what `look` finds in an object, without copying the object.
     pub fn look_at<T>(&self, resource: &str, namespace: &str, name: &str, look: impl FnOnce(&Value) -> T) -> Option<T> {
         let object = {
             let state = self.shared.state();
@@ -58,7 +57,7 @@ impl Sim {
         values.collect()
     }
 
-    /// What `look` finds in the objects of a resource, by namespace and name, without copies of them.
+    /// Returns what `look` finds in each object of a resource, by namespace and name, without copying.
     pub fn look_at_all<T>(&self, resource: &str, look: impl FnMut(&Value) -> T) -> Vec<T> {
         let objects: Vec<_> = {
             let state = self.shared.state();
@@ -74,8 +73,8 @@ impl Sim {
         self.shared.state().storage.all().map(|(_, object)| object.value.clone()).collect()
     }
 
-    /// Stores an object as a fixture: with its status, over an existing one, with defaults but without most checks. A
-    /// missing namespace is created. A definition is served at once.
+    /// Stores an object as a fixture: with its status, over an existing object, with defaults but few checks. Creates a
+    /// missing namespace. Serves a definition at once.
     pub fn put(&self, object: Value) -> Result<Value, PutError> {
         let mut state = self.shared.state();
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
@@ -99,8 +98,7 @@ impl Sim {
         Ok(stored)
     }
 
-    /// Changes a stored object with a new version, past all rules; `false` if there is none. What changed belongs to
-    /// [`EDITOR`] then: a server lets nobody write without a name.
+    /// Changes a stored object past all rules; returns `false` if it is missing. [`EDITOR`] owns the change.
     pub fn edit(&self, resource: &str, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) -> bool {
         let mut state = self.shared.state();
         let (group, resource) = state.home(resource);
@@ -113,7 +111,7 @@ impl Sim {
         true
     }
 
-    /// Removes an object at once, whatever its finalizers; returns its last state.
+    /// Removes an object at once, whatever its finalizers. Returns its last state.
     pub fn remove(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let mut state = self.shared.state();
         let (group, resource) = state.home(resource);
@@ -123,7 +121,6 @@ impl Sim {
 }
 
 impl ApiState {
-    /// Group and resource of a name as for kubectl, as they are stored.
     fn home(&self, resource: &str) -> (String, String) {
         let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
         match self.registry.find_resource(group, resource) {
@@ -132,7 +129,6 @@ impl ApiState {
         }
     }
 
-    /// Makes sure that a namespace exists.
     pub(super) fn put_namespace(&mut self, name: &str) {
         let key = Key::new("", "namespaces", "", name);
         if self.storage.get(&key).is_none() {
@@ -145,7 +141,7 @@ impl ApiState {
         }
     }
 
-    /// Enters who changed an object in [`Sim::edit`], unless the change said so itself. A status is written by itself.
+    /// Enters the owner of an edit, unless the edit did. The status has an entry of its own.
     fn note_edit(&self, old: &Value, new: &mut Value) {
         if old["metadata"]["managedFields"] != new["metadata"]["managedFields"] {
             return;
@@ -188,7 +184,7 @@ impl ApiState {
         Ok(self.put_object(key, object).value.clone())
     }
 
-    /// Stores an object under a new version. What it lacks of uid and creation time it gets, or keeps.
+    /// Stores an object under a new version. A missing uid and creation time are kept from before or new.
     pub(super) fn put_object(&mut self, key: Key, mut object: Value) -> Arc<Object> {
         let old = self.storage.get(&key).cloned();
         let uid = self.new_uid();

@@ -1,4 +1,4 @@
-//! What the server knows about each kind: names, verbs and the habits in which kinds differ (facts §4, §6, §7).
+//! What the server knows about kinds: names, verbs and the habits in which kinds differ (facts §4, §6, §7).
 
 mod definition;
 mod table;
@@ -9,10 +9,8 @@ use serde_json::Value;
 
 pub(super) use self::{definition::of_definition, table::built_in};
 
-/// One kind in one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ServedKind {
-    /// Empty for the core group.
     pub(super) group: String,
     pub(super) version: String,
     pub(super) kind: String,
@@ -22,34 +20,27 @@ pub(super) struct ServedKind {
     pub(super) short_names: Vec<String>,
     pub(super) categories: Vec<String>,
     pub(super) namespaced: bool,
-    /// The status is a part of the API of its own: writes of the object do not change it.
+    /// The status is a subresource: writes of the object do not change it.
     pub(super) has_status: bool,
     pub(super) generation: Generation,
-    /// In the order of discovery documents.
     pub(super) verbs: Vec<&'static str>,
     pub(super) subresources: Vec<Subresource>,
-    /// Where the numbers of `/scale` are.
     pub(super) scale: Option<Scale>,
-    /// An update must say which version it read.
+    /// An update must name the version it read.
     pub(super) requires_resource_version: bool,
     /// An update of a missing object creates it.
     pub(super) creates_on_update: bool,
-    /// A DELETE that removes the object answers with it instead of a `Status`.
+    /// DELETE answers with the removed object instead of a `Status`.
     pub(super) answers_delete_with_object: bool,
-    /// From a CustomResourceDefinition.
     pub(super) custom: bool,
-    /// `openAPIV3Schema` of a custom kind.
     pub(super) schema: Option<Arc<Value>>,
-    /// A `Warning` that comes with each answer.
     pub(super) warning: Option<String>,
 }
 
-/// A part of a kind's API with a path of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Subresource {
-    /// E.g. `status`.
     pub(super) name: String,
-    /// Group of what it takes and answers. With an empty version: that of the parent.
+    /// Group of its bodies. An empty version means that of the parent.
     pub(super) group: String,
     pub(super) version: String,
     pub(super) kind: String,
@@ -59,38 +50,34 @@ pub(super) struct Subresource {
 /// JSON pointers into the scaled object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Scale {
-    /// E.g. `/spec/replicas`.
     pub(super) spec_replicas: String,
     pub(super) status_replicas: String,
-    /// A label selector: an object for built-in kinds, a text for custom ones.
+    /// A label selector: an object in built-in kinds, a string in custom ones.
     pub(super) selector: Option<String>,
 }
 
-/// What counts as a new generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
-    /// The kind does not count.
     None,
-    /// 1 for ever: PriorityClasses.
+    /// Always 1: PriorityClasses.
     Constant,
     Spec,
     /// Deployments.
     SpecAndAnnotations,
-    /// EndpointSlices: all but the other metadata.
+    /// EndpointSlices: everything except the other metadata.
     ContentAndLabels,
-    /// All but metadata: custom kinds without a status of its own, and kinds without `spec`.
+    /// Everything except metadata: custom kinds without a status subresource, and kinds without `spec`.
     Content,
-    /// All but metadata and status: custom kinds with one.
+    /// Everything except metadata and status: custom kinds with a status subresource.
     ContentWithoutStatus,
 }
 
 impl ServedKind {
-    /// `group/version`, or `version` for the core group.
     pub(super) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Group and resource under which objects are stored: events have two groups and one store.
+    /// Group and resource under which objects are stored. Events have two groups and one store.
     pub(super) fn home(&self) -> (&str, &str) {
         match (self.group.as_str(), self.plural.as_str()) {
             ("events.k8s.io", "events") => ("", "events"),
@@ -98,7 +85,6 @@ impl ServedKind {
         }
     }
 
-    /// Whether objects are answered and not stored.
     pub(super) fn is_review(&self) -> bool {
         self.verbs == ["create"]
     }
@@ -107,14 +93,12 @@ impl ServedKind {
         self.subresources.iter().find(|subresource| subresource.name == name)
     }
 
-    /// Group and plural name, to look rules up.
     pub(super) fn resource(&self) -> (&str, &str) {
         (&self.group, &self.plural)
     }
 }
 
 impl Scale {
-    /// Where all built-in kinds have them.
     fn built_in() -> Self {
         Self {
             spec_replicas: "/spec/replicas".into(),
@@ -124,8 +108,7 @@ impl Scale {
     }
 }
 
-/// Whether a write makes a new generation of the object. A write of `/status` makes none of a Deployment although it may
-/// write annotations: callers know the part.
+/// Returns true if a write is a new generation. Callers exclude `/status`: it may change a Deployment's annotations.
 pub(super) fn bumps_generation(kind: &ServedKind, old: &Value, new: &Value) -> bool {
     let differ = |pointer: &str| old.pointer(pointer) != new.pointer(pointer);
     let changed = match kind.generation {
@@ -140,7 +123,6 @@ pub(super) fn bumps_generation(kind: &ServedKind, old: &Value, new: &Value) -> b
     changed || (is_deleting(new) && !is_deleting(old))
 }
 
-/// Whether two objects differ outside of their type, metadata and `except`.
 fn content_differs(old: &Value, new: &Value, except: &[&str]) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old != new };
     let counts = |field: &&String| {
@@ -149,7 +131,7 @@ fn content_differs(old: &Value, new: &Value, except: &[&str]) -> bool {
     old.keys().chain(new.keys()).filter(counts).any(|field| old.get(field) != new.get(field))
 }
 
-/// Sorts versions as Kubernetes does: `v2`, `v1`, `v2beta1`, `v1alpha3`, then other names by alphabet.
+/// Sorts versions as Kubernetes does: `v2`, `v1`, `v2beta1`, `v1alpha3`, then other names alphabetically.
 pub(super) fn version_order(version: &str) -> (u8, Reverse<u32>, Reverse<u32>, String) {
     let numbers = || {
         let rest = version.strip_prefix('v')?;

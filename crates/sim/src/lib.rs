@@ -1,18 +1,14 @@
-//! An in-memory Kubernetes API as the transport of a [`kube::Client`]: no socket, virtual time, faults on demand.
+//! An in-memory Kubernetes API as the transport of a [`kube::Client`]: no sockets, virtual time, faults on demand.
 //!
-//! It behaves as the real API server does where that was measured, and refuses loudly (501) what it does not do. The same
-//! seed and the same requests give the same bytes.
+//! It behaves as the real API server does where that was measured, and answers 501 where it does not. The same seed and
+//! the same requests give the same bytes. It checks no rights: 403 comes from the test ([`Seen::forbidden`],
+//! [`Sim::set_reviewer`]).
 //!
-//! It keeps no rights: 403 comes from the test ([`Seen::forbidden`], [`Sim::set_reviewer`]).
-//!
-//! Start reading at `state.rs`: [`Sim`] owns one `State` behind a lock, `service.rs` brings requests to it, `route.rs` finds
-//! who answers them. Reading: `list.rs`, `watch.rs`, `documents.rs`. Writing: `create.rs`, `update.rs`, `delete.rs`,
-//! `subresources.rs`, `tokens.rs`, on top of `storage.rs` (objects, revisions, history). What the server does by itself:
-//! `agenda.rs`, `controllers/`. What tests do to it: `fault.rs`, `starting.rs`, `record.rs`, `fixtures.rs`.
-//!
-//! Pure rules: `kinds.rs` and `registry.rs` (what is served), `body.rs` and `typed.rs` (reading objects), `encode.rs` and
-//! `render.rs` (writing them), `defaults.rs`, `validate.rs`, `selector.rs`, `patch/`, `managed_fields.rs`, `discovery.rs`,
-//! `convert.rs`, `status.rs` (error bodies).
+//! Start reading at `state.rs`: [`Sim`] owns one `State` behind a lock, `service.rs` passes requests to it, `route.rs`
+//! finds the handler. Reads: `list.rs`, `watch.rs`, `documents.rs`. Writes: `create.rs`, `update.rs`, `delete.rs`,
+//! `subresources.rs`, `tokens.rs`, on top of `storage.rs` (objects, revisions, history). The server's own work:
+//! `agenda.rs`, `controllers/`. Controls for tests: `fault.rs`, `starting.rs`, `record.rs`, `fixtures.rs`. All other
+//! files are pure rules: kinds, defaults, validation, patches, conversions, error bodies.
 
 mod agenda;
 mod body;
@@ -88,19 +84,18 @@ use state::{ApiState, ServerClock};
 use storage::Storage;
 use watchers::Watches;
 
-/// A simulated API server. Clones are the same server.
+/// A simulated API server. Clones share the server.
 #[derive(Clone)]
 pub struct Sim {
     shared: Arc<Shared>,
 }
 
-/// What a simulator starts with.
+/// Options of a simulator.
 #[derive(Debug, Clone)]
 pub struct SimOptions {
-    /// Gives the server's wall clock its start. From then on the server's clock moves with tokio's time; jumps of this
-    /// clock do not move it, as a server's clock is not its clients'.
+    /// Start of the server's wall clock, which then follows tokio's time and no jumps of this clock.
     pub clock: Clock,
-    /// Gives the seed for uids and generated names.
+    /// Seed of uids and generated names.
     pub random: Random,
     /// Whether [`Sim::requests`] keeps requests.
     pub recording: bool,
@@ -112,45 +107,42 @@ pub struct SimOptions {
     pub behaviour: Behaviour,
 }
 
-/// What the control plane does by itself. Serving and emptying CustomResourceDefinitions is the API server's own work and
-/// always on; the rest is kube-controller-manager's.
+/// Work of kube-controller-manager. (The API server itself always serves and empties CustomResourceDefinitions.)
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Behaviour {
-    /// Objects whose owners are gone are deleted; foreground deletion and orphaning come to an end.
+    /// Delete objects whose owners are gone; complete foreground deletion and orphaning.
     pub garbage_collection: bool,
-    /// Namespaces that are being deleted are emptied and removed.
+    /// Empty and remove namespaces that are being deleted.
     pub namespace_deletion: bool,
-    /// Each namespace gets the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt` with this bundle.
+    /// Give each namespace the ServiceAccount `default` and the ConfigMap `kube-root-ca.crt` with this bundle.
     pub namespace_contents: Option<String>,
-    /// The protection of volumes and claims ends when they are deleted.
+    /// Remove the protection of volumes and claims that are being deleted.
     pub volume_protection: bool,
-    /// Audiences of tokens that ask for none, and the ones the API server accepts.
+    /// Default audiences of tokens; the API server accepts them.
     pub audiences: Vec<String>,
 }
 
-/// Who a client is, and which life of its program it belongs to.
+/// A client's user, and the process it belongs to.
 #[derive(Debug, Clone)]
 pub struct ClientOptions {
     /// The authenticated user.
     pub user: String,
-    /// The groups the user is in.
+    /// The user's groups.
     pub groups: Vec<String>,
-    /// Its `User-Agent`, if the requests do not say: up to `/` it is the manager of the fields it writes.
+    /// `User-Agent` of requests without one; the part before `/` is the field manager.
     pub user_agent: String,
     /// Clients of one process crash together.
     pub process: Process,
 }
 
-/// What the simulator, its clients and its watches share.
 struct Shared {
     state: Mutex<ApiState>,
     faults: Mutex<Option<FaultFunction>>,
-    /// Held while a fault function is asked: it is taken out of its place meanwhile.
+    /// Held while a fault function runs: it is not in `faults` then.
     asking: Mutex<()>,
     event_faults: Mutex<Option<EventFaultFunction>>,
     journal: Mutex<Journal>,
     latency: Duration,
-    /// Wakes the driver of the agenda.
     changed: Arc<Notify>,
 }
 
@@ -188,8 +180,7 @@ impl Behaviour {
 }
 
 impl Sim {
-    /// Starts a server with the namespaces each cluster has. Must be called inside a tokio runtime, whose clock it
-    /// follows.
+    /// Starts a server with the usual namespaces. Must run in a tokio runtime, whose clock it follows.
     pub fn new(options: SimOptions) -> Self {
         let changed = Arc::new(Notify::new());
         let state = ApiState {
@@ -228,35 +219,34 @@ impl Sim {
         self.client_as("system:admin", "gardener-resource-manager")
     }
 
-    /// A client of this user, in a process of its own.
+    /// A client of this user, in its own process.
     pub fn client_as(&self, user: &str, user_agent: &str) -> kube::Client {
         let process = Process::new();
         let groups = vec!["system:authenticated".into()];
         self.client_of(ClientOptions { user: user.into(), groups, user_agent: user_agent.into(), process })
     }
 
-    /// A client in a given process, which can crash.
+    /// A client in this process, which can crash.
     pub fn client_of(&self, options: ClientOptions) -> kube::Client {
         kube::Client::new(ApiService { shared: self.shared.clone(), seat: Arc::new(options) }, "default")
     }
 
-    /// Asks this function about each request. It may look at the simulator, and change it; to end the faults from inside,
-    /// return [`Fault::None`].
+    /// Calls this function for each request. It may use the simulator, but ends the faults only by [`Fault::None`].
     pub fn set_faults(&self, faults: impl FnMut(&RequestInfo) -> Fault + Send + 'static) {
         *lock(&self.shared.faults) = Some(Box::new(faults));
     }
 
-    /// No more faults.
+    /// Ends the request faults.
     pub fn clear_faults(&self) {
         *lock(&self.shared.faults) = None;
     }
 
-    /// Asks this function about each event on its way to each watch. First events and bookmarks always arrive.
+    /// Calls this function for each event of each watch. Initial events and bookmarks always arrive.
     pub fn set_event_faults(&self, faults: impl FnMut(&EventInfo) -> EventFault + Send + 'static) {
         *lock(&self.shared.event_faults) = Some(Box::new(faults));
     }
 
-    /// No more faults of events.
+    /// Ends the event faults.
     pub fn clear_event_faults(&self) {
         *lock(&self.shared.event_faults) = None;
     }
@@ -266,42 +256,41 @@ impl Sim {
         self.shared.state().storage.compact();
     }
 
-    /// Ends all watches that are open now.
+    /// Ends all open watches.
     pub fn break_watches(&self, end: WatchEnd) {
         self.shared.state().watches.end(None, end);
     }
 
-    /// The server is started anew, with all that is stored: its watches break, and for a while it serves less (facts §7).
+    /// Restarts the server with its objects: watches break, and for a while it serves less (facts §7).
     pub fn restart(&self, start: Start) {
         let mut state = self.shared.state();
         state.starting = Some(Starting::now(start));
         state.watches.end(None, WatchEnd::Disconnect);
     }
 
-    /// How many watches are open.
+    /// Number of open watches.
     pub fn watch_count(&self) -> usize {
         self.shared.state().watches.count()
     }
 
-    /// Answers SubjectAccessReviews: from `spec`, whether it is allowed and why; without a reviewer they are refused. It is
-    /// also asked for the rights of impersonated users (header `Impersonate-User`).
+    /// Answers SubjectAccessReviews (`spec` → allowed, reason), also for impersonated users. Without it they are
+    /// refused.
     pub fn set_reviewer(&self, reviewer: impl FnMut(&Value) -> (bool, String) + Send + 'static) {
         self.shared.state().reviewer = Some(Box::new(reviewer));
     }
 
-    /// Lets this function change each object that a request creates or updates (no subresource), after defaults and before
-    /// checks, as mutating webhooks and policies do. What it adds belongs to the manager that wrote. Unlike an API server, it
-    /// asks whatever the stored configurations of webhooks say, and knows a change of its mind at once.
+    /// Mutating admission: changes each object that a request creates or updates (no subresource), after defaults and
+    /// before checks. The writing manager owns what it adds. It ignores the stored configurations of webhooks.
     pub fn set_mutation(&self, mutation: impl FnMut(&Reviewed<'_>, &mut Value) + Send + 'static) {
         self.shared.state().mutation = Some(Box::new(mutation));
     }
 
-    /// The requests so far, in the order in which they arrived; empty without recording.
+    /// The requests in order of arrival; empty without recording.
     pub fn requests(&self) -> Vec<Recorded> {
         lock(&self.shared.journal).requests()
     }
 
-    /// Requests so far, by verb.
+    /// Number of requests by verb.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         lock(&self.shared.journal).verbs.clone()
     }
@@ -311,12 +300,12 @@ impl Sim {
         lock(&self.shared.journal).clear();
     }
 
-    /// Keeps requests from now on, or does not.
+    /// Turns recording on or off.
     pub fn set_recording(&self, recording: bool) {
         lock(&self.shared.journal).recording = recording;
     }
 
-    /// The version of the last change of any object.
+    /// The version of the last change.
     pub fn revision(&self) -> u64 {
         self.shared.state().storage.revision()
     }
@@ -333,7 +322,6 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Numbers and records a request.
     fn arrive(&self, parts: &http::request::Parts, seat: &ClientOptions) -> Request {
         let mut journal = lock(&self.journal);
         let number = journal.next_number();
@@ -346,7 +334,7 @@ impl Shared {
         lock(&self.journal).answer(number, code);
     }
 
-    /// What the fault function says. It is taken out for the call, so that it may use the simulator as it likes.
+    /// Calls the fault function. It is taken out for the call, so that it may use the simulator.
     fn fault(&self, info: &RequestInfo) -> Fault {
         let _asking = lock(&self.asking);
         let taken = lock(&self.faults).take();
@@ -372,7 +360,7 @@ impl Drop for Shared {
     }
 }
 
-/// A panic under the lock is the test's failure already; others go on with what is there.
+/// A panic under the lock already fails the test; other users of the lock continue.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,32 +19,28 @@ use super::{
     table,
 };
 
-/// Which objects of a scope are meant.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Selection {
     labels: Option<LabelSelector>,
     fields: Option<FieldSelector>,
 }
 
-/// Where a list goes on: the content of `metadata.continue`.
+/// Where a list continues: the content of `metadata.continue`.
 #[derive(Debug, Serialize, Deserialize)]
 struct Token {
     v: String,
     /// The revision of the first page; -1 for the present one.
     rv: i64,
-    /// The first key that is not yet listed, below the collection.
+    /// The first key that is not listed yet, below the collection.
     start: String,
 }
 
-/// What a list reads.
 struct Page {
     revision: u64,
-    /// The objects from the page's start on.
     objects: Vec<(Key, Arc<Object>)>,
 }
 
 impl Selection {
-    /// From the query of a list, a watch or the deletion of a collection.
     pub(super) fn of(kind: &ServedKind, request: &Request) -> Result<Self, Failure> {
         Ok(Self {
             labels: request.query.get("labelSelector").map(LabelSelector::parse).transpose()?,
@@ -115,7 +111,7 @@ impl ApiState {
         let scope = self.scope_of(kind, request);
         let page = self.page(request, &scope, read_as_of)?;
 
-        // A `resourceVersion` of 0 is answered from the server's cache, which knows no pages.
+        // `resourceVersion=0` is answered from the server's cache, which has no pages.
         let limit = match request.query.get("resourceVersion") {
             Some("0") => None,
             _ => limit(request)?,
@@ -152,7 +148,6 @@ impl ApiState {
         Ok(Answer::json(200, list_body(kind, form, &metadata.into(), &items)))
     }
 
-    /// The state that a list reads, after the rules for its version and its continue token.
     fn page(&self, request: &Request, scope: &Scope, read_as_of: Option<u64>) -> Result<Page, Refusal> {
         let present = self.storage.revision();
         let asked = read_revision(request)?;
@@ -177,7 +172,7 @@ impl ApiState {
         }
         let revision = match (matching, asked, read_as_of) {
             (Some("Exact"), Some(exact), _) => exact,
-            // An API server that lags waits until it knows the asked-for version.
+            // A lagging API server waits until it knows the requested version.
             (_, asked, Some(stale)) => stale.clamp(self.storage.oldest(), present).max(asked.unwrap_or(0)),
             _ => present,
         };
@@ -208,7 +203,6 @@ impl ApiState {
         Ok(())
     }
 
-    /// The objects that the deletion of a collection means.
     pub(super) fn selected(&self, scope: &Scope, selection: &Selection) -> Vec<(Key, Arc<Object>)> {
         let all = self.storage.scan(scope);
         let selected = all.filter(|(_, object)| selection.matches(&object.value));
@@ -216,7 +210,6 @@ impl ApiState {
     }
 }
 
-/// A list's JSON from its metadata and its items' JSON.
 pub(super) fn list_body(kind: &ServedKind, form: Form, metadata: &Value, items: &[u8]) -> Vec<u8> {
     let (list_kind, api_version) = match form {
         Form::Row(_) => return table::table(metadata, items),

@@ -1,17 +1,14 @@
-//! How lists and maps of the built-in kinds are merged and owned: as a whole, or item by item.
+//! How lists and maps of built-in kinds are merged and owned: as a whole, or item by item.
 
-/// How a list is merged and who owns what of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListType {
-    /// As a whole.
     Atomic,
-    /// Each value for itself.
     Set,
-    /// Each item for itself, told apart by these fields. Patches use the first of them.
+    /// Item by item; these fields identify an item. Patches use the first of them.
     Map(&'static [&'static str]),
 }
 
-/// The type of the list at `path` (field names, without the places in lists) of a built-in kind.
+/// The type of the list at `path` (field names without list indexes) of a built-in kind.
 pub(super) fn list_type(kind: &str, path: &[&str]) -> ListType {
     if let Some(path) = in_pod_spec(kind, path) {
         return pod_list_type(path);
@@ -46,7 +43,7 @@ fn pod_list_type(path: &[&str]) -> ListType {
     })
 }
 
-/// Whether the object at `path` of a built-in kind has one owner as a whole: selectors and references.
+/// Returns true if the object at `path` has one owner as a whole: selectors and references.
 pub(super) fn is_atomic_map(kind: &str, path: &[&str]) -> bool {
     const SELECTORS: [&str; 5] = ["selector", "podSelector", "namespaceSelector", "objectSelector", "labelSelector"];
     if path.last().is_some_and(|field| SELECTORS.contains(field)) {
@@ -63,7 +60,7 @@ pub(super) fn is_atomic_map(kind: &str, path: &[&str]) -> bool {
     }
 }
 
-/// Whether the object or list at `path` is always there in the server's own form, so that nobody owns its existence.
+/// Returns true if the object or list at `path` always exists, so that its existence has no owner.
 pub(super) fn is_always_there(kind: &str, path: &[&str]) -> bool {
     match in_pod_spec(kind, path) {
         Some(path) => matches!(path, [] | ["containers"] | [_, "resources"]),
@@ -81,7 +78,6 @@ pub(super) fn is_always_there(kind: &str, path: &[&str]) -> bool {
     }
 }
 
-/// The rest of a path below the pod spec that the kind contains.
 fn in_pod_spec<'a, 'b>(kind: &str, path: &'a [&'b str]) -> Option<&'a [&'b str]> {
     let prefix: &[&str] = match kind {
         "Pod" => &["spec"],

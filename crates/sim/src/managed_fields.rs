@@ -1,6 +1,5 @@
-//! `metadata.managedFields`: who wrote which field last (facts §10).
-//!
-//! `field_set.rs` holds sets of fields and their JSON form, `difference.rs` finds the fields that a write changed.
+//! `metadata.managedFields`: who wrote which field last (facts §10). `field_set.rs` holds sets of fields and their JSON
+//! form, `difference.rs` finds the fields that a write changed.
 
 mod difference;
 mod field_set;
@@ -9,16 +8,13 @@ use serde_json::{Value, json};
 
 use self::{difference::Difference, field_set::FieldSet};
 
-/// One entry: a writer and its fields.
 struct ManagedFieldsEntry {
-    /// All but `fieldsV1`.
     header: Value,
     fields: FieldSet,
 }
 
-/// Writes `metadata.managedFields` of `new`: its writer gets the fields that differ from `old`, also those that were
-/// filled in by the server; removed fields leave all entries. An object that has no entries stays without, and so does one
-/// that is sent with an empty list.
+/// Writes `metadata.managedFields` of `new`: the writer gets the fields that differ from `old`, defaults included;
+/// removed fields leave all entries. Objects without entries, or sent with an empty list, stay without.
 pub(super) fn record(old: Option<&Value>, new: &mut Value, manager: &str, subresource: &str, time: &str) {
     let sent = take_entries(new).filter(|_| subresource.is_empty());
     if sent.as_deref().is_some_and(is_reset) {
@@ -28,7 +24,7 @@ pub(super) fn record(old: Option<&Value>, new: &mut Value, manager: &str, subres
     if live.as_ref().is_some_and(Vec::is_empty) {
         return;
     }
-    // A new object's entries may be sent along with it.
+    // A new object may bring its entries.
     let present = sent.or(live).unwrap_or_default();
     let mut entries: Vec<ManagedFieldsEntry> = present.into_iter().map(ManagedFieldsEntry::parse).collect();
     let difference = Difference::of(old, new, subresource);
@@ -56,7 +52,6 @@ pub(super) fn record(old: Option<&Value>, new: &mut Value, manager: &str, subres
     }
 }
 
-/// Takes the entries out of an object.
 fn take_entries(object: &mut Value) -> Option<Vec<Value>> {
     match object.get_mut("metadata")?.as_object_mut()?.remove("managedFields")? {
         Value::Array(entries) => Some(entries),
@@ -64,7 +59,6 @@ fn take_entries(object: &mut Value) -> Option<Vec<Value>> {
     }
 }
 
-/// Whether a sent list means that nobody owns anything.
 fn is_reset(entries: &[Value]) -> bool {
     entries.iter().all(|entry| entry.as_object().is_none_or(serde_json::Map::is_empty))
 }
@@ -95,7 +89,7 @@ impl ManagedFieldsEntry {
             .all(|field| self.header.get(field) == header.get(field))
     }
 
-    /// By time, then by name: the newest entry is the last.
+    /// By time, then by name: the newest entry is last.
     fn order(&self) -> [String; 5] {
         ["operation", "time", "manager", "apiVersion", "subresource"]
             .map(|field| self.header[field].as_str().unwrap_or_default().to_owned())

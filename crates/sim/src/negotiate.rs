@@ -1,21 +1,17 @@
-//! `Accept`: which form of the answer a client wants.
+//! `Accept`: the form of the answer that a client wants.
 
 use super::status::Failure;
 
-/// The form of objects a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// The objects themselves.
     Full,
-    /// `PartialObjectMetadata`: of one object, or of the objects of a watch.
+    /// `PartialObjectMetadata` of one object, or of the objects of a watch.
     Metadata,
-    /// `PartialObjectMetadataList`: of a list.
+    /// `PartialObjectMetadataList` of a list.
     MetadataList,
-    /// `Table`.
     Table,
 }
 
-/// One alternative of an `Accept` header.
 struct Alternative<'a> {
     media_type: &'a str,
     form: Option<&'a str>,
@@ -23,8 +19,7 @@ struct Alternative<'a> {
     version: Option<&'a str>,
 }
 
-/// The first alternative that the server knows. YAML and Protobuf are known to the real one only: they are passed
-/// over if there is another alternative, and refused loudly if not.
+/// Returns the first alternative that the simulator knows. If only the real server knows one, fails with 501.
 pub(super) fn negotiate(accept: &str) -> Result<Asked, Failure> {
     let mut beyond_the_simulator = false;
     for alternative in alternatives(accept) {
@@ -50,7 +45,7 @@ pub(super) fn negotiate(accept: &str) -> Result<Asked, Failure> {
     }
 }
 
-/// Whether the aggregated discovery document is wanted: `Ok(false)` asks for the plain one.
+/// Returns true for the aggregated discovery document, false for the plain one.
 pub(super) fn negotiate_discovery(accept: &str) -> Result<bool, Failure> {
     for alternative in alternatives(accept) {
         match (alternative.media_type, alternative.form) {

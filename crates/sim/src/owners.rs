@@ -1,4 +1,4 @@
-//! Who owns whom: the index that garbage collection works on.
+//! The index of owners for garbage collection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,13 +6,11 @@ use serde_json::Value;
 
 use super::storage::{Change, Key};
 
-/// Objects by their owners' uids, and objects by their own.
 #[derive(Debug, Default)]
 pub(super) struct OwnerIndex {
     dependents: BTreeMap<String, BTreeSet<Key>>,
 }
 
-/// The owner references of an object.
 pub(super) fn owners(object: &Value) -> impl Iterator<Item = &Value> {
     object["metadata"]["ownerReferences"].as_array().into_iter().flatten()
 }
@@ -34,7 +32,6 @@ impl OwnerIndex {
         }
     }
 
-    /// The objects that name this uid as an owner.
     pub(super) fn dependents(&self, uid: &str) -> Vec<Key> {
         self.dependents.get(uid).into_iter().flatten().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! The journal: which requests were made and what they were answered.
+//! The journal of requests and answers.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::request::RequestInfo;
 
-/// Requests that are kept. Older ones are dropped, so that long runs do not grow.
+/// Older requests are dropped, so that long runs do not grow.
 const KEPT: usize = 1_000_000;
 
 /// A request and its outcome.
@@ -16,14 +16,13 @@ pub struct Recorded {
     /// The request.
     #[serde(flatten)]
     pub info: RequestInfo,
-    /// Status code of the answer; 0 for a broken connection, `None` as long as there is no answer.
+    /// Status code of the answer; 0 for a broken connection, `None` while there is no answer.
     pub code: Option<u16>,
 }
 
-/// All requests so far.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// Whether requests are kept. Counters run in any case.
+    /// Whether requests are kept. Counters always run.
     pub(super) recording: bool,
     requests: VecDeque<Recorded>,
     pub(super) verbs: BTreeMap<String, u64>,
@@ -56,7 +55,7 @@ impl Journal {
     }
 
     pub(super) fn answer(&mut self, number: u64, code: u16) {
-        // Numbers grow, but not all are kept.
+        // Numbers increase, with gaps.
         let place = self.requests.partition_point(|recorded| recorded.info.number < number);
         if let Some(recorded) = self.requests.get_mut(place).filter(|recorded| recorded.info.number == number) {
             recorded.code = Some(code);

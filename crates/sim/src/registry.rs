@@ -1,4 +1,4 @@
-//! Which kinds are served: the built-in ones, and those of established CustomResourceDefinitions.
+//! The served kinds: built-in ones and those of established CustomResourceDefinitions.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,11 +7,9 @@ use std::{
 
 use super::kinds::ServedKind;
 
-/// The kinds by group, version and resource.
 #[derive(Default)]
 pub(super) struct Registry {
     kinds: BTreeMap<(String, String, String), Arc<ServedKind>>,
-    /// Groups that are compiled into the server.
     built_in: BTreeSet<String>,
 }
 
@@ -29,7 +27,6 @@ impl Registry {
         self.kinds.get(&(group.to_owned(), version.to_owned(), resource.to_owned())).cloned()
     }
 
-    /// The kind that an object or a reference names.
     pub(super) fn find_kind(&self, api_version: &str, kind: &str) -> Option<Arc<ServedKind>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let first = (group.to_owned(), version.to_owned(), String::new());
@@ -46,7 +43,6 @@ impl Registry {
         self.all().find(|kind| kind.group == group && kind.plural == resource).cloned()
     }
 
-    /// All kinds, by group, version and resource.
     pub(super) fn all(&self) -> impl Iterator<Item = &Arc<ServedKind>> {
         self.kinds.values()
     }
@@ -59,7 +55,6 @@ impl Registry {
         self.all().any(|kind| kind.group == group && kind.version == version)
     }
 
-    /// Serves the kinds of a definition in place of those it had.
     pub(super) fn replace_custom(&mut self, group: &str, resource: &str, kinds: Vec<ServedKind>) {
         self.kinds.retain(|_, kind| !(kind.custom && kind.group == group && kind.plural == resource));
         for kind in kinds {

@@ -1,7 +1,5 @@
-//! Stored objects as JSON text: in the asked-for version, as metadata only, as items of a list, as events.
-//!
-//! An object's text without its first two fields is made once ([`Object::tail`]); what differs between a GET, a list
-//! item and an event is put in front of it.
+//! Stored objects as JSON text: in the requested version, as metadata only, as list items, as events. The text of an
+//! object without its first two fields is made once ([`Object::tail`]); the rest is put in front of it.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -12,18 +10,14 @@ use super::{
     table,
 };
 
-/// What of an object is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// All of it.
     Full,
     /// `PartialObjectMetadata`: type and metadata only.
     Metadata,
-    /// A row of a table.
     Row(Timestamp),
 }
 
-/// Writes the start of an object, up to and without what follows its type.
 fn head(out: &mut Vec<u8>, api_version: &str, kind: &str, empty: bool) {
     out.extend_from_slice(b"{\"kind\":");
     out.extend(to_vec(&kind));
@@ -34,7 +28,6 @@ fn head(out: &mut Vec<u8>, api_version: &str, kind: &str, empty: bool) {
     }
 }
 
-/// Writes an object with its type.
 pub(super) fn object(out: &mut Vec<u8>, object: &Object, api_version: &str, kind: &str, form: Form) {
     match form {
         Form::Full => {
@@ -47,13 +40,13 @@ pub(super) fn object(out: &mut Vec<u8>, object: &Object, api_version: &str, kind
     }
 }
 
-/// Writes a built-in kind's object as lists have it: without its type.
+/// Writes an object of a built-in kind without its type, as in lists.
 pub(super) fn untyped(out: &mut Vec<u8>, object: &Object) {
     out.push(b'{');
     out.extend_from_slice(object.tail());
 }
 
-/// Writes any value with its type, `revision` in place of its own where given.
+/// Writes a value with its type; `revision` replaces its version if given.
 pub(super) fn value(
     out: &mut Vec<u8>,
     value: &Value,
@@ -80,7 +73,6 @@ pub(super) fn value(
     }
 }
 
-/// Writes the `PartialObjectMetadata` of `value`.
 fn metadata(out: &mut Vec<u8>, value: &Value, revision: Option<u64>) {
     head(out, "meta.k8s.io/v1", "PartialObjectMetadata", false);
     out.extend_from_slice(b"\"metadata\":");

@@ -8,40 +8,38 @@ use serde::Serialize;
 
 use super::ClientOptions;
 
-/// The facts of a request that do not depend on what is stored: what fault functions see and what is recorded.
+/// Facts of a request that do not depend on stored objects, for fault functions and the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestInfo {
-    /// Counts all requests of the simulator from 1, in the order in which they arrived.
+    /// Counts all requests of the simulator from 1, in order of arrival.
     pub number: u64,
-    /// `get list watch create update patch delete deletecollection`; for paths that are no resource the HTTP method in
-    /// lower case.
+    /// `get list watch create update patch delete deletecollection`; other paths: the HTTP method in lower case.
     pub verb: String,
     /// The path, not decoded.
     pub path: String,
-    /// The query, not decoded; empty without one.
+    /// The query, not decoded; may be empty.
     pub query: String,
-    /// API group; empty for the core group and for paths that are no resource.
+    /// API group; empty for the core group and for paths without a resource.
     pub group: String,
-    /// Version, e.g. `v1`; empty for paths that are no resource.
+    /// Version, e.g. `v1`; empty for paths without a resource.
     pub version: String,
-    /// Plural name; empty for paths that are no resource.
+    /// Plural name; empty for paths without a resource.
     pub resource: String,
-    /// E.g. `status`; empty without one.
+    /// E.g. `status`; may be empty.
     pub subresource: String,
     /// Empty for cluster scope and all namespaces.
     pub namespace: String,
-    /// Empty for collections, and so for creations too.
+    /// Empty for collections and creations.
     pub name: String,
-    /// Media type of the body, e.g. of a patch; empty without one.
+    /// Media type of the body; may be empty.
     pub content_type: String,
-    /// Who asks.
+    /// The user of the request.
     pub user: String,
     /// The `User-Agent`.
     pub user_agent: String,
 }
 
-/// A request as the handlers read it.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) info: RequestInfo,
@@ -49,29 +47,25 @@ pub(super) struct Request {
     pub(super) method: Method,
     pub(super) query: Query,
     pub(super) accept: String,
-    /// The groups of the user.
     pub(super) groups: Vec<String>,
-    /// The user is another one than the client.
+    /// The user differs from the client.
     pub(super) impersonated: bool,
-    /// `If-None-Match`, for discovery.
     pub(super) if_none_match: Option<String>,
     pub(super) body: Bytes,
 }
 
-/// The parameters of a query, decoded; the last of equal names wins.
+/// Decoded parameters of a query; the last of equal names wins.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Query(BTreeMap<String, String>);
 
-/// Headers that make a request that of another user.
 const IMPERSONATE_USER: &str = "impersonate-user";
 const IMPERSONATE_GROUP: &str = "impersonate-group";
 
-/// What a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// `/version`.
     Version,
-    /// `/healthz`, `/livez`, `/readyz` and what is below them.
+    /// `/healthz`, `/livez`, `/readyz` and paths below them.
     Health,
     /// `/api` or `/apis`.
     Groups {
@@ -82,7 +76,7 @@ pub(super) enum Target {
     Group(String),
     /// `/api/v1`, `/apis/<group>/<version>`.
     GroupVersion { group: String, version: String },
-    /// A resource; the details are in [`RequestInfo`].
+    /// The details are in [`RequestInfo`].
     Resource,
     /// Anything else.
     Unknown,
@@ -100,19 +94,18 @@ impl Query {
         )
     }
 
-    /// A parameter's value; `None` if it is absent or empty.
+    /// Returns a parameter, or `None` if it is absent or empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Whether a parameter is set to a true value. An empty one counts as true, as in `?watch`.
+    /// Returns true if a parameter is true. An empty one counts as true, as in `?watch`.
     pub(super) fn truthy(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|value| !matches!(value.as_str(), "0" | "f" | "F" | "false" | "FALSE" | "False"))
     }
 }
 
 impl Request {
-    /// Reads everything but the body.
     pub(super) fn new(number: u64, parts: &http::request::Parts, client: &ClientOptions) -> Self {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let (target, mut info) = parse_path(parts.uri.path());
@@ -140,18 +133,15 @@ impl Request {
         }
     }
 
-    /// Whether nothing may be stored.
     pub(super) fn is_dry_run(&self) -> bool {
         self.query.get("dryRun").is_some()
     }
 
-    /// Whether the answer is for people.
     pub(super) fn is_pretty(&self) -> bool {
         let agents = ["curl", "Wget", "Mozilla/5.0"];
         self.query.truthy("pretty") || agents.iter().any(|agent| self.info.user_agent.starts_with(agent))
     }
 
-    /// Who owns the fields that this request writes.
     pub(super) fn field_manager(&self) -> &str {
         let agent = self.info.user_agent.split('/').next().unwrap_or_default();
         self.query.get("fieldManager").unwrap_or(if agent.is_empty() { "unknown" } else { agent })
@@ -159,7 +149,7 @@ impl Request {
 }
 
 impl RequestInfo {
-    /// Whether the request changes nothing.
+    /// Returns true if the request changes nothing.
     pub fn is_read(&self) -> bool {
         matches!(self.verb.as_str(), "get" | "list" | "watch" | "head" | "options")
     }
@@ -231,7 +221,7 @@ fn parse_path(path: &str) -> (Target, RequestInfo) {
         }
         _ => return (Target::Unknown, info),
     };
-    // `/namespaces/<name>/status` and `/finalize` belong to the namespace, everything else there is inside of it.
+    // `/namespaces/<name>/status` and `/finalize` belong to the namespace; other paths below it lie inside of it.
     let rest = match rest {
         [] => {
             let target = Target::GroupVersion { group: info.group.clone(), version: info.version.clone() };
@@ -250,7 +240,7 @@ fn parse_path(path: &str) -> (Target, RequestInfo) {
     (Target::Resource, info)
 }
 
-/// Replaces `%XX`; what is no valid escape or no UTF-8 stays as it is.
+/// Replaces `%XX`; invalid escapes and invalid UTF-8 stay as they are.
 fn percent_decode(text: &str) -> String {
     if !text.contains('%') {
         return text.to_owned();

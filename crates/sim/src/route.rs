@@ -1,4 +1,4 @@
-//! The way from a request to the handler that answers it.
+//! Passes a request to the handler that answers it.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use super::{
     watch::WatchPlan,
 };
 
-/// What a handler answers.
 pub(super) enum Reply {
     Body(Answer),
     Watch(Box<WatchPlan>),
@@ -79,7 +78,7 @@ impl ApiState {
         Ok(reply)
     }
 
-    /// Asks the reviewer about the rights of an impersonated user; clients themselves may do everything.
+    /// Asks the reviewer about the rights of an impersonated user. Clients themselves may do everything.
     fn check_rights(&mut self, request: &Request) -> Result<(), Failure> {
         let info = &request.info;
         let Some(reviewer) = self.reviewer.as_mut().filter(|_| request.impersonated) else { return Ok(()) };
@@ -103,7 +102,6 @@ impl ApiState {
         }
     }
 
-    /// The kind a path means, and whether the path may mean it.
     fn resolve(&self, request: &Request) -> Result<Arc<ServedKind>, Failure> {
         let info = &request.info;
         let Some(kind) = self.registry.find(&info.group, &info.version, &info.resource) else {

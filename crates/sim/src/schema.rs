@@ -1,15 +1,12 @@
-//! Structural schemas of custom kinds: pruning, defaults, validation (facts §7).
-//!
-//! Patterns, formats and validation rules in CEL are not looked at.
+//! Structural schemas of custom kinds: pruning, defaults, validation (facts §7). Patterns, formats and CEL are ignored.
 
 use serde_json::{Map, Value};
 
 use super::status::Cause;
 
-/// Fields of each object that no schema has to name.
+/// Fields that no schema needs to name.
 const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Removes the fields that the schema does not know.
 pub(super) fn prune(schema: &Value, object: &mut Value) {
     prune_value(schema, object, true);
 }
@@ -41,13 +38,13 @@ fn prune_value(schema: &Value, value: &mut Value, is_resource: bool) {
     }
 }
 
-/// The schema of a field: its own, or the one of all additional fields.
+/// The schema of a field: its own, or that of all additional fields.
 fn field_schema<'s>(schema: &'s Value, field: &str) -> Option<&'s Value> {
     let own = schema["properties"].get(field);
     own.or_else(|| schema.get("additionalProperties").filter(|additional| additional.is_object()))
 }
 
-/// Sets the defaults of missing fields. Null counts as missing where it is not allowed.
+/// Sets defaults. Null counts as missing where it is not allowed.
 pub(super) fn fill(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -72,7 +69,6 @@ pub(super) fn fill(schema: &Value, value: &mut Value) {
     }
 }
 
-/// What of an object the schema forbids.
 pub(super) fn validate(schema: &Value, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     validate_value(schema, object, "", &mut causes);
@@ -84,7 +80,7 @@ fn validate_value(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Ca
         return;
     }
     if let Some(wanted) = wrong_type(schema, value) {
-        // The name of the type stands for the value.
+        // The name of the type replaces the value.
         let name = Value::from(type_name(value));
         let text = format!("{path} in body must be of type {wanted}: {name}");
         causes.push(Cause::type_invalid(path, &name, &text));
@@ -132,7 +128,6 @@ fn validate_fields(schema: &Value, fields: &Map<String, Value>, path: &str, caus
     }
 }
 
-/// The type the schema wants, if the value has another one.
 fn wrong_type<'s>(schema: &'s Value, value: &Value) -> Option<&'s str> {
     if schema["x-kubernetes-int-or-string"] == true {
         return if value.is_string() || is_integer(value) { None } else { Some("integer or string") };

@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{kinds::ServedKind, status::Failure};
 
-/// Requirements on labels that all have to be met.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LabelSelector(Vec<Requirement>);
 
@@ -19,7 +18,7 @@ enum Test {
     Exists,
     Absent,
     In(Vec<String>),
-    /// Absence counts as well.
+    /// Absence matches as well.
     NotIn(Vec<String>),
     Greater(i64),
     Less(i64),
@@ -32,7 +31,7 @@ enum Token {
     Sign(&'static str),
 }
 
-/// Requirements on fields that all have to be met: path, whether it has to be equal, value.
+/// Field requirements, which must all be met: path, whether it must be equal, value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FieldSelector(Vec<(String, bool, String)>);
 
@@ -46,7 +45,7 @@ impl LabelSelector {
             requirements.push(requirement(&mut rest).map_err(|text| unparsable(&text))?);
             match rest {
                 [] => {}
-                // A requirement has to follow the comma.
+                // A requirement must follow the comma.
                 [Token::Sign(","), _, ..] => rest = &rest[1..],
                 [Token::Sign(",")] => return Err(unparsable("found '', expected: identifier after ','")),
                 [other, ..] => {
@@ -139,7 +138,6 @@ fn requirement(rest: &mut &[Token]) -> Result<Requirement, String> {
     Ok(Requirement { key, test })
 }
 
-/// One value, which may be empty.
 fn label_value(rest: &mut &[Token]) -> Result<String, String> {
     let value = match rest {
         [] | [Token::Sign(","), ..] => return Ok(String::new()),
@@ -158,7 +156,7 @@ fn bound(rest: &mut &[Token]) -> Result<i64, String> {
     })
 }
 
-/// A list in parentheses. Two commas in a row stand for an empty value.
+/// A list in parentheses. Two commas in a row mean an empty value.
 fn values(rest: &mut &[Token]) -> Result<Vec<String>, String> {
     let found = |rest: &[Token]| rest.first().map(|token| token.text().to_owned()).unwrap_or_default();
     if !matches!(rest, [Token::Sign("("), ..]) {
@@ -187,7 +185,7 @@ fn values(rest: &mut &[Token]) -> Result<Vec<String>, String> {
     }
 }
 
-/// A label's key: a name, perhaps behind a DNS name and a slash.
+/// A label key: a name with an optional DNS name and slash before it.
 fn check_key(key: &str) -> Result<(), String> {
     let name = key.rsplit('/').next().unwrap_or_default();
     if key.matches('/').count() <= 1 && is_name(name) {
@@ -205,7 +203,7 @@ fn check_value(value: &str) -> Result<(), String> {
     ))
 }
 
-/// At most 63 letters, digits, `-`, `_`, `.`, with a letter or digit at both ends.
+/// At most 63 letters, digits, `-`, `_`, `.`; a letter or digit at both ends.
 fn is_name(text: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let at_end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -217,7 +215,6 @@ fn unparsable(text: &str) -> Failure {
     Failure::bad_request(&format!("unable to parse requirement: {text}"))
 }
 
-/// Fields that some kinds select by, besides name and namespace.
 fn fields(kind: &ServedKind) -> &'static [&'static str] {
     match (kind.group.as_str(), kind.plural.as_str()) {
         ("", "pods") => &[
@@ -302,7 +299,6 @@ fn unknown_field(kind: &ServedKind, field: &str) -> Failure {
     ))
 }
 
-/// At commas that are not escaped.
 fn split_terms(text: &str) -> Vec<String> {
     let mut terms = vec![String::new()];
     let mut escaped = false;
@@ -326,10 +322,10 @@ fn unescape(value: &str) -> String {
     out
 }
 
-/// A field as selectors compare it: absent is empty, or `false` for flags and 0 for counters.
+/// The value that selectors compare. An absent field is empty, `false` for flags, 0 for counters.
 fn field_text(object: &Value, field: &str) -> String {
     let pointer = format!("/{}", field.replace('.', "/"));
-    // A selector calls these by another name than the object.
+    // Selectors use other names for these.
     let pointer = match field {
         "source" => "/source/component",
         "status.successful" => "/status/succeeded",

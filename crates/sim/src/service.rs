@@ -1,4 +1,4 @@
-//! The simulator as the transport of a `kube::Client`: requests in, answers out, faults in between.
+//! The transport of a `kube::Client`: requests in, answers out, faults in between.
 
 use std::{
     convert::Infallible,
@@ -26,10 +26,9 @@ use super::{
     status::Failure,
 };
 
-/// How long a read waits for a version that is not there yet.
+/// How long a read waits for a future version.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The transport of one client. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct ApiService {
     pub(super) shared: Arc<Shared>,
@@ -129,7 +128,7 @@ impl ApiService {
         }
     }
 
-    /// Lets the handlers work; a read of a version of the future waits for it.
+    /// Runs the handler. A read of a future version waits for it.
     async fn carry_out(&self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Failure> {
         if request.body.len() > LARGEST_BODY {
             return Err(Failure::too_large(LARGEST_BODY));
@@ -151,7 +150,6 @@ impl ApiService {
         }
     }
 
-    /// Shows the client a failure.
     fn show(&self, request: &Request, seen: &Seen) -> Result<Response<ResponseBody>, BoxError> {
         match seen {
             Seen::Disconnect => {
@@ -169,7 +167,6 @@ impl ApiService {
     }
 }
 
-/// An answer that never comes.
 async fn never(_process: &Process) -> Response<ResponseBody> {
     std::future::pending().await
 }

@@ -1,4 +1,4 @@
-//! A kube-apiserver that has just opened its port (facts §7): what it does not serve yet, and what it says meanwhile.
+//! A kube-apiserver that has just opened its port (facts §7): what it does not serve yet, and what it answers.
 
 use std::time::Duration;
 
@@ -11,18 +11,17 @@ use super::{
     status::Failure,
 };
 
-/// How long the parts of a start take. The measured ones are 0.1 to 1.8 s, some 10 ms, and 1 to 6 s.
+/// How long the parts of a start take. Measured: 0.1 to 1.8 s, some 10 ms, and 1 to 6 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Start {
-    /// The lists of groups lack those of definitions; their paths are answered with 503.
+    /// Lists of groups lack the groups of definitions; their paths answer 503.
     pub installing: Duration,
-    /// Custom objects are served, but the documents of their versions are answered with 404.
+    /// Custom objects are served, but the documents of their versions answer 404.
     pub discovering: Duration,
-    /// Everything is served, and the probes still say that it is not.
+    /// Everything is served, but the probes still fail.
     pub unready: Duration,
 }
 
-/// A start that is under way.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Starting {
     begun: Instant,
@@ -68,7 +67,6 @@ impl ApiState {
         self.starting.as_ref().map_or(Part::Ready, Starting::part)
     }
 
-    /// What a server that starts says in place of the usual answer.
     pub(super) fn while_starting(&self, request: &Request) -> Option<Result<Answer, Failure>> {
         let part = self.part_of_start();
         if part == Part::Ready {
@@ -96,10 +94,9 @@ impl ApiState {
         Some(Err(refusal))
     }
 
-    /// Whether the lists of groups name a kind.
     pub(super) fn is_listed(&self, kind: &ServedKind, aggregated: bool) -> bool {
         match self.part_of_start() {
-            // The plain list is made of the APIServices that are registered: its own at first.
+            // The plain list is made of registered APIServices; at first only its own group is registered.
             Part::Installing if !aggregated => kind.group.is_empty() || kind.group == "apiregistration.k8s.io",
             Part::Installing | Part::Discovering => !kind.custom,
             Part::Unready | Part::Ready => true,

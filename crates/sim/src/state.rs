@@ -1,4 +1,4 @@
-//! Everything the API server knows, behind one lock.
+//! The state of the API server, behind one lock.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -24,69 +24,57 @@ use super::{
     watchers::Watches,
 };
 
-/// The state of the simulated API server.
 pub(super) struct ApiState {
     pub(super) storage: Storage,
     pub(super) registry: Registry,
     pub(super) watches: Watches,
-    /// What the controllers will do when.
     pub(super) agenda: Agenda,
     pub(super) owners: OwnerIndex,
-    /// Addresses and ports of Services that are taken.
     pub(super) allocations: Allocations,
     pub(super) random: fastrand::Rng,
     pub(super) clock: ServerClock,
     pub(super) behaviour: Behaviour,
     pub(super) reviewer: Option<Reviewer>,
     pub(super) mutation: Option<Mutation>,
-    /// A start that has not come to its end.
     pub(super) starting: Option<Starting>,
     /// Objects whose next write takes a version even if it changes nothing.
     pub(super) unsettled: BTreeSet<Key>,
 }
 
-/// Answers SubjectAccessReviews: from the review's `spec`, whether it is allowed and why.
 pub(super) type Reviewer = Box<dyn FnMut(&Value) -> (bool, String) + Send>;
 
-/// Changes an object before it is stored, as mutating admission does.
 pub(super) type Mutation = Box<dyn FnMut(&Reviewed<'_>, &mut Value) + Send>;
 
-/// An object of a request, on its way through admission.
+/// An object in admission.
 #[derive(Debug, Clone, Copy)]
 pub struct Reviewed<'a> {
     /// `CREATE` or `UPDATE`.
     pub operation: &'static str,
     /// Plural name of its kind.
     pub resource: &'a str,
-    /// Its Namespace, where it is in one.
+    /// Its Namespace, if it has one.
     pub namespace: Option<&'a Value>,
 }
 
-/// The server's wall clock: it moves with tokio's time and does not follow jumps of its clients' clocks.
+/// The server's wall clock. It follows tokio's time and no jumps of its clients' clocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ServerClock {
     start: Timestamp,
     zero: Instant,
 }
 
-/// A complete answer.
 #[derive(Debug, Clone)]
 pub(super) struct Answer {
     pub(super) code: u16,
     pub(super) content_type: String,
     pub(super) body: Bytes,
-    /// Further headers.
     pub(super) headers: Vec<(&'static str, String)>,
 }
 
-/// Why a request is not carried out.
 #[derive(Debug)]
 pub(super) enum Refusal {
     Failure(Failure),
-    /// A read asks for a revision that is not there yet: it waits for it.
-    NotYet {
-        revision: u64,
-    },
+    NotYet { revision: u64 },
 }
 
 impl ServerClock {
@@ -98,13 +86,12 @@ impl ServerClock {
         self.start + SignedDuration::try_from(self.zero.elapsed()).unwrap_or(SignedDuration::ZERO)
     }
 
-    /// Now, as timestamps in objects are written: in whole seconds.
     pub(super) fn text(&self) -> String {
         text(self.now())
     }
 }
 
-/// A time as objects have it: RFC 3339 in UTC with whole seconds.
+/// RFC 3339 in UTC with whole seconds, as in objects.
 pub(super) fn text(time: Timestamp) -> String {
     Timestamp::from_second(time.as_second()).unwrap_or(time).to_string()
 }
@@ -126,7 +113,6 @@ impl Answer {
         Self::json(code, body)
     }
 
-    /// With a `Warning` header for each text.
     pub(super) fn with_warnings(mut self, warnings: &[String]) -> Self {
         let headers = warnings.iter().map(|text| ("warning", format!("299 - \"{}\"", text.replace('"', "\\\""))));
         self.headers.extend(headers);
@@ -135,7 +121,6 @@ impl Answer {
 }
 
 impl ApiState {
-    /// Why a resource of a group and version is not served.
     pub(super) fn unknown(&self, group: &str, version: &str) -> Failure {
         if self.registry.is_built_in(group) {
             Failure::unknown_resource()
@@ -148,7 +133,7 @@ impl ApiState {
         }
     }
 
-    /// Whether an APIService says that another server answers for the group and version: the simulator has no such servers.
+    /// Returns true if an APIService names another server for the group and version; the simulator has none.
     fn dead_api_service(&self, group: &str, version: &str) -> bool {
         let key = Key::new("apiregistration.k8s.io", "apiservices", "", &format!("{version}.{group}"));
         self.storage.get(&key).is_some_and(|service| !service.value["spec"]["service"].is_null())
@@ -174,18 +159,16 @@ impl ApiState {
         Ok(self.answer_object(kind, 200, &object, form)?)
     }
 
-    /// Where the object that a path names is stored.
     pub(super) fn key_of(&self, kind: &ServedKind, request: &Request) -> Key {
         self.key(kind, &request.info.namespace, &request.info.name)
     }
 
-    /// Where an object of a kind is stored. Versions of a resource share their place, and so do the two groups of events.
+    /// The storage key of an object. Versions of a resource share it, and so do the two groups of events.
     pub(super) fn key(&self, kind: &ServedKind, namespace: &str, name: &str) -> Key {
         let (group, resource) = kind.home();
         Key::new(group, resource, if kind.namespaced { namespace } else { "" }, name)
     }
 
-    /// A stored object as the answer, in the kind's version.
     pub(super) fn answer_object(
         &self,
         kind: &ServedKind,
@@ -201,7 +184,6 @@ impl ApiState {
         Ok(Answer::json(code, finish(body, &object.value, form)))
     }
 
-    /// A value that is not stored (any more) as the answer.
     pub(super) fn answer_value(
         &self,
         kind: &ServedKind,
@@ -216,7 +198,6 @@ impl ApiState {
         Ok(Answer::json(code, finish(body, value, form)))
     }
 
-    /// Stores an object and tells everybody.
     pub(super) fn store(&mut self, key: Key, value: Value) -> Arc<Object> {
         let change = self.storage.put(key, value);
         self.announce(&change);
@@ -226,7 +207,6 @@ impl ApiState {
         }
     }
 
-    /// Removes an object and tells everybody.
     pub(super) fn erase(&mut self, key: &Key) -> Option<Arc<Object>> {
         let change = self.storage.remove(key)?;
         self.announce(&change);
@@ -242,7 +222,6 @@ impl ApiState {
         self.observe(change);
     }
 
-    /// A new uid.
     pub(super) fn new_uid(&mut self) -> String {
         let bits = self.random.u128(..);
         let digits = format!("{bits:032x}");
@@ -258,7 +237,6 @@ impl ApiState {
     }
 }
 
-/// The body of an answer that is one object.
 fn finish(mut body: Vec<u8>, object: &Value, form: Form) -> Vec<u8> {
     match form {
         Form::Row(_) => {
@@ -272,7 +250,6 @@ fn finish(mut body: Vec<u8>, object: &Value, form: Form) -> Vec<u8> {
     }
 }
 
-/// The form of an answer that is one object.
 pub(super) fn single_form(accept: &str, now: Timestamp) -> Result<Form, Failure> {
     match negotiate(accept)? {
         Asked::Table => Ok(Form::Row(now)),
@@ -284,7 +261,7 @@ pub(super) fn single_form(accept: &str, now: Timestamp) -> Result<Form, Failure>
     }
 }
 
-/// `resourceVersion` of a get or list; `None` for none and for `0`.
+/// `resourceVersion` of a get or list, or `None` if it is absent or `0`.
 pub(super) fn read_revision(request: &Request) -> Result<Option<u64>, Failure> {
     match request.query.get("resourceVersion") {
         None | Some("0") => Ok(None),

@@ -1,4 +1,4 @@
-//! Refusals: the `Status` bodies of the API server, byte for byte (facts §0).
+//! The `Status` bodies of the API server's refusals, byte for byte (facts §0).
 
 mod invalid;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::kinds::ServedKind;
 
-/// Why a request is refused, as the complete answer.
+/// A refusal as a complete answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The HTTP status.
@@ -21,7 +21,6 @@ pub struct Failure {
     pub retry_after: Option<u32>,
 }
 
-/// One finding about one field: an entry of `details.causes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Cause {
     pub(super) reason: &'static str,
@@ -30,7 +29,7 @@ pub(super) struct Cause {
     pub(super) field: String,
 }
 
-/// The body of an answer that is no object. The order of the fields is the server's.
+/// The order of the fields is the server's.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Status {
@@ -81,12 +80,11 @@ fn qualified(resource: &str, group: &str) -> String {
     if group.is_empty() { resource.to_owned() } else { format!("{resource}.{group}") }
 }
 
-/// Details that name a resource's object.
 fn of_resource(kind: &ServedKind, name: &str) -> Details {
     Details { name: name.into(), group: kind.group.clone(), kind: kind.plural.clone(), ..Details::default() }
 }
 
-/// The body of a successful DELETE that removed an object of a kind that answers so.
+/// The body of a DELETE of a kind that does not answer with the object.
 pub(super) fn deleted(kind: &ServedKind, name: &str, uid: &str) -> Vec<u8> {
     let details = Details { uid: uid.into(), ..of_resource(kind, name) };
     to_vec(&Status { status: "Success", details: Some(details), ..Status::new() })
@@ -110,7 +108,7 @@ impl Cause {
         Self { reason, message, field: field.into() }
     }
 
-    /// A field is missing. `text` may be empty.
+    /// A missing field. `text` may be empty.
     pub(super) fn required(field: &str, text: &str) -> Self {
         let colon = if text.is_empty() { "" } else { ": " };
         Self::new("FieldValueRequired", field, format!("Required value{colon}{text}"))
@@ -134,13 +132,11 @@ impl Cause {
         Self::new("FieldValueTooLong", field, format!("Too long: may not be more than {most_bytes} bytes"))
     }
 
-    /// Too many items of a list or map.
     pub(super) fn too_many(field: &str, count: u64, most: u64) -> Self {
         let text = format!("Too many: {count}: must have at most {most} items");
         Self::new("FieldValueTooMany", field, text)
     }
 
-    /// A reference to something that is not there.
     pub(super) fn not_found(field: &str, value: &Value) -> Self {
         Self::new("FieldValueNotFound", field, format!("Not found: {value}"))
     }
@@ -149,7 +145,7 @@ impl Cause {
         Self::new("FieldValueDuplicate", field, format!("Duplicate value: {value}"))
     }
 
-    /// A value of the wrong JSON type, in custom kinds.
+    /// A value of the wrong JSON type in a custom kind.
     pub(super) fn type_invalid(field: &str, value: &Value, text: &str) -> Self {
         Self::new("FieldValueTypeInvalid", field, format!("Invalid value: {value}: {text}"))
     }
@@ -184,32 +180,25 @@ impl Failure {
         Self::new(code, reason, message, Some(Details::default()))
     }
 
-    // --- 400
-
-    /// 400 with any text.
     pub(super) fn bad_request(text: &str) -> Self {
         Self::new(400, "BadRequest", text, None)
     }
 
-    /// 400: a body that is no object of the kind. `text` says why.
+    /// 400: the body is no object of the kind; `text` says why.
     pub(super) fn unrecognized(kind: &ServedKind, text: &str) -> Self {
         Self::bad_request(&format!("the object provided is unrecognized (must be of type {}): {text}", kind.kind))
     }
 
-    /// 400: a body with a field of the wrong type, or an unknown one where those are refused.
+    /// 400: a field has the wrong type, or is unknown where that is refused.
     pub(super) fn cannot_be_handled(kind: &ServedKind, text: &str) -> Self {
         let ServedKind { kind, version, .. } = kind;
         Self::bad_request(&format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {text}"))
     }
 
-    // --- 401, 403
-
-    /// 401.
     pub(super) fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized", None)
     }
 
-    /// 403 with any text; `name` may be empty.
     pub(super) fn forbidden(kind: &ServedKind, name: &str, text: &str) -> Self {
         Self::forbidden_with(kind, name, text, Vec::new())
     }
@@ -223,7 +212,7 @@ impl Failure {
         Self::new(403, "Forbidden", message, Some(Details { causes, ..of_resource(kind, name) }))
     }
 
-    /// 403: a user may not do this. `resource` is `plural` or `plural/subresource`; cluster scope has no namespace.
+    /// 403: the user lacks a right. `resource` is `plural` or `plural/subresource`; cluster scope has no namespace.
     pub(super) fn not_allowed(
         kind: &ServedKind,
         name: &str,
@@ -241,32 +230,26 @@ impl Failure {
         Self::forbidden(kind, name, &text)
     }
 
-    /// 403: nothing new goes into a namespace that is being deleted.
     pub(super) fn namespace_terminating(kind: &ServedKind, name: &str, namespace: &str) -> Self {
         let text = format!("unable to create new content in namespace {namespace} because it is being terminated");
         let cause = format!("namespace {namespace} is being terminated");
         Self::forbidden_with(kind, name, &text, vec![Cause::new("NamespaceTerminating", "metadata.namespace", cause)])
     }
 
-    // --- 404, 405, 406
-
-    /// 404 of an object.
     pub(super) fn not_found(kind: &ServedKind, name: &str) -> Self {
         Self::missing(&kind.plural, &kind.group, name)
     }
 
-    /// 404 of an object of any resource.
     pub(super) fn missing(resource: &str, group: &str, name: &str) -> Self {
         let details = Details { name: name.into(), group: group.into(), kind: resource.into(), ..Details::default() };
         Self::new(404, "NotFound", format!("{} \"{name}\" not found", qualified(resource, group)), Some(details))
     }
 
-    /// 404 of the namespace of a new object.
     pub(super) fn namespace_not_found(name: &str) -> Self {
         Self::missing("namespaces", "", name)
     }
 
-    /// 404 of a resource in a group of the server's own.
+    /// 404 of a resource in a built-in group.
     pub(super) fn unknown_resource() -> Self {
         Self::generic(404, "NotFound", "the server could not find the requested resource")
     }
@@ -276,24 +259,18 @@ impl Failure {
         Self::plain(404, "404 page not found\n")
     }
 
-    /// 405.
     pub(super) fn method_not_allowed() -> Self {
         Self::generic(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
     }
 
-    /// 406 with any text.
     pub(super) fn not_acceptable(text: &str) -> Self {
         Self::new(406, "NotAcceptable", text, None)
     }
 
-    // --- 409
-
-    /// 409: the name is taken.
     pub(super) fn already_exists(kind: &ServedKind, name: &str) -> Self {
         Self::exists(kind, name, "")
     }
 
-    /// 409: the name is taken by an object that is being deleted.
     pub(super) fn already_exists_deleting(kind: &ServedKind, name: &str) -> Self {
         Self::exists(kind, name, "object is being deleted: ")
     }
@@ -303,20 +280,17 @@ impl Failure {
         Self::new(409, "AlreadyExists", message, Some(of_resource(kind, name)))
     }
 
-    /// 409: the sent version is not the stored one.
     pub(super) fn conflict(kind: &ServedKind, name: &str) -> Self {
         let text = "the object has been modified; please apply your changes to the latest version and try again";
         Self::conflict_because(kind, name, text)
     }
 
-    /// 409 with any text.
     pub(super) fn conflict_because(kind: &ServedKind, name: &str, text: &str) -> Self {
         let resource = qualified(&kind.plural, &kind.group);
         let message = format!("Operation cannot be fulfilled on {resource} \"{name}\": {text}");
         Self::new(409, "Conflict", message, Some(of_resource(kind, name)))
     }
 
-    /// 409: the sent uid is not the stored one.
     pub(super) fn uid_conflict(kind: &ServedKind, namespace: &str, name: &str, sent: &str, stored: &str) -> Self {
         let group = if kind.custom { format!("{}/", kind.group) } else { String::new() };
         let namespace = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
@@ -328,7 +302,6 @@ impl Failure {
         Self::conflict_because(kind, name, &text)
     }
 
-    /// 409: a DELETE's `preconditions.uid`.
     pub(super) fn uid_precondition(kind: &ServedKind, name: &str, asked: &str, stored: &str) -> Self {
         let text = format!(
             "the UID in the precondition ({asked}) does not match the UID in record ({stored}). The object might have been \
@@ -337,7 +310,6 @@ impl Failure {
         Self::precondition(kind, name, &text)
     }
 
-    /// 409: a DELETE's `preconditions.resourceVersion`.
     pub(super) fn version_precondition(kind: &ServedKind, name: &str, asked: &str, stored: &str) -> Self {
         let text = format!(
             "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({stored}). The \
@@ -346,7 +318,7 @@ impl Failure {
         Self::precondition(kind, name, &text)
     }
 
-    /// These name the kind where other conflicts name the resource.
+    /// Names the kind, where other conflicts name the resource.
     fn precondition(kind: &ServedKind, name: &str, text: &str) -> Self {
         let details =
             Details { name: name.into(), group: kind.group.clone(), kind: kind.kind.clone(), ..Details::default() };
@@ -355,9 +327,7 @@ impl Failure {
         Self::new(409, "Conflict", message, Some(details))
     }
 
-    // --- 410
-
-    /// 410: a page's revision is gone. `token` continues with the present state.
+    /// 410: the revision of a page has expired. `token` continues with the present state.
     pub(super) fn continue_expired(token: &str) -> Self {
         let message = "The provided continue parameter is too old to display a consistent list result. You can start a new \
                        list without the continue parameter, or use the continue token in this response to retrieve the \
@@ -368,31 +338,26 @@ impl Failure {
         Self::of(Status { code: 410, reason: "Expired", message: message.into(), metadata, ..Status::new() })
     }
 
-    /// 410: the asked-for revision of a list is gone.
     pub(super) fn list_expired() -> Self {
         Self::new(410, "Expired", "The resourceVersion for the provided list is too old.", None)
     }
 
-    /// The error event of a watch whose start is gone; `oldest` is the first revision that is left.
+    /// The error event of a watch whose start has expired; `oldest` is the first known revision.
     pub(super) fn watch_expired(asked: u64, oldest: u64) -> Self {
         Self::new(410, "Expired", format!("too old resource version: {asked} ({oldest})"), None)
     }
 
-    // --- 413, 415
-
-    /// 413.
     pub(super) fn too_large(limit: usize) -> Self {
         let message = format!("Request entity too large: limit is {limit}");
         Self::new(413, "RequestEntityTooLarge", message, None)
     }
 
-    /// 415 of a POST or PUT.
     pub(super) fn unknown_body_format(kind: &ServedKind) -> Self {
         let more = if kind.custom { "" } else { ", application/vnd.kubernetes.protobuf" };
         Self::unknown_format(&format!("application/json, application/yaml{more}"))
     }
 
-    /// 415 of a patch type that custom kinds do not have.
+    /// 415 of a patch type that custom kinds lack.
     pub(super) fn unknown_custom_patch() -> Self {
         Self::unknown_format("application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml")
     }
@@ -403,7 +368,6 @@ impl Failure {
         Self::new(415, "UnsupportedMediaType", text, None)
     }
 
-    /// 415 of a patch type that nobody knows.
     pub(super) fn unsupported_media_type() -> Self {
         Self::generic(415, "UnsupportedMediaType", "415: Unsupported Media Type")
     }

@@ -1,4 +1,4 @@
-//! The objects, one revision counter for all kinds, and the history that watches and old lists are served from.
+//! Objects, one revision counter for all kinds, and the history that serves watches and old lists.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -9,20 +9,18 @@ use std::{
 use bytes::Bytes;
 use serde_json::Value;
 
-/// Where an object is stored. The order is the order of lists and of the first events of a watch.
+/// Storage key of an object. Its order is the order of lists and of the first events of a watch.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) group: Arc<str>,
-    /// Plural name.
     pub(super) resource: Arc<str>,
-    /// `namespace/name`, which is what keys are ordered by: `a-b/x` comes before `a/x`.
+    /// `namespace/name`, the order of keys: `a-b/x` comes before `a/x`.
     path: Arc<str>,
-    /// Empty for cluster scope.
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
 }
 
-/// The objects of a resource, in all namespaces or in one.
+/// The objects of a resource, in one namespace or all.
 #[derive(Debug, Clone)]
 pub(super) struct Scope {
     pub(super) group: Arc<str>,
@@ -30,16 +28,15 @@ pub(super) struct Scope {
     pub(super) namespace: Option<Arc<str>>,
 }
 
-/// One state of one object. Never changes; a write makes a new one.
+/// One state of an object. Immutable; a write makes a new one.
 #[derive(Debug)]
 pub(super) struct Object {
-    /// As it was written, with `apiVersion` and `kind` of the version it was written in.
+    /// As written, with `apiVersion` and `kind` of the version it was written in.
     pub(super) value: Value,
-    /// Its JSON behind `apiVersion` and `kind`: made once, sent to many.
+    /// Its JSON after `apiVersion` and `kind` (and the opening brace): made once, sent to many.
     tail: OnceLock<Bytes>,
 }
 
-/// One write: what watches see.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) revision: u64,
@@ -50,19 +47,16 @@ pub(super) struct Change {
     pub(super) after: Option<Arc<Object>>,
 }
 
-/// All objects, and the changes since `oldest`.
 #[derive(Debug)]
 pub(super) struct Storage {
     objects: BTreeMap<Key, Arc<Object>>,
     revision: u64,
-    /// The oldest revision whose state can still be told.
+    /// The oldest revision whose state is known.
     oldest: u64,
     log: VecDeque<Arc<Change>>,
-    /// How many changes are kept.
     history: usize,
 }
 
-/// The asked-for revision is older than the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Expired;
 
@@ -91,7 +85,7 @@ impl Scope {
 
     fn first(&self) -> Key {
         let namespace = self.namespace.clone().unwrap_or_else(|| "".into());
-        // No path sorts before the empty one, and those of a namespace start with its name and a slash.
+        // No path sorts before the empty one; the paths of a namespace start with its name and a slash.
         let path = self.namespace.as_ref().map_or_else(|| "".into(), |namespace| format!("{namespace}/").into());
         Key { group: self.group.clone(), resource: self.resource.clone(), path, namespace, name: "".into() }
     }
@@ -102,29 +96,25 @@ impl Object {
         Arc::new(Self { value, tail: OnceLock::new() })
     }
 
-    /// The JSON of the object without `apiVersion`, `kind` and the opening brace.
     pub(super) fn tail(&self) -> &Bytes {
         self.tail.get_or_init(|| super::encode::tail(&self.value).into())
     }
 }
 
 impl Storage {
-    /// Empty, at revision 1, keeping `history` changes.
     pub(super) fn new(history: usize) -> Self {
         Self { objects: BTreeMap::new(), revision: 1, oldest: 1, log: VecDeque::new(), history }
     }
 
-    /// The revision of the last write of any kind.
     pub(super) fn revision(&self) -> u64 {
         self.revision
     }
 
-    /// The oldest revision that can still be read or watched from.
     pub(super) fn oldest(&self) -> u64 {
         self.oldest
     }
 
-    /// Takes a revision without a change of an object, as allocations of addresses do.
+    /// Takes a revision without a change of an object, as the allocation of an address does.
     pub(super) fn take_revision(&mut self) {
         self.revision += 1;
     }
@@ -133,7 +123,6 @@ impl Storage {
         self.objects.get(key)
     }
 
-    /// Stores `value` under a new revision.
     pub(super) fn put(&mut self, key: Key, mut value: Value) -> Arc<Change> {
         self.revision += 1;
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -144,7 +133,6 @@ impl Storage {
         self.append(Change { revision: self.revision, key, before, after: Some(after) })
     }
 
-    /// Removes an object; that takes a revision too.
     pub(super) fn remove(&mut self, key: &Key) -> Option<Arc<Change>> {
         let before = self.objects.remove(key)?;
         self.revision += 1;
@@ -162,24 +150,20 @@ impl Storage {
         change
     }
 
-    /// Forgets the history: what is older than now has expired.
     pub(super) fn compact(&mut self) {
         self.log.clear();
         self.oldest = self.revision;
     }
 
-    /// The present objects of a scope, in order.
     pub(super) fn scan<'a>(&'a self, scope: &'a Scope) -> impl Iterator<Item = (&'a Key, &'a Arc<Object>)> {
         let range = (Bound::Included(scope.first()), Bound::Unbounded);
         self.objects.range(range).take_while(|(key, _)| scope.contains(key))
     }
 
-    /// All present objects.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Key, &Arc<Object>)> {
         self.objects.iter()
     }
 
-    /// The changes after `revision`, oldest first.
     pub(super) fn since(&self, revision: u64) -> Result<impl Iterator<Item = &Arc<Change>>, Expired> {
         if revision < self.oldest {
             return Err(Expired);
@@ -188,14 +172,14 @@ impl Storage {
         Ok(self.log.range(start..))
     }
 
-    /// The objects of a scope as they were at `revision`, from `start` on, in order.
+    /// The objects of a scope at `revision`, from `start` on, in order.
     pub(super) fn at(
         &self,
         scope: &Scope,
         revision: u64,
         start: Option<&Key>,
     ) -> Result<Vec<(Key, Arc<Object>)>, Expired> {
-        // What the scope's changed keys held at `revision`: the oldest change after it knows.
+        // Past states of the changed keys: the oldest change after `revision` knows them.
         let mut past: BTreeMap<&Key, Option<&Arc<Object>>> = BTreeMap::new();
         for change in self.since(revision)?.filter(|change| scope.contains(&change.key)) {
             past.entry(&change.key).or_insert(change.before.as_ref());
@@ -215,7 +199,6 @@ impl Storage {
         Ok(state.into_iter().map(|(key, object)| (key.clone(), object.clone())).collect())
     }
 
-    /// One object as it was at `revision`.
     pub(super) fn get_at(&self, key: &Key, revision: u64) -> Result<Option<Arc<Object>>, Expired> {
         let change = self.since(revision)?.find(|change| change.key == *key);
         Ok(match change {

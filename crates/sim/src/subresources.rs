@@ -14,7 +14,7 @@ use super::{
     update::{Part, Writing, Written},
 };
 
-/// Subresources of the real API server that the simulator knows but does not do.
+/// Subresources of the real API server that the simulator answers with 501.
 const REFUSED: [(&str, &str); 12] = [
     ("pods", "attach"),
     ("pods", "binding"),
@@ -99,12 +99,12 @@ impl ApiState {
     }
 }
 
-/// An update of a scale without a version means whatever is there.
+/// An update of a scale without a version applies to any version.
 fn live_version(live: &Value) -> Value {
     live["metadata"]["resourceVersion"].clone()
 }
 
-/// Sets a value at a JSON pointer whose parents may be missing. Parents that are no objects are left alone.
+/// Sets a value at a JSON pointer and creates missing parents. Leaves parents that are no objects alone.
 fn set(object: &mut Value, pointer: &str, content: Value) {
     let mut place = object;
     for field in pointer.split('/').skip(1) {
@@ -117,7 +117,6 @@ fn set(object: &mut Value, pointer: &str, content: Value) {
     *place = content;
 }
 
-/// The Scale of an object.
 fn scale_of(places: &Scale, object: &Value) -> Value {
     let metadata = &object["metadata"];
     let number = |pointer: &str| object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();

@@ -1,11 +1,10 @@
-//! Objects as rows for people. The real server has columns for each kind; here each kind has its name and age only.
+//! Objects as table rows. The real server has columns for each kind; the simulator shows name and age.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::encode;
 
-/// Writes an object as a row.
 pub(super) fn row(out: &mut Vec<u8>, object: &Value, now: Timestamp) {
     let metadata = &object["metadata"];
     let created = metadata["creationTimestamp"].as_str().and_then(|text| text.parse::<Timestamp>().ok());
@@ -14,7 +13,6 @@ pub(super) fn row(out: &mut Vec<u8>, object: &Value, now: Timestamp) {
     out.extend(encode::to_vec(&json!({"cells": [metadata["name"], age], "object": partial})));
 }
 
-/// A table of rows.
 pub(super) fn table(metadata: &Value, rows: &[u8]) -> Vec<u8> {
     let columns = json!([
         {"name": "Name", "type": "string", "format": "name", "description": "Name of the object.", "priority": 0},
@@ -30,7 +28,6 @@ pub(super) fn table(metadata: &Value, rows: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A duration as `kubectl` shows it.
 fn age(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match seconds {

@@ -1,7 +1,5 @@
-//! Tokens of ServiceAccounts and the reviews (facts §8).
-//!
-//! The tokens are JSON Web Tokens with the real claims and a checksum in place of a signature: only this simulator accepts
-//! them.
+//! Tokens of ServiceAccounts and the reviews (facts §8). The tokens are JSON Web Tokens with the real claims and a
+//! checksum instead of a signature: only this simulator accepts them.
 
 use std::sync::Arc;
 
@@ -25,7 +23,6 @@ const LONGEST: i64 = 1 << 32;
 const DEFAULT_SECONDS: i64 = 3600;
 
 impl ApiState {
-    /// POST of `serviceaccounts/<name>/token`.
     pub(super) fn create_token(&mut self, request: &Request) -> Result<Answer, Failure> {
         let sent: Value = serde_json::from_slice(&request.body)
             .map_err(|error| Failure::bad_request(&format!("the body is no TokenRequest: {error}")))?;
@@ -44,7 +41,7 @@ impl ApiState {
             spec["audiences"] = self.behaviour.audiences.clone().into();
         }
         spec["expirationSeconds"] = seconds.into();
-        // The real answer has it, as null, too.
+        // The real answer has it too, as null.
         spec["boundObjectRef"] = spec["boundObjectRef"].take();
         let mut facts = json!({
             "namespace": namespace, "serviceaccount": {"name": name, "uid": account.value["metadata"]["uid"]},
@@ -72,7 +69,6 @@ impl ApiState {
         Ok(Answer::of_value(201, &answer))
     }
 
-    /// The Secret a token is bound to, as a claim.
     fn bound_object(&self, reference: &Value, namespace: &str) -> Result<(&'static str, Value), Failure> {
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
         let (claim, resource) = match (text("apiVersion"), text("kind")) {
@@ -99,7 +95,6 @@ impl ApiState {
         Ok((claim, json!({"name": name, "uid": uid})))
     }
 
-    /// POST of a review, which is answered and not stored.
     pub(super) fn review(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
         let (mut value, _) = body::decode(kind, request)?;
         let status = match kind.kind.as_str() {
@@ -163,7 +158,7 @@ impl ApiState {
     }
 }
 
-/// Whether an access review asks for nothing, or for two things.
+/// Returns true if an access review asks for nothing or for two things.
 fn is_unclear(spec: &Value) -> bool {
     spec["resourceAttributes"].is_null() == spec["nonResourceAttributes"].is_null()
 }

@@ -1,7 +1,5 @@
-//! The fields of the kinds: what is unknown, and what has the wrong type (facts §1, §5).
-//!
-//! A custom kind's schema knows its fields. Those of the built-in kinds are known by the client library's types: an object is read as its type and written again, and what is then missing was
-//! unknown.
+//! Unknown fields and fields of the wrong type (facts §1, §5). The schema of a custom kind knows its fields. An object
+//! of a built-in kind is read as the client library's type and written again: what is missing then was unknown.
 
 use std::fmt::Write;
 
@@ -24,11 +22,11 @@ use super::{kinds::ServedKind, schema};
 /// Reads an object as its type and writes it again.
 type Reread = fn(&Value) -> Result<Value, String>;
 
-/// Objects up to this many bytes are searched for the field that has the wrong type.
+/// Larger objects (bytes) are not searched for the field of the wrong type.
 const LARGEST_SEARCH: usize = 65_536;
 
-/// Takes unknown fields, and those of a built-in kind that are null, out of an object and returns the paths of the unknown
-/// ones. The error says which field has the wrong type; the types of custom kinds are validation's business.
+/// Removes unknown fields, and null fields of built-in kinds. Returns the paths of the unknown fields. Fails with the
+/// field of the wrong type; types in custom kinds belong to validation.
 pub(super) fn prune(kind: &ServedKind, value: &mut Value) -> Result<Vec<String>, String> {
     if let Some(schema) = &kind.schema {
         let mut known = value.clone();
@@ -38,7 +36,7 @@ pub(super) fn prune(kind: &ServedKind, value: &mut Value) -> Result<Vec<String>,
         return Ok(unknown);
     }
     let Some(reread) = reread(kind) else { return Ok(Vec::new()) };
-    // Schemas have nulls that mean something.
+    // Nulls in schemas have a meaning.
     if kind.plural != "customresourcedefinitions" {
         drop_nulls(value);
     }
@@ -62,7 +60,7 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// Conditions show the times they do not have as null.
+/// Conditions show missing times as null.
 fn add_null_times(kind: &ServedKind, value: &mut Value) {
     let fields: &[&str] = match kind.kind.as_str() {
         "Deployment" => &["lastTransitionTime", "lastUpdateTime"],
@@ -122,7 +120,7 @@ fn check_times(kind: &ServedKind, value: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The error of the Go decoder, as far as it can be told from that of the type.
+/// The error text of the Go decoder, as far as the type's error reveals it.
 fn explain(kind: &ServedKind, value: &Value, reread: Reread, error: &str) -> String {
     let go_type = match error.split("expected ").nth(1).unwrap_or_default() {
         text if text.starts_with("i32") => "int32",
@@ -163,7 +161,7 @@ fn explain(kind: &ServedKind, value: &Value, reread: Reread, error: &str) -> Str
     format!("{text} of type {go_type}")
 }
 
-/// The field below `path` without which the object can be read. Lists are not looked into.
+/// Returns the field below `path` without which the object can be read. Ignores lists.
 fn culprit(probe: &mut Value, path: &[String], reread: Reread) -> Option<String> {
     let pointer: String = path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect();
     let fields: Vec<String> = probe.pointer(&pointer)?.as_object()?.keys().cloned().collect();

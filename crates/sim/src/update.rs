@@ -1,4 +1,4 @@
-//! PUT and PATCH: conflicts, what a part of the API may change, generation, no-op writes, the last finalizer (facts §4, §5).
+//! PUT and PATCH: conflicts, subresources, generation, no-op writes, the last finalizer (facts §4, §5).
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -15,10 +15,9 @@ use super::{
     validate,
 };
 
-/// Which part of an object a request may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// All but the status, where that is a part of its own.
+    /// Everything except a status that is a subresource.
     Main,
     /// The status, and for most built-in kinds labels and annotations.
     Status,
@@ -26,11 +25,9 @@ pub(super) enum Part {
     Finalize,
     /// The conditions `Approved` and `Denied` of a CertificateSigningRequest.
     Approval,
-    /// The number of replicas.
     Scale,
 }
 
-/// How a new state of an object comes about.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writing<'a> {
     pub(super) manager: &'a str,
@@ -40,7 +37,6 @@ pub(super) struct Writing<'a> {
     pub(super) dry_run: bool,
 }
 
-/// The outcome of a write.
 #[derive(Debug)]
 pub(super) enum Written {
     Stored(Arc<Object>),
@@ -89,7 +85,6 @@ impl ApiState {
         self.patch_part(kind, request, Part::Main)
     }
 
-    /// PUT of a subresource that has the object's own form.
     pub(super) fn replace_part(
         &mut self,
         kind: &Arc<ServedKind>,
@@ -135,7 +130,6 @@ impl ApiState {
         }
     }
 
-    /// Checks and stores a new state of an object that must be there.
     pub(super) fn write(
         &mut self,
         kind: &ServedKind,
@@ -156,7 +150,7 @@ impl ApiState {
             self.mutate("UPDATE", kind, &key.namespace, &mut new);
         }
         validate::update(kind, &old, &new, writing.part.subresource())?;
-        // Writers of a part may write annotations, which count as a new generation of Deployments elsewhere.
+        // Writes of a subresource may change annotations, which count as a new generation of Deployments elsewhere.
         let counts = matches!(writing.part, Part::Main | Part::Scale);
         if counts && kinds::bumps_generation(kind, &old, &new) {
             let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
@@ -180,7 +174,7 @@ impl ApiState {
         }
         self.unsettled.remove(key);
         if is_finished(&new) {
-            // Watches see the state before this write; the writer sees its own, with the old version.
+            // Watches see the state before this write; the writer sees its own state with the old version.
             self.erase(key);
             return Ok(Written::Value(new));
         }
@@ -188,7 +182,7 @@ impl ApiState {
     }
 }
 
-/// Whether nothing holds an object back that is being deleted.
+/// Returns true if nothing holds an object that is being deleted.
 pub(super) fn is_finished(value: &Value) -> bool {
     let metadata = &value["metadata"];
     let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
@@ -199,7 +193,6 @@ pub(super) fn is_finished(value: &Value) -> bool {
         && (!is_namespace || is_empty(&value["spec"]["finalizers"]))
 }
 
-/// A stored value in the version of `kind`.
 pub(super) fn in_version<'a>(kind: &ServedKind, stored: &'a Value) -> Result<Cow<'a, Value>, Failure> {
     if let Some(converted) = super::convert::to_version(kind, stored)? {
         return Ok(Cow::Owned(converted));
@@ -226,7 +219,6 @@ fn check_name(value: &mut Value, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// uid and version that were sent against those that are stored.
 fn check_preconditions(kind: &ServedKind, old: &Value, sent: &Value, by_patch: bool) -> Result<(), Failure> {
     let text = |value: &Value, field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
     let name = text(old, "name");
@@ -243,14 +235,14 @@ fn check_preconditions(kind: &ServedKind, old: &Value, sent: &Value, by_patch: b
         _ => Err(Failure::conflict(kind, &name)),
     }?;
     if is_foreign {
-        // Of a patch the uid is only one of the fields that may not change, and those are looked at last.
+        // In a patch the uid is one of the immutable fields, which are checked last.
         let cause = Cause::invalid("metadata.uid", &sent_uid.into(), "field is immutable");
         return Err(Failure::invalid(kind, &name, vec![cause]));
     }
     Ok(())
 }
 
-/// What of the sent object counts.
+/// The stored object with the part of the sent object that counts.
 fn merge_part(kind: &ServedKind, old: &Value, sent: Value, part: Part) -> Value {
     match part {
         Part::Main => {
@@ -294,14 +286,13 @@ fn merge_part(kind: &ServedKind, old: &Value, sent: Value, part: Part) -> Value 
     }
 }
 
-/// Typed statuses are there even if they are empty.
+/// Typed statuses exist even if they are empty.
 pub(super) fn complete_status(kind: &ServedKind, value: &mut Value) {
     if kind.has_status && !kind.custom && value["status"].is_null() {
         value["status"] = Value::Object(Map::new());
     }
 }
 
-/// Approvals without times get them.
 fn date_conditions(value: &mut Value, now: &str) {
     let conditions = value.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
     for condition in conditions.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -313,7 +304,6 @@ fn date_conditions(value: &mut Value, now: &str) {
     }
 }
 
-/// The metadata that writers of the status may change.
 fn status_metadata(kind: &ServedKind) -> &'static [&'static str] {
     match (kind.group.as_str(), kind.plural.as_str()) {
         _ if kind.custom => &[],
@@ -332,7 +322,6 @@ fn copy_field(to: &mut Value, from: &Value, field: &str) {
     }
 }
 
-/// Puts back what no writer changes.
 fn settle_metadata(kind: &ServedKind, old: &Value, new: &mut Value) -> Result<(), Failure> {
     let sent = new["metadata"].get("deletionTimestamp").cloned();
     if let Some(sent) = sent.filter(|sent| old["metadata"].get("deletionTimestamp") != Some(sent)) {
@@ -358,7 +347,7 @@ fn settle_metadata(kind: &ServedKind, old: &Value, new: &mut Value) -> Result<()
     Ok(())
 }
 
-/// Whether two states differ in nothing but the record of who wrote what.
+/// Returns true if two states differ at most in `managedFields`.
 fn has_same_content(old: &Value, new: &Value) -> bool {
     let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return old == new };
     let is_same = |old: &Map<String, Value>, new: &Map<String, Value>, except: &str| {

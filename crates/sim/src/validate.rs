@@ -1,5 +1,4 @@
-//! Which objects the server refuses (422): metadata here, contents and immutable fields in the files of the folder
-//! (facts §1, §4).
+//! Which objects the server refuses (422): metadata here, contents and immutable fields in the folder (facts §1, §4).
 
 mod content;
 mod immutable;
@@ -15,16 +14,15 @@ use super::{
     status::{Cause, Failure},
 };
 
-/// Bytes of all annotations of an object, with their keys.
+/// Bytes of all annotations of an object, keys included.
 const MOST_ANNOTATIONS: usize = 262_144;
 
-/// Bytes that the database takes at once.
+/// Largest write that the database accepts, in bytes.
 const LARGEST_STORED: usize = 1_572_864;
 
-/// Finalizers without a slash that may be used.
+/// Finalizers that need no slash.
 const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-/// Checks a new object, after its defaults.
 pub(super) fn create(kind: &ServedKind, new: &Value) -> Result<(), Failure> {
     let mut causes = Vec::new();
     let name = new["metadata"]["name"].as_str().unwrap_or_default();
@@ -38,7 +36,7 @@ pub(super) fn create(kind: &ServedKind, new: &Value) -> Result<(), Failure> {
     size(kind, new)
 }
 
-/// Checks a new state of an object. `subresource` is the part that is written; empty for the object itself.
+/// Checks a new state of an object. `subresource` is the written part; empty for the object itself.
 pub(super) fn update(kind: &ServedKind, old: &Value, new: &Value, subresource: &str) -> Result<(), Failure> {
     let mut causes = Vec::new();
     metadata(&new["metadata"], &mut causes);
@@ -61,7 +59,7 @@ pub(super) fn update(kind: &ServedKind, old: &Value, new: &Value, subresource: &
     size(kind, new)
 }
 
-/// Refuses what the database would. Custom kinds are stored as JSON; built-in ones have limits of their own.
+/// Refuses objects that are too large for the database. Built-in kinds have limits of their own.
 fn size(kind: &ServedKind, new: &Value) -> Result<(), Failure> {
     let size = if kind.custom { encode::to_vec(new).len() } else { 0 };
     if size > LARGEST_STORED { Err(Failure::request_too_large_for_storage(size)) } else { Ok(()) }
@@ -92,7 +90,6 @@ fn metadata(metadata: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks a map of labels.
 fn labels(field: &str, labels: &Value, causes: &mut Vec<Cause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         for text in names::qualified_name(key) {

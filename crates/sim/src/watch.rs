@@ -1,7 +1,6 @@
-//! Watches, and the streams they read (facts §3).
-//!
-//! A write puts its [`Change`] into the queue of each watch of the resource; the stream selects, shapes and encodes it when
-//! it is read. A watch that reads too slowly is ended, as the API server does.
+//! Watches and their streams (facts §3). A write puts its [`Change`] into the queue of each watch of the resource; the
+//! stream selects, shapes and encodes it when it is read. A watch that is read too slowly is ended, as the API server
+//! does.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -28,13 +27,11 @@ use super::{
     watchers::Signal,
 };
 
-/// How often a watch that wants bookmarks gets one.
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
-/// How long before its timeout a watch gets its last bookmark.
+/// Time from the last bookmark to the timeout.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 
-/// A watch that was accepted: all its stream needs.
 pub(super) struct WatchPlan {
     kind: Arc<ServedKind>,
     form: Form,
@@ -43,24 +40,20 @@ pub(super) struct WatchPlan {
     timeout: Duration,
     first: VecDeque<Item>,
     queue: Receiver<Signal>,
-    /// A version of the future was asked for: changes up to it are not sent. Else 0.
+    /// Changes up to this revision are not sent: the request named a future version. Else 0.
     silent_up_to: u64,
 }
 
-/// What is sent next.
 #[derive(Clone)]
 enum Item {
-    /// An object that was there at the start.
     Initial(Arc<Object>),
-    /// The end of those, with the revision they were read at.
+    /// The end of the initial objects, with the revision at which they were read.
     InitialEnd(u64),
     Change(Arc<Change>),
-    /// The end, with an error event.
     Error(Failure),
     End(WatchEnd),
 }
 
-/// The stream of one watch.
 struct Watch {
     plan: WatchPlan,
     shared: Arc<Shared>,
@@ -72,7 +65,7 @@ struct Watch {
     /// A fault: how the watch ends, and after how many events.
     planned_end: Option<(u64, WatchEnd)>,
     sent: u64,
-    /// An event that waits for the next one to overtake it.
+    /// An event that waits until the next one has overtaken it.
     held: Option<Vec<u8>>,
     ready: VecDeque<Bytes>,
     ended: Option<WatchEnd>,
@@ -137,7 +130,6 @@ impl ApiState {
 }
 
 impl WatchPlan {
-    /// The body of the answer.
     pub(super) fn into_stream(
         self,
         shared: Arc<Shared>,
@@ -170,7 +162,6 @@ impl WatchPlan {
 }
 
 impl Watch {
-    /// The next event's line.
     async fn next(&mut self) -> Option<Result<Bytes, tower::BoxError>> {
         loop {
             if self.process.is_crashed() {
@@ -201,7 +192,6 @@ impl Watch {
         }
     }
 
-    /// Waits for a change, the next bookmark or the end.
     async fn wait(&mut self) {
         let tick = self.next_bookmark.unwrap_or(self.deadline).min(self.deadline);
         tokio::select! {
@@ -231,7 +221,6 @@ impl Watch {
         self.next_bookmark = self.bookmark_after(now);
     }
 
-    /// When a watch that wants bookmarks gets the next one: each minute, and shortly before its end.
     fn bookmark_after(&self, now: Instant) -> Option<Instant> {
         if !self.plan.bookmarks {
             return None;
@@ -253,7 +242,6 @@ impl Watch {
         self.ready.push_back(line("BOOKMARK", &encode::to_vec(&object)).into());
     }
 
-    /// Turns an item into lines.
     fn take(&mut self, item: Item) {
         match item {
             Item::Initial(object) => match self.encode("ADDED", &object, None) {
@@ -278,8 +266,7 @@ impl Watch {
         }
     }
 
-    /// What the watch sees of a change: an object that leaves the selection is deleted for it, with its last matching
-    /// content.
+    /// Handles a change. An object that leaves the selection appears as deleted, with its last matching content.
     fn change(&mut self, change: &Change) {
         if change.revision <= self.plan.silent_up_to {
             return;

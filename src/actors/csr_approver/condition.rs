@@ -1,12 +1,11 @@
-//! The condition that is written for a verdict (spec 32 §5.2).
+//! The condition that records a verdict (spec 32 §5.2).
 
 use cluster::object;
 use serde_json::{Value, json};
 
 use super::judge::{Certificate, CsrVerdict};
 
-/// What is sent to the subresource `approval`: the CertificateSigningRequest as it was read, with one more condition.
-/// `None` if nothing is to be written. Its `resourceVersion` is what makes two deciders notice each other.
+/// Returns the request plus a condition; `None` without an opinion. `resourceVersion` stops a concurrent decider.
 pub fn decided(mut csr: Value, verdict: &CsrVerdict) -> Option<Value> {
     let condition = condition(verdict)?;
     match object::field_mut(&mut csr, &["status", "conditions"]) {
@@ -16,7 +15,7 @@ pub fn decided(mut csr: Value, verdict: &CsrVerdict) -> Option<Value> {
     Some(csr)
 }
 
-/// The condition of a verdict. It has no times: the API server sets them.
+/// Returns the condition of a verdict, without times: the API server sets them.
 pub fn condition(verdict: &CsrVerdict) -> Option<Value> {
     let (kind, reason, message) = match verdict {
         CsrVerdict::Approved(certificate) => {

@@ -1,4 +1,4 @@
-//! CertificateSigningRequests: which are ours to judge, and what is read of them (spec 32 §4, §5).
+//! Selects the CertificateSigningRequests to judge and reads them (spec 32 §4, §5).
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use super::request::{Request, Unreadable};
 /// Group and kind.
 pub const KIND: (&str, &str) = ("certificates.k8s.io", "CertificateSigningRequest");
 
-/// Who signs the certificate; other signers are none of our business.
+/// The signers whose requests this controller judges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signer {
     /// `kubernetes.io/kubelet-serving`
@@ -21,25 +21,24 @@ pub enum Signer {
     KubeApiserverClient,
 }
 
-/// A CertificateSigningRequest that wants to be judged.
+/// A CertificateSigningRequest to judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Csr {
-    /// Who shall sign.
+    /// `spec.signerName`.
     pub signer: Signer,
-    /// `spec.username`: who asks, as the API server knows.
+    /// `spec.username`: the requesting user, set by the API server.
     pub username: String,
-    /// What is asked for.
+    /// The parsed `spec.request`.
     pub request: Request,
 }
 
-/// A request that nobody can read: it is not denied (spec 32 §5 row 4), and trying again is of no use, because
-/// `spec.request` is immutable ("Better than upstream" 7).
+/// An unreadable request: no denial (spec 32 §5 row 4), no retry, as it is immutable ("Better than upstream" 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unable to parse csr: {0}")]
 pub struct Unparsable(#[from] Unreadable);
 
 impl Signer {
-    /// By `spec.signerName`.
+    /// Returns the signer for `spec.signerName`, or `None` if it is not ours.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "kubernetes.io/kubelet-serving" => Some(Self::KubeletServing),
@@ -50,27 +49,23 @@ impl Signer {
 }
 
 impl Csr {
-    /// Reads a CertificateSigningRequest; `None` if [there is nothing to judge](wants).
-    ///
-    /// # Errors
-    /// If `spec.request` is no request.
+    /// Reads a request; `None` unless it [needs a judgement](wants). Fails if `spec.request` cannot be parsed.
     pub fn read(csr: &Value) -> Result<Option<Self>, Unparsable> {
         let Some(signer) = open_for(csr) else { return Ok(None) };
-        // What is no base64 is no PEM either; an API server stores neither.
+        // Invalid base64 counts as invalid PEM; an API server stores neither.
         let pem = STANDARD.decode(text(csr, "/spec/request")).map_err(|_| Unreadable::Block)?;
         let request = Request::from_pem(&pem)?;
         Ok(Some(Self { signer, username: text(csr, "/spec/username").to_owned(), request }))
     }
 }
 
-/// Whether a CertificateSigningRequest wants to be judged: one of our signers shall sign it, and it has neither a
-/// certificate nor a decision (spec 32 §4, §5 row 3, "Better than upstream" 5). The filter of its events.
+/// Returns true if a request needs a judgement: the signer is ours, and the request has neither a certificate nor a
+/// decision (spec 32 §4, §5 row 3, "Better than upstream" 5). Events are filtered by it.
 pub fn wants(csr: &Value) -> bool {
     open_for(csr).is_some()
 }
 
-/// The watch of all requests. They are kept whole while they wait for a decision, because that is sent with all of what was
-/// read; of others only the version is kept.
+/// The watch of all requests. Undecided requests are kept whole, as the decision is sent with the whole object.
 pub type Requests = Watch<CachedFields<Option<Arc<Value>>>>;
 
 /// Opens the watch.
@@ -79,7 +74,7 @@ pub fn watch(watches: &Watches) -> Requests {
     watches.open(WatchOptions::new(resource, |csr| CachedFields::of(csr, wants(csr).then(|| Arc::new(csr.clone())))))
 }
 
-/// How long ago it was created; zero if that cannot be read, or lies ahead.
+/// Returns the age of a request: zero if its creation time is unreadable or lies in the future.
 pub fn age(csr: &Value, now: Timestamp) -> Duration {
     let created = text(csr, "/metadata/creationTimestamp").parse::<Timestamp>().unwrap_or(now);
     Duration::try_from(now.duration_since(created)).unwrap_or_default()

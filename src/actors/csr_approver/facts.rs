@@ -1,4 +1,4 @@
-//! What a judgement has to know of Nodes and Machines: records for stores, and answers that were read live.
+//! The facts about Nodes and Machines that a judgement needs, from stores or from live reads.
 
 use std::{
     collections::BTreeMap,
@@ -10,29 +10,19 @@ use serde_json::Value;
 
 use crate::api::{object, quote::quoted};
 
-/// Whether and how Nodes and Machines are there. A store answers at once; where it cannot vouch for what it says, and
-/// where only live answers count, the answer may be the [`Lookup`] that has to be made first.
+/// Facts about Nodes and Machines. Each method fails with the [`Lookup`] to make first if the fact is unknown or stale.
 pub trait Facts {
-    /// The addresses of a Node of the target; `None` if there is no such Node.
-    ///
-    /// # Errors
-    /// What must be looked up first.
+    /// Returns the addresses of a Node of the target, or `None` if there is no such Node.
     fn node(&self, name: &str) -> Result<Option<NodeAddresses>, Lookup>;
 
-    /// A Machine of the configured namespace; `None` if there is no such Machine.
-    ///
-    /// # Errors
-    /// What must be looked up first.
+    /// Returns a Machine of the configured namespace, or `None` if there is no such Machine.
     fn machine(&self, name: &str) -> Result<Option<Machine>, Lookup>;
 
-    /// How many Machines of the configured namespace have this value of the label `node`.
-    ///
-    /// # Errors
-    /// What must be looked up first.
+    /// Counts the Machines of the configured namespace with this value of the label `node`.
     fn machines_of(&self, node: &str) -> Result<usize, Lookup>;
 }
 
-/// A read of a cluster. Names are fit for the path or the selector of a request.
+/// A read of a cluster. The names are valid in the path or the selector of a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lookup {
     /// Get the Node of this name from the target.
@@ -43,7 +33,7 @@ pub enum Lookup {
     MachinesOf(String),
 }
 
-/// Answers that were read live, each once.
+/// Answers of live reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Live {
     nodes: BTreeMap<String, Option<NodeAddresses>>,
@@ -51,33 +41,31 @@ pub struct Live {
     machines_of: BTreeMap<String, usize>,
 }
 
-/// What is kept of a Node: the addresses that can stand in a certificate, with the others left out.
+/// The addresses of a Node that can appear in a certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeAddresses {
     /// Of type `Hostname`, `InternalDNS` or `ExternalDNS`.
     pub dns_names: Vec<String>,
-    /// Of type `InternalIP` or `ExternalIP`, as they are written there.
+    /// Of type `InternalIP` or `ExternalIP`, unparsed.
     pub ip_addresses: Vec<String>,
 }
 
-/// What is kept of a Machine; its metadata are enough.
+/// The cached fields of a Machine; its metadata suffice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Value of the label `node`; empty if it is missing. Machines are indexed by it.
+    /// Value of the label `node`, the index key; empty if the label is missing.
     pub node: String,
 }
 
-/// An IP address of a Node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeIp {
     pub(super) address: IpAddr,
-    /// An address with a zone (`fe80::1%eth0`) equals none in a certificate.
+    /// A certificate cannot contain an address with a zone (`fe80::1%eth0`).
     pub(super) has_zone: bool,
 }
 
 impl Lookup {
-    /// The error of a judgement that could not be made, because this could not be read (spec 32 §5.2, §6, §7.1). Never a
-    /// denial.
+    /// Returns the error of a failed lookup (spec 32 §5.2, §6, §7.1). A failed lookup is never a denial.
     pub fn failed(&self, cause: &dyn Display) -> String {
         let cause = match self {
             Self::Node(name) => format!("error getting node object with name {}: {cause}", quoted(name)),
@@ -120,7 +108,7 @@ impl Facts for Live {
 }
 
 impl NodeAddresses {
-    /// Of a Node.
+    /// Reads the addresses of a Node.
     pub fn of(node: &Value) -> Self {
         let mut addresses = Self::default();
         for entry in node.pointer("/status/addresses").and_then(Value::as_array).into_iter().flatten() {
@@ -139,14 +127,13 @@ impl Machine {
     /// The label that holds the name of its Node (spec 32 §3).
     pub const NODE: &str = "node";
 
-    /// Of a Machine, or of its metadata alone.
+    /// Reads a Machine, or its metadata alone.
     pub fn of(machine: &Value) -> Self {
         Self { node: object::label(machine, Self::NODE).unwrap_or_default().to_owned() }
     }
 }
 
 impl NodeIp {
-    /// Reads an address of a Node.
     pub(super) fn parse(text: &str) -> Result<Self, AddrParseError> {
         match text.split_once('%') {
             // Only IPv6 has zones.
@@ -158,8 +145,7 @@ impl NodeIp {
     }
 }
 
-/// Whether an object can have this name: nothing that would mean something else in the path of a request. What cannot be a
-/// name is not looked up, it is not found (spec 32 T4).
+/// Returns true for a valid object name, which is safe in a path. Other names count as not found (spec 32 T4).
 pub(super) fn can_be_a_name(text: &str) -> bool {
     let is_outer = |octet: &u8| octet.is_ascii_lowercase() || octet.is_ascii_digit();
     let bytes = text.as_bytes();
@@ -169,7 +155,6 @@ pub(super) fn can_be_a_name(text: &str) -> bool {
         && bytes.iter().all(|octet| is_outer(octet) || matches!(octet, b'-' | b'.'))
 }
 
-/// Whether the name of a Node fits into a label.
 pub(super) fn can_be_a_label(node: &str) -> bool {
     node.len() <= 63 && can_be_a_name(node)
 }

@@ -1,4 +1,4 @@
-//! Who gets which certificate: the tables of spec 32 §6 and §7.
+//! Which user gets which certificate: the tables of spec 32 §6 and §7.
 
 use std::{
     collections::BTreeSet,
@@ -13,39 +13,36 @@ use super::{
 };
 use crate::api::quote::{quoted, shown};
 
-/// Prefix of the users that kubelets are.
 const KUBELET: &str = "system:node:";
 const KUBELETS: &str = "system:nodes";
-/// Prefix of the users that bootstrap tokens are.
 const BOOTSTRAP: &str = "system:bootstrap:";
-/// Prefix of the users that node agents are; the name of the Machine follows.
+/// Username prefix of node agents; the name of the Machine follows.
 const NODE_AGENT: &str = "gardener.cloud:node-agent:machine:";
 const NODE_AGENTS: &str = "gardener.cloud:node-agents";
 const GARDENADM: &str = "gardener.cloud:gardenadm:shoot:";
 const SHOOTS: &str = "gardener.cloud:system:shoots";
-/// The user that node agents were before they had certificates.
+/// The user of node agents that have no certificate yet.
 const MIGRATION: &str = "system:serviceaccount:kube-system:gardener-node-agent";
 
-/// How long a denial may be put off. Kubelets report their addresses every 10 s.
+/// How long a denial may be delayed. Kubelets report their addresses every 10 s.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often a denial that was put off is looked at.
+/// How often a delayed denial is judged again.
 pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How many names or addresses stand in a message.
 const SHOWN_VALUES: usize = 5;
 
-/// What becomes of a request.
+/// The decision on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CsrVerdict {
     /// All checks passed.
     Approved(Certificate),
     /// A check failed.
     Denied(Certificate, Denial),
-    /// It is for somebody else to decide; nothing is written. The text says why, for a debug log.
+    /// Another controller has to decide; nothing is written. The text is the reason, for a debug log.
     NoOpinion(String),
 }
 
-/// Of which kind the certificate is; it chooses the words of the condition.
+/// The kind of a certificate; it selects the wording of the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Certificate {
     /// A server certificate of a kubelet.
@@ -57,38 +54,36 @@ pub enum Certificate {
 /// Why a request is denied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// What stands in parentheses in the condition.
+    /// The text in parentheses in the condition.
     pub reason: String,
-    /// What the denial rests on.
+    /// The facts on which the denial rests.
     pub basis: Basis,
 }
 
-/// What a denial rests on.
+/// The facts on which a denial rests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
-    /// The request and its user alone. Nothing that happens in a cluster changes it.
+    /// The request and its user alone. No change in a cluster affects it.
     Request,
-    /// How a Node or Machine is, or that there is none.
+    /// The state or the absence of a Node or Machine.
     Cluster,
-    /// That a Node, an address of it or the label of its Machine is not there; it may be about to come.
+    /// The absence of a Node, of one of its addresses, or of the label of its Machine: it may appear soon.
     NotYet,
 }
 
-/// A denial is an error of the checks, so that they read as a list; a [`Lookup`] ends them as well.
+/// Ends the checks early: by a denial, or by a fact to look up first.
 enum Stop {
     Denied(Denial),
     Lookup(Lookup),
 }
 
 impl CsrVerdict {
-    /// Whether it is a denial that must not be written before the facts it rests on were read live: stores may be late, and
-    /// a denial is final (spec 32 T3, "Better than upstream" 1).
+    /// Returns true for denials that live reads must confirm: they are final (spec 32 T3, "Better than upstream" 1).
     pub fn must_be_confirmed(&self) -> bool {
         matches!(self, Self::Denied(_, Denial { basis: Basis::Cluster | Basis::NotYet, .. }))
     }
 
-    /// Whether it is a denial that may be put off, because what is missing may be about to come, and the request is of this
-    /// age only (spec 32, "Better than upstream" 1).
+    /// Returns true if a denial may wait for a missing fact that may appear soon (spec 32, "Better than upstream" 1).
     pub fn may_wait(&self, age: Duration) -> bool {
         age < GRACE && matches!(self, Self::Denied(_, Denial { basis: Basis::NotYet, .. }))
     }
@@ -110,10 +105,7 @@ impl From<Lookup> for Stop {
     }
 }
 
-/// Judges a request. Without a `machine_namespace` there are no Machines, and they are not asked for.
-///
-/// # Errors
-/// What must be looked up before there can be a verdict.
+/// Judges a request, or returns the fact to look up first. Without a `machine_namespace` no Machine is looked up.
 pub fn judge(csr: &Csr, machine_namespace: Option<&str>, facts: &dyn Facts) -> Result<CsrVerdict, Lookup> {
     let (certificate, checked) = match csr.signer {
         Signer::KubeletServing => (Certificate::KubeletServing, kubelet_serving(csr, machine_namespace, facts)),
@@ -208,7 +200,6 @@ fn names_match(request: &Request, addresses: &NodeAddresses) -> Result<(), Stop>
     )
 }
 
-/// That nothing is missing in the request, and nothing in it is not in the Node.
 fn same(mismatch: &str, missing: &[impl Display], surplus: &[impl Display]) -> Result<(), Stop> {
     let basis = match (missing, surplus) {
         ([], []) => return Ok(()),
@@ -239,7 +230,7 @@ fn node_agent(csr: &Csr, machine: &str, machine_namespace: Option<&str>, facts: 
     };
 
     may_ask(csr, machine, &node, machine_namespace, facts)?;
-    // Decision 7: what is not for the group of node agents is not for a node agent.
+    // Decision 7: a certificate for another group is not for a node agent.
     match csr.request.organizations.as_slice() {
         [] => Ok(()),
         [only] if only == NODE_AGENTS => Ok(()),
@@ -247,7 +238,7 @@ fn node_agent(csr: &Csr, machine: &str, machine_namespace: Option<&str>, facts: 
     }
 }
 
-/// spec 32 §7.1 step 2: whether this user may ask for this Machine, which belongs to this Node, or to none yet.
+/// spec 32 §7.1 step 2: may this user ask for this Machine? `node` is the Node of the Machine, or empty.
 fn may_ask(
     csr: &Csr,
     machine: &str,
@@ -260,7 +251,7 @@ fn may_ask(
         || format!("username {} is not allowed to create CSRs for a gardener-node-agent", shown(username));
 
     if username.starts_with(BOOTSTRAP) {
-        // A label may hold what no Node can be called.
+        // A label may hold a value that is not a valid Node name.
         if can_be_a_name(node) && facts.node(node)?.is_some() {
             let machine = shown(machine);
             let reason = format!(
@@ -287,7 +278,7 @@ fn may_ask(
         return Ok(());
     }
     if let Some(kubelet) = username.strip_prefix(KUBELET) {
-        // Decision 6. The guard needs a name that a Machine can be labelled with.
+        // Decision 6. The check needs a name that is a valid label value.
         if machine_namespace.is_none() || !can_be_a_label(kubelet) {
             return denied(not_allowed());
         }
@@ -319,7 +310,6 @@ fn denied_for(basis: Basis, reason: impl Into<String>) -> Result<(), Stop> {
     Err(Stop::Denied(Denial { reason: reason.into(), basis }))
 }
 
-/// The first few values, and how many more there are.
 fn listed(values: &[impl Display]) -> String {
     let mut texts: Vec<_> = values.iter().take(SHOWN_VALUES).map(|value| shown(&value.to_string())).collect();
     if values.len() > SHOWN_VALUES {

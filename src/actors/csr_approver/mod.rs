@@ -2,9 +2,9 @@
 //!
 //! `CSR ─ csr.rs, request.rs ─► Csr ─ judge.rs, facts.rs ─► Verdict ─ condition.rs ─► CSR with its decision`
 //!
-//! Pure: [`judge`], who gets which certificate (**start reading there**); [`csr`], which requests are judged, and what is
-//! read of them; [`request`], PKCS#10 as Go reads it; [`facts`] and [`condition`]. `stores` watches Nodes and Machines. This
-//! file is the shell: an actor per undecided request. A read that fails is an error of its pass, never a denial.
+//! **Start reading at [`judge`]**: which user gets which certificate. Everything except `stores` (the watches of Nodes
+//! and Machines) and this file is pure. This file runs an actor per undecided request. A failed read is an error of the
+//! reconcile, never a denial.
 
 pub mod condition;
 pub mod csr;
@@ -32,10 +32,9 @@ use crate::api::{config::Config, quote::cut};
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "csr-approver";
 
-/// The approver; on with `controllers.csrApprover.enabled`.
+/// Registers the controller; `controllers.csrApprover.enabled` turns it on.
 pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
-/// The approver, in the hands of its actors.
 struct Approver {
     permits: usize,
     resync: Duration,
@@ -68,7 +67,7 @@ impl Controller for Approver {
     type Key = NamespacedName;
     type Ref = ();
     type Object = ();
-    /// When the request was judged first.
+    /// When the request was judged for the first time.
     type Memory = Option<Instant>;
 
     fn name(&self) -> &'static str {
@@ -99,7 +98,7 @@ impl Controller for Approver {
             Ok(None) => return Ok(Outcome::Retire),
             Err(error) => {
                 tracing::error!(%error, "a certificate signing request is left alone");
-                return Ok(Outcome::Done); // it cannot change: spec 32 "Better than upstream" 7
+                return Ok(Outcome::Done); // immutable: spec 32 "Better than upstream" 7
             }
         };
         let context = Context::new(reconcile.priority(), reconcile.deadline, reconcile.key.to_string());

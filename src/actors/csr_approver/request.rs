@@ -1,8 +1,8 @@
-//! What a PKCS#10 request asks for (spec 32 §5.1), mapped from what `x509-cert` reads.
+//! Reads a PKCS#10 request (spec 32 §5.1) with `x509-cert`.
 //!
-//! The library need not refuse what Go refuses: the API server stores no request that Go cannot read. What both accept must
-//! say the same to both; what Go, other readers or other versions of them could take differently is refused here, and a
-//! request that cannot be read is never decided. Neither signature nor key is looked at: the API server verifies both.
+//! The library may accept what Go refuses: the API server stores no request that Go cannot read. The library and Go
+//! must read every accepted request alike. So a request that Go or another reader could read differently is refused
+//! here, and an unreadable request is never decided. The API server verifies signature and key.
 
 use std::net::IpAddr;
 
@@ -26,12 +26,10 @@ use x509_cert::{
     request::{CertReq, ExtensionReq},
 };
 
-/// The label of the PEM block of a request.
 const LABEL: &str = "CERTIFICATE REQUEST";
-/// How that block ends.
 const END: &[u8] = b"-----END CERTIFICATE REQUEST-----";
 
-/// What a request asks for, as far as it matters here.
+/// The content of a request that a judgement needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Request {
     /// The last common name of the subject; empty if there is none.
@@ -40,29 +38,26 @@ pub struct Request {
     pub organizations: Vec<String>,
     /// The DNS names, in order.
     pub dns_names: Vec<String>,
-    /// The IP addresses, in order. Four octets are IPv4; sixteen are IPv6, also where they stand for an IPv4 address.
+    /// The IP addresses, in order. Four octets are IPv4, sixteen are IPv6, including IPv4-mapped addresses.
     pub ip_addresses: Vec<IpAddr>,
 }
 
-/// Why a request cannot be read. It never becomes readable: `spec.request` is immutable.
+/// Why a request cannot be read. This is permanent: `spec.request` is immutable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// No PEM block, or one of another kind.
+    /// There is no PEM block of a request.
     #[error("PEM block type must be CERTIFICATE REQUEST")]
     Block,
-    /// The block is no PKCS#10 request.
+    /// The block is not a PKCS#10 request.
     #[error("{0}")]
     Malformed(#[from] der::Error),
-    /// It is one, but not every reader would read it the same.
+    /// It is a request that another reader could read differently.
     #[error("{0}")]
     Refused(&'static str),
 }
 
 impl Request {
-    /// Reads the first PEM block of a text.
-    ///
-    /// # Errors
-    /// If there is none, it is none of a request, or its content is not one.
+    /// Reads the first PEM block of a text. Fails if it is missing or not a request.
     pub fn from_pem(text: &[u8]) -> Result<Self, Unreadable> {
         let block = first_block(text).ok_or(Unreadable::Block)?;
         let (label, content) = pem::decode_vec(block).map_err(|_| Unreadable::Block)?;
@@ -72,13 +67,10 @@ impl Request {
         Self::from_der(&content)
     }
 
-    /// Reads a DER encoded request.
-    ///
-    /// # Errors
-    /// If it is none, or if it could be read in another way.
+    /// Reads a DER-encoded request. Fails if it is malformed or ambiguous.
     pub fn from_der(bytes: &[u8]) -> Result<Self, Unreadable> {
         let whole = CertReq::from_der(bytes)?;
-        // The library sorts sets while it reads them, Go does not: the last common name could be another one.
+        // The library sorts sets while it reads them, Go does not: they could pick different last common names.
         if whole.to_der()? != bytes {
             return Err(Unreadable::Refused("a set is not in the order of DER"));
         }
@@ -122,9 +114,9 @@ impl Request {
     }
 }
 
-/// A text as far as the end of its first block; the library wants nothing behind it. `None` where Go would go on to the
-/// block that follows: if the line of the end has more to say, or if lines end in CR alone, which is no end of a line to Go
-/// but is to the library.
+/// Cuts the text behind its first block, because the library refuses trailing text. Returns `None` where Go would skip
+/// to the next block: text follows END in its line, or lines end in a lone CR, which ends a line for the library but
+/// not for Go.
 fn first_block(text: &[u8]) -> Option<&[u8]> {
     let end = text.windows(END.len()).position(|window| window == END)? + END.len();
     let (block, rest) = text.split_at(end);
@@ -133,14 +125,12 @@ fn first_block(text: &[u8]) -> Option<&[u8]> {
     (ends_line(rest) && !has_lone_cr).then_some(block)
 }
 
-/// The text that a value is; `None` for values that are no text, such as numbers.
 fn text(value: &AttributeValue) -> Result<Option<String>, Unreadable> {
     let text = match value.tag() {
         Tag::Utf8String => value.decode_as::<Utf8StringRef<'_>>()?.as_str(),
         Tag::PrintableString => value.decode_as::<PrintableStringRef<'_>>()?.as_str(),
         Tag::Ia5String => value.decode_as::<Ia5StringRef<'_>>()?.as_str(),
-        // T61 is Latin-1 to some and bytes to others; BMP may have surrogates and a zero at its end; Go reads numeric
-        // strings, but passes over the rest, which others read.
+        // T61 is Latin-1 or bytes, BMP may hold surrogates and a zero, Go reads numeric strings and skips the rest.
         Tag::TeletexString
         | Tag::BmpString
         | Tag::NumericString
@@ -152,8 +142,7 @@ fn text(value: &AttributeValue) -> Result<Option<String>, Unreadable> {
     Ok(Some(text.to_owned()))
 }
 
-/// The names of the requested extensions. Of several requests of extensions, and of several lists of names, readers take
-/// the first, the last, or all.
+/// Returns the requested names. Refuses duplicate requests or lists: readers take the first, the last or all.
 fn alternative_names(request: &CertReq) -> Result<Option<GeneralNames>, Unreadable> {
     let several = |what| Err(Unreadable::Refused(what));
     let mut requests = request.info.attributes.iter().filter(|attribute| attribute.oid == ExtensionReq::OID);

@@ -1,4 +1,4 @@
-//! What is known of Nodes and Machines: from their watches at once, or read live where that is not enough.
+//! The watches of Nodes and Machines, with live reads where the watches do not suffice.
 
 use cluster::{
     CachedFields, Cluster, Context, Index, ListQuery, Resource, Watch, WatchOptions, object::NamespacedName,
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::actors::controller_context::ControllerContext;
 
-/// Nodes and Machines.
 pub(super) struct Stores {
     target: Cluster,
     source: Cluster,
@@ -20,17 +19,16 @@ pub(super) struct Stores {
     machines: Option<Machines>,
 }
 
-/// The Machines of the configured namespace.
 struct Machines {
     namespace: String,
     watch: Watch<CachedFields<Machine>>,
-    /// By the value of their label `node`; those without it are not in it.
+    /// By the label `node`; Machines without it are left out.
     by_node: Index<String>,
 }
 
 impl Stores {
-    /// Opens their watches. Without a namespace there are no Machines. Nobody waits for them: what they do not know is read
-    /// live, and what cannot be read holds up its own request alone (spec 32 §4, T8).
+    /// Opens the watches; without a namespace there are no Machines. Startup does not wait for them: unknown facts are
+    /// read live, and a failed read delays only its own request (spec 32 §4, T8).
     pub(super) fn open(ctx: &ControllerContext, machine_namespace: Option<String>) -> Self {
         let nodes = WatchOptions::new(node(), |node| CachedFields::of(node, NodeAddresses::of(node)));
         Self {
@@ -41,12 +39,9 @@ impl Stores {
         }
     }
 
-    /// Judges a request on the stores, and once more on live answers where the stores cannot vouch for the verdict: they do
-    /// not know enough, it is a denial that rests on a Node or Machine, or a node agent would be let in because none is
-    /// known (spec 32 T3, "Better than upstream" 1).
-    ///
-    /// # Errors
-    /// If something cannot be read.
+    /// Judges a request by the stores, and again by live reads if the stores do not suffice: a fact is unknown or
+    /// stale, the verdict is a denial that rests on a Node or Machine, or a node agent is approved because the stores
+    /// know no Node (spec 32 T3, "Better than upstream" 1). Fails if a read fails.
     pub(super) async fn judge(&self, context: &Context, csr: &Csr) -> Result<CsrVerdict, Failure> {
         let namespace = self.machines.as_ref().map(|machines| machines.namespace.as_str());
         match judge(csr, namespace, self) {
@@ -63,7 +58,6 @@ impl Stores {
         }
     }
 
-    /// Makes a lookup.
     async fn look(&self, context: &Context, lookup: Lookup, live: &mut Live) -> Result<(), Failure> {
         let failed = |error: cluster::ApiError| Failure::new(lookup.failed(&error));
         let namespace = self.machines.as_ref().map_or("", |machines| &machines.namespace);

@@ -1,7 +1,8 @@
 //! References that are made while a run deletes (spec 33 T9).
 //!
-//! Deletions take their time, and meanwhile something old may be used again. So what may refer to the candidates of a chunk is
-//! watched from where the look before it ended. A watch may lag: what it brings too late is seen by the next look.
+//! Deletions take time, and an old object may get a new reference meanwhile. So the kinds that may refer to a candidate
+//! are watched from the resource version of their last list. A watch may lag; the next list finds what the watch
+//! missed.
 
 use std::time::Duration;
 
@@ -18,17 +19,12 @@ use super::{
     survey::{Position, SurveyError},
 };
 
-/// So long the server is asked to keep a watch open: longer than any run.
+/// Requested duration of a watch: longer than any run.
 const TIME: Duration = Duration::from_secs(900);
 
-/// Watches of what may refer to candidates.
 pub(super) struct Arrivals(SelectAll<BoxStream<'static, Result<Vec<Identity>, SurveyError>>>);
 
 impl Arrivals {
-    /// Opens a watch from each position.
-    ///
-    /// # Errors
-    /// If one of them cannot be opened.
     pub(super) async fn open(
         cluster: &Cluster,
         context: &Context,
@@ -51,16 +47,12 @@ impl Arrivals {
         Ok(Self(opened.await?.into_iter().collect()))
     }
 
-    /// What an object that has come refers to, which may be nothing. `None`: nothing is watched.
-    ///
-    /// # Errors
-    /// If a watch has ended: from then on nothing is known.
+    /// Returns the references of the next changed object; `None` if nothing is watched. Fails if a watch ended.
     pub(super) async fn next(&mut self) -> Option<Result<Vec<Identity>, SurveyError>> {
         self.0.next().await
     }
 }
 
-/// What the objects of a watch refer to. Its end is an error.
 fn referred_by(resource: Resource, stream: WatchStream) -> BoxStream<'static, Result<Vec<Identity>, SurveyError>> {
     let ended = ApiError::Transport { message: "the watch ended".to_owned(), sent: true };
     let events = stream.chain(stream::once(future::ready(Err(ended))));

@@ -1,4 +1,4 @@
-//! Candidates: objects that are collectable, and old enough (spec 33 §4.1).
+//! Candidates: collectable objects that are old enough (spec 33 §4.1).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
 
-/// Younger objects are spared: producers make a Secret before what refers to it (spec 33 T8).
+/// Younger objects are spared: producers create a Secret before the objects that refer to it (spec 33 T8).
 pub const SHORTEST_LIFE: Duration = Duration::from_secs(600);
 
-/// What can be collected.
+/// The collectable kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CollectableKind {
     /// A Secret.
@@ -23,10 +23,10 @@ pub enum CollectableKind {
     ConfigMap,
 }
 
-/// A candidate's identity.
+/// The identity of a candidate.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
-    /// Its namespace; first, so that candidates of a namespace stand together.
+    /// Its namespace. It is first, so that the candidates of a namespace are adjacent in the order.
     pub namespace: String,
     /// Its kind.
     pub kind: CollectableKind,
@@ -34,7 +34,7 @@ pub struct Identity {
     pub name: String,
 }
 
-/// What was seen of a candidate. It is deleted only if it is still that.
+/// The listed version of a candidate; only this version is deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     /// `metadata.uid`.
@@ -45,32 +45,32 @@ pub struct Seen {
     pub created: Timestamp,
 }
 
-/// All candidates of a run, and who is none although the label says so.
+/// The candidates of a run, and counts of labelled objects that are not eligible.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// Those that are deleted unless something refers to them.
+    /// Objects to delete unless another object refers to them.
     pub known: BTreeMap<Identity, Seen>,
-    /// Too young, or of unknown age.
+    /// Objects that are too young or of unknown age.
     pub young: usize,
-    /// Deleted already; a finalizer holds them.
+    /// Objects that are terminating, held by a finalizer.
     pub terminating: usize,
 }
 
-/// Selects collectable objects.
+/// The label selector of collectable objects.
 pub fn selector() -> String {
     format!("{GARBAGE_COLLECTABLE}={GARBAGE_COLLECTABLE_VALUE}")
 }
 
 impl CollectableKind {
-    /// In the order in which they are listed.
+    /// All kinds, in the order in which they are listed.
     pub const ALL: [Self; 2] = [Self::Secret, Self::ConfigMap];
 
-    /// How the API server serves it.
+    /// Group, version and plural of the kind.
     pub fn resource(self) -> Resource {
         Resource::new("", "v1", self.name(), self.plural(), true)
     }
 
-    /// As the API writes it.
+    /// The kind as in manifests.
     pub fn name(self) -> &'static str {
         match self {
             Self::Secret => "Secret",
@@ -78,7 +78,7 @@ impl CollectableKind {
         }
     }
 
-    /// In paths.
+    /// The plural in paths.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Secret => "secrets",
@@ -86,7 +86,7 @@ impl CollectableKind {
         }
     }
 
-    /// By its name in the keys of reference annotations.
+    /// Returns the kind named in the key of a reference annotation, or `None`.
     pub fn of_reference(text: &str) -> Option<Self> {
         match text {
             "secret" => Some(Self::Secret),
@@ -97,7 +97,7 @@ impl CollectableKind {
 }
 
 impl Candidates {
-    /// Takes in an object of the list. One whose age nobody can tell is not touched.
+    /// Adds a listed object. An object of unknown age counts as young.
     pub fn add(&mut self, kind: CollectableKind, object: &Value, now: Timestamp) {
         if object::deletion_timestamp(object).is_some() {
             self.terminating += 1;
@@ -114,13 +114,13 @@ impl Candidates {
         self.known.insert(Identity { namespace, kind, name }, Seen { uid, resource_version, created });
     }
 
-    /// Takes out what is referred to; gives how many of these were candidates.
+    /// Removes the referenced candidates and returns their number.
     pub fn take_out(&mut self, referred: impl IntoIterator<Item = Identity>) -> usize {
         referred.into_iter().filter(|found| self.known.remove(found).is_some()).count()
     }
 }
 
-/// At exactly ten minutes it is old (spec 33 §4.1 rule 3).
+/// An object is old from exactly ten minutes on (spec 33 §4.1 rule 3).
 fn is_old(created: Timestamp, now: Timestamp) -> bool {
     created.checked_add(SHORTEST_LIFE).is_ok_and(|old| old <= now)
 }

@@ -1,15 +1,14 @@
-//! Deletes immutable Secrets and ConfigMaps that nothing refers to any more (spec 33).
+//! Deletes immutable Secrets and ConfigMaps to which no object refers any more (spec 33).
 //!
 //! ```text
-//! Secrets, ConfigMaps with the label ─ candidates.rs ─► Candidates ┐ one run (survey.rs): candidates, then all that may refer
-//! metadata of 8 kinds ─────────────── references.rs ──────────────┘ to them; what is left, in chunks of a namespace: references
-//!                                                                    once more, then deletions bound to what was seen,
-//!                                                                    while arrivals.rs watches for new references
+//! list: Secrets, ConfigMaps with the label ─ candidates.rs ─► candidates
+//! list: metadata of 8 kinds ──────────────── references.rs ─► candidates without references
+//! per chunk: list the references again ─► delete the listed version, while arrivals.rs watches for new references
 //! ```
 //!
-//! Nothing is watched and nothing kept between runs: a run every few hours lists metadata in pages. Where there is a doubt
-//! (a list or a watch that fails, a kind that may or may not be served, an object of unknown age) nothing is deleted. Pure:
-//! [`candidates`] and [`references`]. The command `garbage` asks the same [`survey`].
+//! A run every few hours lists metadata in pages (`survey.rs`). Between runs nothing is watched or kept. In case of
+//! doubt nothing is deleted: a list or a watch fails, discovery does not know a kind, or an object has no readable age.
+//! [`candidates`] and [`references`] are pure. The command `garbage` uses the same [`survey`].
 
 mod arrivals;
 pub mod candidates;
@@ -41,22 +40,19 @@ use crate::api::config::Config;
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "garbage-collector";
 
-/// The collector; on with `controllers.garbageCollector.enabled`.
+/// Registers the controller; `controllers.garbageCollector.enabled` turns it on.
 pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
-/// Deletions side by side.
 const SIDE_BY_SIDE: usize = 16;
-/// Before each so many deletions the references in the namespace are looked at (spec 33 T9). A watch tells of those that are made
-/// meanwhile, but it may lag; a list does not.
+/// Deletions before the references in the namespace are listed again (spec 33 T9). A watch reports references that are
+/// made meanwhile; it may lag behind, a list does not.
 const CHUNK: usize = 1_000;
-/// A failed run lists everything again, so it is not repeated sooner (spec 33 "Better than upstream" 5).
+/// A failed run lists everything again, so its retries start slowly (spec 33 "Better than upstream" 5).
 const FIRST_BACK_OFF: Duration = Duration::from_secs(10);
-/// No run takes longer ("Better than upstream" 6).
+/// Longest duration of a run ("Better than upstream" 6).
 const LONGEST: Duration = Duration::from_secs(600);
-/// Errors that a text quotes.
 const QUOTED: usize = 10;
 
-/// The collector, in the hands of its one actor.
 struct Collector {
     period: Duration,
     target: Cluster,
@@ -65,21 +61,18 @@ struct Collector {
     random: Random,
 }
 
-/// How a run ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Tally {
     candidates: usize,
     young: usize,
     terminating: usize,
     deleted: usize,
-    /// Referred to, from the beginning or from a moment before their deletion.
     referenced: usize,
-    /// Changed since they were listed.
+    /// Objects that changed after they were listed.
     spared: usize,
     errors: Vec<String>,
 }
 
-/// What became of a deletion.
 enum Fate {
     Deleted,
     Spared,
@@ -102,7 +95,7 @@ impl Controller for Collector {
     type Key = Singleton;
     type Ref = ();
     type Object = ();
-    /// When the last run ended that came to its end.
+    /// End of the last complete run.
     type Memory = Option<Timestamp>;
 
     fn name(&self) -> &'static str {
@@ -145,7 +138,6 @@ impl Controller for Collector {
 }
 
 impl Collector {
-    /// What nothing refers to, and the tally before the first deletion.
     async fn candidates(&self, survey: &Survey<'_>) -> Result<(Candidates, Tally), SurveyError> {
         let mut left = survey.candidates(self.clock.wall()).await?;
         let (candidates, young, terminating) = (left.known.len(), left.young, left.terminating);
@@ -154,7 +146,7 @@ impl Collector {
         Ok((left, Tally { candidates, young, terminating, referenced, ..Tally::default() }))
     }
 
-    /// Deletes what is left, a chunk at a time. What was done before a look or a watch failed is in the tally.
+    /// Deletes the candidates in chunks. If a list or a watch fails, `tally` holds the deletions made so far.
     async fn collect(
         &self,
         context: &Context,
@@ -174,7 +166,7 @@ impl Collector {
                 let later = next.map(|next| garbage.known.split_off(&next)).unwrap_or_default();
                 let chunk = Candidates { known: std::mem::replace(&mut garbage.known, later), ..Candidates::default() };
                 if chunk.known.len() <= SIDE_BY_SIDE {
-                    positions.clear(); // all of its deletions begin now
+                    positions.clear(); // all its deletions begin at once
                 }
                 let arrivals = Arrivals::open(&self.target, context, positions).await?;
                 self.delete_all(context, chunk, arrivals, tally).await?;
@@ -183,8 +175,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Deletes a chunk, without what somebody begins to refer to. When a watch fails, or the time is over, no other deletion is
-    /// begun.
+    /// Deletes a chunk except newly referenced candidates. Begins nothing after a failed watch or the deadline.
     async fn delete_all(
         &self,
         context: &Context,
@@ -197,7 +188,7 @@ impl Collector {
         loop {
             let is_on = |watched: &Result<_, _>| watched.is_ok() && !context.deadline.is_over();
             while is_on(&watched) && !chunk.known.is_empty() && under_way.len() < SIDE_BY_SIDE {
-                // What has come counts before the next deletion is begun.
+                // References that have arrived count before the next deletion begins.
                 if let Some(Some(arrived)) = arrivals.next().now_or_never() {
                     watched = arrived.map(|referred| tally.referenced += chunk.take_out(referred));
                 } else if let Some((found, seen)) = chunk.known.pop_first() {
@@ -206,7 +197,7 @@ impl Collector {
             }
             let fate = tokio::select! {
                 biased;
-                // Also while deletions are slow: who does not read holds up all others on the connection.
+                // Read also while deletions are slow: an unread watch blocks the other streams of its connection.
                 Some(arrived) = arrivals.next(), if watched.is_ok() && !chunk.known.is_empty() => {
                     watched = arrived.map(|referred| tally.referenced += chunk.take_out(referred));
                     continue;
@@ -225,7 +216,6 @@ impl Collector {
         }
     }
 
-    /// Deletes a candidate if it is still what was seen.
     async fn delete(&self, context: &Context, found: Identity, seen: Seen) -> Fate {
         let Identity { namespace, kind, name } = &found;
         let at = kind.resource().at(&**namespace, &**name);
@@ -256,9 +246,8 @@ impl Collector {
 }
 
 impl Identity {
-    /// What stands behind all candidates of a namespace.
     fn first_after(namespace: &str) -> Self {
-        // No namespace has a name with this character, and nothing sorts between both.
+        // No namespace contains this character, and no name sorts between.
         Self { namespace: format!("{namespace}\0"), kind: candidates::CollectableKind::Secret, name: String::new() }
     }
 }
@@ -273,7 +262,7 @@ impl Tally {
         )
     }
 
-    /// For metrics. After a run that ended early they do not add up: nothing is known of the rest.
+    /// For metrics. After a failed or early end the counts do not add up, because the rest is unknown.
     fn figures(&self) -> [(&'static str, usize); 6] {
         [
             ("candidates", self.candidates),

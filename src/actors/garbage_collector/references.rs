@@ -1,4 +1,4 @@
-//! References: annotations that name what an object needs (spec 33 §4.2).
+//! References: annotations that name the Secrets and ConfigMaps an object needs (spec 33 §4.2).
 
 use cluster::{Resource, object::GroupVersionKind};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::candidates::{CollectableKind, Identity};
 use crate::api::keys::REFERENCE_PREFIX;
 
-/// The kinds whose objects can refer to something, in the order in which they are listed: group, version, kind, plural.
+/// The kinds that can refer to candidates, in the order in which they are listed: group, version, kind, plural.
 pub const HOLDERS: [(&str, &str, &str, &str); 8] = [
     ("apps", "v1", "Deployment", "deployments"),
     ("apps", "v1", "StatefulSet", "statefulsets"),
@@ -18,13 +18,12 @@ pub const HOLDERS: [(&str, &str, &str, &str); 8] = [
     ("monitoring.coreos.com", "v1", "Prometheus", "prometheuses"),
 ];
 
-/// How the API server serves all of them, if it does.
+/// The [`HOLDERS`] as resources.
 pub fn holders() -> impl Iterator<Item = Resource> {
     HOLDERS.into_iter().map(|(group, version, kind, plural)| Resource::new(group, version, kind, plural, true))
 }
 
-/// What an object refers to in its own namespace: kind and name. The hash in the key is not looked at, nor are annotations
-/// of templates.
+/// Returns kind and name of the referenced objects. The hash in the key and annotations of pod templates are ignored.
 pub fn of(object: &Value) -> impl Iterator<Item = (CollectableKind, &str)> {
     let annotations = object.pointer("/metadata/annotations").and_then(Value::as_object);
     annotations.into_iter().flatten().filter_map(|(key, value)| {
@@ -34,7 +33,7 @@ pub fn of(object: &Value) -> impl Iterator<Item = (CollectableKind, &str)> {
     })
 }
 
-/// The same, with the namespace.
+/// The references with their namespace.
 pub fn identities(object: &Value) -> impl Iterator<Item = Identity> {
     of(object).map(|(kind, name)| {
         let namespace = cluster::object::namespace(object).to_owned();
@@ -42,7 +41,7 @@ pub fn identities(object: &Value) -> impl Iterator<Item = Identity> {
     })
 }
 
-/// As texts of errors name a list of a kind.
+/// The list kind, as error texts name it.
 pub fn list_kind(kind: &GroupVersionKind) -> String {
     format!("{}/{}, Kind={}List", kind.group, kind.version, kind.kind)
 }

@@ -1,7 +1,5 @@
-//! What a run asks: candidates, and who refers to them. Nothing is written here.
-//!
-//! Candidates come first, so that a reference made in between is seen. If one list fails, nothing is known, and nothing is
-//! deleted (spec 33 T5, T6).
+//! The reads of a run: candidates and the references to them. Candidates are listed first, so that a reference made in
+//! between is seen. If one list fails, nothing is deleted (spec 33 T5, T6).
 
 use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Serving};
 use jiff::Timestamp;
@@ -12,50 +10,47 @@ use super::{
     references::{self, holders, list_kind},
 };
 
-/// Why a run ends early: something that it cannot do without failed (spec 33 §4.1, §4.2, T9).
+/// Why a run ends early (spec 33 §4.1, §4.2, T9).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SurveyError {
-    /// Of candidates.
+    /// Candidates could not be listed.
     #[error("failed listing {0}: {1}")]
     Candidates(&'static str, ApiError),
-    /// Of objects that may refer to them.
+    /// A kind that may refer to candidates could not be listed.
     #[error("failed listing objects of gvk {0}: {1}")]
     Holders(String, ApiError),
-    /// The watch of objects that may begin to refer to them.
+    /// A kind that may refer to candidates could not be watched.
     #[error("failed watching objects of gvk {0}: {1}")]
     Watch(String, ApiError),
-    /// So many candidates of a namespace are left.
+    /// The time is over; the number is the candidates left in the namespace.
     #[error("the run has reached its time limit; {0} objects of this namespace are left for the next run")]
     OutOfTime(usize),
 }
 
-/// Where the list of a kind that may refer to candidates ended.
+/// Where to watch a kind from: the version of its last list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// What was listed.
+    /// The listed resource.
     pub resource: Resource,
-    /// In this namespace; `None`: in all.
+    /// The listed namespace; `None` means all.
     pub scope: Option<String>,
-    /// The version of the list.
+    /// The resource version of the list.
     pub version: String,
 }
 
-/// Asks one cluster, in the namespaces it may be asked about.
+/// Reads one cluster, in the namespaces of its configuration.
 pub struct Survey<'a> {
     cluster: &'a Cluster,
     context: &'a Context,
 }
 
 impl<'a> Survey<'a> {
-    /// Of this cluster.
+    /// Creates a survey of this cluster.
     pub fn new(cluster: &'a Cluster, context: &'a Context) -> Self {
         Self { cluster, context }
     }
 
-    /// The collectable objects of all namespaces.
-    ///
-    /// # Errors
-    /// If they cannot be listed.
+    /// Lists the collectable objects; fails if a list fails.
     pub async fn candidates(&self, now: Timestamp) -> Result<Candidates, SurveyError> {
         let mut candidates = Candidates::default();
         for kind in CollectableKind::ALL {
@@ -69,11 +64,9 @@ impl<'a> Survey<'a> {
         Ok(candidates)
     }
 
-    /// Takes out of the candidates what anything refers to, in one namespace or in all; gives where to watch from for what
-    /// begins to. Ends early when no candidate is left.
-    ///
-    /// # Errors
-    /// If one of the kinds that may refer to them cannot be listed and is not positively absent.
+    /// Removes referenced candidates, in one namespace or in all, until no candidate is left. Returns the positions to
+    /// watch for new references from. Fails if a kind that may refer to candidates cannot be listed, unless discovery
+    /// says that it is absent.
     pub async fn take_out_referenced(
         &self,
         candidates: &mut Candidates,
@@ -91,7 +84,7 @@ impl<'a> Survey<'a> {
                 Err(error) => return Err(failed(&holder, error)),
             }
         }
-        // That a list is answered with 404 or 403 does not say that the kind is not served.
+        // A list answered with 404 or 403 does not prove that the kind is not served.
         for (holder, error) in doubtful {
             if candidates.known.is_empty() {
                 return Ok(Vec::new());
@@ -110,7 +103,6 @@ impl<'a> Survey<'a> {
         Ok(if candidates.known.is_empty() { Vec::new() } else { positions })
     }
 
-    /// Takes out what the objects of one kind refer to, until no candidate is left.
     async fn take_out(
         &self,
         candidates: &mut Candidates,
@@ -132,7 +124,6 @@ impl<'a> Survey<'a> {
         Ok(())
     }
 
-    /// Shows all objects of a list; gives its version.
     async fn each(
         &self,
         resource: &Resource,
@@ -150,7 +141,7 @@ impl<'a> Survey<'a> {
         Ok(version)
     }
 
-    /// The namespaces to ask about, one list each; `None` is all.
+    /// The namespaces to list; `None` means all.
     fn scopes(&self) -> Vec<Option<String>> {
         let namespaces = &self.cluster.options().namespaces;
         if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() }
@@ -163,7 +154,7 @@ impl SurveyError {
     }
 }
 
-/// Rights come before paths: a kind that is not served is answered with 403 where rights are given for what there is.
+/// Authorization precedes routing: without a role for `*`, a kind that is not served is answered with 403.
 fn may_be_absence(error: &ApiError) -> bool {
     error.is_not_served() || error.is_not_found() || error.is_forbidden()
 }

@@ -1,4 +1,4 @@
-//! Whether a bundle is judged at all, and which of its changes ask for that (spec 20 §4.1, the gate; §5.1, §10.1).
+//! Whether a ManagedResource is judged, and which of its changes ask for that (spec 20 §4.1, the gate; §5.1, §10.1).
 
 use crate::api::{
     class::OwnClass,
@@ -6,21 +6,17 @@ use crate::api::{
     managed_resource::ManagedResource,
 };
 
-/// Whether a bundle is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Eligibility {
-    /// Its objects are judged.
     Eligible,
-    /// Not now: they are not applied. It is looked at again.
+    /// Not now: its objects are not applied. It is checked again.
     Deferred,
     /// Not at all: nothing is written, no timer (spec 20 §10.1, rows 3 to 5).
     Excluded,
 }
 
-/// Whether a bundle is judged as it stands.
-///
-/// A bundle that another class has not finished with is not judged: its objects may be in another cluster still
-/// ("Better than upstream" 15).
+/// Returns whether a ManagedResource is judged in its current state. It is not judged as long as another class has not
+/// finished with it: its objects may still be in another cluster ("Better than upstream" 15).
 pub(crate) fn of(own: &OwnClass, mr: &ManagedResource) -> Eligibility {
     if mr.is_ignored() || !own.is_responsible(mr) || mr.is_deleting() {
         return Eligibility::Excluded;
@@ -33,8 +29,8 @@ pub(crate) fn of(own: &OwnClass, mr: &ManagedResource) -> Eligibility {
     }
 }
 
-/// Whether the step from `old` to `new` asks for a pass at once (spec 20 §5.1). No `old` is a creation, no `new` a
-/// deletion. `references` tells whether `status.resources` differ; those of `old` and `new` are not looked at.
+/// Returns true if the step from `old` to `new` asks for a reconcile at once (spec 20 §5.1). `None`: absent.
+/// `references`: whether `status.resources` differ, which this function does not compare.
 pub(crate) fn is_triggered(
     own: &OwnClass,
     old: Option<&ManagedResource>,
@@ -47,7 +43,7 @@ pub(crate) fn is_triggered(
         (None, Some(created)) => concerns(created),
         (Some(deleted), None) => concerns(deleted),
         (Some(old), Some(new)) if old.metadata.uid != new.metadata.uid => concerns(new),
-        // Somebody else wrote the refs, or a pass that went from one set to another without the condition telling of it.
+        // Another client wrote the refs, or a reconcile replaced the set without a change of the condition.
         (Some(old), Some(new)) => concerns(new) && (references || is_changed(own, old, new)),
     }
 }

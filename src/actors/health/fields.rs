@@ -1,41 +1,31 @@
-//! Reading the fields a check needs (spec 20 §11.1): absent ones have defaults, and of those that are there nobody
-//! guarantees the type where the kind is a custom one.
+//! Reads the fields that a check needs (spec 20 §11.1). Absent fields have defaults. The types of other fields are not
+//! guaranteed, because kinds may be custom.
 
 use serde_json::Value;
 
 use crate::api::fields::{self, WrongType, wrong};
 
-/// Why an object is not fine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// A rule is broken; the text is the condition's.
     Bad(String),
-    /// A field that a rule needs is not of its type.
+    /// A field that a rule needs has the wrong type.
     Unreadable(String),
 }
 
-/// The result of a rule, or of all rules of a kind.
 pub(super) type Check = Result<(), Trouble>;
 
-/// A condition of an object's status.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Condition<'a> {
     fields: &'a Value,
     kind: &'a str,
 }
 
-/// A broken rule.
-///
-/// # Errors
-/// Always; it reads like the end of a rule.
 pub(super) fn bad(text: impl Into<String>) -> Check {
     Err(Trouble::Bad(text.into()))
 }
 
-/// `status.observedGeneration` is not behind `metadata.generation`.
-///
-/// # Errors
-/// If it is, or if one of them is no integer.
+/// Fails if `status.observedGeneration` is behind `metadata.generation`, or if either is no integer.
 pub(super) fn generation_observed(object: &Value) -> Check {
     not_outdated(number(object, "status.observedGeneration")?, object)
 }
@@ -48,42 +38,28 @@ fn not_outdated(observed: i64, object: &Value) -> Check {
     Ok(())
 }
 
-/// The value at a path of field names; `None` if it is absent or null.
-///
-/// # Errors
-/// If a field on the way is neither absent nor a map.
+/// Returns the value at a path of field names, or `None` if it is absent or null. Fails if a field on the way is
+/// neither absent nor a map.
 pub(super) fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Trouble> {
     Ok(fields::value(object, &names(path))?)
 }
 
-/// An integer; 0 if absent.
-///
-/// # Errors
-/// If it is something else.
+/// Returns an integer, or 0 if it is absent. Fails for other types.
 pub(super) fn number(object: &Value, path: &str) -> Result<i64, Trouble> {
     Ok(optional_number(object, path)?.unwrap_or_default())
 }
 
-/// An integer, if it is there.
-///
-/// # Errors
-/// If it is something else.
+/// Returns an integer, or `None` if it is absent. Fails for other types.
 pub(super) fn optional_number(object: &Value, path: &str) -> Result<Option<i64>, Trouble> {
     Ok(fields::integer(object, &names(path))?)
 }
 
-/// A string; empty if absent.
-///
-/// # Errors
-/// If it is something else.
+/// Returns a string, empty if it is absent. Fails for other types.
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> Result<&'a str, Trouble> {
     Ok(fields::text(object, &names(path))?.unwrap_or_default())
 }
 
-/// A list; empty if absent.
-///
-/// # Errors
-/// If it is something else.
+/// Returns a list, empty if it is absent. Fails for other types.
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> Result<&'a [Value], Trouble> {
     Ok(fields::list(object, &names(path))?)
 }
@@ -92,10 +68,8 @@ fn names(path: &str) -> Vec<&str> {
     path.split('.').collect()
 }
 
-/// The first condition of a type.
-///
-/// # Errors
-/// If `status.conditions` is no list of maps with a type.
+/// Returns the first condition of a type, or `None` if there is none. Fails if `status.conditions` is not a list of
+/// maps with a type.
 pub(super) fn condition<'a>(object: &'a Value, kind: &'a str) -> Result<Option<Condition<'a>>, Trouble> {
     for (index, fields) in list(object, "status.conditions")?.iter().enumerate() {
         if !fields.is_object() {
@@ -108,26 +82,17 @@ pub(super) fn condition<'a>(object: &'a Value, kind: &'a str) -> Result<Option<C
     Ok(None)
 }
 
-/// A condition that must be there.
-///
-/// # Errors
-/// If it is not, and as [`condition`].
+/// Returns a condition. Fails if it is missing, and as [`condition`] does.
 pub(super) fn required<'a>(object: &'a Value, kind: &'a str) -> Result<Condition<'a>, Trouble> {
     condition(object, kind)?.ok_or_else(|| Trouble::Bad(format!("condition \"{kind}\" is missing")))
 }
 
-/// A condition that must be there with this status.
-///
-/// # Errors
-/// If it is not, and as [`condition`].
+/// Fails if the condition is missing or has another status, and as [`condition`] does.
 pub(super) fn must_be(object: &Value, kind: &str, expected: &str) -> Check {
     required(object, kind)?.is(expected)
 }
 
-/// A condition that must have this status if it is there.
-///
-/// # Errors
-/// If it has another, and as [`condition`].
+/// Fails if the condition exists with another status, and as [`condition`] does.
 pub(super) fn may_be(object: &Value, kind: &str, expected: &str) -> Check {
     condition(object, kind)?.map_or(Ok(()), |condition| condition.is(expected))
 }
@@ -146,34 +111,19 @@ impl From<WrongType> for Trouble {
 }
 
 impl<'a> Condition<'a> {
-    /// Its status.
-    ///
-    /// # Errors
-    /// If it is no string.
     pub(super) fn status(&self) -> Result<&'a str, Trouble> {
         self.text("status")
     }
 
-    /// Its reason.
-    ///
-    /// # Errors
-    /// If it is no string.
     pub(super) fn reason(&self) -> Result<&'a str, Trouble> {
         self.text("reason")
     }
 
-    /// Its message.
-    ///
-    /// # Errors
-    /// If it is no string.
     pub(super) fn message(&self) -> Result<&'a str, Trouble> {
         self.text("message")
     }
 
-    /// It has this status.
-    ///
-    /// # Errors
-    /// If it has not, with the text of spec 20 §11.1.
+    /// Fails if the condition has another status, with the text of spec 20 §11.1.
     pub(super) fn is(&self, expected: &str) -> Check {
         let status = self.status()?;
         if status == expected {
@@ -185,10 +135,7 @@ impl<'a> Condition<'a> {
         ))
     }
 
-    /// Its own `observedGeneration` is not behind the object's generation.
-    ///
-    /// # Errors
-    /// If it is.
+    /// Fails if the condition's own `observedGeneration` is behind the object's generation.
     pub(super) fn generation_observed(&self, object: &Value) -> Check {
         not_outdated(number(self.fields, "observedGeneration").map_err(of_conditions)?, object)
     }

@@ -1,4 +1,4 @@
-//! What is kept of an object for health: two verdicts, and for a Deployment what its Pods are counted by.
+//! What is cached of an object for health: two verdicts, and for a Deployment how its Pods are counted.
 
 use serde_json::Value;
 
@@ -8,35 +8,33 @@ use crate::api::{
     object::{self, GroupVersionKind},
 };
 
-/// A text is kept up to this many bytes: there is one for each bad object.
+/// A text is cut to this many bytes: each bad object has one.
 const LONGEST_TEXT: usize = 8 * 1024;
 
 /// Whether an object is fine, in one respect: healthy, or rolled out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum HealthVerdict {
-    /// It is, or nothing is asked of it.
+    /// It is fine, or there is no rule.
     #[default]
     Fine,
-    /// It is not; why.
     Bad(Box<str>),
-    /// That cannot be told: a field is not of its type.
+    /// Unknown: a field has the wrong type.
     Unreadable(Box<str>),
 }
 
-/// Both verdicts of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Judgement {
     /// Whether it is healthy (spec 20 §11).
     pub(crate) health: HealthVerdict,
     /// Whether it is rolled out (spec 20 §14).
     pub(crate) rollout: HealthVerdict,
-    /// Which Pods decide whether it is, where nothing else speaks against it (spec 20 §15).
+    /// Which Pods decide whether it is rolled out, if nothing else speaks against it (spec 20 §15).
     pub(crate) pods: Option<Quota>,
 }
 
 impl Judgement {
-    /// Of an object in the version it was asked for in; the object's own `apiVersion` and `kind` may be empty (spec 20
-    /// §17, trap 9). `None` if it is fine in both respects and no Pods count: so it is for nearly all objects.
+    /// Judges an object in the requested version; the object's own `apiVersion` and `kind` may be empty (spec 20 §17,
+    /// trap 9). Returns `None` if it is fine in both respects and no Pods count, as nearly all objects.
     pub(crate) fn of(kind: &GroupVersionKind, object: &Value) -> Option<Box<Self>> {
         if is_skipped(object) {
             return None;
@@ -52,7 +50,7 @@ impl Judgement {
     }
 }
 
-/// Whether the object carries the skip annotation: exactly `true` counts, unlike elsewhere (spec 20 §1).
+/// Returns true if the object has the skip annotation: exactly `true` counts, unlike elsewhere (spec 20 §1).
 fn is_skipped(object: &Value) -> bool {
     object::annotation(object, SKIP_HEALTH_CHECK) == Some("true")
 }

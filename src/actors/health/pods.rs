@@ -1,4 +1,4 @@
-//! Which Pods count for a Deployment (spec 20 §15), and what is kept of them: hashes of their labels.
+//! Which Pods count for a Deployment (spec 20 §15), and what is cached of them: hashes of their labels.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,51 +6,42 @@ use serde_json::Value;
 
 use super::fields::{Trouble, at, optional_number};
 
-/// What is said of a Deployment whose Pods are not those it wants; also where there are too few.
+/// Text for a Deployment whose Pods are not those it wants, even if there are too few.
 pub(crate) const OLD_PODS: &str = "there are still non-terminated old pods";
 
-/// How many Pods of which labels a Deployment must have to be rolled out.
+/// How many Pods, with which labels, a Deployment must have to be rolled out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Quota {
-    /// `spec.replicas`.
     pub(crate) replicas: i64,
-    /// Hashes of `spec.selector.matchLabels`; with none, all Pods of the namespace count.
+    /// Hashes of `spec.selector.matchLabels`. Without any, all Pods of the namespace count.
     labels: Box<[u64]>,
 }
 
-/// What is kept of a Pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PodSummary {
-    /// Whether it counts, if its labels fit.
     pub(crate) counts: bool,
-    /// Hashes of its labels, sorted.
     labels: Box<[u64]>,
 }
 
 impl Quota {
-    /// Of a Deployment. `matchExpressions` are not used.
-    ///
-    /// # Errors
-    /// If a field is not of its type.
+    /// `matchExpressions` are not used. Fails if a field has the wrong type.
     pub(super) fn of(deployment: &Value) -> Result<Self, Trouble> {
         let replicas = optional_number(deployment, "spec.replicas")?.unwrap_or(1);
         let labels = hashes(at(deployment, "spec.selector.matchLabels")?);
         Ok(Self { replicas, labels })
     }
 
-    /// Whether a Pod counts for it.
     pub(crate) fn counts(&self, pod: &PodSummary) -> bool {
         pod.counts && self.labels.iter().all(|label| pod.labels.binary_search(label).is_ok())
     }
 
-    /// Whether this many Pods are those it wants.
     pub(crate) fn is_met_by(&self, pods: usize) -> bool {
         usize::try_from(self.replicas) == Ok(pods)
     }
 }
 
 impl PodSummary {
-    /// Of a Pod. A Pod that ends counts until it is gone, or until it is known to have ended.
+    /// A Pod that ends counts until it is gone, or until it is known to have ended.
     pub(crate) fn of(pod: &Value) -> Self {
         let labels = hashes(pod.get("metadata").and_then(|metadata| metadata.get("labels")));
         Self { counts: !has_ended(pod), labels }
@@ -70,7 +61,7 @@ fn hashes(labels: Option<&Value>) -> Box<[u64]> {
     hashes.into()
 }
 
-/// Whether a Pod has done its work or lost its place: such Pods stay for as long as nobody collects them.
+/// Returns true if a Pod has done its work or lost its node. Such Pods stay until they are collected.
 fn has_ended(pod: &Value) -> bool {
     let Some(status) = pod.get("status") else { return false };
     let text = |object: &Value, field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -98,7 +89,7 @@ mod tests {
         PodSummary::of(&json!({"metadata": {"labels": {"app": "web", "tier": "x"}}, "status": status}))
     }
 
-    /// Whether a Deployment's Pods are those it wants (spec 20 §15, rule 3).
+    /// Returns true if a Deployment has exactly the Pods it wants (spec 20 §15, rule 3).
     fn are_settled<'a>(quota: &Quota, pods: impl Iterator<Item = &'a PodSummary>) -> bool {
         quota.is_met_by(pods.filter(|pod| quota.counts(pod)).count())
     }

@@ -1,41 +1,28 @@
-//! What is said of a bundle: one condition each, which names the first object that is not fine (spec 20 §10.2, §13).
+//! The conditions of a ManagedResource: each names the first object with a finding (spec 20 §10.2, §13).
 
 use crate::api::{conditions::ConditionStatus, managed_resource::ResourceRef, quote::quoted};
 
-/// Reason: all objects are there and healthy.
 pub(crate) const RESOURCES_HEALTHY: &str = "ResourcesHealthy";
-/// Its message.
 const HEALTHY_MESSAGE: &str = "All resources are healthy.";
-/// Reason: a check could not be carried out.
 pub(crate) const HEALTH_CHECK_ERROR: &str = "HealthCheckError";
-/// Reason: nothing is being rolled out.
 const RESOURCES_ROLLED_OUT: &str = "ResourcesRolledOut";
-/// Its message.
 const ROLLED_OUT_MESSAGE: &str = "All resources have been fully rolled out.";
 
-/// What is wrong with an object of a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
-    /// It does not exist; with the error of the look-up if its kind is not served.
+    /// It does not exist, with the error of the look-up if its kind is not served.
     Missing(Option<String>),
-    /// It breaks a rule.
     Unhealthy(String),
-    /// The check could not be carried out.
     CheckError(String),
 }
 
-/// A condition without its times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// Status.
     pub(crate) status: ConditionStatus,
-    /// Reason.
     pub(crate) reason: String,
-    /// Message.
     pub(crate) message: String,
 }
 
-/// The condition `ResourcesHealthy`, from the first object with a finding.
 pub(crate) fn health(first: Option<(&ResourceRef, &Finding)>) -> Report {
     let Some((reference, finding)) = first else {
         return Report::new(ConditionStatus::True, RESOURCES_HEALTHY, HEALTHY_MESSAGE);
@@ -59,7 +46,6 @@ pub(crate) fn health(first: Option<(&ResourceRef, &Finding)>) -> Report {
     Report::new(ConditionStatus::False, reason, message)
 }
 
-/// The condition `ResourcesProgressing`, from the first object that is being rolled out, with what is said of it.
 pub(crate) fn progress(first: Option<(&ResourceRef, &str)>) -> Report {
     let Some((reference, description)) = first else {
         return Report::new(ConditionStatus::False, RESOURCES_ROLLED_OUT, ROLLED_OUT_MESSAGE);
@@ -69,7 +55,7 @@ pub(crate) fn progress(first: Option<(&ResourceRef, &str)>) -> Report {
     Report::new(ConditionStatus::True, format!("{kind}Progressing"), message)
 }
 
-/// `"namespace/name"`; of a cluster-scoped object `"/name"`.
+/// `"namespace/name"`, or `"/name"` for a cluster-scoped object.
 fn place(reference: &ResourceRef) -> String {
     quoted(&format!("{}/{}", reference.namespace, reference.name))
 }

@@ -7,10 +7,8 @@ use serde_json::Value;
 
 use crate::api::age::age;
 
-/// So many Events are quoted.
 const QUOTED: usize = 5;
 
-/// What a list of the Events is asked for.
 pub(crate) fn field_selector(namespace: &str, service: &str) -> String {
     format!(
         "involvedObject.apiVersion=v1,involvedObject.kind=Service,involvedObject.name={service},\
@@ -35,7 +33,6 @@ struct Warning {
 }
 
 impl Warnings {
-    /// From a list of Events. What cannot be read counts as absent.
     pub(crate) fn of<'a>(events: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut events: Vec<Warning> = events.into_iter().map(Warning::of).collect();
         events.sort_by_key(|event| event.last);
@@ -43,7 +40,6 @@ impl Warnings {
         Self { events }
     }
 
-    /// Behind the text of the check; empty if there are none.
     pub(crate) fn block(&self, now: Timestamp) -> String {
         if self.events.is_empty() {
             return String::new();
@@ -52,7 +48,7 @@ impl Warnings {
         format!("\n\n-> Events:{lines}")
     }
 
-    /// Tells other Events; how old they are does not matter. A message is not written anew because time goes by.
+    /// Changes with the Events, not with their age: a message is not written anew because time goes by.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.events.hash(&mut hasher);

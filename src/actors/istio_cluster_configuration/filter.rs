@@ -1,4 +1,4 @@
-//! EnvoyFilters: which there are to be, and what is compared with one that is there (spec 42 §5.5).
+//! Builds the wanted EnvoyFilters and compares them with existing ones (spec 42 §5.5).
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
@@ -8,9 +8,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::rule::{Mode, Rule, Service};
 
-/// Label of our filters.
+/// Label key of our filters.
 pub const MANAGED_BY: &str = "resources.gardener.cloud/managed-by";
-/// Its value.
+/// Label value of our filters.
 pub const MANAGED_BY_US: &str = "istio-cluster-configuration";
 const SUFFIX: &str = "-cluster-configuration";
 const BUFFER: u32 = 32_768;
@@ -19,26 +19,26 @@ const CONNECTION_WINDOW: u32 = 1_048_576;
 const LONGEST_CONNECTION: &str = "86400s";
 const OPTIONS: &str = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
-/// What the filters of a source namespace patch: per ingress namespace, clusters in order, with their modes.
+/// The patches for a source namespace: per ingress namespace, the clusters in order, with their modes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Patches {
-    /// By ingress namespace; none is empty.
+    /// Clusters by ingress namespace; no list is empty.
     pub by_target: BTreeMap<String, Vec<(String, Mode)>>,
-    /// Clusters for which two rules say different things; the first one counts.
+    /// Clusters about which two rules disagree; the first rule wins.
     pub contested: BTreeSet<String>,
 }
 
-/// What is kept of a filter that is there.
+/// The cached fields of an EnvoyFilter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The source namespace, by its name; `None`: not a name of ours.
+    /// The source namespace, derived from the name; `None` if the name is not ours.
     pub source: Option<Box<str>>,
     digest: [u8; 32],
-    /// It is being deleted.
+    /// It has a deletion timestamp.
     pub is_terminating: bool,
 }
 
-/// What the rules of a source namespace, in the order of their names, make of ingress namespaces.
+/// Computes the patches for a source namespace from its rules, sorted by name.
 pub fn patches<'a>(
     source: &str,
     rules: impl Iterator<Item = &'a Rule>,
@@ -74,12 +74,12 @@ pub fn patches<'a>(
     patches
 }
 
-/// The name of the filters of a source namespace.
+/// Returns the name of the filters of a source namespace.
 pub fn name(source: &str) -> String {
     format!("{source}{SUFFIX}")
 }
 
-/// A filter: of this source namespace with this uid, in an ingress namespace.
+/// Builds the filter of a source namespace with this uid, for an ingress namespace.
 pub fn filter(source: &str, uid: &str, target: &str, clusters: &[(String, Mode)]) -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1alpha3", "kind": "EnvoyFilter",
@@ -117,7 +117,7 @@ fn patch(cluster: &str, mode: Mode) -> Value {
     })
 }
 
-/// Brings labels, owners and spec of a filter into one that is there, exactly; all else there stays.
+/// Returns `live` with the labels, owner references and spec of `wanted`; all other fields stay.
 pub fn bring_into(live: &Value, wanted: &Value) -> Value {
     let mut after = live.clone();
     for field in ["labels", "ownerReferences"] {
@@ -128,7 +128,7 @@ pub fn bring_into(live: &Value, wanted: &Value) -> Value {
 }
 
 impl Found {
-    /// What is kept of a filter.
+    /// Reads an EnvoyFilter.
     pub fn of(filter: &Value) -> Self {
         let source = object::name(filter).strip_suffix(SUFFIX).map(Into::into);
         let mut hasher = Sha256::new();
@@ -139,13 +139,13 @@ impl Found {
         Self { source, digest: hasher.finalize().into(), is_terminating }
     }
 
-    /// Whether it says the same.
+    /// Returns true if labels, owner references and spec are equal.
     pub fn is_like(&self, other: &Self) -> bool {
         self.digest == other.digest
     }
 }
 
-/// In an order of its own, whatever that of the fields is.
+/// Hashes a value independently of the order of its fields.
 fn add(hasher: &mut Sha256, value: &Value) {
     match value {
         Value::Object(map) => {

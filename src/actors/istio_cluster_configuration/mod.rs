@@ -1,12 +1,12 @@
-//! Hardens the gateways of Istio: an EnvoyFilter per namespace with DestinationRules and ingress namespace (spec 42).
+//! Tunes the Istio gateways: one EnvoyFilter per ingress namespace for each namespace with DestinationRules (spec 42).
 //!
 //! ```text
 //! DestinationRules, Services ─ rule.rs ─┐
-//! Namespaces ───────────────────────────┼─► pass: filter.rs (which clusters, how) ─► create, patch, delete what differs
-//! EnvoyFilters of ours ─────────────────┘
+//! Namespaces ───────────────────────────┼─► reconcile: filter.rs (clusters, modes) ─► create, patch or delete filters
+//! our EnvoyFilters ─────────────────────┘
 //! ```
 //!
-//! An actor per source namespace. Pure: [`rule`] and [`filter`].
+//! One actor per source namespace. [`rule`] and [`filter`] are pure.
 
 pub mod filter;
 pub mod rule;
@@ -35,16 +35,14 @@ use crate::api::config::Config;
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "istio-cluster-configuration";
 
-/// The controller; on with `controllers.istioClusterConfiguration.enabled`.
+/// Registers the controller; `controllers.istioClusterConfiguration.enabled` turns it on.
 pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 const ROLE: &str = "gardener.cloud/role";
 const ROLE_INGRESS: &str = "istio-ingress";
 const EXPOSURE_CLASS: &str = "handler.exposureclass.gardener.cloud/name";
-/// Deletions wait so long for a watch that was not heard of.
 const UNCONFIRMED_RETRY: Duration = Duration::from_secs(10);
 
-/// What is kept of a Namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Namespace {
     uid: Box<str>,
@@ -52,7 +50,6 @@ struct Namespace {
     is_terminating: bool,
 }
 
-/// The controller, in the hands of its actors.
 struct Configuration {
     permits: usize,
     resync: Duration,
@@ -64,11 +61,10 @@ struct Configuration {
     by_service: Index<NamespacedName>,
     by_export: Index<Box<str>>,
     by_source: Index<Box<str>>,
-    /// Says that there is no Istio.
+    /// Logs that Istio is not installed.
     _reporting: Listening,
 }
 
-/// A source namespace, the key of an actor.
 fn source(namespace: &str) -> NamespacedName {
     NamespacedName::new("", namespace)
 }
@@ -123,13 +119,13 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     }))
 }
 
-/// What was there already is less urgent than what happens now.
+/// Objects of the initial list have low priority, later changes have high priority.
 fn wake(how: How<'_>) -> Wake<()> {
     if how == How::First { Wake::low(Causes::OBJECT) } else { Wake::high(Causes::OBJECT) }
 }
 
 impl Configuration {
-    /// Has actors woken by what concerns them (spec 42 §3). The first lists of Services and Namespaces tell nothing new.
+    /// Subscribes the event handlers (spec 42 §3). Reconciles wait for all caches, so most initial lists are ignored.
     fn subscribe(&self, supervised: &Supervised<Self>) {
         let waker = supervised.weak();
         self.rules.subscribe(move |change| {
@@ -157,7 +153,7 @@ impl Configuration {
                 let sources: BTreeSet<_> = exporting.chain(own).map(|rule| rule.namespace).collect();
                 sources.iter().for_each(|namespace| waker.wake(&source(namespace), wake(change.how)));
             }
-            // A source that is there now: its rules may have been heard of before.
+            // The source namespace is new or recreated; its rules may have arrived before.
             if old.map(|old| &old.uid) != new.map(|new| &new.uid) {
                 waker.wake(&source(name), wake(change.how));
             }
@@ -165,7 +161,7 @@ impl Configuration {
         let waker = supervised.weak();
         self.filters.subscribe(move |change| {
             let [old, new] = [change.old, change.new].map(|filter| filter.map(|filter| &filter.fields));
-            // One that is as it was says nothing new: whoever changes what is admitted would be fought in a loop.
+            // Ignore updates of other fields, or we would fight webhooks that change our filters in a loop.
             if old != new && !matches!(change.how, How::Own { .. }) {
                 let sources: BTreeSet<_> =
                     [old, new].into_iter().flatten().filter_map(|it| it.source.clone()).collect();
@@ -180,8 +176,8 @@ impl Configuration {
             && (self.rules.is_fresh() || self.rules.absence().is_some())
     }
 
-    /// Creates the filter, or changes the one that is there (spec 42 §5.5). Whether it is as it should be then: the patch is
-    /// bound to no version, and others change what is admitted.
+    /// Creates or patches the filter (spec 42 §5.5). Returns false if the result differs from `wanted`: the patch is
+    /// not bound to a version, and webhooks may change it.
     async fn bring_about(&self, context: &Context, at: &NamespacedName, wanted: &Value) -> Result<bool, ApiError> {
         let target = self.filters.resource().at(&*at.namespace, &*at.name);
         let asked = self.target.clock().monotonic();
@@ -195,7 +191,7 @@ impl Configuration {
                 }
             }
         }
-        // One of somebody else is taken over, by what it is now.
+        // Take over a filter created by somebody else, based on its live content.
         let live = self.target.get(context, &target).await?;
         let asked = self.target.clock().monotonic();
         let after = filter::bring_into(&live, wanted);
@@ -204,7 +200,8 @@ impl Configuration {
         Ok(Found::of(wrote.object()).is_like(&Found::of(wanted)))
     }
 
-    /// Deletes a filter as it was seen. One that a finalizer holds is there until its watch says that it is gone.
+    /// Deletes a filter in the version that was seen. A filter held by a finalizer stays cached until its watch reports
+    /// the deletion.
     async fn delete(&self, context: &Context, at: &NamespacedName) -> Result<(), ApiError> {
         let seen = self.filters.store().with(at, |filter| (filter.version(), filter.fields.is_terminating));
         let Some((version, false)) = seen else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! DestinationRules and the Services they are about: what is kept of them (spec 42 §3, §5).
+//! The cached fields of DestinationRules and Services (spec 42 §3, §5).
 
 use std::collections::BTreeSet;
 
@@ -9,47 +9,46 @@ use crate::api::istio;
 
 const EXPORT_TO: &str = "networking.istio.io/exportTo";
 
-/// What is kept of a DestinationRule.
+/// The cached fields of a DestinationRule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The Service its host names; `None` if it names none.
+    /// The Service named by its host, or `None`.
     pub service: Option<NamespacedName>,
-    /// To which namespaces it is exported.
+    /// The namespaces to which it is exported.
     pub exports: Exports,
-    /// It has subsets or a selector of workloads, and is not used.
+    /// It has subsets or a workload selector, so it is ignored.
     pub is_partial: bool,
-    /// How its ports speak HTTP, where that is said; in their order.
     ports: Vec<(u16, Mode)>,
-    /// How all others do, if it is said.
+    /// The mode of all other ports.
     others: Option<Mode>,
 }
 
-/// What is kept of a Service.
+/// The cached fields of a Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
-    /// Its ports in their order: number, and the mode that follows from its protocol.
+    /// Its ports in order: the number, and the mode that its protocol implies.
     pub ports: Vec<(u16, Mode)>,
-    /// To which namespaces it is exported.
+    /// The namespaces to which it is exported.
     pub exports: Exports,
 }
 
-/// How a gateway speaks to a port.
+/// The HTTP version that a gateway uses for a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
-    /// Nothing is said.
+    /// The default of the gateway.
     Default,
     /// HTTP/2.
     Http2,
-    /// As the client speaks to the gateway.
+    /// The version that the client uses.
     Client,
 }
 
-/// A list of namespaces with the signs `*` (all), `.` (its own) and `~` (none).
+/// A list of namespaces; `*` means all, `.` the own namespace and `~` none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Exports(pub Vec<Box<str>>);
 
 impl Rule {
-    /// What is kept of a DestinationRule.
+    /// Reads a DestinationRule.
     pub fn of(rule: &Value) -> Self {
         let spec = &rule["spec"];
         let policy = &spec["trafficPolicy"];
@@ -69,14 +68,14 @@ impl Rule {
         }
     }
 
-    /// How a gateway speaks to a port (spec 42 §5.4).
+    /// Returns the mode of a port (spec 42 §5.4).
     pub fn mode(&self, port: u16, by_protocol: Mode) -> Mode {
         let of_port = self.ports.iter().find(|(number, _)| *number == port).map(|(_, mode)| *mode);
         of_port.or(self.others).unwrap_or(by_protocol)
     }
 }
 
-/// The Service that a host names (spec 42 §5.3).
+/// Returns the Service that a host names (spec 42 §5.3).
 fn service_of(host: &str, namespace: &str) -> Option<NamespacedName> {
     if !host.contains('.') {
         return (!host.is_empty()).then(|| NamespacedName::new(namespace, host));
@@ -85,7 +84,7 @@ fn service_of(host: &str, namespace: &str) -> Option<NamespacedName> {
 }
 
 impl Service {
-    /// What is kept of a Service.
+    /// Reads a Service.
     pub fn of(service: &Value) -> Self {
         let ports = service["spec"]["ports"].as_array().into_iter().flatten();
         let port = |port: &Value| Some((u16::try_from(port["port"].as_u64()?).ok()?, Mode::of_port(port)));
@@ -96,7 +95,6 @@ impl Service {
 }
 
 impl Mode {
-    /// What `connectionPool.http` says.
     fn of_pool(policy: &Value) -> Option<Self> {
         let http = &policy["connectionPool"]["http"];
         if http["useClientProtocol"] == true {
@@ -105,7 +103,7 @@ impl Mode {
         (http["h2UpgradePolicy"] == "UPGRADE").then_some(Self::Http2)
     }
 
-    /// What follows from the protocol of a port; once `appProtocol` is there, its name says nothing.
+    /// Derives the mode from `appProtocol`, or if it is missing, from the port's name.
     fn of_port(port: &Value) -> Self {
         let protocol = match port["appProtocol"].as_str() {
             Some(protocol) => protocol.to_ascii_lowercase(),
@@ -124,7 +122,7 @@ impl Mode {
 }
 
 impl Exports {
-    /// Those of `allowed` that are meant by something in the namespace `own` (spec 42 §5.1).
+    /// Returns the `allowed` namespaces that an object in the namespace `own` is exported to (spec 42 §5.1).
     pub fn resolve<'a>(&self, own: &str, allowed: &BTreeSet<&'a str>) -> BTreeSet<&'a str> {
         let mut found = BTreeSet::new();
         for entry in &self.0 {

@@ -1,4 +1,4 @@
-//! The actor that carries out what the election says.
+//! The actor that carries out the decisions of the election.
 
 use std::time::Duration;
 
@@ -22,9 +22,8 @@ use super::{
     lease::Lease,
 };
 
-/// Why the fence is shut after a loss.
 const LOST: &str = "the leader election lease is lost";
-/// Who may not watch the Lease is asked about it again: rights may come later than the Pod.
+/// A forbidden watch of the Lease is tried again after this time: rights may come later than the Pod.
 const WATCH_AGAIN: Duration = Duration::from_secs(300);
 /// Reason of the Events (spec 70 §12).
 const REASON: &str = "LeaderElection";
@@ -32,23 +31,23 @@ const REASON: &str = "LeaderElection";
 /// Whether this process leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leadership {
-    /// Somebody else may.
+    /// Another replica may lead.
     Candidate,
-    /// We do.
+    /// We lead.
     Leader,
-    /// We did, until the lease was lost: the process must end (`leader election lost`, exit code 1).
+    /// We led until the lease was lost: the process must end (`leader election lost`, exit code 1).
     Lost,
-    /// We did, or tried, until we were asked to stop.
+    /// We led, or tried to, until we were asked to stop.
     Released,
 }
 
-/// Stops trying, and gives the lease up if it is held. Send it when no write is in flight any more ([`Fence::quiet`]);
-/// otherwise let the lease expire. Answers whether the lease is free; `false` also if it was not ours.
+/// Stops trying, and releases the lease if it is held. Send it when no write is in flight any more ([`Fence::quiet`]);
+/// otherwise let the lease expire. Answers whether the lease was released; `false` also if it was not ours.
 #[derive(Message)]
 #[rtype(result = "bool")]
 pub struct Release;
 
-/// Stops trying at once and leaves the lease as it is: it expires. For the end of a process that must not release it.
+/// Stops trying at once and leaves the lease to expire. For the end of a process that must not release it.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub struct Abandon;
@@ -61,17 +60,17 @@ pub struct LeaderSetup {
     pub namespace: String,
     /// Name of the Lease.
     pub name: String,
-    /// The source cluster, with the client of its own; requests go beside gate and fence.
+    /// The source cluster, with a client of its own. The requests bypass request scheduler and fence.
     pub cluster: Cluster,
     /// Opened by each renewal. Made by [`Fence::leased`] with the same renew deadline.
     pub fence: Fence,
     /// Records who leads.
     pub recorder: Recorder,
-    /// Its place in the census.
+    /// Its entry in the status registry.
     pub cell: Cell,
-    /// Is told of changes; keep a receiver.
+    /// Receives changes; keep a receiver.
     pub leadership: watch::Sender<Leadership>,
-    /// Without the actor nobody would renew the lease, nor say that it is lost.
+    /// Without the actor, the lease would not be renewed, and its loss not be reported.
     pub lifeline: Indispensable,
 }
 
@@ -79,23 +78,16 @@ pub struct LeaderSetup {
 pub struct LeaderActor {
     setup: LeaderSetup,
     lease: ObjectRef,
-    /// The wait or request under way.
     under_way: Option<SpawnHandle>,
-    /// A request is under way, rather than a wait.
     busy: bool,
-    /// Who waits for the release.
     releasing: Option<oneshot::Sender<bool>>,
-    /// The watch of a candidate, or its opening.
     watch: Option<SpawnHandle>,
-    /// The stream of the watch is open.
     is_watching: bool,
-    /// Before this it is not worth trying to watch.
     watch_from: Option<Instant>,
     /// The Lease was seen free while a request was under way, whose answer may be older.
     is_free: bool,
 }
 
-/// What kind of request is under way.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Read,
@@ -104,7 +96,7 @@ enum Step {
 }
 
 impl LeaderActor {
-    /// An actor that begins when it is started.
+    /// Creates an actor that begins when it is started.
     pub fn new(setup: LeaderSetup) -> Self {
         let resource = Resource::new("coordination.k8s.io", "v1", "Lease", "leases", true);
         let lease = resource.at(setup.namespace.as_str(), setup.name.as_str());
@@ -154,7 +146,7 @@ impl LeaderActor {
         self.under_way = Some(ctx.run_later(time, Self::go_on));
     }
 
-    /// Begins anew. A candidate that sees each renewal need not ask for the Lease before it would be free.
+    /// Begins anew. A candidate that sees each renewal need not read the Lease before it can be free.
     fn go_on(&mut self, ctx: &mut Context<Self>) {
         let now = self.tick().now;
         match self.setup.election.held_by_another_until().filter(|until| self.is_watching && *until > now) {
@@ -172,8 +164,8 @@ impl LeaderActor {
         self.under_way = Some(ctx.spawn(request));
     }
 
-    /// A candidate sees changes of the Lease as they happen. A holder needs no watch, and where there is none (the user may
-    /// not watch, the stream broke) a candidate sees them when it tries again.
+    /// Opens the watch by which a candidate sees changes of the Lease as they happen. A holder needs no watch. Without
+    /// a watch (forbidden, or the stream broke), a candidate sees changes when it tries again.
     fn keep_watch(&mut self, ctx: &mut Context<Self>) {
         let (election, now) = (&self.setup.election, self.tick().now);
         let may_watch = self.watch_from.is_none_or(|from| from <= now) && election.held_since().is_none();
@@ -209,7 +201,6 @@ impl LeaderActor {
         };
     }
 
-    /// Begins anew at once.
     fn hurry(&mut self, ctx: &mut Context<Self>) {
         if self.busy {
             self.is_free = true;
@@ -248,7 +239,6 @@ impl LeaderActor {
         self.carry_out(action, ctx);
     }
 
-    /// Tells fence and listeners what the election has come to.
     fn report(&mut self) {
         let Some(held_since) = self.setup.election.held_since() else { return };
         self.setup.fence.renewed(held_since);
@@ -271,7 +261,7 @@ impl LeaderActor {
 
     fn release(&mut self, ctx: &mut Context<Self>) {
         if self.busy {
-            return; // an answer under way may change what is to be released
+            return; // an answer under way may change what has to be released
         }
         if let Some(handle) = self.under_way.take() {
             ctx.cancel_future(handle);
@@ -290,7 +280,7 @@ impl LeaderActor {
             self.announce(Leadership::Released);
         }
         if let Some(waiting) = self.releasing.take() {
-            waiting.send(free).unwrap_or_default(); // nobody waits any more: nobody to tell
+            waiting.send(free).unwrap_or_default(); // the receiver may be gone
         }
     }
 
@@ -345,7 +335,7 @@ impl StreamHandler<Result<WatchEvent, ApiError>> for LeaderActor {
             Ok(WatchEvent { kind: WatchKind::Added | WatchKind::Modified, object }) => {
                 Lease::is_one(&object) && self.setup.election.saw(object, now)
             }
-            // Whoever held it may write until its own deadline. After an error the stream ends.
+            // The holder may write until its own deadline. After an error the stream ends.
             Ok(WatchEvent { kind: WatchKind::Deleted | WatchKind::Bookmark, .. }) | Err(_) => false,
         };
         if is_free && self.releasing.is_none() && *self.setup.leadership.borrow() == Leadership::Candidate {
@@ -385,7 +375,6 @@ impl Handler<Abandon> for LeaderActor {
     }
 }
 
-/// Reads the Lease, creates it, or replaces it if it has a version.
 async fn send(
     cluster: &Cluster,
     ctx: &RequestContext,

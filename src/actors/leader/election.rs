@@ -1,7 +1,7 @@
 //! The rules of the election, as client-go has them, without clock and I/O.
 //!
-//! Whether somebody else's lease is still valid is decided by when *we* saw its record change, by our monotonic clock:
-//! clocks of replicas may differ. Whether ours is valid is decided by when we *sent* the last successful renewal.
+//! Whether another replica's lease is still valid depends on when *we* saw its record change, by our monotonic clock:
+//! clocks of replicas may differ. Whether our own lease is valid depends on when we *sent* the last successful renewal.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::lease::Lease;
 
-/// A candidate tries again after the retry period stretched by a factor up to 1 + this.
+/// A candidate tries again after the retry period, stretched by a factor of up to 1 + this.
 const JITTER: f64 = 1.2;
 
 /// Error text (spec 70 §12).
@@ -46,13 +46,12 @@ pub struct Election {
     namespace: String,
     name: String,
     timing: Timing,
-    /// The record as last seen, and when it changed for us.
+    /// The record as last seen, and when we saw it change.
     observed: Option<(Lease, Instant)>,
-    /// When the renewal (or acquisition) that succeeded last was sent; `None` while we do not lead.
+    /// When the last successful renewal (or acquisition) was sent; `None` while we do not lead.
     held_since: Option<Instant>,
-    /// When the request under way was sent.
     sent: Instant,
-    /// The request under way is the hopeful update of a lease we hold.
+    /// The request under way updates our own lease without reading it first.
     optimistic: bool,
 }
 
@@ -67,7 +66,7 @@ pub enum Action {
     Update(Value),
     /// Begin anew ([`Election::begin`]) after this time.
     Wait(Duration),
-    /// It is no longer ours, and nothing may be written any more.
+    /// The lease is no longer ours, and nothing may be written any more.
     Lost,
 }
 
@@ -76,15 +75,15 @@ pub enum Action {
 pub enum Answer {
     /// The Lease as it is now, read or written.
     Lease(Value),
-    /// There is none.
+    /// It does not exist.
     Missing,
-    /// It cannot be created: somebody else did.
+    /// It cannot be created: another replica created it.
     Exists,
     /// Any other failure, time-outs included.
     Failed,
 }
 
-/// What a step goes by beside the answer: both clocks, and a random number in `[0, 1)`.
+/// What a step depends on besides the answer: both clocks, and a random number in `[0, 1)`.
 #[derive(Debug, Clone, Copy)]
 pub struct Tick {
     /// Monotonic.
@@ -96,7 +95,7 @@ pub struct Tick {
 }
 
 impl Timing {
-    /// Checks the durations against each other.
+    /// Fails if the durations do not fit together.
     pub fn new(
         lease_duration: Duration,
         renew_deadline: Duration,
@@ -114,18 +113,18 @@ impl Timing {
         Ok(Self { lease_duration, renew_deadline, retry_period })
     }
 
-    /// The lease is lost when no renewal succeeds for so long; the limit of the fence.
+    /// The lease is lost if no renewal succeeds for this long. Also the limit of the fence.
     pub fn renew_deadline(&self) -> Duration {
         self.renew_deadline
     }
 
-    /// Limit of one request: half the renew deadline leaves time for a second one (spec 70 §12).
+    /// Limit of one request: half the renew deadline leaves time for a second request (spec 70 §12).
     pub fn request_timeout(&self) -> Duration {
         (self.renew_deadline / 2).max(Duration::from_secs(1))
     }
 }
 
-/// Checks `leaderElection.resourceLock` (spec 70 §12): only `leases` is left.
+/// Checks `leaderElection.resourceLock` (spec 70 §12). Fails for everything except `leases`.
 pub fn check_lock_type(lock: &str) -> Result<(), ElectionError> {
     match lock {
         "leases" => Ok(()),
@@ -146,37 +145,37 @@ impl Election {
         &self.identity
     }
 
-    /// When the last renewal was sent, while we lead.
+    /// Returns when the last renewal was sent, or `None` while we do not lead.
     pub fn held_since(&self) -> Option<Instant> {
         self.held_since
     }
 
-    /// When the lease is lost without another renewal.
+    /// Returns when the lease is lost without another renewal, or `None` while we do not lead.
     pub fn lost_at(&self) -> Option<Instant> {
         self.held_since.map(|since| since + self.timing.renew_deadline)
     }
 
-    /// Who holds the lease, as far as known.
+    /// Returns the holder of the lease, if known.
     pub fn holder(&self) -> Option<&str> {
         self.observed.as_ref().map(|(lease, _)| lease.holder())
     }
 
-    /// uid of the Lease, if known.
+    /// Returns the uid of the Lease; empty if unknown.
     pub fn uid(&self) -> &str {
         self.observed.as_ref().map_or("", |(lease, _)| lease.uid())
     }
 
-    /// Version of the Lease as last seen, if known.
+    /// Returns the version of the Lease as last seen, if known.
     pub fn version(&self) -> Option<&str> {
         self.observed.as_ref().map(|(lease, _)| lease.version()).filter(|version| !version.is_empty())
     }
 
-    /// The timing it runs by.
+    /// The timing of the election.
     pub fn timing(&self) -> &Timing {
         &self.timing
     }
 
-    /// A new attempt. The holder updates what it wrote last and saves the read; everybody else reads first.
+    /// Begins an attempt. The holder updates what it wrote last and saves the read; all others read first.
     pub fn begin(&mut self, at: Tick) -> Action {
         self.sent = at.now;
         match (&self.observed, self.held_since) {
@@ -196,7 +195,7 @@ impl Election {
         let (identity, duration) = (&self.identity, self.timing.lease_duration);
         let lease = match answer {
             Answer::Failed | Answer::Exists => return self.again(at),
-            // Deleted under its holder, who may write until its own deadline.
+            // Deleted under its holder, which may write until its own deadline.
             Answer::Missing if self.held_by_another_until().is_some_and(|until| until > at.now) => {
                 return self.again(at);
             }
@@ -214,16 +213,16 @@ impl Election {
         let free = lease.holder().is_empty() || seen_at + lease.duration() <= at.now;
         match (ours, self.held_since) {
             (true, Some(_)) => Action::Update(lease.renewed(duration, at.wall)),
-            // of a life before this one, or of an attempt of unknown outcome
+            // from an earlier term with our identity, or from an attempt of unknown outcome
             (true, None) => Action::Update(lease.taken(identity, duration, at.wall)),
-            (false, Some(_)) => self.lose(), // somebody took it from us: waiting for the deadline would be wrong
+            (false, Some(_)) => self.lose(), // another replica took it: waiting for the deadline would be wrong
             (false, None) if free => Action::Update(lease.taken(identity, duration, at.wall)),
             (false, None) => self.again(at),
         }
     }
 
-    /// The Lease as a watch shows it to a candidate that waits; `true`: it is free, begin now. It is never taken without
-    /// another read, so that a stream that is late only costs one.
+    /// Handles the Lease as a watch shows it to a candidate that waits. Returns true if the Lease is free: begin now.
+    /// It is never taken without another read, so that a stream that is late costs only a read.
     pub fn saw(&mut self, lease: Value, now: Instant) -> bool {
         if self.held_since.is_some() {
             return false;
@@ -244,9 +243,9 @@ impl Election {
                 self.held_since = Some(self.sent);
                 self.again(at)
             }
-            // not to be led by two for the rest of the retry period
+            // otherwise there would be two leaders for the rest of the retry period
             Answer::Exists if self.held_since.is_some() => Action::Get,
-            // a conflict, or no answer: look at what is there
+            // a conflict, or no answer: read the Lease
             Answer::Missing | Answer::Failed if std::mem::take(&mut self.optimistic) => {
                 if self.is_over(at.now) {
                     self.lose()
@@ -258,7 +257,7 @@ impl Election {
         }
     }
 
-    /// The update that gives the lease up, if we hold it. Ends our term.
+    /// Returns the update that releases the lease, or `None` if we do not hold it. Ends our term.
     pub fn release(&mut self, at: Tick) -> Option<Value> {
         self.held_since.take()?;
         let (lease, _) = self.observed.as_ref()?;
@@ -273,19 +272,20 @@ impl Election {
         Action::Wait(self.timing.retry_period.min(lost_at - at.now))
     }
 
-    /// How long a candidate waits before it looks again.
+    /// Returns how long a candidate waits before it reads again.
     pub fn pause(&self, at: Tick) -> Duration {
         let pause = self.timing.retry_period.mul_f64(1.0 + JITTER * at.random);
         self.free_at().filter(|free| *free > at.now).map_or(pause, |free| pause.min(free - at.now))
     }
 
-    /// Until when somebody else holds the lease without another renewal. Ours is not, also if we do not know yet that we have it.
+    /// Returns until when another replica holds the lease without another renewal. Returns `None` if we hold it, even
+    /// if our acquiring write has not been answered yet.
     pub fn held_by_another_until(&self) -> Option<Instant> {
         let is_held = self.holder().is_some_and(|holder| !holder.is_empty() && holder != self.identity);
         self.free_at().filter(|_| is_held && self.held_since.is_none())
     }
 
-    /// When somebody else's lease is free without another renewal: waiting longer would be wrong.
+    /// Returns when another replica's lease is free without another renewal: waiting longer would be wrong.
     fn free_at(&self) -> Option<Instant> {
         self.observed.as_ref().map(|(lease, seen_at)| *seen_at + lease.duration())
     }

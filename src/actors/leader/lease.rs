@@ -1,4 +1,4 @@
-//! The Lease as JSON. Fields that are not ours survive, because a foreign candidate may need them.
+//! The Lease as JSON. Foreign fields survive, because another candidate may need them.
 
 use std::time::Duration;
 
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::api::object;
 
-/// A Lease as it was read or written last.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lease(Value);
 
@@ -16,13 +15,12 @@ impl Lease {
         Self(lease)
     }
 
-    /// Whether an answer is a Lease at all. What is none says nothing of who leads.
+    /// Returns true if an answer is a Lease. Any other answer says nothing about who leads.
     pub(super) fn is_one(answer: &Value) -> bool {
         let has_spec = answer.get("spec").is_none_or(|spec| spec.is_object() || spec.is_null());
         answer.is_object() && answer["kind"] == "Lease" && !object::resource_version(answer).is_empty() && has_spec
     }
 
-    /// A Lease that does not exist yet.
     pub(super) fn absent(namespace: &str, name: &str) -> Self {
         Self(json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -35,8 +33,8 @@ impl Lease {
         self.0["spec"]["holderIdentity"].as_str().unwrap_or_default()
     }
 
-    /// For how long its holder may be trusted without a renewal. Zero if it does not say; an API server allows no more than
-    /// this.
+    /// Returns for how long its holder may be trusted without a renewal: zero if it does not say, and at most what an
+    /// API server allows.
     pub(super) fn duration(&self) -> Duration {
         let seconds = self.0["spec"]["leaseDurationSeconds"].as_u64().unwrap_or_default();
         Duration::from_secs(seconds.min(i32::MAX.unsigned_abs().into()))
@@ -50,13 +48,12 @@ impl Lease {
         object::resource_version(&self.0)
     }
 
-    /// Whether the same candidate holds it in the same term and has not renewed it: only the record counts, not what
-    /// others do to the object's metadata.
+    /// Returns true if the same candidate holds it in the same term and has not renewed it. Only the record counts, not
+    /// changes of the object's metadata.
     pub(super) fn same_record(&self, other: &Self) -> bool {
         self.0["spec"] == other.0["spec"]
     }
 
-    /// The Lease renewed by its holder.
     pub(super) fn renewed(&self, duration: Duration, now: Timestamp) -> Value {
         self.with(&[("leaseDurationSeconds", seconds(duration).into()), ("renewTime", micros(now).into())])
     }
@@ -74,7 +71,7 @@ impl Lease {
         ])
     }
 
-    /// The Lease given up: nobody holds it, and candidates need not wait (spec 70 §12).
+    /// The released Lease has no holder, and candidates need not wait (spec 70 §12).
     pub(super) fn released(&self, now: Timestamp) -> Value {
         self.with(&[
             ("holderIdentity", "".into()),

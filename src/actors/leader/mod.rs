@@ -1,11 +1,11 @@
-//! Leader election on a Lease (spec 70 §12): one replica works, and it knows for how long it may.
+//! Leader election on a Lease (spec 70 §12): one replica works, and knows for how long it may.
 //!
-//! * `election`: the rules, a pure state machine: what happened goes in, the next request or wait comes out.
+//! * `election`: the rules, a pure state machine: events go in, the next request or wait comes out.
 //! * `lease`: the Lease as JSON.
-//! * `actor`: sends the requests, watches the Lease while somebody else holds it, opens the fence with each renewal, tells
-//!   others whether we lead.
+//! * `actor`: sends the requests, watches the Lease while another replica holds it, opens the fence with each renewal,
+//!   reports whether we lead.
 //!
-//! Start at [`Election`]; the actor only carries out what it says.
+//! Start at [`Election`]; the actor only carries out its decisions.
 
 mod actor;
 mod election;

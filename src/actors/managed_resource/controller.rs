@@ -1,4 +1,4 @@
-//! The controller of ManagedResources as the kit sees it: how it starts and stops, its duties, and what a pass is.
+//! The controller of ManagedResources as the kit sees it: start, stop, reconcilers, and what a reconcile is.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -24,52 +24,42 @@ use crate::api::{
     object::{NamespacedName, ObjectKey},
 };
 
-/// Name of the duty in metrics and logs (spec 70 §9.2).
+/// Name of the reconciler in metrics and logs (spec 70 §9.2).
 pub(super) const NAME: &str = "managedresource";
 
-/// Name of the duty that keeps `ResourcesHealthy` (spec 20).
+/// Name of the reconciler that keeps `ResourcesHealthy` (spec 20).
 pub(super) const HEALTH_NAME: &str = "health";
 
-/// Name of the duty that keeps `ResourcesProgressing` (spec 20).
+/// Name of the reconciler that keeps `ResourcesProgressing` (spec 20).
 pub(super) const PROGRESS_NAME: &str = "health-progressing";
 
-/// What the controller reads from: filled in every replica, before it becomes leader.
+/// What the controller reads from. Filled in every replica, before it becomes leader.
 pub(super) struct Inputs {
-    /// The source cluster.
     pub(super) source: Cluster,
-    /// The target cluster.
     pub(super) target: Cluster,
-    /// Its watches.
     pub(super) watches: Watches,
-    /// All ManagedResources of the source cluster.
     pub(super) bundles: Watch<CachedBundle>,
-    /// The versions of referenced Secrets.
     pub(super) secrets: Watch<CachedSecret>,
-    /// Which bundle references which Secret.
     pub(super) index: Index<NamespacedName>,
-    /// Events on ManagedResources.
     pub(super) recorder: Recorder,
-    /// Whether that can be asked.
     pub(super) definitions: SyncRequirement,
-    /// Whether a kind is defined by a CustomResourceDefinition.
     pub(super) is_custom: super::known::IsCustom,
 }
 
-/// A running controller.
 pub(super) struct Running {
     supervised: Supervised<ManagedResources>,
     admission: AdmissionChanges,
     initial_sync: JoinHandle<()>,
 }
 
-/// What the duties of a bundle remember; each duty has one, and only its own part is there.
+/// What a reconciler of a ManagedResource remembers. Each reconciler has its own, with only its own part filled in.
 #[derive(Default)]
 pub(super) struct Memories {
     apply: Option<Box<Memory>>,
     health: Option<Box<HealthMemory>>,
 }
 
-/// Starts the controller. Every ManagedResource in the store gets its first pass.
+/// Starts the controller. Every cached ManagedResource gets its first reconcile.
 pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     let bundles = inputs.bundles.clone();
     let (secrets, index, watches) = (inputs.secrets.clone(), inputs.index.clone(), inputs.watches.clone());
@@ -122,7 +112,6 @@ impl ManagedResources {
 }
 
 impl Running {
-    /// Ends the controller: passes get `patience` to end by themselves. True if all did.
     pub(super) async fn stop(&self, patience: Duration) -> bool {
         let finished = self.supervised.stop(patience).await;
         let controller = self.supervised.controller();
@@ -153,11 +142,11 @@ impl Controller for ManagedResources {
 
     fn reconcilers(&self) -> Vec<Reconciler> {
         let HealthSettings { concurrent_syncs, sync_period } = self.settings.health;
-        // Upstream would wait up to 1000 s after errors; the sync period is what a user waits for anything else.
+        // Upstream would wait up to 1000 s after errors. The sync period is the longest wait for anything else.
         let reconciler = |name, permits, causes, period| {
             let requires = self.bundles.sync_requirement();
             let reconciler = Reconciler::new(name, permits).about((keys::GROUP, keys::KIND));
-            // Each opens watches, which depend on whether a kind is custom.
+            // Each reconciler opens watches, which depend on whether a kind is custom.
             reconciler
                 .causes(causes)
                 .max_back_off(period)
@@ -167,9 +156,8 @@ impl Controller for ManagedResources {
         };
         let causes = CHANGED.with(SECRET).with(DRIFT).with(KIND).with(SCALED).with(REVALIDATE);
         vec![
-            // Secrets are the input of bundles, and watched from the start (spec 10 §4): no pass begins before they are heard
-            // of, and what holds that up for too long ends the process (spec 70 §7.1). Health does not read them; its passes
-            // start when the bundles are known (spec 20 §9.1).
+            // Secrets are watched from the start (spec 10 §4): no reconcile begins before they are synced, and a long
+            // delay ends the process (spec 70 §7.1). Health does not read them (spec 20 §9.1).
             reconciler(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period)
                 .requires(self.secrets.sync_requirement()),
             reconciler(HEALTH_NAME, concurrent_syncs, REJUDGE.with(HEALTH), sync_period),

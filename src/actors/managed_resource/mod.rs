@@ -1,19 +1,22 @@
-//! The ManagedResource controller (spec 10): keeps the objects of the target cluster as the manifests of a bundle describe them.
+//! The ManagedResource controller (spec 10): keeps the objects of the target cluster as manifests in the source cluster
+//! describe them.
 //!
-//! What happens to manifests and objects is in [`bundle`](crate::bundle): pure functions on plain values. Here is the
-//! controller, in rooms along the way of the data, each with its list of files, and with its face: what other rooms may name.
+//! [`bundle`](crate::bundle) decides what happens to manifests and objects: pure functions on plain values. The
+//! controller is here, in folders that follow the way of the data. Each folder's `mod.rs` lists its files, and exports
+//! what other folders may use.
 //!
-//! * `wake`: who is woken, and why
-//! * `known`: what is known without asking
-//! * `pass`: from a wake to what is to be done
-//! * `apply`: manifests to the target
-//! * `remove`: what left
-//! * `report`: what readers see
-//! * `start`: ten thousand objects at once
-//! * `health`: verdicts to conditions, by two further duties of the same actor (spec 20)
+//! * `wake`: which ManagedResources are woken, and why
+//! * `known`: what is known without a request
+//! * `steps`: from a wake to what has to be done
+//! * `apply`: from manifests to the target
+//! * `remove`: pruning, deletion, release
+//! * `report`: what users see
+//! * `initial_sync`: ten thousand objects at once
+//! * `health`: from verdicts to conditions, by two further reconcilers of the same actor (spec 20)
 //!
-//! Beside them: `reconcile` (a pass, from its cause to what is done: **start reading there**), `module` (what is watched, when the actors start), `controller` (start and stop, duties) and `shared` (what
-//! all steps use).
+//! Beside them: `reconcile` (from the cause of a reconcile to what is done: **start reading there**), `registration`
+//! (what is watched, and when the actors start), `controller` (start and stop, reconcilers) and `shared` (what all
+//! steps use).
 
 mod apply;
 mod controller;

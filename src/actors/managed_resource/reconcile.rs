@@ -1,6 +1,4 @@
-//! One pass over a bundle, from the ManagedResource in the store to what is to be done with it (spec 10 §5.2, §7).
-//!
-//! What is to be done is in the rooms `apply` and `remove`.
+//! One reconcile, from the cached ManagedResource to what `apply` and `remove` do with it (spec 10 §5.2, §7).
 
 use std::{collections::BTreeSet, rc::Rc};
 
@@ -17,7 +15,6 @@ use super::{
 };
 use crate::api::object::{NamespacedName, ObjectKey};
 
-/// Runs a pass.
 pub(super) async fn run(
     controller: &Rc<ManagedResources>,
     status: &StatusCell,
@@ -62,7 +59,7 @@ pub(super) async fn run(
             controller.initial_sync.leaves(&reconcile.key);
             memory.forget_objects();
             if other != ReconcilePath::Delete {
-                // A deletion can take several passes; anything else begins anew.
+                // A deletion can take several reconciles. Everything else starts over.
                 memory.progress = None;
             }
             match other {
@@ -100,7 +97,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         if memory.applied.is_none() {
             return Ok(Outcome::Again);
         }
-        // Only for its period does a pass look at all objects.
+        // A reconcile checks all objects only for its period.
         return Ok(steps::until_due(run, memory, now, revision.filter(|_| is_period)));
     }
     run.ensure_finalizer().await?;
@@ -124,7 +121,7 @@ async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, F
         None => Vec::new(),
     };
     if !wait.is_empty() {
-        // What was due is due still.
+        // Everything that was due is still due.
         (memory.period, memory.last_period, memory.drift_backoff, memory.unscaled) = before;
         return Ok(Outcome::Wait(wait));
     }

@@ -1,4 +1,4 @@
-//! The module: what the controller opens in every replica, and how it starts in the leader.
+//! What the controller opens in every replica, and how it starts in the leader.
 
 use std::rc::Rc;
 
@@ -69,13 +69,12 @@ fn managed_resources() -> Resource {
     Resource::new("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true)
 }
 
-/// The Secrets that a ManagedResource references.
 fn secrets_of(namespace: &str, bundle: &CachedBundle) -> Vec<NamespacedName> {
     let references = &bundle.summary().mr.spec.secret_refs;
     references.iter().map(|reference| NamespacedName::new(namespace, &reference.name)).collect()
 }
 
-/// Versions only, and only of Secrets that a bundle references.
+/// Versions only, and only of Secrets that a ManagedResource references.
 fn watch_secrets(watches: &Watches, index: &Index<NamespacedName>) -> Watch<CachedSecret> {
     let (resource, index) = (Resource::new("", "v1", "Secret", "secrets", true), index.clone());
     let options = WatchOptions::new(resource, CachedSecret::of).metadata().from_now();

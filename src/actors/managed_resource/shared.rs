@@ -1,4 +1,4 @@
-//! What all steps of the controller share: settings, clusters, stores, and why a bundle is looked at.
+//! What all steps of the controller share: settings, clusters, caches, and why a ManagedResource is reconciled.
 
 use std::{
     cell::RefCell,
@@ -23,70 +23,57 @@ use crate::api::{
     object::{NamespacedName, ObjectKey},
 };
 
-/// A ManagedResource changed in a way that asks for a pass (spec 10 §5.1).
+/// A ManagedResource changed in a way that asks for a reconcile (spec 10 §5.1).
 pub(super) const CHANGED: Causes = Causes::own(0);
 /// A referenced Secret changed (spec 10 §5.3).
 pub(super) const SECRET: Causes = Causes::own(1);
-/// An object of the bundle is no longer as it was.
 pub(super) const DRIFT: Causes = Causes::own(2);
-/// Discovery changed, and the bundle waits for a kind.
+/// Discovery changed, and the ManagedResource waits for a kind.
 pub(super) const KIND: Causes = Causes::own(3);
-/// An object of the bundle got its first autoscaler or lost its last one: another manifest counts, the object itself may be
-/// as it was.
+/// An owned object got its first autoscaler or lost its last one: another manifest counts.
 pub(super) const SCALED: Causes = Causes::own(4);
 
-/// Mutating admission may answer otherwise about an object of the bundle.
+/// Mutating admission may answer differently about an owned object.
 pub(super) const REVALIDATE: Causes = Causes::own(8);
 
-/// The bundle is to be judged anew as a whole (spec 20 §5.1).
+/// The ManagedResource must be judged anew as a whole (spec 20 §5.1).
 pub(super) const REJUDGE: Causes = Causes::own(5);
-/// What is known of the health of an object changed.
 pub(super) const HEALTH: Causes = Causes::own(6);
-/// What is known of the roll-out of an object changed.
 pub(super) const ROLLOUT: Causes = Causes::own(7);
 
-/// The names of all these, in their order.
+/// The names of all these, by their numbers.
 pub(super) const CAUSES: [&str; 9] =
     ["changed", "secret", "drift", "kind", "scaled", "rejudge", "health", "rollout", "revalidate"];
 
 /// A conflict of two owners about one object is reported this often (decision 11).
 const REPORT_AGAIN: Duration = Duration::from_secs(3600);
 
-/// Settings of the health duties (spec 20 §3).
+/// Settings of the health reconcilers (spec 20 §3).
 #[derive(Debug, Clone)]
 pub(super) struct HealthSettings {
-    /// Passes at once, of each of the two duties.
     pub(super) concurrent_syncs: usize,
-    /// Period of a bundle, and the time one pass may take.
+    /// Period of a ManagedResource, and the time that one reconcile may take.
     pub(super) sync_period: Duration,
 }
 
 /// Settings of the controller (spec 10 §3.1).
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
-    /// Passes at once.
     pub(super) concurrent_syncs: usize,
-    /// Period of a bundle, and the time one pass may take.
     pub(super) sync_period: Duration,
-    /// Each object is sent again at least this often; `None` is never.
     pub(super) revalidate_period: Option<Duration>,
-    /// Send an update even if nothing differs.
     pub(super) always_update: bool,
-    /// Value of the managed-by label.
     pub(super) managed_by: String,
-    /// The class of this process.
     pub(super) class: OwnClass,
     /// Cluster id of origin values; empty for none.
     pub(super) cluster_id: String,
-    /// Objects of the target are not watched: each look reads them (spec 70 §8.5).
+    /// Objects of the target are not watched: each check reads them (spec 70 §8.5).
     pub(super) target_is_live: bool,
-    /// Whether the garbage collector runs: what it collects is left to it (spec 10 §13.2).
+    /// Whether the garbage collector runs: objects that it collects are left to it (spec 10 §13.2).
     pub(super) garbage_collector: bool,
-    /// Of the duties that judge.
     pub(super) health: HealthSettings,
 }
 
-/// The controller, in the hands of its actors.
 pub(super) struct ManagedResources {
     pub(super) settings: Settings,
     pub(super) env: Env,
@@ -104,14 +91,12 @@ pub(super) struct ManagedResources {
     pub(super) initial_sync: InitialSync,
     pub(super) started: Instant,
     pub(super) revalidation: Revalidation,
-    /// Bundles that wait until a kind is served.
     pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
-    /// Conflicts of two owners that were reported: bundle, object, reason; when.
+    /// Reported conflicts of two owners: ManagedResource, object, reason; when.
     pub(super) reported: RefCell<BTreeMap<(NamespacedName, String, &'static str), Instant>>,
 }
 
 impl ManagedResources {
-    /// The ManagedResource as the store has it.
     fn parsed(&self, key: &NamespacedName) -> Result<Option<ParsedBundle>, Failure> {
         match self.bundles.store().get(key) {
             Some(cached) => Ok(Some(cached.parsed()?)),
@@ -119,11 +104,8 @@ impl ManagedResources {
         }
     }
 
-    /// The ManagedResource as it is: as the store has it if that is evidence, else as the server has it (architecture §5).
-    /// Nothing may be written to the target on behalf of one that went while nobody could tell.
-    ///
-    /// # Errors
-    /// If it cannot be known.
+    /// Returns the ManagedResource: the cached one if that is reliable, otherwise the server's (architecture §5).
+    /// Nothing may be written for a ManagedResource that was deleted unnoticed.
     pub(super) async fn bundle(
         &self,
         status: &StatusCell,
@@ -150,24 +132,21 @@ impl ManagedResources {
         }
     }
 
-    /// Whether a ManagedResource exists now, for decisions 10 and 11. That the store has it is evidence only where it would
-    /// have heard of its end; that it does not have it never is: it may be late, or limited to some namespaces.
-    ///
-    /// # Errors
-    /// If the server has to be asked and does not tell.
+    /// Returns whether a ManagedResource exists now, for decisions 10 and 11. The cache proves existence only while it
+    /// would receive a deletion. It never proves absence: it may be late, or limited to some namespaces.
     pub(super) async fn exists(&self, context: &Context, key: &NamespacedName) -> Result<bool, ApiError> {
         if self.bundles.is_fresh_for(key) && self.bundles.store().with(key, |_| ()).is_some() {
             return Ok(true);
         }
         match self.source.get(context, &self.bundles.resource().at(&key.namespace, &key.name)).await {
             Ok(_) => Ok(true),
-            // A name that no request can carry is nobody's.
+            // No ManagedResource has a name that no request can carry.
             Err(error) if error.is_not_found() || matches!(error, ApiError::BadRequest(_)) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Whether a conflict about an object of a bundle has not been reported within the last hour (decision 11).
+    /// Returns true if a conflict about an object has not been reported within the last hour (decision 11).
     pub(super) fn is_news(&self, bundle: &NamespacedName, object: &str, reason: &'static str) -> bool {
         let now = self.env.clock.monotonic();
         let mut reported = self.reported.borrow_mut();
@@ -180,12 +159,10 @@ impl ManagedResources {
         is_news
     }
 
-    /// Milliseconds since the controller began.
     pub(super) fn elapsed(&self) -> u64 {
         millis(self.env.clock.monotonic().saturating_duration_since(self.started))
     }
 
-    /// On whose behalf a pass makes its requests.
     pub(super) fn context(&self, reconcile: &Reconcile<NamespacedName, ObjectKey>) -> Context {
         Context { priority: reconcile.priority(), deadline: reconcile.deadline, key: reconcile.key.to_string().into() }
     }

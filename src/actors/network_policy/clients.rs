@@ -1,4 +1,4 @@
-//! Who carries client labels: pods, and templates of pods, which come before them (mode `onlyForMatchingPods`, spec 40 §7.6).
+//! Finds client labels on pods and on pod templates, which exist earlier (`onlyForMatchingPods`, spec 40 §7.6).
 
 use std::rc::Rc;
 
@@ -8,18 +8,15 @@ use serde_json::Value;
 
 use super::label::{ALLOWED, TO};
 
-/// A namespace and a client label.
 pub(super) type Client = (Box<str>, Box<str>);
 
-/// The client labels of an object; most have none.
 type Carried = Option<Box<[Box<str>]>>;
 
-/// Pods and templates of pods.
 pub(super) struct Clients {
     watches: Vec<(Watch<CachedFields<Carried>>, Index<Client>)>,
 }
 
-/// Group, kind, plural, and where the labels of the pods are.
+/// Group, kind, plural, and the path of the pod labels.
 pub(super) const TEMPLATES: [(&str, &str, &str, &str); 5] = [
     ("apps", "Deployment", "deployments", "/spec/template/metadata/labels"),
     ("apps", "StatefulSet", "statefulsets", "/spec/template/metadata/labels"),
@@ -29,7 +26,6 @@ pub(super) const TEMPLATES: [(&str, &str, &str, &str); 5] = [
 ];
 
 impl Clients {
-    /// Opens the watches.
     pub(super) fn open(watches: &Watches) -> Self {
         let pods = Resource::new("", "v1", "Pod", "pods", true);
         let pods = WatchOptions::new(pods, |pod| CachedFields::of(pod, carried(pod, "/metadata/labels"))).metadata();
@@ -49,8 +45,8 @@ impl Clients {
         Self { watches: watches.collect() }
     }
 
-    /// What passes need: all who say whether there is a client. The right to see templates may not be granted (spec 40 §5.6);
-    /// one denial does not show that, a server that starts denies everything.
+    /// The required caches of a reconcile: all that decide whether a client exists. A role may lack access to pod
+    /// templates (spec 40 §5.6). A single denial does not prove that: a starting server denies everything.
     pub(super) fn requires(&self) -> impl Iterator<Item = SyncRequirement> {
         self.watches.iter().enumerate().map(|(number, (watch, _))| {
             let (mut requirement, watch) = (watch.sync_requirement(), watch.clone());
@@ -60,19 +56,18 @@ impl Clients {
         })
     }
 
-    /// Whether somebody in the namespace carries the label, or is about to.
     pub(super) fn has(&self, namespace: &str, key: &str) -> bool {
         let client = (namespace.into(), key.into());
         self.watches.iter().any(|(_, index)| index.contains(&client))
     }
 
-    /// Whether it is evidence that there is no client.
+    /// Returns true if a missing client proves that there is none.
     pub(super) fn is_fresh(&self) -> bool {
         let mut all = self.watches.iter().enumerate();
         all.all(|(number, (watch, _))| watch.is_fresh() || (number > 0 && watch.is_denied_lastingly()))
     }
 
-    /// `tell` is told of each client that comes first or goes last.
+    /// Calls `report` for each client label that gets its first carrier in a namespace or loses its last.
     pub(super) fn subscribe(&self, report: impl Fn(Client) + Clone + 'static) {
         for (watch, index) in &self.watches {
             let (index, report) = (index.clone(), report.clone());
@@ -94,12 +89,10 @@ impl Clients {
     }
 }
 
-/// The client labels that an object of one of these kinds carries, or the template of its pods.
 pub(super) fn labels_of(object: &Value) -> Vec<Box<str>> {
     place_of(object).and_then(|place| carried(object, place)).map(Vec::from).unwrap_or_default()
 }
 
-/// Where the labels of pods are in an object of one of these kinds.
 pub(super) fn place_of(object: &Value) -> Option<&'static str> {
     match object["kind"].as_str() {
         Some("Pod") => Some("/metadata/labels"),
@@ -107,7 +100,6 @@ pub(super) fn place_of(object: &Value) -> Option<&'static str> {
     }
 }
 
-/// The client labels with the value that counts.
 fn carried(object: &Value, place: &str) -> Carried {
     let labels = object.pointer(place).and_then(Value::as_object)?;
     let is_client = |(key, value): &(&String, &Value)| key.starts_with(TO) && *value == ALLOWED;

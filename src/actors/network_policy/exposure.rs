@@ -1,4 +1,4 @@
-//! What exposes Services: Ingresses, and VirtualServices with their Gateways (spec 40 §5.4, §7.9, §7.10).
+//! Reads Ingresses, and VirtualServices with their Gateways, which expose Services (spec 40 §5.4, §7.9, §7.10).
 
 use cluster::{CachedFields, Index, Resource, Watch, WatchOptions, Watches, object::NamespacedName};
 use serde_json::Value;
@@ -10,82 +10,73 @@ use crate::api::{
     selector::{Labels, Selector},
 };
 
-/// The backends of an Ingress, each once: name of a Service of its namespace, and port.
+/// The distinct backends of an Ingress: the name of a Service in its namespace, and the port.
 pub type Backends = Vec<(Box<str>, Option<Backend>)>;
 
-/// What is kept of a VirtualService.
+/// The cached fields of a VirtualService.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VirtualService {
-    /// Its gateways, each once.
+    /// Its distinct gateways.
     pub gateways: Vec<NamespacedName>,
-    /// Services it routes to, and their ports, each once.
+    /// The distinct Services and ports to which it routes.
     pub destinations: Vec<(NamespacedName, Option<u16>)>,
 }
 
-/// What is kept of a Gateway.
+/// The cached fields of a Gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gateway {
-    /// Its pods; or why they cannot be told.
+    /// The selector of its pods, or why it is unusable.
     pub pods: Result<Selector, Box<str>>,
 }
 
-/// A reserved name: the sidecars, not a gateway.
+/// Reserved gateway name that stands for the sidecars.
 const MESH: &str = "mesh";
 
-/// The watch of Ingresses.
 pub(super) type Ingresses = Watch<CachedFields<Backends>>;
-/// The watch of VirtualServices.
 pub(super) type VirtualServices = Watch<CachedFields<VirtualService>>;
-/// The watch of Gateways.
 pub(super) type Gateways = Watch<CachedFields<Gateway>>;
 
-/// Opens the watch of Ingresses.
 pub(super) fn ingresses(watches: &Watches) -> Ingresses {
     let ingress = Resource::new("networking.k8s.io", "v1", "Ingress", "ingresses", true);
     watches.open(WatchOptions::new(ingress, |ingress| CachedFields::of(ingress, backends(ingress))))
 }
 
-/// Opens the watch of VirtualServices; they may be served, or be served later.
 pub(super) fn virtual_services(watches: &Watches) -> VirtualServices {
     let resource = Resource::new("networking.istio.io", "v1beta1", "VirtualService", "virtualservices", true);
     watches.open(WatchOptions::new(resource, |object| CachedFields::of(object, VirtualService::of(object))).optional())
 }
 
-/// Opens the watch of Gateways; they may be served, or be served later.
 pub(super) fn gateways(watches: &Watches) -> Gateways {
     let resource = Resource::new("networking.istio.io", "v1beta1", "Gateway", "gateways", true);
     watches.open(WatchOptions::new(resource, |gateway| CachedFields::of(gateway, Gateway::of(gateway))).optional())
 }
 
-/// Ingresses by the Services they name.
 pub(super) fn by_backend(ingresses: &Ingresses) -> Index<NamespacedName> {
     ingresses.index(|name, ingress| backend_services(&name.namespace, &ingress.fields))
 }
 
-/// VirtualServices by the Services they route to.
 pub(super) fn by_destination(services: &VirtualServices) -> Index<NamespacedName> {
     services.index(|_, service| service.fields.services())
 }
 
-/// VirtualServices by their Gateways.
 pub(super) fn by_gateway(services: &VirtualServices) -> Index<NamespacedName> {
     services.index(|_, service| service.fields.gateways.clone())
 }
 
-/// The Services that an Ingress names.
+/// Returns the Services that an Ingress names.
 pub fn backend_services(namespace: &str, backends: &Backends) -> Vec<NamespacedName> {
     let mut services: Vec<_> = backends.iter().map(|(name, _)| NamespacedName::new(namespace, &**name)).collect();
     services.dedup();
     services
 }
 
-/// The ports of a Service that an Ingress of its namespace names.
+/// Returns the ports of a Service that an Ingress of its namespace names.
 pub fn ports_of(backends: &Backends, service: &NamespacedName) -> Vec<Backend> {
     let of_service = backends.iter().filter(|(name, _)| **name == *service.name);
     of_service.filter_map(|(_, port)| port.clone()).collect()
 }
 
-/// The backends of an Ingress. Its default backend is none of them (spec 40 §5).
+/// Reads the backends of an Ingress, without its default backend (spec 40 §5).
 pub fn backends(ingress: &Value) -> Backends {
     let rules = ingress["spec"]["rules"].as_array().into_iter().flatten();
     let paths = rules.flat_map(|rule| rule["http"]["paths"].as_array().into_iter().flatten());
@@ -100,13 +91,12 @@ pub fn backends(ingress: &Value) -> Backends {
 }
 
 impl Gateway {
-    /// What is kept of a Gateway. The API server does not know that its selector is one of labels: what no label can be would
-    /// mean something else in a request for the pods.
+    /// Reads a Gateway. The API server does not validate selectors, and an invalid one would change a list request.
     pub fn of(gateway: &Value) -> Self {
         Self { pods: gateway_pods(&gateway["spec"]["selector"]).map_err(|problem| cut(&problem).into()) }
     }
 
-    /// Its pods, if they can be told.
+    /// Returns the selector of its pods, if it is usable.
     pub fn selector(&self) -> Option<&Selector> {
         self.pods.as_ref().ok()
     }
@@ -125,7 +115,7 @@ fn gateway_pods(selector: &Value) -> Result<Selector, String> {
 }
 
 impl VirtualService {
-    /// What is kept of a VirtualService.
+    /// Reads a VirtualService.
     pub fn of(object: &Value) -> Self {
         let (namespace, spec) = (cluster::object::namespace(object), &object["spec"]);
         let gateways = spec["gateways"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -151,7 +141,7 @@ impl VirtualService {
         Self { gateways, destinations }
     }
 
-    /// The Services it routes to.
+    /// Returns the Services to which it routes.
     pub fn services(&self) -> Vec<NamespacedName> {
         let mut services: Vec<_> = self.destinations.iter().map(|(service, _)| service.clone()).collect();
         services.dedup();

@@ -1,9 +1,7 @@
-//! Sources of policies that cannot be read at present: an annotation that is broken, a Gateway that cannot be used. What they
-//! stood for stays ("Better than upstream" 5): the policies that the Service would have if the source said something else,
-//! whatever that is.
+//! Sources of policies that are unreadable at present: a broken annotation, an unusable Gateway. Their policies stay
+//! ("Better than upstream" 5): every policy that the Service would have if the source had any other content.
 //!
-//! A policy tells its source by two things: its name, of which the code says that builds names which port it is for, and the
-//! client labels of its peers, of which the code says that builds labels whose they are.
+//! A policy reveals its source by its name, which contains the port, and by the client labels of its peers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,36 +16,34 @@ use super::{
     service::Service,
 };
 
-/// Texts of what is wrong that are kept at most; of more the number is.
+/// Largest number of problems reported as text; further ones are counted.
 const REPORTED: usize = 10;
 
-/// What of a Service cannot be read.
+/// The unreadable sources of a Service.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failing {
     service: NamespacedName,
-    /// Aliases whose ports cannot be read; the empty one stands for ports of the Service (P2).
+    /// Aliases with unreadable ports; the empty alias stands for ports of the Service (P2).
     aliases: BTreeSet<Box<str>>,
-    /// Ports that can be read, with their aliases, if the selectors of namespaces cannot be.
+    /// Readable ports with their aliases, if the namespace selectors are unreadable.
     groups: Option<BTreeSet<(Option<Box<str>>, Port)>>,
-    /// Client labels of both: whose they are.
+    /// Client labels that come from unreadable sources, with their aliases.
     keys: BTreeMap<Digest128, Vec<Option<Box<str>>>>,
-    /// What stands for the Service's namespace in labels of foreign clients.
+    /// Replaces the namespace of the Service in labels of foreign clients.
     shared_as: Option<Box<str>>,
-    /// Namespaces of clients, if the selectors can be read.
     clients: BTreeSet<String>,
     world: bool,
-    /// Ports behind Gateways that cannot be used.
     gateways: BTreeSet<Port>,
-    /// What is wrong, for people.
+    /// The problems as texts.
     pub texts: Vec<String>,
     untold: usize,
 }
 
-/// A way on which a policy of this name can lie: its direction, and the namespace of the other side.
+/// A direction, and the namespace of the other side.
 type Way<'a> = (Direction, &'a str);
 
 impl Failing {
-    /// By the annotations of a Service; `clients` are the namespaces that it selects.
+    /// Finds the unreadable annotations of a Service; `clients` are the namespaces that it selects.
     pub fn of(name: &NamespacedName, service: &Service, clients: &[String]) -> Self {
         let mut failing = Self {
             service: name.clone(),
@@ -68,7 +64,7 @@ impl Failing {
         failing
     }
 
-    /// The client labels that do not depend on ports that cannot be read.
+    /// Adds the client labels that do not depend on unreadable ports.
     fn add_keys(&mut self) {
         let mut keys: Vec<(label::Key, Option<Box<str>>)> = Vec::new();
         for alias in self.aliases.iter().filter(|alias| !alias.is_empty()) {
@@ -91,12 +87,12 @@ impl Failing {
         to_shared(base, &self.service.namespace, self.shared_as.as_deref())
     }
 
-    /// A Gateway of a VirtualService cannot be used.
+    /// Adds an unusable Gateway of a VirtualService.
     pub fn gateway(&mut self, gateway: &NamespacedName, virtual_service: &str, what: &str) {
         self.report(format_args!("gateway {gateway} of VirtualService {virtual_service} {what}"));
     }
 
-    /// It is not known where the pods are that Gateways send to these ports from.
+    /// Adds ports behind Gateways whose pods cannot be located.
     pub fn behind_gateways(&mut self, ports: impl Iterator<Item = Port>) {
         self.gateways.extend(ports);
     }
@@ -108,15 +104,15 @@ impl Failing {
         }
     }
 
-    /// Says how much more is wrong than is told.
+    /// Adds the number of the problems without text.
     pub fn round_off(&mut self) {
         if self.untold > 0 {
             self.texts.push(format!("and {} more", std::mem::take(&mut self.untold)));
         }
     }
 
-    /// Whether a policy of the Service would be wanted if what cannot be read said something else. `is_open` says of a
-    /// namespace whether it is there and not being deleted.
+    /// Returns true if the policy may come from an unreadable source. `is_open`: a namespace exists and is not
+    /// terminating.
     pub fn keeps(&self, policy: &NamespacedName, found: &Found, is_open: &dyn Fn(&str) -> bool) -> bool {
         let is_any = self.world || !self.gateways.is_empty() || self.groups.is_some() || !self.aliases.is_empty();
         is_any
@@ -182,7 +178,7 @@ impl Failing {
         })
     }
 
-    /// Brings peers that may be Gateways which cannot be used from a policy that is there into what it is to be.
+    /// Copies peers that may belong to unusable Gateways from a live policy into the wanted one.
     pub fn keep_peers(&self, live: &Value, after: &mut Value) {
         if self.gateways.is_empty() {
             return;
@@ -192,7 +188,7 @@ impl Failing {
         let may_be_gateway = |peer: &Value| peer["podSelector"].is_object() && !is_client_peer(peer);
         let mut kept: Vec<Value> =
             peers.filter(|peer| may_be_gateway(peer) || wanted.contains(peer)).cloned().collect();
-        // In the order in which they are there: another order would be a change.
+        // Keep the live order: another order would be a change.
         let new: Vec<Value> = wanted.iter().filter(|peer| !kept.contains(peer)).cloned().collect();
         kept.extend(new);
         *wanted = kept;

@@ -1,8 +1,8 @@
-//! Where the pods of Gateways are (spec 40 §7.10), of Gateways that VirtualServices name.
+//! Locates the pods of the Gateways that VirtualServices name (spec 40 §7.10).
 //!
-//! Clusters have many pods, many Gateways, and few selectors of Gateways: nearly all name the same few gateways. As long as
-//! there are few, each is a watch of metadata that the API server selects by ([`Apart`](Follows::Apart)). When there are more
-//! than that, one watch tells of the metadata of all pods, and the selectors are matched here ([`together`](super::together)).
+//! Clusters have many pods and many Gateways, but few distinct selectors. Up to [`MOST_WATCHES`] selectors, each has
+//! its own metadata watch ([`Apart`](Follows::Apart)). Beyond, one watch reads the metadata of all pods, and
+//! [`together`](super::together) matches the selectors.
 
 use std::{
     cell::RefCell,
@@ -15,23 +15,18 @@ use cluster::{CachedFields, Index, Resource, StoreState, Watch, WatchOptions, Wa
 use super::together::Together;
 use crate::api::selector::Selector;
 
-/// Selectors that have a watch each at most.
 const MOST_WATCHES: usize = 64;
 
-/// The pods of Gateways by their selectors.
 pub(super) struct GatewayPods {
     watches: Watches,
     needed: RefCell<Needed>,
     follows: RefCell<Follows>,
-    /// Told of a selector whose pods are elsewhere than before.
+    /// Called with a selector whose pods moved to or from a namespace.
     moved: Rc<dyn Fn(&Selector)>,
 }
 
-/// How the pods are followed.
 enum Follows {
-    /// By a watch per selector.
     Apart(BTreeMap<Selector, Followed>),
-    /// By one watch of all pods.
     Together(Rc<Together>),
 }
 
@@ -40,7 +35,6 @@ struct Followed {
     by_namespace: Index<Box<str>>,
 }
 
-/// The selectors that are needed, and the Gateways that need them.
 #[derive(Default)]
 struct Needed {
     by_gateway: BTreeMap<NamespacedName, Selector>,
@@ -48,7 +42,6 @@ struct Needed {
 }
 
 impl GatewayPods {
-    /// Nothing is followed yet.
     pub(super) fn new(watches: &Watches, moved: impl Fn(&Selector) + 'static) -> Self {
         Self {
             watches: watches.clone(),
@@ -58,7 +51,7 @@ impl GatewayPods {
         }
     }
 
-    /// The pods of a Gateway are these, or are not needed.
+    /// Sets the selector of a Gateway; `None` if its pods are not needed.
     pub(super) fn set(&self, gateway: &NamespacedName, selector: Option<Selector>) {
         let (begun, ended) = self.needed.borrow_mut().set(gateway, selector);
         if let Some(ended) = ended {
@@ -97,7 +90,7 @@ impl GatewayPods {
         }
     }
 
-    /// From a watch per selector to one of all pods. It does not change back: whoever had so many may have them again.
+    /// Replaces the watches by one of all pods. This is never undone: the many selectors may come back.
     fn join(&self) {
         tracing::info!(
             most = MOST_WATCHES,
@@ -114,7 +107,7 @@ impl GatewayPods {
     }
 
     fn begin_apart(&self, selector: &Selector) {
-        // It consists of labels alone.
+        // A Gateway's selector has only labels, so it is always a query.
         let Some(query) = selector.to_query() else { return };
         let pods = Resource::new("", "v1", "Pod", "pods", true);
         let options = WatchOptions::new(pods, |pod| CachedFields::of(pod, ())).metadata().labelled(query).everywhere();
@@ -138,7 +131,7 @@ impl GatewayPods {
         });
     }
 
-    /// The namespaces in which pods have these labels; `None` while that is not known.
+    /// Returns the namespaces with selected pods, or `None` while they are unknown.
     pub(super) fn namespaces(&self, selector: &Selector) -> Option<Vec<Box<str>>> {
         match &*self.follows.borrow() {
             Follows::Apart(followed) => {
@@ -149,12 +142,10 @@ impl GatewayPods {
         }
     }
 
-    /// The Gateways with this selector.
     pub(super) fn gateways_of(&self, selector: &Selector) -> BTreeSet<NamespacedName> {
         self.needed.borrow().gateways.get(selector).cloned().unwrap_or_default()
     }
 
-    /// The Gateways that have pods in a namespace.
     pub(super) fn gateways_in(&self, namespace: &str) -> BTreeSet<NamespacedName> {
         let selectors: Vec<Rc<Selector>> = match &*self.follows.borrow() {
             Follows::Apart(followed) => {
@@ -170,7 +161,7 @@ impl GatewayPods {
 }
 
 impl Needed {
-    /// Selectors that are needed now and were not, and the other way round.
+    /// Returns the selector that is newly in use, and the selector that is no longer in use.
     fn set(&mut self, gateway: &NamespacedName, new: Option<Selector>) -> (Option<Selector>, Option<Selector>) {
         if self.by_gateway.get(gateway) == new.as_ref() {
             return (None, None);

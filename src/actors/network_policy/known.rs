@@ -1,4 +1,4 @@
-//! What is known of a cluster that policies depend on, and which Services each part of it concerns (spec 40 §5).
+//! The caches that policies depend on, and indexes from a change to the Services that it affects (spec 40 §5).
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,6 @@ use super::{
 };
 use crate::api::selector::{Labels, Selector};
 
-/// All of it.
 pub(super) struct Known {
     pub(super) services: Watch<CachedFields<Service>>,
     pub(super) policies: Watch<CachedFields<Found>>,
@@ -25,7 +24,7 @@ pub(super) struct Known {
     pub(super) ingresses: Option<Ingresses>,
     pub(super) virtual_services: VirtualServices,
     pub(super) gateways: Gateways,
-    /// With `onlyForMatchingPods`.
+    /// Present with `onlyForMatchingPods`.
     pub(super) clients: Option<Clients>,
     by_owner: Index<NamespacedName>,
     in_namespace: Index<Box<str>>,
@@ -37,14 +36,12 @@ pub(super) struct Known {
     by_gateway: Index<NamespacedName>,
 }
 
-/// A cluster as the watches show it.
 struct Around<'a> {
     known: &'a Known,
     pods: &'a GatewayPods,
 }
 
 impl Known {
-    /// Opens the watches.
     pub(super) fn open(watches: &Watches, rules: &Rules) -> Self {
         let services = Resource::new("", "v1", "Service", "services", true);
         let services =
@@ -83,7 +80,7 @@ impl Known {
         }
     }
 
-    /// A duty that waits for all of it. Whether Istio is there is known before the first pass (spec 40 §5.5).
+    /// Adds all required caches. With Istio's, the first reconcile knows whether Istio is installed (spec 40 §5.5).
     pub(super) fn needed_by(&self, reconciler: Reconciler) -> Reconciler {
         let reconciler = reconciler
             .requires(self.services.sync_requirement())
@@ -96,7 +93,7 @@ impl Known {
         ingresses.into_iter().chain(clients).fold(reconciler, Reconciler::requires)
     }
 
-    /// Whether policies may be deleted because of what is known.
+    /// Returns true if the caches are fresh enough to delete policies of the Service.
     pub(super) fn is_evidence(&self, service: &NamespacedName) -> bool {
         self.services.is_fresh_for(service)
             && self.namespaces.is_fresh()
@@ -106,75 +103,63 @@ impl Known {
             && (self.gateways.is_fresh() || self.gateways.absence().is_some())
     }
 
-    /// The policies that belong to a Service.
     pub(super) fn policies_of(&self, service: &NamespacedName) -> Vec<NamespacedName> {
         self.by_owner.get(service)
     }
 
-    /// What a Service should have.
     pub(super) async fn plan(&self, name: &NamespacedName, rules: &Rules, pods: &GatewayPods) -> Result<Plan, NoPlan> {
         plan::plan_in_turns(name, rules, &Around { known: self, pods }, tokio::task::yield_now).await
     }
 
-    /// Whether a namespace is there, and not being deleted.
     pub(super) fn is_open(&self, namespace: &str) -> bool {
         let namespace = NamespacedName::new("", namespace);
         self.namespaces.store().with(&namespace, |namespace| !namespace.fields.is_terminating) == Some(true)
     }
 
-    /// The selector of a Gateway's pods, if a VirtualService needs it.
+    /// Returns the selector of a Gateway's pods, or `None` if no VirtualService needs it or it is unusable.
     pub(super) fn needed_selector(&self, gateway: &NamespacedName) -> Option<Selector> {
         let is_needed = self.by_gateway.contains(gateway);
         let selector = |gateway: &CachedFields<Gateway>| gateway.fields.selector().cloned();
         Some(gateway).filter(|_| is_needed).and_then(|gateway| self.gateways.store().with(gateway, selector)).flatten()
     }
 
-    // --- whom a change concerns
-
-    /// The Services of a namespace. Beside them, its labels matter to those that select it (spec 40 §5.2).
+    /// Returns the Services of a namespace. Its labels matter also to Services that select it (spec 40 §5.2).
     pub(super) fn services_in(&self, namespace: &str) -> BTreeSet<NamespacedName> {
         self.in_namespace.get(&namespace.into()).into_iter().collect()
     }
 
-    /// Services that select namespaces.
     pub(super) fn selecting(&self) -> Vec<NamespacedName> {
         self.selecting.get(&())
     }
 
-    /// Whether a Service selects a namespace with these labels.
     pub(super) fn selects(&self, service: &NamespacedName, labels: &Labels) -> bool {
         self.services.store().with(service, |service| service.fields.selects(labels)) == Some(true)
     }
 
-    /// Services that the ingress controller exposes.
     pub(super) fn exposed(&self) -> BTreeSet<NamespacedName> {
         self.by_backend.iter().flat_map(Index::keys).collect()
     }
 
-    /// Services of its namespace that such a client concerns.
     pub(super) fn with_client(&self, client: &Client) -> Vec<NamespacedName> {
         self.by_own_client.iter().flat_map(|index| index.get(client)).collect()
     }
 
-    /// Services that such a client concerns if they select its namespace, and the labels of that; none as long as it is not
-    /// known: they are woken when it comes.
+    /// Returns the Services that the client affects if they select its namespace, and the labels of that namespace.
+    /// Returns `None` while the namespace is unknown: its arrival wakes the Services.
     pub(super) fn with_foreign_client(&self, (namespace, key): &Client) -> Option<(Vec<NamespacedName>, Labels)> {
         let name = NamespacedName::new("", &**namespace);
         let labels = self.namespaces.store().with(&name, |namespace| namespace.fields.labels.clone())?;
         Some((self.by_shared_client.iter().flat_map(|index| index.get(key)).collect(), labels))
     }
 
-    /// VirtualServices that name a Gateway.
     pub(super) fn routes_by(&self, gateway: &NamespacedName) -> Vec<NamespacedName> {
         self.by_gateway.get(gateway)
     }
 
-    /// The Services that a VirtualService routes to.
     pub(super) fn services_of(&self, virtual_service: &NamespacedName) -> Vec<NamespacedName> {
         self.virtual_services.store().with(virtual_service, |it| it.fields.services()).unwrap_or_default()
     }
 
-    /// The version at which a policy was seen.
     pub(super) fn policy_version(&self, name: &NamespacedName) -> Option<u64> {
         self.policies.store().with(name, |policy| policy.version())
     }

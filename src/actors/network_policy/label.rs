@@ -4,22 +4,22 @@ use sha2::{Digest as _, Sha256};
 
 use super::{name, port::Port};
 
-/// Prefix of all keys of ours.
+/// Prefix of all our keys.
 pub const PREFIX: &str = "networking.resources.gardener.cloud/";
-/// Prefix of the keys of client labels.
+/// Prefix of client label keys.
 pub const TO: &str = "networking.resources.gardener.cloud/to-";
-/// The value that counts.
+/// The value of a client label.
 pub const ALLOWED: &str = "allowed";
-/// Longest part of a key behind its prefix, in bytes.
+/// Longest key without its prefix, in bytes.
 const LONGEST: usize = 63;
-/// Hex digits that tell shortened keys and names apart.
+/// Hex digits of the hash in shortened keys and names.
 pub(super) const DIGITS: usize = 5;
 
 /// The key of a client label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(String);
 
-/// `<service>-<protocol>-<port>`, for an alias the alias.
+/// Returns the alias, or `<service>-<protocol>-<port>` without one.
 pub fn base(service: &str, alias: Option<&str>, port: &Port) -> String {
     match alias {
         Some(alias) => alias.to_owned(),
@@ -27,17 +27,17 @@ pub fn base(service: &str, alias: Option<&str>, port: &Port) -> String {
     }
 }
 
-/// For clients in the Service's own namespace.
+/// Returns the key for clients in the Service's namespace.
 pub fn to_own(base: &str) -> Key {
     Key(format!("{TO}{base}"))
 }
 
-/// For clients in other namespaces. An empty alias is one, too.
+/// Returns the key for clients in other namespaces. An empty alias counts as an alias.
 pub fn to_shared(base: &str, namespace: &str, alias: Option<&str>) -> Key {
     Key(format!("{TO}{}-{base}", alias.unwrap_or(namespace)))
 }
 
-/// The first hex digits of SHA-256.
+/// Returns the first hex digits of the SHA-256 hash.
 pub fn short_hash(text: &str) -> String {
     let hash = Sha256::digest(text.as_bytes());
     let mut digits: String = hash.iter().take(DIGITS.div_ceil(2)).map(|byte| format!("{byte:02x}")).collect();
@@ -46,12 +46,12 @@ pub fn short_hash(text: &str) -> String {
 }
 
 impl Key {
-    /// As it was meant.
+    /// Returns the key before shortening.
     pub fn usual(&self) -> &str {
         &self.0
     }
 
-    /// As it stands on pods and in policies: cut where it is too long.
+    /// Returns the key as used on pods and in policies, shortened if it is too long.
     pub fn effective(&self) -> String {
         let name = &self.0[PREFIX.len()..];
         if name.len() <= LONGEST {
@@ -64,7 +64,7 @@ impl Key {
         format!("{PREFIX}{}-{}", &name[..end], short_hash(name))
     }
 
-    /// Whether it is too long.
+    /// Returns true if the key is too long.
     pub fn is_shortened(&self) -> bool {
         self.0.len() - PREFIX.len() > LONGEST
     }

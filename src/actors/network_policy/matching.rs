@@ -1,4 +1,4 @@
-//! Which pods very many selectors select: counts by selector and namespace, worked off in pieces. Pure.
+//! Matches very many selectors against pods, in pieces: counts by selector and namespace. Pure.
 
 use std::{
     cell::RefCell,
@@ -13,67 +13,53 @@ use cluster::object::NamespacedName;
 use super::turns::Turns;
 use crate::api::selector::Selector;
 
-/// A label and its value.
 pub(super) type Pair = (Box<str>, Box<str>);
 /// The labels of a pod, sorted.
 pub(super) type Pairs = Box<[Pair]>;
-/// Which selector, of all that were ever followed.
 type Id = u64;
 
-/// Selectors and how many pods match them.
 #[derive(Default)]
 pub(super) struct Matcher {
     ids: BTreeMap<Rc<Selector>, Id>,
     selectors: BTreeMap<Id, Matched>,
     by_lead: BTreeMap<Pair, BTreeSet<Id>>,
     last: Id,
-    /// Pods that have other labels than those with which they were counted.
     changed: Changes,
-    /// Selectors that are not [`Progress::New`].
+    /// Number of selectors that are not [`Progress::New`].
     begun: usize,
     round: Option<Round>,
 }
 
-/// What is not counted yet for the selectors of a round.
+/// The pods still to count for the selectors of a round.
 #[derive(Default)]
 struct Round {
     namespaces: BTreeSet<Box<str>>,
-    /// Of the namespace that is being counted.
     pods: BTreeSet<NamespacedName>,
 }
 
-/// Pods by their names.
 pub(super) type Changes = BTreeMap<NamespacedName, Changed>;
 
-/// The labels of a pod.
 pub(super) struct Changed {
-    /// With which it was counted.
     counted: Pairs,
     now: Pairs,
 }
 
-/// What is known of a selector.
 struct Matched {
     selector: Rc<Selector>,
     lead: Pair,
-    /// Pods by namespace.
     pods: BTreeMap<Box<str>, usize>,
     progress: Progress,
 }
 
-/// How far the pods of a selector were counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// It waits for the next round.
+    /// The selector waits for the next round.
     New,
-    /// In this round.
     Counting,
-    /// All were.
     Counted,
 }
 
-/// Counts pods that changed. Those that came are counted before those that went: a namespace that has pods all the time is
-/// never without.
+/// Counts changed pods. It adds before it subtracts, so that a replaced pod never drops a namespace to zero.
 pub(super) async fn apply<F: Future<Output = ()>, P: Fn() -> F>(
     matcher: &RefCell<Matcher>,
     changes: &Changes,
@@ -96,7 +82,6 @@ pub(super) async fn apply<F: Future<Output = ()>, P: Fn() -> F>(
     }
 }
 
-/// Counts a pod for the selectors of the round.
 pub(super) async fn count<F: Future<Output = ()>, P: Fn() -> F>(
     matcher: &RefCell<Matcher>,
     namespace: &str,
@@ -112,7 +97,7 @@ pub(super) async fn count<F: Future<Output = ()>, P: Fn() -> F>(
     }
 }
 
-/// Whether a pod with these labels is selected. A selector of a Gateway consists of labels alone.
+/// Returns true if the labels match. A Gateway's selector has only labels.
 fn matches(selector: &Selector, pod: &[Pair]) -> bool {
     selector.labels.iter().all(|(key, value)| {
         let found = pod.binary_search_by(|(label, _)| (**label).cmp(key.as_str()));
@@ -144,13 +129,12 @@ impl Matcher {
         }
     }
 
-    /// The selectors with this lead.
     fn led_by(&self, lead: &Pair) -> Vec<Id> {
         self.by_lead.get(lead).into_iter().flatten().copied().collect()
     }
 
-    /// Notes that a pod has other labels than before, or came, or went; whether there is anything to do about it. Selectors
-    /// that are new count it later.
+    /// Records the changed labels of a pod; empty labels mean that it does not exist. Returns true if there is
+    /// something to count. Selectors that are still new count the pod in their round.
     pub(super) fn change(&mut self, pod: &NamespacedName, old: &[Pair], new: &[Pair]) -> bool {
         if old == new || self.begun == 0 {
             return false;
@@ -164,25 +148,22 @@ impl Matcher {
         true
     }
 
-    /// Pods that changed, if there are any: [`apply`] counts them.
     pub(super) fn take_changes(&mut self) -> Option<Changes> {
         Some(mem::take(&mut self.changed)).filter(|changes| !changes.is_empty())
     }
 
-    /// The namespaces in which pods are selected; `None` while that is not known.
+    /// Returns the namespaces with selected pods, or `None` while counting is incomplete.
     pub(super) fn namespaces(&self, selector: &Selector) -> Option<Vec<Box<str>>> {
         let matched = self.ids.get(selector).and_then(|id| self.selectors.get(id))?;
         (matched.progress == Progress::Counted).then(|| matched.pods.keys().cloned().collect())
     }
 
-    /// The selectors that have pods in a namespace.
     pub(super) fn selectors_in(&self, namespace: &str) -> Vec<Rc<Selector>> {
         let all = self.selectors.values().filter(|matched| matched.pods.contains_key(namespace));
         all.map(|matched| matched.selector.clone()).collect()
     }
 
-    /// One pod more or less for a selector that selects it with these labels, and not without. Gives it if that is its first
-    /// pod in the namespace now, or was its last.
+    /// Adds `by` pods to a selector that matches `with` only. Returns it on the first or last pod in the namespace.
     fn step(
         &mut self,
         id: Id,
@@ -211,7 +192,7 @@ impl Matcher {
         is_first_or_last.then(|| matched.selector.clone())
     }
 
-    /// Begins a round, in these namespaces, if there are new selectors.
+    /// Begins a round over these namespaces. Returns false if no selector is new.
     pub(super) fn begin(&mut self, namespaces: Vec<Box<str>>) -> bool {
         let new = self.selectors.values_mut().filter(|matched| matched.progress == Progress::New);
         let count = new.map(|matched| matched.progress = Progress::Counting).count();
@@ -221,12 +202,10 @@ impl Matcher {
         count > 0
     }
 
-    /// Whether a round is under way.
     pub(super) fn is_in_round(&self) -> bool {
         self.round.is_some()
     }
 
-    /// The next pod of this round; `pods` says which ones a namespace has.
     pub(super) fn next_pod(&mut self, pods: impl Fn(&str) -> Vec<NamespacedName>) -> Option<NamespacedName> {
         let round = self.round.as_mut()?;
         loop {
@@ -238,7 +217,6 @@ impl Matcher {
         }
     }
 
-    /// Counts a pod for a selector, if it is one of this round.
     fn count(&mut self, id: Id, namespace: &str, labels: &[Pair]) {
         let matched = self.selectors.get_mut(&id).filter(|matched| matched.progress == Progress::Counting);
         if let Some(matched) = matched.filter(|matched| matches(&matched.selector, labels)) {
@@ -246,7 +224,6 @@ impl Matcher {
         }
     }
 
-    /// Ends a round; gives its selectors.
     pub(super) fn end(&mut self) -> Vec<Rc<Selector>> {
         self.round = None;
         let of_round = self.selectors.values_mut().filter(|matched| matched.progress == Progress::Counting);
@@ -259,7 +236,6 @@ impl Matcher {
 }
 
 impl Round {
-    /// Whether a pod is counted later in this round.
     fn will_count(&self, pod: &NamespacedName) -> bool {
         self.namespaces.contains(pod.namespace.as_str()) || self.pods.contains(pod)
     }
@@ -289,7 +265,7 @@ mod tests {
         NamespacedName::new(namespace, pod)
     }
 
-    /// Works off what changed; gives the selectors that moved.
+    /// Counts the changed pods; returns the selectors that moved.
     fn moved(matcher: &RefCell<Matcher>) -> Vec<Selector> {
         let (changes, moved) = (mem::take(&mut matcher.borrow_mut().changed), RefCell::new(Vec::new()));
         let report = |selector: &Selector| moved.borrow_mut().push(selector.clone());

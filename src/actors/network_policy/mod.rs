@@ -1,19 +1,19 @@
 //! Writes the NetworkPolicies that let clients reach Services (spec 40).
 //!
 //! ```text
-//! Services ── service.rs ──┐                                    ┌ clients.rs    pods with a label
-//! Namespaces, Ingresses,   ├─ known.rs ─► View ─► desired/mod.rs ┼ world.rs      everyone          ─► policy.rs ─► write.rs
-//! VirtualServices, Gateways│  (whom does                        ├ ingress.rs    ingress controller    one policy    difference,
-//! pods (clients.rs,        │   it concern?)                     └ gateways.rs   Istio                 as it is to be create, patch,
-//! gateway_pods.rs) ────────┘                                                                                         then delete
+//! Services (service.rs)      ┐              ┌ desired/clients.rs   pods with a client label
+//! Namespaces, Ingresses,     │              │ desired/world.rs     everyone
+//! VirtualServices, Gateways, ├─ known.rs ─► ┤ desired/ingress.rs   ingress controller ├─► policy.rs ─► write.rs
+//! client pods (clients.rs),  │    View      └ desired/gateways.rs  Istio                wanted        create, patch,
+//! gateway pods               ┘                                                          policies      then prune
 //! ```
 //!
-//! An actor per Service. Indexes say whom a change concerns; nothing is looked through. A pass computes all policies of its
-//! Service from memory and compares them with what the watch of policies knows; a Service that is as it should be costs no
-//! request. Policies of the cluster that are not ours are not watched. `name.rs` and `label.rs` build names and labels, and
-//! `failing.rs` asks them what a source that cannot be read may have stood for. What grows with what people make is done in
-//! pieces (`turns.rs`, `soon.rs`). Where the pods of gateways are: `gateway_pods.rs`, and `together.rs` and `matching.rs` when they
-//! have very many selectors. Pure: all but `known`, `clients`, `gateway_pods`, `together`, `soon`, `write` and this shell.
+//! One actor per Service. Indexes find the Services that a change affects. A reconcile computes all policies of its
+//! Service from memory and compares them with the cached policies, so an up-to-date Service costs no request. Foreign
+//! policies are not watched. `name.rs` and `label.rs` build and recognise names and labels. `failing.rs` uses them to
+//! keep the policies of an unreadable source. Work that grows with user input is cut into pieces (`turns.rs`,
+//! `soon.rs`). `gateway_pods.rs` locates the pods of gateways, with `together.rs` and `matching.rs` for very many
+//! selectors. Pure: all except `known`, `clients`, `gateway_pods`, `together`, `soon`, `write` and this file.
 
 mod clients;
 pub mod desired;
@@ -68,30 +68,25 @@ use crate::api::config::Config;
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "networkpolicy";
 
-/// The controller; on with `controllers.networkPolicy.enabled`.
+/// Registers the controller; `controllers.networkPolicy.enabled` turns it on.
 pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
-/// Source and action of its Events (spec 40 §9).
+/// Component and action of its Events (spec 40 §9).
 const COMPONENT: &str = "networkpolicy-controller";
 const ACTION: &str = "Reconcile";
 const TOO_LONG: &str = "PodLabelSelectorKey(s)TooLong";
 const UNUSABLE: &str = "NetworkPolicySourceUnusable";
 
-/// A namespace changed.
 const NAMESPACE: Causes = Causes::own(0);
-/// A policy changed.
 const POLICY: Causes = Causes::own(1);
-/// An Ingress, a VirtualService, a Gateway or its pods changed.
+/// An Ingress, a VirtualService, a Gateway or a gateway pod changed.
 const EXPOSURE: Causes = Causes::own(2);
-/// The first pod with a client label came, or the last went.
+/// A namespace got its first pod with a client label, or lost its last.
 const CLIENT: Causes = Causes::own(3);
 
-/// Deletions wait so long for a watch that was not heard of.
 const UNCONFIRMED_RETRY: Duration = Duration::from_secs(10);
-/// Policies that the page of a Service shows at most.
 const SHOWN: usize = 60;
 
-/// The controller, in the hands of its actors.
 struct NetworkPolicies {
     permits: usize,
     resync: Duration,
@@ -102,13 +97,11 @@ struct NetworkPolicies {
     soon: Rc<Soon>,
     events: Recorder,
     observers: Rc<dyn Observers>,
-    /// Services of which something cannot be read.
     failing: RefCell<BTreeSet<NamespacedName>>,
-    /// Says that there is no Istio.
+    /// Logs that Istio is not installed.
     _reporting: Listening,
 }
 
-/// What an actor has told already.
 #[derive(Default)]
 struct ReportedState {
     shortened: BTreeSet<Key>,
@@ -120,7 +113,7 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let (permits, resync) = (settings.concurrent_syncs, config.target.cache_resync_period);
     let rules = match Rules::new(settings) {
         Ok(rules) => rules,
-        // The check of the configuration came before; without selectors it must not begin.
+        // The configuration was validated before; without valid selectors the controller must not start.
         Err(error) => {
             tracing::error!(%error, "failed parsing namespace selector");
             return None;
@@ -165,7 +158,7 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
         });
         controller.observers.figure("services_failing", "", 0.0);
         let supervised = Supervised::start(controller.clone(), &ctx.env);
-        // Nobody else sets it.
+        // Set only here.
         let _ = waking.set(supervised.weak());
         controller.subscribe(&supervised);
         supervised.into()
@@ -176,14 +169,13 @@ fn wake_all(waker: &WeakSupervised<NetworkPolicies>, services: BTreeSet<Namespac
     services.iter().for_each(|service| waker.wake(service, wake.clone()));
 }
 
-/// What was there already is less urgent than what happens now.
+/// Objects of the initial list have low priority, later changes have high priority.
 fn wake(how: How<'_>, causes: Causes) -> Wake<()> {
     if how == How::First { Wake::low(causes) } else { Wake::high(causes) }
 }
 
 impl NetworkPolicies {
-    /// Has actors woken by what concerns them (spec 40 §5). First lists but that of Services tell nothing new: no pass begins
-    /// before they are there.
+    /// Subscribes the event handlers (spec 40 §5). Reconciles wait for all caches, so most initial lists are ignored.
     fn subscribe(&self, supervised: &Supervised<Self>) {
         let waker = supervised.weak();
         self.known.services.subscribe(move |change| {
@@ -194,7 +186,7 @@ impl NetworkPolicies {
         let waker = supervised.weak();
         self.known.policies.subscribe(move |change| {
             if !matches!(change.how, How::Own { .. }) {
-                // What nothing of ours changed in is looked at without hurry (spec 40 scenario 2).
+                // A policy without a change in our fields is compared at low priority (spec 40 scenario 2).
                 let is_same = change.old.map(|old| &old.fields) == change.new.map(|new| &new.fields);
                 let wake = if is_same { Wake::low(POLICY) } else { wake(change.how, POLICY) };
                 let states = [change.old, change.new].into_iter().flatten();
@@ -260,7 +252,6 @@ impl NetworkPolicies {
         self.known.plan(name, &self.rules, &self.gateway_pods).await
     }
 
-    /// Tells people what they may want to change, once.
     fn report(&self, name: &NamespacedName, plan: &Plan, reported: &mut ReportedState) {
         let uid = self.known.services.store().with(name, |service| service.fields.uid.to_string()).unwrap_or_default();
         let reference = Reference {
@@ -356,7 +347,6 @@ impl Controller for NetworkPolicies {
     }
 }
 
-/// A policy and why it is there.
 fn row(policy: &policy::Policy) -> (String, String) {
     let way = match policy.direction {
         Direction::Ingress => "in",

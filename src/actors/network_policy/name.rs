@@ -1,4 +1,4 @@
-//! Names of policies (spec 40 §7.5): what builds a name also says of a name whether it can have built it, and for which port.
+//! Builds the names of policies (spec 40 §7.5) and recognises them, including their port.
 
 use cluster::object::NamespacedName;
 
@@ -8,43 +8,43 @@ use super::{
     port::{Port, PortRef, Protocol},
 };
 
-/// All of a policy's name but its port.
+/// The parts of a policy's name except the port.
 #[derive(Debug, Clone, Copy)]
 pub struct Name<'a> {
     /// The Service.
     pub service: &'a NamespacedName,
-    /// Which traffic the policy is about.
+    /// The direction of the traffic.
     pub direction: Direction,
-    /// Who is on the other side.
+    /// The other side.
     pub peers: Peers<'a>,
     /// The namespace of the other side.
     pub namespace: &'a str,
 }
 
-/// Who is on the other side.
+/// The other side of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peers<'a> {
-    /// Pods with a client label; with the alias that opens the port, if there is one.
+    /// Pods with a client label; the alias that opens the port, if any.
     Clients(Option<&'a str>),
     /// The ingress controller.
     IngressController,
-    /// The pods of a gateway of Istio.
+    /// The pods of an Istio gateway.
     Gateway,
 }
 
 const FROM: &str = "-from-";
 
-/// The name of the policy that lets everyone in.
+/// Returns the name of the policy that allows traffic from everywhere.
 pub fn world(service: &NamespacedName) -> NamespacedName {
     NamespacedName::new(&*service.namespace, format!("ingress-to-{}-from-world", service.name))
 }
 
-/// The name of a policy whose own name another Service has and wants (spec 40 §7.11).
+/// Returns an alternative name for a policy whose name another Service needs (spec 40 §7.11).
 pub fn evading(name: &str, service: &NamespacedName) -> String {
     suffixed(name, &service.to_string())
 }
 
-/// The name of a policy that selects other pods than one of its Service that has the name (spec 40 §7.11).
+/// Returns another name for a policy if the Service has one of that name with another pod selector (spec 40 §7.11).
 pub fn beside(name: &str, subject: &str) -> String {
     suffixed(name, subject)
 }
@@ -53,8 +53,7 @@ fn suffixed(name: &str, distinguished_by: &str) -> String {
     format!("{name}-{}", label::short_hash(distinguished_by))
 }
 
-/// The names that a policy of the Service can have had before it got a suffix: its own, and that without [`evading`] and
-/// without [`beside`].
+/// Returns the name with and without the suffixes of [`evading`] and [`beside`].
 pub fn plain_forms<'a>(name: &'a str, service: &NamespacedName) -> Vec<&'a str> {
     let evading = format!("-{}", label::short_hash(&service.to_string()));
     let mut forms: Vec<&str> = std::iter::once(name).chain(name.strip_suffix(&*evading)).collect();
@@ -69,26 +68,25 @@ fn without_hash(name: &str) -> Option<&str> {
     is_hash.then_some(plain)
 }
 
-/// `<protocol>-<port>`.
 pub(super) fn of_port(port: &Port) -> String {
     let protocol = port.protocol.map_or("tcp", Protocol::in_names);
     let number = port.port.as_ref().map(ToString::to_string).unwrap_or_default();
     format!("{protocol}-{number}")
 }
 
-/// The namespaces that may stand at the end of the name of a policy for the way in.
+/// Returns the namespaces that may end the name of an ingress policy.
 pub fn namespaces_in(name: &str) -> impl Iterator<Item = &str> {
     name.match_indices(FROM).filter_map(|(at, from)| name.get(at + from.len()..)).filter(|rest| !rest.is_empty())
 }
 
 impl Name<'_> {
-    /// The policy for a port.
+    /// Returns the name of the policy for a port.
     pub fn of(&self, port: &Port) -> NamespacedName {
         let (before, after) = self.around_port();
         NamespacedName::new(self.place(), format!("{before}{}{after}", of_port(port)))
     }
 
-    /// The port for which [`Self::of`] gives this name; without the end of a range, of which names say nothing.
+    /// Returns the port for which [`Self::of`] builds this name, or `None`. Names omit the end of a range.
     pub fn port_of(&self, name: &str) -> Option<Port> {
         let (before, after) = self.around_port();
         let (protocol, port) = name.strip_prefix(&*before)?.strip_suffix(&*after)?.split_once('-')?;
@@ -96,7 +94,7 @@ impl Name<'_> {
         Some(Port { protocol: Some(protocol), port: Some(PortRef::read(port).ok()?), end: None })
     }
 
-    /// The namespace of the policy.
+    /// Returns the namespace of the policy.
     pub fn place(&self) -> &str {
         match self.direction {
             Direction::Ingress => &self.service.namespace,

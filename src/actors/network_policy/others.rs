@@ -1,4 +1,4 @@
-//! What other Services want, for one pass: each is planned once, however many names it has in common with the Service.
+//! The policies of other Services, for one reconcile: each is planned once, even if many names are shared.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,15 +8,14 @@ use std::{
 use cluster::object::NamespacedName;
 use tokio::sync::Mutex;
 
-/// Names of policies.
 type Names = BTreeSet<NamespacedName>;
 
-/// The names of policies that other Services want; `None` if that cannot be said.
+/// The policy names that other Services want; `None` if they are unknown.
 #[derive(Default)]
 pub(super) struct Others(Mutex<BTreeMap<NamespacedName, Option<Names>>>);
 
 impl Others {
-    /// Whether another Service wants a policy of this name; in doubt it does. `plan` says which policies it wants.
+    /// Returns true if another Service wants this policy, or if unknown. `plan` computes its policies.
     pub(super) async fn want<F: Future<Output = Option<Names>>>(
         &self,
         other: &NamespacedName,

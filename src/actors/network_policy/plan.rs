@@ -1,5 +1,5 @@
-//! What a Service should have, given what is around it (spec 40 §6 steps 2 to 6): the same for the controller, which knows a
-//! cluster by its watches, and for the command `policies`, which knows objects it was given.
+//! Computes the policies that a Service should have (spec 40 §6 steps 2 to 6), for the controller with its caches and
+//! for the command `policies` with files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,19 +21,19 @@ use super::{
 };
 use crate::api::selector::{Labels, Selector};
 
-/// Combinations of a port and a namespace that a Service may have at most: twice as many policies.
+/// Largest number of port and namespace combinations of a Service; each gives two policies.
 const MOST_PIECES: usize = 25_000;
 
-/// What is kept of a Namespace.
+/// The cached fields of a Namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
     /// Its labels.
     pub labels: Labels,
-    /// It is being deleted: nothing can be created in it.
+    /// It is terminating: nothing can be created in it.
     pub is_terminating: bool,
 }
 
-/// What is known of a cluster.
+/// The state of a cluster.
 pub trait Surroundings {
     /// A Service.
     fn service(&self, name: &NamespacedName) -> Option<Service>;
@@ -41,59 +41,53 @@ pub trait Surroundings {
     fn namespace(&self, name: &str) -> Option<Namespace>;
     /// The names of all namespaces, in order.
     fn namespaces(&self) -> Vec<String>;
-    /// Whether there is, or is about to be, a pod with this client label; asked with `onlyForMatchingPods` only.
+    /// Returns true if a pod with this client label exists or is about to. Called with `onlyForMatchingPods` only.
     fn has_client(&self, namespace: &str, key: &str) -> bool;
-    /// Ports of a Service that Ingresses name; asked with an ingress controller only.
+    /// The ports of a Service that Ingresses name. Called with an ingress controller only.
     fn backends(&self, service: &NamespacedName) -> Vec<Backend>;
-    /// VirtualServices that route to a Service, in order.
+    /// The VirtualServices that route to a Service, in order.
     fn routes_to(&self, service: &NamespacedName) -> Vec<NamespacedName>;
-    /// What is kept of a VirtualService.
+    /// A VirtualService.
     fn virtual_service(&self, name: &NamespacedName) -> Option<VirtualService>;
-    /// What is kept of a Gateway; `None` if there is none of this name.
+    /// A Gateway, or `None` if it does not exist.
     fn gateway(&self, name: &NamespacedName) -> Option<Gateway>;
-    /// Namespaces in which pods have these labels; `None` while that is not known.
+    /// The namespaces with pods that have these labels, or `None` while they are unknown.
     fn namespaces_of_pods(&self, labels: &Selector) -> Option<Vec<Box<str>>>;
 }
 
-/// What a Service should have, and what of it is not known.
+/// The policies that a Service should have, and the gaps in it.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// Its policies.
     pub desired: Desired,
-    /// What cannot be read.
+    /// The sources that are unreadable.
     pub failing: Failing,
     /// Something is not known yet, but will be soon.
     pub is_incomplete: bool,
-    /// Why it should have none at all.
+    /// Why the Service should have no policies.
     pub none_because: Option<&'static str>,
 }
 
-/// Why it cannot be said what a Service should have. Its policies stay as they are.
+/// Why there is no plan. The policies of the Service stay as they are.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlan {
-    /// Its namespace is not known: whether it is handled is not known then.
+    /// The Service's namespace is unknown, so it is unknown whether the Service is handled.
     #[error("failed fetching service namespace {0}: not found")]
     NoNamespace(String),
-    /// It would have more policies than there is memory for.
+    /// The Service would have more policies than memory allows.
     #[error(
         "the Service has more than {MOST_PIECES} combinations of ports and client namespaces; its policies stay as they are"
     )]
     TooMany,
 }
 
-/// What a Service should have, computed at once.
-///
-/// # Errors
-/// If that cannot be said.
+/// Computes the plan without pauses. Fails if there is no plan.
 pub fn plan(name: &NamespacedName, rules: &Rules, around: &dyn Surroundings) -> Result<Plan, NoPlan> {
     let at_once = plan_in_turns(name, rules, around, || std::future::ready(()));
     at_once.now_or_never().expect("the plan awaits only its pauses, which return at once")
 }
 
-/// The same with pauses: it takes as long as the Service has ports, client namespaces and gateways.
-///
-/// # Errors
-/// If that cannot be said.
+/// Computes the plan with pauses: the work grows with ports, client namespaces and gateways. Fails if there is no plan.
 pub async fn plan_in_turns<F: Future<Output = ()>>(
     name: &NamespacedName,
     rules: &Rules,
@@ -174,7 +168,7 @@ async fn clients<F: Future<Output = ()>, P: Fn() -> F>(
     clients
 }
 
-/// Routes of VirtualServices in the Service's own namespace (spec 40 §7.10).
+/// Returns the routes of VirtualServices in the Service's namespace (spec 40 §7.10).
 async fn routes<F: Future<Output = ()>, P: Fn() -> F>(
     name: &NamespacedName,
     service: &Service,
@@ -183,9 +177,9 @@ async fn routes<F: Future<Output = ()>, P: Fn() -> F>(
     turns: &mut Turns<P>,
 ) -> Vec<Route> {
     let mut routes = BTreeSet::new();
-    // Nearly all Gateways name the same few pods.
+    // Most Gateways share a few selectors.
     let mut places: BTreeMap<Selector, Option<Vec<String>>> = BTreeMap::new();
-    // Any namespace may route to the Service; only its own counts.
+    // VirtualServices of all namespaces may route to the Service; only those in its namespace count.
     for by in around.routes_to(name).into_iter().filter(|by| by.namespace == name.namespace) {
         let Some(virtual_service) = around.virtual_service(&by) else { continue };
         turns.piece().await;
@@ -238,7 +232,7 @@ async fn routes<F: Future<Output = ()>, P: Fn() -> F>(
 }
 
 impl Namespace {
-    /// What is kept of a Namespace.
+    /// Reads a Namespace.
     pub fn of(namespace: &Value) -> Self {
         let labels = namespace.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
         Self {
@@ -268,7 +262,7 @@ mod tests {
         Rules::new(&settings).expect("no selectors to parse")
     }
 
-    /// The Service `shop/cart`, open to all namespaces with all these ports.
+    /// The Service `shop/cart`, open to all namespaces on all these ports.
     fn cluster(namespaces: usize, ports: usize) -> Snapshot {
         let prefix = "networking.resources.gardener.cloud/";
         let ports: Vec<Value> = (1..=ports).map(|number| json!({ "port": number })).collect();
@@ -298,11 +292,11 @@ mod tests {
         };
         let plan = plan_in_turns(&name, &rules, &cluster, pause).now_or_never().expect("pauses return at once");
         assert_eq!(plan.expect("a plan").desired.policies.len(), 2 * 2 * 1_001);
-        // Each namespace is asked, then a pair of policies is made for each of its ports, and these are put together.
+        // One piece per namespace, one per pair of policies, and one per policy when they are merged.
         assert!(pauses.get() >= (1_000 + 2_002 + 2 * 2_002) / 64, "{}", pauses.get());
     }
 
-    /// Notes which VirtualServices are looked at.
+    /// Records the VirtualServices that are read.
     struct Noting(Snapshot, RefCell<Vec<NamespacedName>>);
 
     impl Surroundings for Noting {
@@ -344,7 +338,7 @@ mod tests {
         }
     }
 
-    /// spec 40 §7.10: whoever routes to a Service from elsewhere costs it nothing
+    /// spec 40 §7.10: routes from other namespaces cost the Service nothing
     #[test]
     fn plan_reads_virtual_services_of_its_own_namespace_only() {
         let mut snapshot = cluster(3, 1);
@@ -361,7 +355,7 @@ mod tests {
         assert_eq!(noting.1.take(), [NamespacedName::new("shop", "routes")]);
     }
 
-    /// spec 40 §12: nothing is written or deleted for a Service for which there is no memory
+    /// spec 40 §12: nothing is written or deleted for a Service with too many policies for the memory
     #[test]
     fn plan_of_too_many_policies_is_none() {
         let name = NamespacedName::new("shop", "cart");

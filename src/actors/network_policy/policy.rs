@@ -1,4 +1,4 @@
-//! A NetworkPolicy as it is to be, and what is compared with one that is there (spec 40 §7.7, §8.1).
+//! Builds a wanted NetworkPolicy and compares it with an existing one (spec 40 §7.7, §8.1).
 
 use cluster::object::{self, NamespacedName};
 use serde_json::{Map, Value, json};
@@ -18,78 +18,78 @@ pub const SERVICE_NAMESPACE: &str = "networking.resources.gardener.cloud/service
 const DESCRIPTION: &str = "gardener.cloud/description";
 const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 
-/// A policy as it is to be.
+/// A wanted policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// Where it is.
+    /// Its namespace and name.
     pub name: NamespacedName,
-    /// Which traffic it is about.
+    /// The direction of the traffic.
     pub direction: Direction,
     /// The pods it selects.
     pub subject: Selector,
-    /// What it opens; not empty, sorted.
+    /// The allowed peers and ports; not empty, sorted.
     pub openings: Vec<Opening>,
 }
 
-/// Which traffic a policy is about.
+/// The direction of traffic, seen from the selected pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// To the pods it selects.
+    /// To the pods.
     Ingress,
-    /// From them.
+    /// From the pods.
     Egress,
 }
 
-/// Peers that may use ports. The order is that of spec 40 §7.11.
+/// Allowed peers and their ports, in the order of spec 40 §7.11.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Opening {
-    /// Of the peers' selector, for the order: `key=value`, sorted, joined with commas.
+    /// Sort key: the peers' selector as `key=value`, sorted, joined with commas.
     pub order: String,
-    /// Who is on the other side.
+    /// The other side.
     pub peers: Peers,
-    /// Empty: all.
+    /// The allowed ports; empty means all.
     pub ports: Vec<Port>,
-    /// What people read.
+    /// Its part of the description.
     pub sentence: Sentence,
 }
 
-/// Who is on the other side.
+/// The other side of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Peers {
-    /// Pods of a namespace; `None`: of the policy's own.
+    /// Pods of a namespace; `None` means the policy's own.
     Pods {
         /// The namespace.
         namespace: Option<String>,
-        /// Which of its pods.
+        /// The selected pods.
         pods: Selector,
     },
-    /// Everyone; `explicit`: with a list that says so (decision 3).
+    /// Everyone; `explicit` lists the peers (decision 3).
     Everyone {
-        /// With the list.
+        /// Lists the peers instead of leaving them out.
         explicit: bool,
     },
 }
 
-/// What a policy that is there is compared by: two of them are alike to an API server if these are.
+/// A hash over normalised content: equal hashes mean the same policy to an API server.
 pub type Digest128 = [u8; 16];
 
-/// What is kept of a policy that is there.
+/// The cached fields of an existing policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The Service that its labels name.
+    /// The Service named by its labels.
     pub owner: NamespacedName,
     spec: Digest128,
     text: Digest128,
-    /// Client labels of the other side.
+    /// Hashes of the client labels of the other side.
     pub clients: Box<[Digest128]>,
-    /// The other side has pods that need no client label.
+    /// The other side has pods without a client label.
     pub has_others: bool,
-    /// It is being deleted.
+    /// It has a deletion timestamp.
     pub is_terminating: bool,
 }
 
 impl Policy {
-    /// Brings its labels, its description and its spec into an object; all else there stays as it is.
+    /// Writes labels, description and spec into an object; all other fields stay.
     pub fn write_to(&self, object: &mut Value, owner: &NamespacedName) {
         let text = self.text(Wording::Present);
         for (map, key, value) in [
@@ -102,7 +102,7 @@ impl Policy {
         *object::field_mut(object, &["spec"]) = self.spec();
     }
 
-    /// A new object.
+    /// Builds the object to create.
     pub fn created(&self, owner: &NamespacedName) -> Value {
         let mut object = json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
@@ -112,19 +112,19 @@ impl Policy {
         object
     }
 
-    /// Whether nothing needs to be written (spec 40 §8.1).
+    /// Returns true if no write is needed (spec 40 §8.1).
     pub fn is(&self, found: &Found, owner: &NamespacedName) -> bool {
         let is_text = |wording| digest_of_text(&self.text(wording)) == found.text;
         found.owner == *owner && found.spec == digest_of_spec(&self.spec()) && Wording::ALL.into_iter().any(is_text)
     }
 
-    /// What people read.
+    /// Returns the description.
     pub fn text(&self, wording: Wording) -> String {
         let sentences: Vec<String> = self.openings.iter().map(|opening| opening.sentence.text(wording)).collect();
         sentences.join(" ")
     }
 
-    /// The spec.
+    /// Returns the spec.
     pub fn spec(&self) -> Value {
         let (kind, rules, peers) = match self.direction {
             Direction::Ingress => ("Ingress", "ingress", "from"),
@@ -157,7 +157,7 @@ impl Policy {
 }
 
 impl Opening {
-    /// For pods of a namespace, which is the policy's own if it is `home`.
+    /// Opens a port to pods of a namespace; `home` is the policy's namespace.
     pub fn pods(pods: &Selector, namespace: &str, home: &str, port: Port, sentence: Sentence) -> Self {
         let mut order: Vec<String> = pods.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         order.extend(pods.expressions.iter().map(|expression| format!("{expression:?}")));
@@ -186,7 +186,7 @@ impl Peers {
 }
 
 impl Found {
-    /// What is kept of a policy with both labels; `None` of another.
+    /// Reads a policy; `None` without both labels.
     pub fn of(policy: &Value) -> Option<Self> {
         let label = |key| object::label(policy, key);
         let (clients, has_others) = other_side(&policy["spec"]);
@@ -201,7 +201,7 @@ impl Found {
     }
 }
 
-/// Whose pods are on the other side of a policy: the client labels, and whether there are pods without.
+/// Returns the client labels of the other side, and whether it has pods without one.
 fn other_side(spec: &Value) -> (Box<[Digest128]>, bool) {
     let of_rules = spec["ingress"].as_array().into_iter().flatten();
     let peers = of_rules.flat_map(|rule| rule["from"].as_array().into_iter().flatten());
@@ -216,7 +216,6 @@ fn other_side(spec: &Value) -> (Box<[Digest128]>, bool) {
     (clients.into(), has_others)
 }
 
-/// Whether a peer is pods with a client label.
 pub(super) fn is_client_peer(peer: &Value) -> bool {
     client_labels(&peer["podSelector"]).next().is_some()
 }
@@ -230,8 +229,8 @@ pub(super) fn digest_of_text(text: &str) -> Digest128 {
     cut(Sha256::digest(text.as_bytes()).as_slice())
 }
 
-/// Alike for specs that an API server takes for the same: absent and empty lists and maps are equal, but for selectors of
-/// peers; a port without protocol is one of TCP (spec 40 §8.1 rule 5).
+/// Specs that an API server treats as equal have equal hashes: absent fields equal empty lists and maps, except for
+/// selectors of peers, and a port without protocol is TCP (spec 40 §8.1 rule 5).
 fn digest_of_spec(spec: &Value) -> Digest128 {
     let mut hasher = Sha256::new();
     add(&mut hasher, spec, false);
@@ -287,7 +286,7 @@ fn add_text(hasher: &mut Sha256, text: &str) {
     hasher.update(text.as_bytes());
 }
 
-/// Whether a field says no more than if it were not there. The selectors of a peer do, even if they are empty.
+/// Returns true if the field means the same as its absence. An empty selector of a peer does not.
 fn is_void(key: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,

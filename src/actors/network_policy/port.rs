@@ -1,4 +1,4 @@
-//! Ports as policies name them, and the JSON of annotations that list them (spec 40 §11).
+//! Ports in policies, and the annotations that list ports (spec 40 §11).
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ use crate::api::{
 /// A port of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Port {
-    /// `TCP`, `UDP` or `SCTP`; `None`: it is not said, which means TCP.
+    /// `None` means TCP.
     pub protocol: Option<Protocol>,
-    /// `None`: all ports of the protocol.
+    /// `None` means all ports of the protocol.
     pub port: Option<PortRef>,
     /// The last port of a range.
     pub end: Option<u16>,
@@ -24,9 +24,9 @@ pub struct Port {
 /// A container port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PortRef {
-    /// By number.
+    /// A number.
     Number(u16),
-    /// By the name it has in the pods.
+    /// A name defined by the pods.
     Name(Box<str>),
 }
 
@@ -41,17 +41,14 @@ pub enum Protocol {
     Sctp,
 }
 
-/// Reads the ports that an annotation lists; `null` lists none (P3, P8).
-///
-/// # Errors
-/// What is wrong with it; of an entry with its index.
+/// Reads the ports listed in an annotation; `null` lists none (P3, P8). Fails with a text that names the index of the
+/// bad entry.
 pub fn ports(annotation: &str) -> Result<Vec<Port>, String> {
     let entries: Option<Vec<Record<'_>>> = serde_json::from_str(annotation).map_err(|error| error.to_string())?;
     let port = |(index, entry)| Port::read(entry).map_err(|text| format!("port [{index}]: {text}"));
     entries.into_iter().flatten().enumerate().map(port).collect()
 }
 
-/// Longest part of an annotation that an error repeats, in characters.
 const SHOWN: usize = 60;
 
 impl Port {
@@ -72,7 +69,7 @@ impl Port {
         Ok(Self { protocol: last(protocol).map(|text| Protocol::read(&text)).transpose()?, port, end })
     }
 
-    /// As it stands in a policy.
+    /// Returns the port as in a policy.
     pub fn to_json(&self) -> Value {
         let mut json = Map::new();
         if let Some(protocol) = self.protocol {
@@ -101,14 +98,13 @@ fn port_number(number: u64) -> Option<u16> {
     u16::try_from(number).ok().filter(|number| *number > 0)
 }
 
-/// What an error says of a value: its JSON, or the beginning of it.
 fn as_text(value: &Json<'_>) -> String {
     let text = serde_json::to_string(value).unwrap_or_default();
     cut_after(SHOWN, &text).into_owned()
 }
 
 impl PortRef {
-    /// A number in digits, or a name (D-5).
+    /// Reads a number in digits or a name (D-5).
     pub(super) fn read(text: &str) -> Result<Self, String> {
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             let number = text.parse().ok().and_then(port_number);
@@ -125,7 +121,7 @@ impl PortRef {
         Ok(Self::Name(text.into()))
     }
 
-    /// What the API server stored as an integer or a string; `None` for nothing and 0.
+    /// Reads an integer or string as the API server stores it; `None` for a missing value and 0.
     pub fn stored(value: Option<&Value>) -> Option<Self> {
         match value? {
             Value::String(text) if text.is_empty() => None,
@@ -134,7 +130,7 @@ impl PortRef {
         }
     }
 
-    /// As it stands in a policy.
+    /// Returns the port as in a policy.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Number(number) => (*number).into(),
@@ -153,7 +149,7 @@ impl fmt::Display for PortRef {
 }
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
 
     fn read(value: &Json<'_>) -> Result<Self, String> {
@@ -161,7 +157,7 @@ impl Protocol {
         protocol.ok_or_else(|| format!("protocol {} is none of TCP, UDP, SCTP", as_text(value)))
     }
 
-    /// As it is written, upper case.
+    /// Reads a protocol in upper case.
     pub fn of(text: &str) -> Option<Self> {
         match text {
             "TCP" => Some(Self::Tcp),
@@ -171,7 +167,7 @@ impl Protocol {
         }
     }
 
-    /// As it is written in objects and texts.
+    /// Returns the name in objects and texts.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tcp => "TCP",
@@ -180,7 +176,7 @@ impl Protocol {
         }
     }
 
-    /// As it is written in names of policies.
+    /// Returns the name in policy names.
     pub fn in_names(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",

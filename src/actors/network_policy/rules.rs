@@ -1,28 +1,26 @@
-//! What the configuration says (spec 40 §4).
+//! The configuration of the controller (spec 40 §4).
 
 use crate::api::{
     config::NetworkPolicyController,
     selector::{Labels, Selector, SelectorError},
 };
 
-/// What the configuration says, with its selectors read.
+/// The configuration with parsed selectors.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// Namespaces whose Services are handled: any of these; empty is all.
+    /// A Service is handled if one of these selects its namespace; empty means all.
     namespaces: Vec<Selector>,
     /// Namespace and pods of the ingress controller.
     pub ingress_controller: Option<(String, Selector)>,
-    /// Policies only for namespaces with pods that need them (decision 2).
+    /// Writes policies only for namespaces with pods that need them (decision 2).
     pub only_for_matching_pods: bool,
-    /// Everyone is listed (decision 3).
+    /// Lists "everyone" explicitly (decision 3).
     pub explicit_world: bool,
 }
 
 impl Rules {
-    /// Of settings.
-    ///
-    /// # Errors
-    /// A selector that is none; the check of the configuration has refused it before.
+    /// Parses the settings. Fails for an invalid selector, which the validation of the configuration has refused
+    /// before.
     pub fn new(settings: &NetworkPolicyController) -> Result<Self, SelectorError> {
         let controller = settings.ingress_controller_selector.as_ref();
         let controller = controller.map(|it| Ok((it.namespace.clone(), Selector::new(&it.pod_selector)?)));
@@ -34,7 +32,7 @@ impl Rules {
         })
     }
 
-    /// Whether Services of a namespace with these labels are handled.
+    /// Returns true if Services in a namespace with these labels are handled.
     pub fn handles(&self, labels: &Labels) -> bool {
         self.namespaces.is_empty() || self.namespaces.iter().any(|selector| selector.matches(labels))
     }

@@ -1,4 +1,4 @@
-//! Services: what is kept of one (spec 40 §2.3, §5.1, §11).
+//! The cached fields of Services (spec 40 §2.3, §5.1, §11).
 
 use std::collections::BTreeMap;
 
@@ -21,58 +21,57 @@ const NAMESPACE_ALIAS: &str = "networking.resources.gardener.cloud/pod-label-sel
 const FROM_WORLD: &str = "networking.resources.gardener.cloud/from-world-to-ports";
 const FROM: &str = "networking.resources.gardener.cloud/from-";
 const ALLOWED_PORTS: &str = "-allowed-ports";
-/// Longest part of an annotation, and of what is wrong with it, that is repeated, in characters.
 const SHOWN: usize = 200;
-/// Selectors of namespaces that an annotation may have: each is asked of each namespace.
+/// Largest number of namespace selectors per annotation: each is matched against each namespace.
 const MOST_SELECTORS: usize = 100;
-/// Labels, expressions and values that they may have together, for the same reason.
+/// Largest total number of their labels, expressions and values, for the same reason.
 const MOST_CONDITIONS: usize = 1_000;
 
-/// What is kept of a Service: what its policies depend on.
+/// The fields of a Service that its policies depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     /// For Events.
     pub uid: Box<str>,
-    /// Labels of its pods; empty: it has none.
+    /// The pod selector; empty means none.
     pub selector: Labels,
     /// Its ports.
     pub ports: Vec<ServicePort>,
-    /// Namespaces beside its own whose pods may be clients; empty if there is no such annotation.
+    /// Selectors of other namespaces with client pods; empty without the annotation.
     pub clients: Result<Vec<Selector>, Fault>,
-    /// What stands for its namespace in labels of foreign clients.
+    /// Replaces its namespace in labels of foreign clients.
     pub alias: Option<Box<str>>,
-    /// Ports that are open to pods with the label of an alias, sorted by alias.
+    /// Ports open to pods with the label of an alias, sorted by alias.
     pub aliases: Vec<Alias>,
-    /// Ports that are open to everyone; an empty list: all.
+    /// Ports open to everyone; an empty list means all.
     pub world: Option<Result<Vec<Port>, Fault>>,
-    /// It is being deleted.
+    /// It has a deletion timestamp.
     pub is_terminating: bool,
 }
 
-/// An alias and the ports that are open to it.
+/// An alias and the ports open to it.
 pub type Alias = (Box<str>, Result<Vec<Port>, Fault>);
 
 /// A port of a Service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePort {
-    /// Empty if it has none.
+    /// Its name; may be empty.
     pub name: Box<str>,
-    /// The Service's own.
+    /// The port number of the Service.
     pub number: u16,
-    /// TCP if nothing is said.
+    /// TCP by default.
     pub protocol: Protocol,
-    /// The one in the pods.
+    /// The port of the pods.
     pub target: PortRef,
 }
 
-/// The ports of a Service by their numbers and names: of equal ones the first.
+/// The ports of a Service by number and name; the first of equal ones wins.
 #[derive(Debug, Default)]
 pub struct Targets<'a> {
     by_number: BTreeMap<u16, &'a ServicePort>,
     by_name: BTreeMap<&'a str, &'a ServicePort>,
 }
 
-/// An annotation that cannot be used.
+/// An unusable annotation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("annotation {annotation}: failed unmarshalling {value}: {text}")]
 pub struct Fault {
@@ -83,7 +82,7 @@ pub struct Fault {
 }
 
 impl Service {
-    /// What is kept of a Service.
+    /// Reads a Service.
     pub fn of(service: &Value) -> Self {
         let spec = &service["spec"];
         let annotation = |key: &str| object::annotation(service, key);
@@ -114,17 +113,17 @@ impl Service {
         }
     }
 
-    /// Whether pods of other namespaces may be its clients: whether changes of any namespace may concern it.
+    /// Returns true if pods of other namespaces may be clients.
     pub fn selects_namespaces(&self) -> bool {
         self.clients.as_ref().is_ok_and(|selectors| !selectors.is_empty())
     }
 
-    /// Whether pods of a namespace with these labels, another than its own, may be its clients.
+    /// Returns true if pods of a foreign namespace with these labels may be clients.
     pub fn selects(&self, labels: &Labels) -> bool {
         self.clients.iter().flatten().any(|selector| selector.matches(labels))
     }
 
-    /// Ports that its clients may have, with the alias where one opens them, each once (spec 40 §7.2, §7.11).
+    /// Returns the distinct ports for clients, with the alias that opens each (spec 40 §7.2, §7.11).
     pub fn port_groups(&self) -> Vec<(Option<&str>, Port)> {
         let own = self.ports.iter().map(|port| {
             let target = Port { protocol: Some(port.protocol), port: Some(port.target.clone()), end: None };
@@ -132,11 +131,11 @@ impl Service {
         });
         let of_aliases = self.aliases.iter().filter_map(|(alias, ports)| Some((alias, ports.as_ref().ok()?)));
         let of_aliases = of_aliases.flat_map(|(alias, ports)| {
-            // P2: an empty alias is none.
+            // P2: an empty alias counts as none.
             let alias = Some(&**alias).filter(|alias| !alias.is_empty());
             ports.iter().map(move |port| (alias, port.clone()))
         });
-        // T-16: the name says nothing of the end of a range.
+        // T-16: policy names do not contain the end of a range.
         let mut ends: BTreeMap<(Option<&str>, Port), Option<u16>> = BTreeMap::new();
         for (alias, port) in own.chain(of_aliases) {
             let end = ends.entry((alias, Port { end: None, ..port })).or_default();
@@ -145,7 +144,7 @@ impl Service {
         ends.into_iter().map(|((alias, port), end)| (alias, Port { end, ..port })).collect()
     }
 
-    /// Its ports as others name them.
+    /// Indexes its ports.
     pub fn targets(&self) -> Targets<'_> {
         let mut targets = Targets::default();
         for port in self.ports.iter().rev() {
@@ -155,12 +154,12 @@ impl Service {
         targets
     }
 
-    /// Label keys of clients in its own namespace, as they stand on pods.
+    /// Returns the label keys of clients in its namespace, as used on pods.
     pub fn own_client_keys(&self, name: &str) -> Vec<Box<str>> {
         self.keys_of_clients(name, to_own)
     }
 
-    /// Label keys of clients in the namespaces that it selects, as they stand on pods.
+    /// Returns the label keys of clients in selected namespaces, as used on pods.
     pub fn shared_client_keys(&self, name: &NamespacedName) -> Vec<Box<str>> {
         if !self.selects_namespaces() {
             return Vec::new();
@@ -177,7 +176,7 @@ impl Service {
         keys
     }
 
-    /// What of its annotations cannot be used.
+    /// Returns the unusable annotations.
     pub fn faults(&self) -> impl Iterator<Item = &Fault> {
         let world = self.world.as_ref().and_then(|ports| ports.as_ref().err());
         let aliases = self.aliases.iter().filter_map(|(_, ports)| ports.as_ref().err());
@@ -190,12 +189,12 @@ fn annotations(service: &Value) -> impl Iterator<Item = (&str, &str)> {
     all.into_iter().flatten().filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
 }
 
-/// The alias of an annotation `from-<alias>-allowed-ports` (P1).
+/// Returns the alias of an annotation `from-<alias>-allowed-ports` (P1).
 fn alias_of(key: &str) -> Option<&str> {
     key.strip_prefix(FROM)?.strip_suffix(ALLOWED_PORTS)
 }
 
-/// Ports for an alias have a number or a name, and a protocol (P6, P7).
+/// Checks that the ports of an alias have a number or name, and defaults the protocol (P6, P7).
 fn named(key: &str, value: &str, mut ports: Vec<Port>) -> Result<Vec<Port>, Fault> {
     for (index, port) in ports.iter_mut().enumerate() {
         if port.port.is_none() {
@@ -228,7 +227,7 @@ fn selectors(text: &str) -> Result<Vec<Selector>, String> {
 }
 
 impl Targets<'_> {
-    /// The port in the pods that is meant (spec 40 §7.9).
+    /// Returns the pod port of a backend (spec 40 §7.9).
     pub fn of(&self, backend: &Backend) -> Option<Port> {
         let port = match backend {
             Backend::Number(number) => self.by_number.get(number),

@@ -1,5 +1,4 @@
-//! A cluster as a heap of objects shows it: what files or lists say. For the command `policies` and for tests; the controller
-//! knows its cluster by watches.
+//! A cluster built from files or lists, for the command `policies` and for tests. The controller uses caches instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +16,7 @@ use super::{
 };
 use crate::api::selector::{Labels, Selector};
 
-/// Objects that policies depend on.
+/// The objects that policies depend on.
 #[derive(Debug, Default)]
 pub struct Snapshot {
     namespaces: BTreeMap<String, Namespace>,
@@ -30,24 +29,24 @@ pub struct Snapshot {
     policies: BTreeMap<NamespacedName, Option<Found>>,
 }
 
-/// How a policy of the cluster compares with the one that is wanted.
+/// Compares a policy of the cluster with a wanted policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceState {
-    /// It is as it should be.
+    /// They are equal.
     Right,
-    /// It is not there.
+    /// The cluster has no such policy.
     Missing,
-    /// It is there, and not as it should be.
+    /// They differ.
     Differs,
 }
 
-/// Group, kind and plural of what pods are made from.
+/// Group, kind and plural of the kinds with a pod template.
 pub fn templates() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     clients::TEMPLATES.into_iter().map(|(group, kind, plural, _)| (group, kind, plural))
 }
 
 impl Snapshot {
-    /// Adds an object; whether policies can depend on one of its kind.
+    /// Adds an object. Returns false if policies do not depend on its kind.
     pub fn add(&mut self, object: &Value) -> bool {
         let name = NamespacedName::new(object::namespace(object), object::name(object));
         let group = object["apiVersion"].as_str().unwrap_or_default();
@@ -78,7 +77,6 @@ impl Snapshot {
         true
     }
 
-    /// A pod, or what makes pods.
     fn add_pods(&mut self, namespace: &str, object: &Value) {
         self.clients.extend(clients::labels_of(object).into_iter().map(|key| (namespace.into(), key)));
         let labels = clients::place_of(object).and_then(|place| object.pointer(place)).and_then(Value::as_object);
@@ -87,7 +85,7 @@ impl Snapshot {
         self.pods.insert((labels.collect(), namespace.into()));
     }
 
-    /// Takes the namespaces that objects are in, and that of the ingress controller, for granted; those that were missing.
+    /// Adds a Namespace for every namespace that is referred to but absent. Returns the added names.
     pub fn assume_namespaces(&mut self, rules: &Rules) -> Vec<String> {
         let named = self.services.keys().map(|name| name.namespace.clone());
         let of_pods = self.pods.iter().map(|(_, namespace)| namespace.to_string());
@@ -101,28 +99,28 @@ impl Snapshot {
         missing
     }
 
-    /// All Services.
+    /// Lists all Services.
     pub fn services(&self) -> impl Iterator<Item = &NamespacedName> {
         self.services.keys()
     }
 
-    /// The Gateways by which a Service is reached.
+    /// Returns the Gateways that route to a Service.
     pub fn gateways_of(&self, service: &NamespacedName) -> BTreeSet<NamespacedName> {
         let routes = self.routes_to(service).into_iter().filter(|name| name.namespace == service.namespace);
         routes.filter_map(|name| self.virtual_services.get(&name)).flat_map(|it| it.gateways.clone()).collect()
     }
 
-    /// The Service whose labels a policy carries.
+    /// Returns the Service named by the labels of a policy.
     pub fn owner_of(&self, policy: &NamespacedName) -> Option<&NamespacedName> {
         self.policies.get(policy)?.as_ref().map(|found| &found.owner)
     }
 
-    /// The labels of all Gateways' pods.
+    /// Returns the pod selectors of all Gateways.
     pub fn gateway_selectors(&self) -> BTreeSet<&Selector> {
         self.gateways.values().filter_map(Gateway::selector).collect()
     }
 
-    /// How the policy that is there compares.
+    /// Compares a wanted policy with the cluster's.
     pub fn state(&self, policy: &Policy, service: &NamespacedName) -> ServiceState {
         match self.policies.get(&policy.name) {
             None => ServiceState::Missing,
@@ -131,29 +129,29 @@ impl Snapshot {
         }
     }
 
-    /// What is kept of a policy with the labels of a Service.
+    /// Returns the policy's cached fields, if it has the labels of a Service.
     pub fn found(&self, policy: &NamespacedName) -> Option<&Found> {
         self.policies.get(policy)?.as_ref()
     }
 
-    /// Whether a namespace is there, and not being deleted.
+    /// Returns true if a namespace exists and is not terminating.
     pub fn is_open(&self, namespace: &str) -> bool {
         self.namespaces.get(namespace).is_some_and(|namespace| !namespace.is_terminating)
     }
 
-    /// Whether a policy of this name is there.
+    /// Returns true if a policy of this name exists.
     pub fn has_policy(&self, name: &NamespacedName) -> bool {
         self.policies.contains_key(name)
     }
 
-    /// The policies that belong to a Service.
+    /// Returns the policies whose labels name the Service.
     pub fn policies_of(&self, service: &NamespacedName) -> Vec<NamespacedName> {
         let is_its = |found: &Option<Found>| found.as_ref().is_some_and(|found| found.owner == *service);
         self.policies.iter().filter(|(_, found)| is_its(found)).map(|(name, _)| name.clone()).collect()
     }
 }
 
-/// Of a file, it may lack the label that the API server adds.
+/// Adds the label that the API server adds; files may lack it.
 fn namespace(object: &Value) -> Namespace {
     let mut namespace = Namespace::of(object);
     namespace.labels.insert("kubernetes.io/metadata.name".to_owned(), object::name(object).to_owned());

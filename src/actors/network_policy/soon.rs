@@ -1,6 +1,6 @@
-//! Follows the pods of Gateways that changed, and wakes the Services behind them: those of all that changed in a turn together,
-//! each once, with pauses. There may be thousands of Gateways, and a VirtualService may have thousands of Gateways and Services.
-//! In the same way it wakes Services that select namespaces: their selectors are long, and each is asked.
+//! Wakes Services affected by changes of Gateways, clients or namespace labels. It collects the changes of one turn,
+//! wakes each Service once, and pauses between pieces: there may be thousands of Gateways and Services, and selectors
+//! are long.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -15,10 +15,8 @@ use tokio::task::yield_now;
 use super::{clients::Client, gateway_pods::GatewayPods, known::Known, turns::Turns};
 use crate::api::selector::Labels;
 
-/// Wakes the actor of a Service.
 type Waker = Box<dyn Fn(&NamespacedName, Wake<()>)>;
 
-/// What changed, and whom to wake.
 pub(super) struct Soon {
     known: Weak<Known>,
     pods: OnceCell<Weak<GatewayPods>>,
@@ -27,59 +25,54 @@ pub(super) struct Soon {
     is_under_way: Cell<bool>,
 }
 
-/// What changed since the last time.
 #[derive(Default)]
 struct Pending {
-    /// Gateways that are named by others than before, or whose pods are others.
+    /// Gateways whose references or pods changed.
     changed: BTreeSet<NamespacedName>,
-    /// Gateways whose Services are woken.
+    /// Gateways whose Services to wake.
     gateways: BTreeSet<NamespacedName>,
     services: BTreeSet<NamespacedName>,
-    /// Labels that namespaces have or had.
     labels: BTreeSet<Labels>,
     clients: BTreeSet<Client>,
     wake: Wake<()>,
 }
 
 impl Soon {
-    /// Wakes Services of what is known.
     pub(super) fn new(known: &Rc<Known>, wake: impl Fn(&NamespacedName, Wake<()>) + 'static) -> Rc<Self> {
         let (known, wake) = (Rc::downgrade(known), Box::new(wake));
         let (pods, pending, is_under_way) = (OnceCell::new(), RefCell::default(), Cell::default());
         Rc::new(Self { known, pods, wake, pending, is_under_way })
     }
 
-    /// From now on these pods are followed.
+    /// Sets the pods of Gateways to follow.
     pub(super) fn follow_in(&self, pods: &Rc<GatewayPods>) {
-        // Nobody else sets it.
+        // Set only here.
         let _ = self.pods.set(Rc::downgrade(pods));
     }
 
-    /// The pods of these Gateways may be others than before, or needed, or not needed any more.
+    /// Updates the followed pods of these Gateways.
     pub(super) fn changed<'g>(self: &Rc<Self>, gateways: impl IntoIterator<Item = &'g NamespacedName>, wake: Wake<()>) {
         self.pending.borrow_mut().changed.extend(gateways.into_iter().cloned());
         self.add(wake);
     }
 
-    /// These Services are to be looked at.
     pub(super) fn services(self: &Rc<Self>, services: impl IntoIterator<Item = NamespacedName>, wake: Wake<()>) {
         self.pending.borrow_mut().services.extend(services);
         self.add(wake);
     }
 
-    /// Those behind these Gateways are.
+    /// Wakes the Services behind these Gateways.
     pub(super) fn gateways(self: &Rc<Self>, gateways: impl IntoIterator<Item = NamespacedName>, wake: Wake<()>) {
         self.pending.borrow_mut().gateways.extend(gateways);
         self.add(wake);
     }
 
-    /// Those that select a namespace with these labels are.
+    /// Wakes the Services that select a namespace with these labels.
     pub(super) fn selecting<'l>(self: &Rc<Self>, labels: impl IntoIterator<Item = &'l Labels>, wake: Wake<()>) {
         self.pending.borrow_mut().labels.extend(labels.into_iter().cloned());
         self.add(wake);
     }
 
-    /// Those that such a client concerns are.
     pub(super) fn client(self: &Rc<Self>, client: Client, wake: Wake<()>) {
         self.pending.borrow_mut().clients.insert(client);
         self.add(wake);

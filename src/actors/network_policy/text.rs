@@ -1,4 +1,4 @@
-//! What policies say of themselves (spec 40 §7.8).
+//! The descriptions of policies (spec 40 §7.8).
 
 use std::fmt::Write as _;
 
@@ -12,48 +12,48 @@ use crate::api::selector::Selector;
 pub enum Sentence {
     /// Pods of a namespace may use one port.
     Pods {
-        /// Which way.
+        /// The direction of the traffic.
         direction: Direction,
         /// The Service.
         service: NamespacedName,
-        /// The port; it has protocol and number or name.
+        /// The port, with protocol and number or name.
         port: Port,
         /// The namespace of the clients.
         namespace: String,
         /// The clients' labels.
         clients: Selector,
-        /// The clients are the ingress controller.
+        /// True if the clients are the ingress controller.
         is_ingress_controller: bool,
     },
     /// Everyone may use some ports.
     World {
         /// The Service.
         service: NamespacedName,
-        /// Empty: all.
+        /// The allowed ports; empty means all.
         ports: Vec<Port>,
     },
 }
 
-/// Ways in which a sentence was written at some time.
+/// Present and former wordings of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wording {
-    /// As it is written now.
+    /// The wording of new policies.
     Present,
-    /// Selectors as Go prints the structure.
+    /// Selectors look like a printed Go struct.
     Structure,
-    /// Of the ingress controller as of all others.
+    /// The ingress controller is worded like other clients.
     Ordinary,
-    /// Both.
+    /// Both [`Self::Structure`] and [`Self::Ordinary`].
     OrdinaryStructure,
 }
 
 impl Wording {
-    /// All that are left as they are, the present one first.
+    /// All accepted wordings, the present one first.
     pub const ALL: [Self; 4] = [Self::Present, Self::Structure, Self::Ordinary, Self::OrdinaryStructure];
 }
 
 impl Sentence {
-    /// As it is written.
+    /// Returns the sentence.
     pub fn text(&self, wording: Wording) -> String {
         match self {
             Self::World { service, ports } => {
@@ -100,7 +100,7 @@ fn port_of_list(port: &Port) -> String {
     }
 }
 
-/// `map[k:v]`, as Go prints a map; with expressions, or as a structure, as Go prints the selector.
+/// Returns the selector as Go prints it: `map[k:v]`, or the struct if there are expressions or `is_structure` is set.
 fn rendered(selector: &Selector, is_structure: bool) -> String {
     let pairs: Vec<String> = selector.labels.iter().map(|(key, value)| format!("{key}:{value}")).collect();
     let map = format!("map[{}]", pairs.join(" "));

@@ -1,8 +1,8 @@
-//! Where the pods of very many selectors are: one watch of the metadata of all pods, matched here.
+//! Locates the pods of very many selectors: one watch of the metadata of all pods, matched here.
 //!
-//! A pod is asked of the selectors that have one of its labels as their lead, the label that fewest other selectors lead with.
-//! All of them may select it, so one task does the work, pod by pod and selector by selector, with pauses: event handlers only
-//! note which pods have other labels than before. The task counts the pods of new selectors when all pods were listed.
+//! Each selector is indexed under its lead: the label that the fewest other selectors lead with. A pod is matched only
+//! against selectors whose lead it has. All selectors may match a pod, so event handlers only record changed labels;
+//! one task matches them piece by piece, with pauses. It counts the pods of new selectors after the initial list.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -22,34 +22,27 @@ use super::{
 };
 use crate::api::selector::Selector;
 
-/// Told of a selector whose pods are elsewhere than before.
+/// Called with a selector whose pods moved to or from a namespace.
 type Moved = Rc<dyn Fn(&Selector)>;
 
-/// All selectors, and all pods.
 pub(super) struct Together {
     watch: Watch<CachedFields<Pairs>>,
     by_namespace: Index<Box<str>>,
     matcher: RefCell<Matcher>,
     is_working: Cell<bool>,
     moved: Moved,
-    /// Says that all pods were listed.
+    /// Fires after the initial list.
     listening: OnceCell<Listening>,
 }
 
-/// What the task does next.
 enum Next {
-    /// These pods changed.
     Changes(Changes),
-    /// The round counts this pod.
     Pod(NamespacedName, Pairs),
-    /// The pods of these selectors are counted.
     Counted(Vec<Rc<Selector>>),
-    /// Nothing.
     Rest,
 }
 
 impl Together {
-    /// Opens the watch of all pods.
     pub(super) fn open(watches: &Watches, moved: Moved) -> Rc<Self> {
         let pods = Resource::new("", "v1", "Pod", "pods", true);
         let options = WatchOptions::new(pods, |pod| CachedFields::of(pod, pairs(pod))).metadata().everywhere();
@@ -69,7 +62,7 @@ impl Together {
                 together.begin();
             }
         });
-        // Nobody else sets it.
+        // Set only here.
         let _ = together.listening.set(listening);
         together
     }
@@ -81,13 +74,12 @@ impl Together {
         }
     }
 
-    /// Begins to follow a selector.
+    /// Begins to count the pods of a selector.
     pub(super) fn add(self: &Rc<Self>, selector: &Selector) {
         self.matcher.borrow_mut().add(selector);
         self.begin();
     }
 
-    /// Follows it no longer.
     pub(super) fn remove(&self, selector: &Selector) {
         self.matcher.borrow_mut().remove(selector);
     }
@@ -119,7 +111,7 @@ impl Together {
         self.is_working.set(false);
     }
 
-    /// Changes come first: what is counted has the labels that the store knows.
+    /// Changes come first, so that the round counts the labels in the store.
     fn next(&self) -> Next {
         let mut matcher = self.matcher.borrow_mut();
         if let Some(changes) = matcher.take_changes() {
@@ -137,14 +129,12 @@ impl Together {
         }
     }
 
-    /// The namespaces in which pods have these labels; `None` while that is not known.
     pub(super) fn namespaces(&self, selector: &Selector) -> Option<Vec<Box<str>>> {
         let matcher = self.matcher.borrow();
         let is_listed = self.watch.store().state() == StoreState::Synced;
         matcher.namespaces(selector).filter(|_| is_listed)
     }
 
-    /// The selectors that have pods in a namespace.
     pub(super) fn selectors_in(&self, namespace: &str) -> Vec<Rc<Selector>> {
         self.matcher.borrow().selectors_in(namespace)
     }

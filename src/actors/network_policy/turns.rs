@@ -1,11 +1,11 @@
-//! Work in pieces, so that what is proportional to what people make never holds the thread for long.
+//! Cuts work that grows with user input into pieces, so that it never blocks the thread for long.
 
 use std::future::Future;
 
-/// Pieces between two pauses. One takes some 20 µs.
+/// Pieces between two pauses. A piece takes about 20 µs.
 const AT_ONCE: usize = 64;
 
-/// Counts pieces of work, and pauses after so many.
+/// Counts pieces of work and pauses in between.
 #[derive(Debug)]
 pub struct Turns<P> {
     pause: P,
@@ -13,12 +13,12 @@ pub struct Turns<P> {
 }
 
 impl<F: Future<Output = ()>, P: Fn() -> F> Turns<P> {
-    /// Nothing is done yet.
+    /// Starts with no piece done.
     pub fn new(pause: P) -> Self {
         Self { pause, done: 0 }
     }
 
-    /// A piece is done.
+    /// Records a finished piece; pauses if it is time.
     pub async fn piece(&mut self) {
         self.done += 1;
         if self.done.is_multiple_of(AT_ONCE) {

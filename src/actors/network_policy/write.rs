@@ -1,5 +1,4 @@
-//! From what a Service should have to requests: what differs is created or patched, then what is left is deleted, so that a
-//! new name never closes a connection (spec 40 §8).
+//! Creates and patches policies that differ, then prunes, so that a new name closes no connection (spec 40 §8).
 
 use std::collections::BTreeSet;
 
@@ -16,30 +15,25 @@ use super::{
     turns::Turns,
 };
 
-/// Requests of one pass side by side ("Better than upstream" 13).
+/// Requests of one reconcile in flight ("Better than upstream" 13).
 const SIDE_BY_SIDE: usize = 16;
 
-/// How writing went.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// Requests that changed something.
     pub(super) count: usize,
-    /// What went wrong, with the policy's name.
     pub(super) errors: Vec<String>,
-    /// Something happened meanwhile: to be looked at again.
+    /// Something changed meanwhile: reconcile again.
     pub(super) is_overtaken: bool,
-    /// Deletions wait: what is known may be out of date.
+    /// Deletions wait, because a cache is stale.
     pub(super) is_unconfirmed: bool,
 }
 
-/// What became of one policy.
 enum Fate {
     Written,
     Overtaken,
     Failed(String),
 }
 
-/// What the writes of one pass share.
 struct PolicyWrites<'p> {
     context: &'p Context,
     owner: &'p NamespacedName,
@@ -48,7 +42,7 @@ struct PolicyWrites<'p> {
 }
 
 impl NetworkPolicies {
-    /// Brings the policies of a Service about. Names that belong to another Service are changed in the plan.
+    /// Creates, patches and prunes the policies of a Service. Renames those whose names belong to another Service.
     pub(super) async fn write(&self, context: &Context, owner: &NamespacedName, plan: &mut Plan) -> Written {
         let others = Others::default();
         self.evade(owner, plan, &others).await;
@@ -93,7 +87,6 @@ impl NetworkPolicies {
         written
     }
 
-    /// Whether a policy that is known may come from what cannot be read at present.
     fn keeps(&self, reconcile: &PolicyWrites<'_>, policy: &NamespacedName) -> bool {
         let found = self.known.policies.store().with(policy, |found| found.fields.clone());
         found.is_some_and(|found| self.keeps_found(reconcile, policy, &found))
@@ -103,7 +96,7 @@ impl NetworkPolicies {
         reconcile.plan.failing.keeps(policy, found, &|namespace| self.known.is_open(namespace))
     }
 
-    /// Takes other names for policies whose names another Service has and wants (spec 40 §7.11).
+    /// Renames policies whose names another Service has and wants (spec 40 §7.11).
     async fn evade(&self, owner: &NamespacedName, plan: &mut Plan, others: &Others) {
         let mut turns = Turns::new(yield_now);
         for policy in &mut plan.desired.policies {
@@ -118,7 +111,6 @@ impl NetworkPolicies {
         plan.desired.policies.sort_by(|one, other| one.name.cmp(&other.name));
     }
 
-    /// Whether another Service wants a policy of this name.
     async fn wants(&self, others: &Others, other: &NamespacedName, policy: &NamespacedName) -> bool {
         let plan = || async {
             let plan = self.plan(other).await.ok()?;
@@ -144,13 +136,12 @@ impl NetworkPolicies {
                 self.known.policies.wrote(&answer, &reconcile.owner.to_string(), asked);
                 Ok(Fate::of_answer(&answer, &wanted))
             }
-            // One without our labels, which is adopted, or one that the watch has not told of yet.
+            // It lacks our labels, so it is adopted, or its watch event has not arrived yet.
             Err(error) if error.is_already_exists() => self.patch(reconcile, policy).await,
             Err(error) => Err(error),
         }
     }
 
-    /// Changes one that is there, by what it is now.
     async fn patch(&self, reconcile: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
         let (owner, asked) = (reconcile.owner, self.target.clock().monotonic());
         let at = at(&policy.name);
@@ -163,7 +154,7 @@ impl NetworkPolicies {
             return Ok(Fate::Overtaken);
         }
         if found.as_ref().is_some_and(|found| found.is_terminating) {
-            return Ok(Fate::Written); // its event comes
+            return Ok(Fate::Written); // its deletion event follows
         }
         let mut after = live.clone();
         policy.write_to(&mut after, owner);
@@ -190,7 +181,7 @@ impl NetworkPolicies {
         }
     }
 
-    /// Deletes one as it was seen: one that changed since may be somebody else's by now.
+    /// Deletes a policy in the cached version; a newer version may belong to somebody else.
     async fn delete(&self, context: &Context, owner: &NamespacedName, name: &NamespacedName) -> Fate {
         let seen = self.known.policies.store().with(name, |found| found.fields.is_terminating);
         let (Some(false), Some(version)) = (seen, self.known.policy_version(name)) else { return Fate::Written };
@@ -207,8 +198,8 @@ impl NetworkPolicies {
 }
 
 impl Fate {
-    /// The patch is bound to no version, and others change what is admitted: an answer that is not what was wanted is drift of
-    /// which no event tells any more. The back-off keeps a fight with a webhook slow.
+    /// The patch is not bound to a version, and webhooks may change it. An unexpected answer is drift that no later
+    /// event reports. The back-off slows down a fight with a webhook.
     fn of_answer(answer: &Value, wanted: &Value) -> Self {
         if Found::of(answer) == Found::of(wanted) { Self::Written } else { Self::Overtaken }
     }

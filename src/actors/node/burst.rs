@@ -1,22 +1,21 @@
-//! Bursts of changes: nodes come in numbers, and one run after the last of them is enough (spec 41, better 8, C-T5).
+//! Bursts of changes: one run after the last change of a burst is enough (spec 41, better 8, C-T5).
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// So long nothing changes at the end of a burst.
+/// A burst ends after this time without a change.
 const QUIET: Duration = Duration::from_secs(1);
-/// So long a burst is waited for at most.
+/// Longest wait for the end of a burst.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Changes that no run has looked at.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     first_and_last: Option<(Instant, Instant)>,
 }
 
 impl Burst {
-    /// How long to wait before a run; `None`: now. `changed`: something has changed since it was asked last.
+    /// Returns how long to wait before the next run, or `None`. `changed`: something changed since the last call.
     pub(super) fn wait(&mut self, changed: bool, now: Instant) -> Option<Duration> {
         if changed {
             let first = self.first_and_last.map_or(now, |(first, _)| first);

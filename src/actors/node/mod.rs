@@ -1,10 +1,10 @@
-//! What is done about Nodes of the target (spec 41): three controllers that share nothing but the stream of Nodes.
+//! Three controllers for Nodes of the target (spec 41). They share only the informer of Nodes.
 //!
-//! | Folder | What it does | Actor per |
+//! | Folder | Purpose | Actor per |
 //! |---|---|---|
-//! | [`critical_components`] | takes a taint off a node as soon as what the node needs runs on it | Node |
-//! | [`reconciliation_delay`] | spreads the reconciliations of node agents over time | whole cluster |
-//! | [`high_availability`] | has workloads reviewed anew when the cluster gets its second node, or loses it | whole cluster |
+//! | [`critical_components`] | removes a taint once the critical components run on the node | Node |
+//! | [`reconciliation_delay`] | spreads the reconciliations of node agents over time | cluster |
+//! | [`high_availability`] | re-triggers the HA webhook when the cluster gets its second node or loses it | cluster |
 
 mod burst;
 pub mod critical_components;

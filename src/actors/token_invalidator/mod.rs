@@ -1,19 +1,19 @@
-//! Has the static tokens of ServiceAccounts invalidated that want none (spec 31 §4).
+//! Invalidates the static tokens of ServiceAccounts that opted out of them (spec 31 §4).
 //!
 //! ```text
 //! Secrets, metadata ─ secret.rs ─► TokenSecret ┐
-//! ServiceAccounts ── account.rs ─► Account ────┼─► pass: which labels the Secret should have ─► one merge patch
+//! ServiceAccounts ── account.rs ─► Account ────┼─► reconcile: labels that the Secret should have ─► one merge patch
 //! Pods that mount it ─ pods.rs ─► wait ────────┘
 //! ```
 //!
-//! It sets labels and nothing else. The API server shows each such patch to the webhook
+//! The controller only sets labels. The API server sends each patch to the webhook
 //! ([`token_invalidator`](crate::webhooks::mutating::token_invalidator)), which changes the token in the same request.
 //!
-//! Pure: [`secret`] and [`account`], what is read of objects and what is written. This file is the shell: an actor per Secret
-//! with the annotation. A decision that leaves a token valid is made from memory. One that makes it invalid breaks whoever
-//! uses the token, so it rests on live answers: the ServiceAccount, then a list of Pods, then a patch that is bound to the
-//! version of the Secret. What only somebody else can mend (no ServiceAccount, an immutable Secret, another purpose) is a
-//! terminal error: told once per pass, and not tried again before something changes.
+//! [`secret`] and [`account`] are pure. This file runs an actor per Secret with the annotation. A decision that keeps a
+//! token valid is made from memory. Invalidating a token breaks its users, so that decision rests on live reads: the
+//! ServiceAccount, a list of Pods, and a patch bound to the version of the Secret. A problem that only a user can fix
+//! (no ServiceAccount, an immutable Secret, another purpose) is a terminal error: it is reported once per reconcile and
+//! not retried before something changes.
 
 pub mod account;
 pub mod pods;
@@ -40,16 +40,14 @@ use crate::api::config::Config;
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "token-invalidator";
 
-/// The invalidator; on with `controllers.tokenInvalidator.enabled`.
+/// Registers the controller; `controllers.tokenInvalidator.enabled` turns it on.
 pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
-/// The ServiceAccount of a Secret changed.
 const ACCOUNT: Causes = Causes::own(0);
 
 const FOREIGN: &str = "the token stays as it is: the webhook does not see the Secret, because the label \
                        resources.gardener.cloud/purpose has another value than token-invalidator";
 
-/// The invalidator, in the hands of its actors.
 struct Invalidator {
     permits: usize,
     resync: Duration,
@@ -86,7 +84,7 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     }))
 }
 
-/// What was there already is less urgent than what happens now.
+/// Objects of the initial list have low priority, later changes have high priority.
 fn wake(how: How<'_>, causes: Causes) -> Wake<()> {
     if how == How::First { Wake::low(causes) } else { Wake::high(causes) }
 }
@@ -144,7 +142,7 @@ impl Controller for Invalidator {
 
         match self.label(&context, key, secret, record.version(), considered).await {
             Err(error) if error.is_invalid() => {
-                // The webhook changes the token with the one label; alone, the Secret may get the other one.
+                // The webhook changes the token together with the first label. Retry with the other label alone.
                 let alone = match considered == secret.considered {
                     true => Ok(()),
                     false => self.label(&context, key, secret, record.version(), secret.considered).await,
@@ -154,7 +152,7 @@ impl Controller for Invalidator {
                     Ok(()) | Err(_) => Err(Failure::terminal(format!("the token cannot be changed: {error}"))),
                 };
             }
-            Err(error) if error.is_not_found() => return Ok(Outcome::Done), // its event ends this actor
+            Err(error) if error.is_not_found() => return Ok(Outcome::Done), // its deletion event ends this actor
             result => result?,
         }
         if considered && secret.purpose == Purpose::Other {
@@ -165,7 +163,7 @@ impl Controller for Invalidator {
 }
 
 impl Invalidator {
-    /// The ServiceAccount of a Secret; `None` while the watch has not yet heard of it.
+    /// Returns the ServiceAccount of a Secret, or `None` while its watch event has not arrived.
     async fn account(&self, context: &Context, name: &NamespacedName) -> Result<Option<Account>, Failure> {
         if !self.accounts.is_fresh_for(name) {
             return Err(not_fetched("the watch of ServiceAccounts is stale"));
@@ -181,7 +179,7 @@ impl Invalidator {
         let at = service_account().at(&*name.namespace, &*name.name);
         match self.target.get(context, &at).await {
             Ok(account) => Ok(Account::of(&account)),
-            // One that is created wakes its Secrets. None can have a name that is none.
+            // The creation of a ServiceAccount wakes its Secrets. An invalid name can never exist.
             Err(error) if error.is_not_found() || matches!(error, ApiError::BadRequest(_)) => {
                 Err(Failure::terminal(not_fetched(error).to_string()))
             }
@@ -189,8 +187,7 @@ impl Invalidator {
         }
     }
 
-    /// How to go on instead of having the token made invalid; `None`: it may be, by what is so right now. What watches say
-    /// of ServiceAccount and Pods may be out of date.
+    /// Checks live whether the token may be invalidated. Returns what to do instead, or `None` if it may.
     async fn obstacle(
         &self,
         context: &Context,
@@ -202,12 +199,11 @@ impl Invalidator {
             return Ok(Some(wait));
         }
         if !self.live_account(context, &secret.account_in(&key.namespace)).await?.wants_no_tokens {
-            return Ok(Some(Outcome::Again)); // the watch has not yet heard of it
+            return Ok(Some(Outcome::Again)); // its watch event has not arrived yet
         }
         self.pods.ask(context, key, waiting).await
     }
 
-    /// Gives the Secret its labels, if it has not got them.
     async fn label(
         &self,
         context: &Context,

@@ -1,7 +1,7 @@
-//! Pods: whether one still mounts a Secret, and who waits until none does (spec 31 §4.2 rules 7 and 8).
+//! Pods that still mount a Secret, and Secrets that wait for them (spec 31 §4.2 rules 7 and 8).
 //!
-//! The last word has a fresh list of the API server. A watch only says when it is worth asking again: it is opened for a
-//! namespace when a Secret begins to wait there, shared by all that do, and ends with the last of them.
+//! A fresh list of the API server decides. A watch only signals when to list again. It is opened for a namespace when a
+//! Secret begins to wait there, shared by all waiting Secrets of the namespace, and closed with the last.
 
 use std::{
     cell::RefCell,
@@ -16,28 +16,24 @@ use cluster::{
 use kit::{Failure, Moment, Outcome, Signal};
 use serde_json::Value;
 
-/// The Pods of the target.
 pub(super) struct Pods {
     cluster: Cluster,
     watches: Watches,
-    /// By namespace; those that nobody holds any more are dead.
+    /// By namespace; entries without a holder are dead.
     open: RefCell<BTreeMap<String, Weak<NamespacePods>>>,
 }
 
-/// What a Secret that waits remembers: the watch of the Pods of its namespace.
+/// Held by a waiting Secret: the watch of the Pods of its namespace.
 pub(super) type Waiting = Option<Rc<NamespacePods>>;
 
-/// The Pods of a namespace, watched as long as this lives.
 pub(super) struct NamespacePods {
     watch: Watch<CachedFields<Box<[Box<str>]>>>,
-    /// By the names of the Secrets they mount.
     by_secret: Index<Box<str>>,
-    /// Raised when a Pod mounts a Secret no longer.
+    /// Raised when a Pod stops mounting a Secret.
     released: Signal,
 }
 
-/// The names of the Secrets that a Pod mounts: those of its plain secret volumes. One that has ended for good needs none
-/// (spec 31 "Better than upstream" 2).
+/// Returns the Secrets in plain volumes of a Pod that has not ended (spec 31 "Better than upstream" 2).
 pub fn mounted(pod: &Value) -> impl Iterator<Item = &str> {
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str);
     let has_ended = matches!(text("/status/phase"), Some("Succeeded" | "Failed"));
@@ -50,12 +46,11 @@ fn pod() -> Resource {
 }
 
 impl Pods {
-    /// Nothing is watched yet.
     pub(super) fn new(cluster: &Cluster, watches: &Watches) -> Self {
         Self { cluster: cluster.clone(), watches: watches.clone(), open: RefCell::default() }
     }
 
-    /// How to go on waiting for Pods that are known to mount the Secret; `None` if none are.
+    /// Returns how to wait if cached Pods mount the Secret; otherwise `None`.
     pub(super) fn known(waiting: &Waiting, secret: &NamespacedName) -> Option<Outcome> {
         let pods = waiting.as_ref()?;
         let moments = pods.moments();
@@ -63,10 +58,7 @@ impl Pods {
         (follows && pods.by_secret.contains(&secret.name.as_str().into())).then_some(Outcome::Wait(moments))
     }
 
-    /// How to wait for Pods that mount the Secret, by a fresh list; `None` if none do.
-    ///
-    /// # Errors
-    /// If they cannot be listed.
+    /// Lists the Pods. Returns how to wait if one mounts the Secret, otherwise `None`. Fails if the list fails.
     pub(super) async fn ask(
         &self,
         context: &Context,
@@ -82,9 +74,9 @@ impl Pods {
         }
         let Some(pods) = waiting else { return Ok(Some(Outcome::Again)) };
         let outcome = match (pods.watch.store().state(), before) {
-            // The first list is told of by a signal.
+            // A signal follows after the initial list.
             (StoreState::Starting, _) => Outcome::Wait(pods.moments()),
-            // It has told of the end of a Pod of the list since, or will; when it is lost for long, a signal says so.
+            // The watch has reported the end of a listed Pod, or will. If the watch is lost for long, a signal follows.
             (StoreState::Synced, Some(before)) => Outcome::Wait(before),
             (StoreState::Synced | StoreState::Failing(_) | StoreState::Off, _) => Outcome::Again,
         };
@@ -103,7 +95,7 @@ impl Pods {
         Ok(false)
     }
 
-    /// The watch of the Pods of a namespace; `None` if there are too many already.
+    /// Returns the watch of the Pods of a namespace, or `None` if there are too many watches.
     fn watch(&self, namespace: &str) -> Waiting {
         let mut open = self.open.borrow_mut();
         open.retain(|_, pods| pods.strong_count() > 0);
@@ -135,7 +127,6 @@ impl NamespacePods {
         Self { watch, by_secret, released }
     }
 
-    /// When it may be worth looking again.
     fn moments(&self) -> Vec<Moment> {
         vec![self.released.moment(), self.watch.signal().moment()]
     }

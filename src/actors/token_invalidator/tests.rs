@@ -1,4 +1,4 @@
-//! The pure parts: what is read of objects, and which patch follows.
+//! The pure parts: cached fields and patches.
 
 use serde_json::{Value, json};
 

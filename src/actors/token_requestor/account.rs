@@ -1,4 +1,4 @@
-//! ServiceAccounts: what is kept of one, and what one is to be (spec 30 §5.2).
+//! ServiceAccounts: cached fields and the wanted state (spec 30 §5.2).
 
 use cluster::{
     CachedFields, Change, Resource, Watch, WatchOptions, Watches,
@@ -8,38 +8,36 @@ use serde_json::{Map, Value, json};
 
 use super::order::Labels;
 
-/// What is kept of a ServiceAccount.
+/// The cached fields of a ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Account {
-    /// One that was deleted and made anew is another one, and its tokens are others.
+    /// A recreated ServiceAccount has another uid, and the old tokens are invalid.
     pub uid: Box<str>,
     mounts_no_tokens: bool,
     labels: Box<[(Box<str>, Box<str>)]>,
 }
 
-/// The watch of all ServiceAccounts. Nobody waits for it: where it is not fresh they are read.
+/// The watch of all ServiceAccounts. Startup does not wait for it: while it is stale, ServiceAccounts are read live.
 pub(super) type Accounts = Watch<CachedFields<Account>>;
 
 const AUTOMOUNT: &str = "automountServiceAccountToken";
 
-/// The kind.
 pub(super) fn service_account() -> Resource {
     Resource::new("", "v1", "ServiceAccount", "serviceaccounts", true)
 }
 
-/// Opens the watch.
 pub(super) fn watch(watches: &Watches) -> Accounts {
     let options = WatchOptions::new(service_account(), |account| CachedFields::of(account, Account::of(account)));
     watches.open(options.unawaited())
 }
 
-/// Whether tokens of the ServiceAccount are good no longer: it is gone, or another one ("Better than upstream" 1).
+/// Returns true if the ServiceAccount was deleted or recreated ("Better than upstream" 1).
 pub(super) fn invalidates_tokens(change: &Change<'_, CachedFields<Account>>) -> bool {
     let uid = |account: &CachedFields<Account>| account.fields.uid.clone();
     change.old.is_some_and(|old| change.new.map(uid) != Some(uid(old)))
 }
 
-/// A new ServiceAccount.
+/// Builds a new ServiceAccount.
 pub fn created(name: &NamespacedName, labels: &Labels) -> Value {
     let mut account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
@@ -51,7 +49,7 @@ pub fn created(name: &NamespacedName, labels: &Labels) -> Value {
     account
 }
 
-/// What becomes of one that is there; `None` if it is as it should be. Labels of others go, all else stays (spec 30 T6, T8).
+/// Returns the ServiceAccount to write, or `None`. Foreign labels go, other fields stay (spec 30 T6, T8).
 pub fn updated(live: &Value, labels: &Labels) -> Option<Value> {
     if Account::of(live).fits(labels) {
         return None;
@@ -68,7 +66,7 @@ pub fn updated(live: &Value, labels: &Labels) -> Option<Value> {
 }
 
 impl Account {
-    /// Of a ServiceAccount.
+    /// Reads a ServiceAccount.
     pub fn of(account: &Value) -> Self {
         let labels = account.pointer("/metadata/labels").and_then(Value::as_object);
         let pair = |(key, value): (&String, &Value)| (key.as_str().into(), value.as_str().unwrap_or_default().into());
@@ -81,7 +79,7 @@ impl Account {
         }
     }
 
-    /// Whether it is as it should be.
+    /// Returns true if no write is needed.
     pub fn fits(&self, labels: &Labels) -> bool {
         let mine = self.labels.iter().map(|(key, value)| (&**key, &**value));
         self.mounts_no_tokens && mine.eq(labels.iter().map(|(key, value)| (key.as_str(), value.as_str())))

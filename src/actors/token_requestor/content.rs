@@ -1,4 +1,4 @@
-//! The content of the Secret that holds a token (spec 30 §5.1 d to f, §5.6, §7): where the token is, and where it goes.
+//! The content of the Secret that holds a token (spec 30 §5.1 d to f, §5.6, §7): reads and places the token.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use cluster::object;
@@ -12,15 +12,15 @@ use super::{
 };
 use crate::api::keys::{DATA_KEY_CA_BUNDLE, DATA_KEY_KUBECONFIG, DATA_KEY_TOKEN, TOKEN_RENEW_TIMESTAMP};
 
-/// Data keys that are to be set (in base64) or, with null, to go: a merge patch of `data`.
+/// A merge patch of `data`: base64 values to set, or null to remove the key.
 pub type Changes = Map<String, Value>;
 
-/// What the holder of a token says of it.
+/// The token found in a holder.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Held {
-    /// A token is needed now; why.
+    /// There is no usable token; the text is the reason.
     Nothing(&'static str),
-    /// There is one. It may be good.
+    /// A token that may be good.
     Token(String),
 }
 
@@ -29,16 +29,13 @@ fn decoded(secret: &Value, key: &str) -> Option<Vec<u8>> {
     Some(BASE64_STANDARD.decode(text).unwrap_or_default())
 }
 
-/// The kubeconfig of a holder; `None` in token mode. A key without a value is an empty kubeconfig.
+/// Reads the kubeconfig of a holder; `None` in token mode. A key without value is an empty kubeconfig.
 fn kubeconfig(holder: &Value) -> Option<Result<Kubeconfig, KubeconfigError>> {
     holder.get("data")?.get(DATA_KEY_KUBECONFIG)?;
     Some(Kubeconfig::read(&decoded(holder, DATA_KEY_KUBECONFIG).unwrap_or_default()))
 }
 
-/// What a holder holds (spec 30 §5.1 d to f). `ca` is the bundle that is to be there; `None` if it does not matter.
-///
-/// # Errors
-/// If its kubeconfig cannot be used.
+/// Reads the token (spec 30 §5.1 d to f); `ca` is the wanted bundle, if any. Fails if the kubeconfig is unusable.
 pub fn held(holder: &Value, ca: Option<&[u8]>) -> Result<Held, Problem> {
     let no_token = |error: KubeconfigError| {
         Problem::Content(format!("could not check whether token exists in secret data: {error}"))
@@ -56,8 +53,8 @@ pub fn held(holder: &Value, ca: Option<&[u8]>) -> Result<Held, Problem> {
     }
     if let Some(ca) = ca {
         let held = match &mut kubeconfig {
-            // Spec 30 §5.1 f and §7 compare with nothing, too. But nothing is written there (§6 rule 5), so a CA of somebody
-            // else would be outdated for ever, and each look would cost a token.
+            // Spec 30 §5.1 f and §7 also compare with an empty bundle. But an empty bundle is never written (§6
+            // rule 5), so a foreign CA would stay outdated, and each check would cost a token.
             Some(_) if ca.is_empty() => Vec::new(),
             Some(kubeconfig) => kubeconfig.ca().map_err(no_ca)?,
             None => decoded(holder, DATA_KEY_CA_BUNDLE).unwrap_or_default(),
@@ -69,11 +66,8 @@ pub fn held(holder: &Value, ca: Option<&[u8]>) -> Result<Held, Problem> {
     Ok(Held::Token(token))
 }
 
-/// What changes in a holder when it gets this token, and the CA bundle if there is one to write (spec 30 §5.6, §6). In token
-/// mode a bundle that is not to be there goes.
-///
-/// # Errors
-/// If its kubeconfig cannot be used.
+/// Returns the changes that put a token and an optional CA bundle into a holder (spec 30 §5.6, §6). In token mode
+/// `None` removes the bundle. Fails if the kubeconfig is unusable.
 pub fn placed(holder: &Value, token: &str, ca: Option<&[u8]>) -> Result<Changes, Problem> {
     let failed = |error: KubeconfigError| Problem::Content(format!("could not update Secret with token: {error}"));
     let mut changes = Changes::new();
@@ -95,7 +89,7 @@ pub fn placed(holder: &Value, token: &str, ca: Option<&[u8]>) -> Result<Changes,
     Ok(changes)
 }
 
-/// What changes in a Secret whose token is in another one (spec 30 T5).
+/// Returns the changes of a Secret whose token is stored in another Secret (spec 30 T5).
 pub fn depopulated(secret: &Value) -> Changes {
     removed(secret, &[DATA_KEY_TOKEN, DATA_KEY_CA_BUNDLE, DATA_KEY_KUBECONFIG])
 }
@@ -105,7 +99,7 @@ fn removed(secret: &Value, keys: &[&str]) -> Changes {
     keys.iter().filter(is_there).map(|key| ((*key).to_owned(), Value::Null)).collect()
 }
 
-/// The merge patch of the source Secret, bound to the version that was read (spec 30 §5.6, T1).
+/// Returns the merge patch of the source Secret, bound to the version that was read (spec 30 §5.6, T1).
 pub fn patch(secret: &Value, renewal: Timestamp, changes: Changes) -> Value {
     let version = cluster::object::resource_version(secret);
     let annotations = json!({ TOKEN_RENEW_TIMESTAMP: renewal::text(renewal) });
@@ -116,7 +110,7 @@ pub fn patch(secret: &Value, renewal: Timestamp, changes: Changes) -> Value {
     patch
 }
 
-/// The target Secret as it is to be; `None` if it is so. `live` is `null` if there is none.
+/// Returns the target Secret to write, or `None` if nothing changes. `live` is null if it does not exist.
 pub fn target(live: &Value, name: &cluster::object::NamespacedName, changes: &Changes) -> Option<Value> {
     let mut secret = live.clone();
     if live.is_null() {

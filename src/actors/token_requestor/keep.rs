@@ -1,4 +1,4 @@
-//! What a pass asks and writes, so that a Secret holds a good token (spec 30 §5).
+//! The reads and writes of a reconcile that keep a good token in a Secret (spec 30 §5).
 
 use std::{borrow::Cow, time::Duration};
 
@@ -19,24 +19,25 @@ use super::{
     token::{self, AUDIENCE, Claims, Token},
 };
 
-/// How often a pass writes to a Secret that others write to as well.
+/// Write attempts of one reconcile, for Secrets with several writers.
 const ATTEMPTS: u8 = 4;
-/// While a token is good, the time is looked at this often.
+/// Longest time between two idle checks.
 const LOOK: Duration = Duration::from_secs(3600);
 const UPDATE: &str = "could not update Secret with token: ";
 
-/// Whether a token is needed.
 enum KeepVerdict {
-    /// For this reason.
     Due(&'static str),
-    /// Not before this time; when the one that is there expires.
-    Good { renewal: Timestamp, expires: Option<Timestamp> },
-    /// The server does not accept what it issued; not before this time.
+    /// It is not needed before `renewal`.
+    Good {
+        renewal: Timestamp,
+        expires: Option<Timestamp>,
+    },
+    /// The API server rejects the token that it issued; wait this long.
     Pause(Duration),
 }
 
 impl Requestor {
-    /// The end of a pass that was woken by nothing but the event of its own write: the Secret is as it was left.
+    /// Returns the outcome of a reconcile that was woken only by the event of its own write; otherwise `None`.
     pub(super) fn is_as_written(&self, memory: &Memory, reconcile: &Reconcile<NamespacedName>) -> Option<Outcome> {
         if reconcile.because_of(ACCOUNT.with(Causes::RESYNC)) {
             return None;
@@ -46,7 +47,6 @@ impl Requestor {
         Some(self.rest(memory, reconcile, renewal, Some(expires)))
     }
 
-    /// Sees to it that a Secret holds a good token.
     pub(super) async fn keep(
         &self,
         context: &Context,
@@ -77,7 +77,7 @@ impl Requestor {
                 Ok((renewal, version)) => {
                     let account = &order.account;
                     tracing::info!(secret = %reconcile.key, %account, reason, expires = %token.expires, "a token is renewed");
-                    // What becomes of a target Secret is not heard of.
+                    // Target Secrets are not watched.
                     memory.wrote(&token, renewal, version.filter(|_| order.target.is_none()), &self.clock);
                     return Ok(self.rest(memory, reconcile, renewal, Some(token.expires)));
                 }
@@ -96,13 +96,13 @@ impl Requestor {
             let is_other = object::uid(&again) != memory.uid();
             let task = Access::of(&again).map_or(Task::None, |access| access.task(self.rules));
             if is_other || task != (Task::Keep { finalizer: None }) {
-                return Ok(Outcome::Continue); // it is another matter now
+                return Ok(Outcome::Continue); // its task changed
             }
             live = again;
         }
     }
 
-    /// The Secret that holds the token; `None`: the target Secret does not exist.
+    /// Returns the Secret that holds the token; `None` if the target Secret does not exist.
     async fn holder<'a>(
         &self,
         context: &Context,
@@ -116,7 +116,7 @@ impl Requestor {
         Ok(found.map(Cow::Owned))
     }
 
-    /// Spec 30 §5.1. A token whose time has come is not reviewed: whatever the answer, it is renewed.
+    /// Spec 30 §5.1. A token that is due is renewed without a review.
     async fn judge(
         &self,
         context: &Context,
@@ -154,15 +154,15 @@ impl Requestor {
         Ok(KeepVerdict::Good { renewal, expires: claims.and_then(|claims| claims.expires) })
     }
 
-    /// Whether the ServiceAccount of a token is known to be gone, or another one. The API server remembers for some seconds
-    /// that it accepted a token (spec 30 T4).
+    /// Returns true if the ServiceAccount of a token is known to be deleted or recreated. A review would not show it
+    /// for some seconds, because the API server caches accepted tokens (spec 30 T4).
     fn is_of_another_account(&self, claims: &Claims) -> bool {
         let uid = |account: &cluster::CachedFields<Account>| account.fields.uid.clone();
         let known = self.accounts.store().with(&claims.account, uid);
         self.accounts.is_fresh_for(&claims.account) && known.as_deref() != Some(&*claims.account_uid)
     }
 
-    /// Asks the target whether it accepts a token; `Err` says why not. No text shows the token.
+    /// Reviews a token at the target. The inner `Err` is the reason of a rejection, without the token.
     async fn review(&self, context: &Context, text: &str) -> Result<Result<(), String>, Problem> {
         let reviews = Resource::new("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", false);
         let answer = self.target.create(context, &reviews.at("", ""), &token::review(text)).await;
@@ -174,8 +174,7 @@ impl Requestor {
         Ok(Err(mask::without(reason, text)))
     }
 
-    /// A token for the Secret: the one in hand, or a new one. All that can be wrong with the Secret is found before one is
-    /// asked for ("Better than upstream" 2).
+    /// Returns a token. Finds all errors of the Secret before it requests a new one ("Better than upstream" 2).
     async fn token(
         &self,
         context: &Context,
@@ -194,7 +193,7 @@ impl Requestor {
         let at = service_account().at(&*order.account.namespace, &*order.account.name);
         let answer = match self.target.create_subresource(context, &at, "token", &body).await {
             Err(error) if error.is_not_found() => {
-                // The watch had not yet heard that it is gone.
+                // It was deleted, and the watch event has not arrived yet.
                 self.ensure_account(context, &order.account, &labels, true).await?;
                 self.target.create_subresource(context, &at, "token", &body).await?
             }
@@ -205,8 +204,7 @@ impl Requestor {
         Ok(token)
     }
 
-    /// Spec 30 §5.2; the uid of the ServiceAccount. Asks nobody if the watch knows that it is as it should be, unless it is to
-    /// be read `live`.
+    /// Spec 30 §5.2. Returns the ServiceAccount's uid. Sends no request if the cache suffices, unless `live` is set.
     async fn ensure_account(
         &self,
         context: &Context,
@@ -245,8 +243,7 @@ impl Requestor {
         Some(&*self.ca).filter(|ca| order.wants_ca && !ca.is_empty())
     }
 
-    /// Spec 30 §5.6: first the target Secret, last the Secret itself. When the token is to be renewed, and the version that
-    /// the Secret has then.
+    /// Spec 30 §5.6: writes target Secret and Secret. Returns the renewal time and the Secret's new version.
     async fn write(
         &self,
         context: &Context,
@@ -277,7 +274,6 @@ impl Requestor {
         Ok((renewal, object::resource_version(&answer).parse().ok()))
     }
 
-    /// Nothing to do before the renewal.
     fn rest(
         &self,
         memory: &Memory,
@@ -291,7 +287,7 @@ impl Requestor {
         let rows = [("next renewal", Some(renewal)), ("last renewal", memory.renewed()), ("token expires", expires)];
         reconcile.detail(rows.into_iter().filter_map(|(label, time)| row(label, time)).collect());
         let next = renewal::next_idle_check(self.clock.wall(), renewal, expires);
-        // Both clocks are looked at now and then: a machine may have slept, and a wall clock be set back.
+        // Check both clocks regularly: a machine may have slept, or the wall clock may be set back.
         let (clock, due) = (self.clock.clone(), memory.due_at(renewal));
         let left = move || {
             let left = Duration::try_from(next.duration_since(clock.wall())).unwrap_or_default();
@@ -306,7 +302,7 @@ impl Requestor {
     }
 }
 
-/// Lost to another writer.
+/// Another writer was faster.
 fn is_race(error: &ApiError) -> bool {
     error.is_conflict() || error.is_not_found() || error.is_already_exists()
 }

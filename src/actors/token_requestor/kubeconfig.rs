@@ -1,4 +1,4 @@
-//! Kubeconfigs, as Go's client reads and writes them (spec 30 §6): what it does not know is lost.
+//! Kubeconfigs, read and written like Go's client (spec 30 §6): unknown fields are dropped.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use cluster::object;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Why a kubeconfig cannot be used. No text holds anything of it but names.
+/// Why a kubeconfig is unusable. The texts quote nothing except names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KubeconfigError {
-    /// No YAML, no object, or a field of another type; where.
+    /// Invalid YAML, not an object, or a field of another type; with the position.
     #[error("the kubeconfig cannot be decoded{0}")]
     Undecodable(String),
-    /// Another kind of document.
+    /// It is another kind of document.
     #[error("no kind \"Config\" of version \"v1\": the kubeconfig is of another kind")]
     OtherKind,
     /// Spec 30 §6 rule 2.
@@ -184,10 +184,7 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Kubeconfig {
-    /// From JSON or YAML.
-    ///
-    /// # Errors
-    /// If it cannot be decoded, or is of another kind. What is empty is an empty kubeconfig.
+    /// Reads JSON or YAML; empty input is an empty kubeconfig. Fails if it cannot be decoded or is of another kind.
     pub fn read(bytes: &[u8]) -> Result<Self, KubeconfigError> {
         let text = std::str::from_utf8(bytes).map_err(|_| KubeconfigError::Undecodable(": not UTF-8".to_owned()))?;
         let mut document = parse(text)?;
@@ -205,15 +202,12 @@ impl Kubeconfig {
             }
         }
         without_nulls(&mut document);
-        // The decoder's own text shows what it found.
+        // The decoder's error would quote content.
         serde_json::from_value(document)
             .map_err(|_| KubeconfigError::Undecodable(": a field is of another type".to_owned()))
     }
 
-    /// As YAML, with sorted keys.
-    ///
-    /// # Errors
-    /// Never for one that was read, as far as is known.
+    /// Writes YAML with sorted keys. It has no known failure for a kubeconfig that was read.
     pub fn write(&self) -> Result<String, KubeconfigError> {
         let failed = |text: &str| KubeconfigError::Undecodable(text.to_owned());
         let mut document = serde_json::to_value(self).map_err(|_| failed(": it cannot be encoded"))?;
@@ -244,35 +238,23 @@ impl Kubeconfig {
         found.map(|cluster| &mut cluster.part.cluster).ok_or(KubeconfigError::NoCluster(name))
     }
 
-    /// The token of the user of the current context; may be empty.
-    ///
-    /// # Errors
-    /// If there is no such context or user.
+    /// Returns the token of the current user, may be empty. Fails if the context or user does not exist.
     pub fn token(&mut self) -> Result<&str, KubeconfigError> {
         self.user().map(|user| &*user.token)
     }
 
-    /// The CA bundle of the cluster of the current context; empty if there is none, or none that can be decoded.
-    ///
-    /// # Errors
-    /// If there is no such context or cluster.
+    /// Returns the CA bundle of the current cluster, empty if invalid. Fails if the context or cluster does not exist.
     pub fn ca(&mut self) -> Result<Vec<u8>, KubeconfigError> {
         self.cluster().map(|cluster| BASE64_STANDARD.decode(&cluster.certificate_authority_data).unwrap_or_default())
     }
 
-    /// Gives the user of the current context this token.
-    ///
-    /// # Errors
-    /// If there is no such context or user.
+    /// Sets the token of the current user. Fails if the context or user does not exist.
     pub fn set_token(&mut self, token: &str) -> Result<(), KubeconfigError> {
         self.user()?.token = token.to_owned();
         Ok(())
     }
 
-    /// Gives the cluster of the current context this CA bundle.
-    ///
-    /// # Errors
-    /// If there is no such context or cluster.
+    /// Sets the CA bundle of the current cluster. Fails if the context or cluster does not exist.
     pub fn set_ca(&mut self, ca: &[u8]) -> Result<(), KubeconfigError> {
         self.cluster()?.certificate_authority_data = BASE64_STANDARD.encode(ca);
         Ok(())
@@ -307,7 +289,7 @@ fn parse(text: &str) -> Result<Value, KubeconfigError> {
     })
 }
 
-/// To Go, null is the same as nothing. What is in extensions stays as it is.
+/// Go treats null as absent. Extensions stay unchanged.
 fn without_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,22 +1,20 @@
-//! Texts of others without the token that they were sent: a webhook or an authenticator that checks it may quote it, and what
-//! they say goes to the log, to the dashboard and into Events.
+//! Removes a token from texts of webhooks and authenticators, which go to logs, Events and the dashboard.
 
 use std::collections::HashSet;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use cluster::ApiError;
 
-/// A part of a token that is shorter than this, in characters, is of no use to anybody.
+/// Shorter parts of a token, in characters, are useless to an attacker.
 const TELLING: usize = 16;
 const LEFT_OUT: &str = "(left out)";
 
-/// A text without this token, plain or in base64 as Secrets hold it. Long parts go, too: texts are cut by those who quote, and
-/// by those who pass them on.
+/// Removes the token, plain or in base64 as in Secrets, and long parts of it, because texts get cut.
 pub fn without(text: &str, token: &str) -> String {
     without_parts(&without_parts(text, token), &BASE64_STANDARD.encode(token))
 }
 
-/// An error whose text does not show this token.
+/// Returns the error with its texts masked.
 pub fn masked(error: ApiError, token: &str) -> ApiError {
     let hide = |text: &str| without(text, token);
     match error {

@@ -1,4 +1,4 @@
-//! What an actor remembers between passes: which token was good, which one is not written yet, when the next is due.
+//! The memory of an actor between reconciles: the last good token, the token to write, the next renewal.
 
 use std::time::Duration;
 
@@ -15,21 +15,19 @@ use super::{
     token::{self, Claims, Fingerprint, Token},
 };
 
-/// A token that was found good is not reviewed again in this time, and one that could not be written is used again in it.
+/// A good token is not reviewed again within this time, and an unwritten token can still be used.
 const TRUSTED: Duration = Duration::from_secs(60);
-/// A token that is rejected within this time was never accepted.
+/// A rejected token that was issued within this time was never accepted.
 const RECENT: Duration = Duration::from_secs(7200);
 
-/// What an actor remembers.
 #[derive(Default)]
 pub(super) struct Memory {
     uid: String,
     has_looked: bool,
-    /// The token that was good, and when.
+    /// The last good token, and when it was accepted.
     vouched: Option<(Fingerprint, Instant)>,
-    /// The token that was issued last, and when.
     issued: Option<(Fingerprint, Instant)>,
-    /// How many tokens in a row were rejected that this process had issued.
+    /// Rejections in a row of tokens issued to this process.
     rejections: u32,
     in_hand: Option<InHand>,
     renewed: Option<Timestamp>,
@@ -37,18 +35,17 @@ pub(super) struct Memory {
     due: Option<Due>,
 }
 
-/// When a renewal is due by the monotonic clock: a wall clock that is set back lets no token expire (fault 17).
+/// A renewal by the monotonic clock: no token expires when the wall clock is set back (fault 17).
 #[derive(Clone, Copy)]
 struct Due {
-    /// The time of renewal, in whole seconds as it is written.
+    /// The renewal time, in whole seconds as written.
     renewal: i64,
     at: Instant,
-    /// This process chose the time, for this token that it was given. For that it stands also where the clocks differ by more
-    /// than the token's life (spec 30 T10); of another token beside it it says nothing.
+    /// The token for which this process chose the time. For this token the time is valid even if the clocks differ by
+    /// more than its life (spec 30 T10); for another token it is not.
     own: Option<Fingerprint>,
 }
 
-/// The Secret as it was after the last write of a token.
 #[derive(Clone, Copy)]
 struct Written {
     version: u64,
@@ -56,24 +53,21 @@ struct Written {
     expires: Timestamp,
 }
 
-/// A token that is not written yet, and for whom it is.
 struct InHand {
     order: Order,
-    /// Whoever takes the time of renewal away wants a token that is issued after that.
+    /// The renewal annotation at the issue. Removing it requests a newer token.
     renewal: Option<Box<str>>,
     token: Token,
     at: Instant,
-    /// A write that was bound to this version of the Secret failed, and may have happened nevertheless.
+    /// A write bound to this version of the Secret failed, but may have succeeded on the server.
     unconfirmed: Option<String>,
 }
 
 impl Memory {
-    /// The Secret's uid, if it was seen.
     pub(super) fn uid(&self) -> &str {
         &self.uid
     }
 
-    /// When this process last renewed the token.
     pub(super) fn renewed(&self) -> Option<Timestamp> {
         self.renewed
     }
@@ -82,27 +76,24 @@ impl Memory {
         !std::mem::replace(&mut self.has_looked, true)
     }
 
-    /// The Secret was read. A new one of the same name has another memory.
+    /// Records the Secret's uid; a recreated Secret starts with an empty memory.
     pub(super) fn saw(&mut self, uid: &str) {
         if self.uid != uid {
             *self = Self { uid: uid.to_owned(), has_looked: true, ..Self::default() };
         }
     }
 
-    // --- whether a token is good
-
     pub(super) fn vouches_for(&self, fingerprint: &Fingerprint) -> bool {
         self.vouched.is_some_and(|(good, at)| good == *fingerprint && at.elapsed() < TRUSTED)
     }
 
-    /// A token was accepted.
     pub(super) fn accepted(&mut self, fingerprint: Fingerprint, now: Instant) {
         self.vouched = Some((fingerprint, now));
         self.rejections = 0;
     }
 
-    /// A token is rejected; how long to wait before there is another one. One that this process was given a short time ago is
-    /// not replaced at once, lest that goes on for ever (spec 30 T9).
+    /// Records a rejection. Returns how long to wait before the next token: a token that was just issued to this
+    /// process is not replaced at once, otherwise that could go on for ever (spec 30 T9).
     pub(super) fn rejected(&mut self, fingerprint: &Fingerprint) -> Option<Duration> {
         self.vouched = None;
         if let Some((issued, at)) = self.issued.filter(|(_, at)| at.elapsed() < RECENT)
@@ -117,9 +108,6 @@ impl Memory {
         None
     }
 
-    // --- when it is renewed
-
-    /// The monotonic time of a renewal, if that is known.
     pub(super) fn due_at(&self, renewal: Timestamp) -> Option<Instant> {
         self.due(renewal).map(|due| due.at)
     }
@@ -132,8 +120,7 @@ impl Memory {
         renewal <= clock.wall() || self.due_at(renewal).is_some_and(|at| at <= clock.monotonic())
     }
 
-    /// When this token is to be renewed if that time is written beside it. From the first look on, the monotonic clock counts,
-    /// too.
+    /// Returns the token's renewal time. From the first check on, the monotonic clock counts too.
     pub(super) fn renewal(
         &mut self,
         written: Timestamp,
@@ -151,45 +138,39 @@ impl Memory {
         renewal
     }
 
-    /// Renewal and expiry of the token that was written last, if the Secret is as it was left then and there is time.
+    /// Returns renewal and expiry of the last written token, if the Secret is unchanged and not due.
     pub(super) fn as_written(&self, version: u64, clock: &Clock) -> Option<(Timestamp, Timestamp)> {
         let written = self.written.filter(|written| written.version == version)?;
         (!self.is_due(written.renewal, clock)).then_some((written.renewal, written.expires))
     }
 
-    // --- the token in hand
-
-    /// A token was issued, and is to be written.
     pub(super) fn take(&mut self, token: Token, order: &Order, live: &Value, now: Instant) {
         self.in_hand =
             Some(InHand { order: order.clone(), renewal: renewal_of(live), token, at: now, unconfirmed: None });
     }
 
-    /// The token in hand, if it may be written into this Secret: it is for the same order, of the ServiceAccount with this uid,
-    /// and nobody asked for another one since. Any other is dropped.
+    /// Returns the token in hand if order, ServiceAccount uid and renewal annotation still match; otherwise drops it.
     pub(super) fn in_hand(&mut self, order: &Order, live: &Value, account_uid: &str) -> Option<Token> {
         self.in_hand.take_if(|hand| !hand.fits(order, live, account_uid));
         self.in_hand.as_ref().map(|hand| hand.token.clone())
     }
 
-    /// A write of the token in hand failed that was bound to this version of the Secret, and may have happened nevertheless.
+    /// Records that the write of the token in hand, bound to this version of the Secret, may have succeeded.
     pub(super) fn unconfirmed(&mut self, version: &str) {
         if let Some(hand) = &mut self.in_hand {
             hand.unconfirmed = Some(version.to_owned());
         }
     }
 
-    /// Drops a token that is too old to be of use.
     pub(super) fn drop_old_token(&mut self) {
         self.in_hand.take_if(|hand| hand.at.elapsed() >= TRUSTED);
     }
 
-    /// Drops the token in hand: there is a good one.
     pub(super) fn drop_token(&mut self) {
         self.in_hand = None;
     }
 
-    /// A token was written, with this time of renewal beside it. `version`: the Secret's, if it is the one that holds the token.
+    /// Records a written token. `version` is the version of the Secret if it holds the token itself.
     pub(super) fn wrote(&mut self, token: &Token, renewal: Timestamp, version: Option<u64>, clock: &Clock) {
         let (fingerprint, now) = (token::fingerprint(token.reveal()), clock.monotonic());
         let life = Claims::of(token.reveal()).and_then(|claims| claims.life());
@@ -204,7 +185,7 @@ impl Memory {
 impl InHand {
     fn fits(&self, order: &Order, live: &Value, account_uid: &str) -> bool {
         let is_wanted = self.order == *order && self.renewal == renewal_of(live) && self.at.elapsed() < TRUSTED;
-        // The Secret changed since: perhaps by that write, and then whoever wants a token wants another one.
+        // The Secret has changed, perhaps by that write. Then a request for a token is a request for another token.
         let may_be_written = self.unconfirmed.as_ref().is_some_and(|version| version != object::resource_version(live));
         let claims = Claims::of(self.token.reveal());
         is_wanted && !may_be_written && claims.is_some_and(|claims| claims.account_uid == account_uid)

@@ -1,4 +1,4 @@
-//! Figures of all tokens: how many are in which state, and when the first expires.
+//! Metrics of all tokens: their number by state, and the first expiry.
 
 use std::{
     cell::RefCell,
@@ -10,20 +10,16 @@ use cluster::object::NamespacedName;
 use jiff::Timestamp;
 use kit::Observers;
 
-/// How a Secret's token is, as far as is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TokenState {
-    /// It is good until it is renewed.
     Fresh,
-    /// The last pass failed.
     Failing,
-    /// The API server does not accept what it issued.
+    /// The API server rejects the token that it issued.
     Rejected,
 }
 
 const STATES: [TokenState; 3] = [TokenState::Fresh, TokenState::Failing, TokenState::Rejected];
 
-/// Keeps the figures.
 pub(super) struct TokenMetrics {
     observers: Rc<dyn Observers>,
     pages: RefCell<Pages>,
@@ -43,13 +39,11 @@ impl TokenMetrics {
         this
     }
 
-    /// A token is in this state; `expires` is when it expires, if that is known.
     pub(super) fn enter(&self, name: &NamespacedName, state: TokenState, expires: Option<Timestamp>) {
         self.pages.borrow_mut().put(name, Some((state, expires)));
         self.show();
     }
 
-    /// A pass failed; the token that is there expires when it did before.
     pub(super) fn failed(&self, name: &NamespacedName) {
         let expires = self.pages.borrow().entries.get(name).and_then(|(_, expires)| *expires);
         self.enter(name, TokenState::Failing, expires);

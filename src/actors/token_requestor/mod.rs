@@ -1,16 +1,16 @@
-//! Keeps short-lived tokens of ServiceAccounts of the target in Secrets of the source (spec 30).
+//! Keeps short-lived tokens for ServiceAccounts of the target in Secrets of the source (spec 30).
 //!
 //! ```text
-//! Secrets, metadata ─ access.rs ─► Task ─┐                    ┌─ content.rs, kubeconfig.rs: is there a token, where it goes
-//! ServiceAccounts ── account.rs ─────────┼─► pass (keep.rs) ──┼─ renewal.rs: until when
-//! timer of the actor ────────────────────┘                    └─ order.rs, token.rs: what is asked for
+//! Secrets, metadata ─ access.rs ─► Task ─┐                         ┌─ content.rs, kubeconfig.rs: where it is stored
+//! ServiceAccounts ── account.rs ─────────┼─► reconcile (keep.rs) ──┼─ renewal.rs: when it is renewed
+//! timer of the actor ────────────────────┘                         └─ order.rs, token.rs: what to request
 //! ```
 //!
-//! An actor per Secret holds the timer of its renewal. Watches know metadata only: what a pass needs of a Secret's content it
-//! reads live, and forgets. A token is in memory from its issue until it is written; if the write fails, until the next pass
-//! (after a back-off, 17 min at most), which uses it only if it is younger than a minute. No text shows a token (`mask`).
-//! Pure: all but `keep` (what a pass asks and writes), `memory` (what it remembers), `release` (deletion), `book` (figures)
-//! and this shell.
+//! One actor per Secret holds the renewal timer. Watches transfer only metadata; a reconcile reads the Secret's content
+//! live and forgets it. A token is in memory from its issue until it is written. If the write fails, it stays until the
+//! next reconcile (after a back-off of at most 17 min), which uses it only if it is younger than a minute. No text
+//! shows a token (`mask`). Pure: all except `keep` (reads and writes of a reconcile), `memory` (the actor's memory),
+//! `release` (deletion), `metrics` and this file.
 
 pub mod access;
 pub mod account;
@@ -49,39 +49,37 @@ use crate::api::config::Config;
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "token-requestor";
 
-/// The requestor; on with `controllers.tokenRequestor.enabled`.
+/// Registers the controller; `controllers.tokenRequestor.enabled` turns it on.
 pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
-/// The ServiceAccount of a Secret is gone, or another one.
+/// The ServiceAccount of a Secret was deleted or recreated.
 const ACCOUNT: Causes = Causes::own(0);
 
-/// After a start, tokens that are not due are looked at within this time.
+/// After a start, the first check of tokens that are not due is spread over this time.
 const SPREAD: Duration = Duration::from_secs(300);
 
-/// Reason of the Events about Secrets whose token could not be renewed.
 const REASON: &str = "TokenNotRenewed";
 
-/// Why a Secret did not get what it wants. No text holds content of a Secret.
+/// Why a Secret did not get its token. The texts never quote content of a Secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// An annotation cannot be used.
+    /// An annotation is invalid.
     #[error("{0}")]
     Order(String),
-    /// The content of the holder cannot be used.
+    /// The content of the holder is unusable.
     #[error("{0}")]
     Content(String),
-    /// A request failed; what was being done, if that is told.
+    /// A request failed; the first text names the operation or is empty.
     #[error("{0}{1}")]
     Api(&'static str, ApiError),
-    /// The API server's answer is none.
+    /// The API server's answer is unusable.
     #[error("{0}")]
     Answer(&'static str),
-    /// What is needed to decide is not known at present.
+    /// A fact needed for the decision is unknown at present.
     #[error("{0}")]
     Unknown(&'static str),
 }
 
-/// The requestor, in the hands of its actors.
 struct Requestor {
     permits: usize,
     resync: Duration,
@@ -91,7 +89,6 @@ struct Requestor {
     secrets: Secrets,
     by_account: Index<NamespacedName>,
     accounts: Accounts,
-    /// The CA bundle of the target; empty if there is none.
     ca: Rc<[u8]>,
     events: Recorder,
     metrics: TokenMetrics,
@@ -128,7 +125,7 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
             let known = [change.old, change.new].map(|secret| secret.and_then(|secret| secret.fields.as_ref()));
             let is_ours = known.into_iter().flatten().any(|access| access.task(rules) != Task::None);
             if is_ours && !matches!(change.how, How::Own { .. }) {
-                // What was there before comes after what happens now, unless it has no good token any more.
+                // Existing Secrets have low priority, unless their token is due.
                 let is_due = known[1].is_none_or(|access| access.is_due(clock.wall()));
                 let priority = if change.how == How::First && !is_due { Priority::Low } else { Priority::High };
                 waker.wake(change.name, Wake { priority, ..Wake::high(Causes::OBJECT) });
@@ -193,8 +190,7 @@ impl Controller for Requestor {
 }
 
 impl Requestor {
-    /// How long the first look at a token that is not due may be put off, so that not all are looked at at once after a start
-    /// (spec 30 "Better than upstream" 9).
+    /// Returns a random delay for the first check of a token that is not due (spec 30 "Better than upstream" 9).
     fn may_wait(&self, memory: &mut Memory, reconcile: &Reconcile<NamespacedName>) -> Option<Duration> {
         if !memory.is_first_look() || reconcile.priority() == Priority::High {
             return None;
@@ -233,7 +229,7 @@ impl Requestor {
         }
     }
 
-    /// Enters the answer to a write, so that its event is no news.
+    /// Enters the answer of a write into the store, so that its watch event wakes nothing.
     fn wrote(&self, answer: &Value, asked: tokio::time::Instant) {
         let is_watched = Access::of(answer).is_some_and(|access| access.has_purpose);
         if is_watched || self.rules.deletes {
@@ -243,13 +239,13 @@ impl Requestor {
 }
 
 impl Problem {
-    /// Whether somebody should look at it: not what comes right by itself, nor credentials, which concern all Secrets alike.
+    /// Returns true if a user can fix it: not conflicts, outages or bad credentials, which concern all Secrets alike.
     fn is_worth_reporting(&self) -> bool {
         match self {
             Self::Order(_) | Self::Content(_) | Self::Answer(_) => true,
             Self::Api(_, error) => {
                 let is_general = error.is_unauthorized() || error.is_too_many_requests();
-                // Unsent: an annotation names what no object can be called.
+                // Not sent: an annotation contains an invalid object name.
                 let is_bad_name = matches!(error, ApiError::BadRequest(_));
                 is_bad_name || (!is_general && !error.is_conflict() && error.code().is_some_and(|code| code < 500))
             }

@@ -1,4 +1,4 @@
-//! What a Secret's annotations order (spec 30 §2.2, §5.2, §5.3).
+//! The order in a Secret's annotations (spec 30 §2.2, §5.2, §5.3).
 
 use std::collections::BTreeMap;
 
@@ -17,27 +17,26 @@ use crate::api::{
     },
 };
 
-/// Lifetime that is asked for where nothing else is said: 12 h.
 const DEFAULT_SECONDS: i64 = 43_200;
 
 /// Labels of a ServiceAccount.
 pub type Labels = BTreeMap<String, String>;
 
-/// What the annotations of a Secret say. Two equal ones want the same token in the same place.
+/// The annotations of a Secret. Equal orders want the same token in the same Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order {
-    /// The ServiceAccount; parts of it may be empty.
+    /// The ServiceAccount; name and namespace may be empty.
     pub account: NamespacedName,
     labels: Option<String>,
     lifetime: Option<String>,
-    /// The CA bundle is wanted beside the token.
+    /// Store the CA bundle with the token.
     pub wants_ca: bool,
-    /// The Secret of the target cluster that gets the token; `None`: the Secret itself.
+    /// The Secret of the target cluster that gets the token; `None` means the Secret itself.
     pub target: Option<NamespacedName>,
 }
 
 impl Order {
-    /// Of a Secret.
+    /// Reads the annotations of a Secret.
     pub fn of(secret: &Value) -> Self {
         let annotation = |key| object::annotation(secret, key);
         let text = |key| annotation(key).unwrap_or_default();
@@ -47,15 +46,12 @@ impl Order {
             labels: annotation(SERVICE_ACCOUNT_LABELS).filter(|text| !text.is_empty()).map(str::to_owned),
             lifetime: annotation(TOKEN_EXPIRATION_DURATION).map(str::to_owned),
             wants_ca: object::truthy(annotation(INJECT_CA_BUNDLE)),
-            // One alone does not count.
+            // Name and namespace must both be set.
             target: Some(target).filter(|target| !target.name.is_empty() && !target.namespace.is_empty()),
         }
     }
 
-    /// The ServiceAccount has a name and a namespace ("Better than upstream" 8: no request would succeed without).
-    ///
-    /// # Errors
-    /// The annotation that is missing.
+    /// Fails unless the ServiceAccount has name and namespace ("Better than upstream" 8: no request would succeed).
     pub fn check_account(&self) -> Result<(), Problem> {
         let named = [(&self.account.name, SERVICE_ACCOUNT_NAME), (&self.account.namespace, SERVICE_ACCOUNT_NAMESPACE)];
         match named.into_iter().find(|(text, _)| text.is_empty()) {
@@ -64,10 +60,7 @@ impl Order {
         }
     }
 
-    /// All labels of the ServiceAccount (spec 30 §5.2 rule 2).
-    ///
-    /// # Errors
-    /// If the annotation is no JSON object of texts; the message shows it.
+    /// Returns the ServiceAccount's labels (spec 30 §5.2 rule 2). Fails if the annotation is not an object of strings.
     pub fn labels(&self) -> Result<Labels, Problem> {
         let Some(text) = &self.labels else { return Ok(Labels::new()) };
         match serde_json::from_str::<Option<BTreeMap<String, Option<String>>>>(text) {
@@ -82,10 +75,7 @@ impl Order {
         }
     }
 
-    /// How long the token shall live, in seconds, as it is asked for; the API server knows what is possible (spec 30 §5.3).
-    ///
-    /// # Errors
-    /// If the annotation is no duration, as Go says it.
+    /// Returns the lifetime in seconds, unchecked (spec 30 §5.3). Fails with Go's message if it is not a duration.
     pub fn seconds(&self) -> Result<i64, Problem> {
         let Some(text) = &self.lifetime else { return Ok(DEFAULT_SECONDS) };
         let duration: GoDuration = text.parse().map_err(|error| Problem::Order(format!("time: {error}")))?;
@@ -93,7 +83,6 @@ impl Order {
     }
 }
 
-/// The Secret, for Events about it.
 pub(super) fn reference(key: &NamespacedName, uid: &str) -> Reference {
     Reference {
         api_version: "v1".to_owned(),

@@ -1,4 +1,4 @@
-//! The finalizer, and deletion of ServiceAccounts (spec 30 §9).
+//! Removal of the finalizer and deletion of ServiceAccounts (spec 30 §9).
 
 use cluster::{ApiError, Context, DeleteOptions, ObjectRef, object, object::NamespacedName};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::{
 };
 
 impl Requestor {
-    /// Lets a Secret go, after the ServiceAccount (D3, D4).
+    /// Deletes the ServiceAccount if given, then removes the finalizer (D3, D4).
     pub(super) async fn release(
         &self,
         context: &Context,
@@ -26,7 +26,7 @@ impl Requestor {
             if !self.is_claimed(account, &NamespacedName::of(live)) {
                 let at = service_account().at(&*account.namespace, &*account.name);
                 match self.target.delete(context, &at, &DeleteOptions::default()).await {
-                    // Unsent: the annotations hold a name that no ServiceAccount has, so there is none to delete.
+                    // Not sent: the annotations contain an invalid name, so no such ServiceAccount exists.
                     Err(ApiError::BadRequest(reason)) => {
                         tracing::info!(secret = %NamespacedName::of(live), reason, "there is no ServiceAccount to delete");
                     }
@@ -45,7 +45,7 @@ impl Requestor {
         }
     }
 
-    /// Whether another Secret wants the ServiceAccount (D6).
+    /// Returns true if another Secret needs the ServiceAccount (D6).
     fn is_claimed(&self, account: &NamespacedName, by_other_than: &NamespacedName) -> bool {
         let claims = |name: &NamespacedName| {
             let claims = |secret: &cluster::CachedFields<Option<super::Access>>| {
@@ -56,7 +56,7 @@ impl Requestor {
         self.by_account.get(account).iter().any(|name| name != by_other_than && claims(name))
     }
 
-    /// Gives a Secret the finalizer, or takes it away; the Secret then, or as it was last.
+    /// Sets or removes the finalizer. Returns the Secret afterwards, or its last state if it is gone.
     pub(super) async fn set_finalizer(&self, context: &Context, live: &Value, held: bool) -> Result<Value, Problem> {
         let at: ObjectRef = secret().at(object::namespace(live), object::name(live));
         let asked = self.clock.monotonic();

@@ -1,21 +1,21 @@
-//! When a token is renewed (spec 30 §2.2, §5.1, §5.5).
+//! The time of a token's renewal (spec 30 §2.2, §5.1, §5.5).
 
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// Lifetime that counts at most.
+/// Longest lifetime that counts.
 const LONGEST: SignedDuration = SignedDuration::from_hours(24);
-/// A token is used for this many hundredths of its lifetime, …
+/// Percentage of its lifetime that a token is used.
 const USED: i128 = 80;
-/// … and up to this part longer, so that not all are renewed at once.
+/// Largest random extension of that time, so that renewals are spread.
 const JITTER: f64 = 0.05;
-/// Clocks that differ by more than a lifetime must not make a loop (spec 30 T10).
+/// Shortest period: clocks that differ by more than a lifetime must not cause a loop (spec 30 T10).
 const SHORTEST: SignedDuration = SignedDuration::from_mins(1);
-/// Where a clock may be wrong, a token is looked at this often.
+/// Interval of checks if a clock may be wrong.
 const LOOK_AGAIN: SignedDuration = SignedDuration::from_mins(10);
 
-/// How long a token that expires at `expires` is used. `random` is in `[0, 1)`.
+/// Returns how long a token that expires at `expires` is used. `random` is in `[0, 1)`.
 pub fn period(now: Timestamp, expires: Timestamp, random: f64) -> SignedDuration {
     let remaining = expires.duration_since(now).min(LONGEST).as_nanos();
     let base = remaining * USED / 100;
@@ -23,8 +23,8 @@ pub fn period(now: Timestamp, expires: Timestamp, random: f64) -> SignedDuration
     (base + base.mul_f64(JITTER * random.clamp(0.0, 1.0))).max(SHORTEST)
 }
 
-/// When a token that lives `life` is due, if `renewal` is written for it. A time after its expiry was written by somebody whose
-/// clock was ahead, or comes from a backup: then what counts is the token's own life.
+/// Returns when a token with this life is due, given its written renewal time. A time after the expiry was written with
+/// a wrong clock or comes from a backup; then the life counts.
 pub fn within_life(renewal: Timestamp, life: Option<(Timestamp, Timestamp)>) -> Timestamp {
     match life {
         Some((issued, expires)) if expires < renewal => {
@@ -34,21 +34,21 @@ pub fn within_life(renewal: Timestamp, life: Option<(Timestamp, Timestamp)>) -> 
     }
 }
 
-/// How long after its issue at `now` a token is due at the latest, whatever the wall clock does: when it is to be renewed, and
-/// no later than its life by the clock of the API server allows (fault 17).
+/// Returns how long after `now` a token is due at the latest, whatever happens to the wall clock: at its renewal, and
+/// no later than its life by the API server's clock allows (fault 17).
 pub fn at_most(now: Timestamp, renewal: Timestamp, life: Option<(Timestamp, Timestamp)>) -> Duration {
     let left = renewal.duration_since(now);
     let used = life.map_or(left, |(issued, expires)| period(issued, expires, 1.0));
     Duration::try_from(left.min(used)).unwrap_or_default()
 }
 
-/// As it is written: UTC, whole seconds, cut.
+/// Formats a time: UTC, truncated to whole seconds.
 pub fn text(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// When to look at a token that is good now and to be renewed at `renewal`: not after it expires, if that is known and the
-/// clocks agree. Whoever wrote the time may have had another clock.
+/// Returns when to check a good token next: at its renewal, or at its expiry if that is earlier. The writer of the
+/// renewal time may have had another clock.
 pub fn next_idle_check(now: Timestamp, renewal: Timestamp, expires: Option<Timestamp>) -> Timestamp {
     match expires {
         Some(expires) if expires < renewal => {
@@ -58,8 +58,7 @@ pub fn next_idle_check(now: Timestamp, renewal: Timestamp, expires: Option<Times
     }
 }
 
-/// The next time to issue a token after `tries` that the server itself did not accept: 1 min, 2 min, 4 min, … up to an hour
-/// (spec 30 T9, "Better than upstream" 4).
+/// Returns the pause after rejections: 1 min, 2 min, 4 min, … up to an hour (spec 30 T9, "Better than upstream" 4).
 pub fn pause(tries: u32) -> Duration {
     Duration::from_secs(60 << tries.min(6)).min(Duration::from_secs(3600))
 }

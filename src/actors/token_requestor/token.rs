@@ -1,4 +1,4 @@
-//! Tokens: one that was issued, and what one says of itself.
+//! Issued tokens, and the claims in a token.
 
 use std::fmt;
 
@@ -10,34 +10,34 @@ use sha2::{Digest, Sha256};
 
 use super::Problem;
 
-/// Who must accept a token (spec 30 §3).
+/// Audience of the tokens (spec 30 §3).
 pub const AUDIENCE: &str = "gardener";
 
-/// Tells tokens apart without holding them.
+/// Identifies a token without revealing it.
 pub type Fingerprint = [u8; 32];
 
-/// A token as it was issued. It is in memory until it is written, and shown nowhere.
+/// An issued token. It is in memory until it is written, and never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     text: String,
-    /// When it expires, by the clock of the API server.
+    /// Its expiry by the API server's clock.
     pub expires: Timestamp,
 }
 
-/// What a token of a ServiceAccount says of itself. Nobody has checked it.
+/// The unverified claims of a ServiceAccount token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
     /// Its ServiceAccount.
     pub account: NamespacedName,
-    /// The uid of that.
+    /// The uid of the ServiceAccount.
     pub account_uid: String,
-    /// When it was issued.
+    /// The time of its issue.
     pub issued: Option<Timestamp>,
-    /// When it expires.
+    /// The time of its expiry.
     pub expires: Option<Timestamp>,
 }
 
-/// The body of a TokenRequest (spec 30 §5.4).
+/// Builds a TokenRequest (spec 30 §5.4).
 pub fn request(seconds: i64) -> Value {
     json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
@@ -45,21 +45,18 @@ pub fn request(seconds: i64) -> Value {
     })
 }
 
-/// The body of a TokenReview (spec 30 §5.1 g).
+/// Builds a TokenReview (spec 30 §5.1 g).
 pub fn review(token: &str) -> Value {
     json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": { "token": token } })
 }
 
-/// Tells a token from others.
+/// Returns the fingerprint of a token.
 pub fn fingerprint(token: &str) -> Fingerprint {
     Sha256::digest(token).into()
 }
 
 impl Token {
-    /// From the answer to a TokenRequest.
-    ///
-    /// # Errors
-    /// If it holds no token, or does not say when it expires.
+    /// Reads the answer to a TokenRequest; fails without token or expiry.
     pub fn of(answer: &Value) -> Result<Self, Problem> {
         let text = answer.pointer("/status/token").and_then(Value::as_str).filter(|text| !text.is_empty());
         let expires = answer.pointer("/status/expirationTimestamp").and_then(Value::as_str);
@@ -69,7 +66,7 @@ impl Token {
         Ok(Self { text: text.to_owned(), expires })
     }
 
-    /// The token itself: for the Secret and nothing else.
+    /// Returns the token, for the Secret only.
     pub fn reveal(&self) -> &str {
         &self.text
     }
@@ -82,7 +79,7 @@ impl fmt::Debug for Token {
 }
 
 impl Claims {
-    /// Of a token; `None` if it is none of a ServiceAccount.
+    /// Reads a token; `None` if it is not a ServiceAccount token.
     pub fn of(token: &str) -> Option<Self> {
         let payload = token.split('.').nth(1)?;
         let payload: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()?;
@@ -95,7 +92,7 @@ impl Claims {
         Some(Self { account, account_uid, issued: time("iat"), expires: time("exp") })
     }
 
-    /// From when to when it is good, by the clock of the API server.
+    /// Returns issue and expiry by the API server's clock.
     pub fn life(&self) -> Option<(Timestamp, Timestamp)> {
         self.issued.zip(self.expires)
     }

@@ -1,7 +1,6 @@
-//! Decodes JSON values into records, with the path of everything that is wrong or not known.
-//!
-//! As in Go: keys are case-sensitive, `null` and absence are the same, a value of another type is an error (nothing is
-//! converted), an unknown key is none, but in what selects something.
+//! Decodes JSON values into structs, with the path of everything that is wrong or unknown. As in Go, keys are
+//! case-sensitive, `null` equals absence, and a value of another type is an error. An unknown key is an error only in a
+//! type that selects something.
 
 use std::fmt;
 
@@ -32,23 +31,21 @@ pub enum DecodeError {
         /// Its group and version.
         api_version: String,
     },
-    /// A value that its field does not take.
+    /// A value that its field does not accept.
     #[error("{}{cause}", if path.is_empty() { String::new() } else { format!("{path}: ") })]
     Value {
         /// Path of the field; empty for the whole document.
         path: String,
-        /// What the field takes and what is there.
+        /// What the field accepts and what was found.
         cause: String,
     },
 }
 
-/// Types that select something. A condition that is passed over would make them select more, so an unknown key is an error.
+/// Types that select something. To ignore an unknown key would select more, so it is an error.
 const SELECTING: [&str; 4] = ["LabelSelector", "LabelSelectorRequirement", "IngressControllerSelector", "Toleration"];
 
-/// A value, and the paths of the keys nobody knows.
-///
-/// # Errors
-/// [`DecodeError::Value`] for the first value of another type, or the first unknown key of what selects something.
+/// Returns the value and the paths of unknown keys. Fails with [`DecodeError::Value`] at the first value of another
+/// type, and at the first unknown key of a type that selects something.
 pub(super) fn decode<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<String>), DecodeError> {
     let mut unknown = Vec::new();
     let mut note = |path: Path<'_>| unknown.push(text(&path));
@@ -60,12 +57,10 @@ pub(super) fn decode<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<String
     Ok((value, unknown))
 }
 
-/// `path.key`, or `key` at the top.
 pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// The path as errors have it, list entries as `path[i]`.
 fn text(path: &Path<'_>) -> String {
     match path {
         Path::Root => String::new(),
@@ -75,7 +70,6 @@ fn text(path: &Path<'_>) -> String {
     }
 }
 
-/// What is wrong with a value.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Cause(String);
@@ -85,14 +79,14 @@ impl Error for Cause {
         Self(text.to_string())
     }
 
-    /// Without the text that is there: somebody may have named another file, with a secret in it.
+    /// Omits the text that was found: the file may be a wrong one with a secret in it.
     fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let found = if let Unexpected::Str(_) = found { Unexpected::Other("string") } else { found };
         Self(format!("invalid type: {found}, expected {expected}"))
     }
 }
 
-/// A JSON value. Other than for `serde_json`, a known key without a value is absent, and a list is no record.
+/// A JSON value. Unlike in `serde_json`, a known key without a value is absent, and a list is no struct.
 struct ConfigNode(Value);
 
 impl<'de> Deserializer<'de> for ConfigNode {

@@ -1,9 +1,8 @@
-//! What decoding cannot fill in (spec 70 §2 rule 5): a required field that is zero counts as absent, because deployers
-//! render unset fields as zeros. An optional one keeps its zero. The defaults themselves stand at the fields.
+//! Defaults that decoding cannot set (spec 70 §2 rule 5). A required field that is zero counts as absent, because
+//! deployers render unset fields as zeros; an optional field keeps its zero. All other defaults stand at the fields.
 
 use super::file::ConfigFile;
 
-/// Replaces zeros of required fields, and adds the former single namespaces to the lists.
 pub(super) fn apply(file: &mut ConfigFile) {
     let default = ConfigFile::default();
     zero(&mut file.log_level, default.log_level);
@@ -26,7 +25,7 @@ pub(super) fn apply(file: &mut ConfigFile) {
     zero(&mut election.resource_name, default.leader_election.resource_name);
 
     zero(&mut file.server.webhooks.port, default.server.webhooks.port);
-    // Both are plain servers, which have no port of their own.
+    // Both have the same type, which has no default port.
     zero(&mut file.server.health_probes.port, 8081);
     zero(&mut file.server.metrics.port, 8080);
 }

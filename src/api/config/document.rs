@@ -1,4 +1,4 @@
-//! From bytes to one JSON document of the right kind, with the other spellings of keys moved to the official ones.
+//! From bytes to one JSON document of the right kind, with other spellings of keys moved to the official keys.
 
 use serde_json::{Map, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
@@ -10,28 +10,27 @@ pub const API_VERSION: &str = "resourcemanager.config.gardener.cloud/v1alpha1";
 /// Kind of the component configuration.
 pub const KIND: &str = "ResourceManagerConfiguration";
 
-/// A document with official keys only.
 pub(super) struct ConfigDocument {
     pub(super) value: Value,
     pub(super) warnings: Vec<Warning>,
     pub(super) moved: Moved,
 }
 
-/// Paths that were moved: where they are now, and where they were written.
+/// Moved paths: the official path, and the path in the file.
 #[derive(Default)]
 pub(super) struct Moved(Vec<(String, String)>);
 
-/// Another spelling of a block (spec 70 §2.2).
+/// Another accepted spelling of a block (spec 70 §2.2).
 struct Alias {
     section: &'static str,
     accepted: &'static str,
     official: &'static str,
     both: Both,
-    /// Whether its use alone is worth a warning. The user's documents use `managedResources`, so that one is not.
+    /// Whether its use gives a warning. The user documentation has `managedResources`, so that gives none.
     deprecated: bool,
 }
 
-/// What happens when both spellings are there.
+/// What happens when both spellings exist.
 enum Both {
     /// Fields that only the accepted spelling has are taken from it (spec 10 §3.1).
     MergeFields,
@@ -77,12 +76,12 @@ const ALIASES: [Alias; 5] = [
     },
 ];
 
-/// Blocks of earlier releases that have no successor.
+/// Blocks of earlier releases without a successor.
 const WITHOUT_EFFECT: [(&str, &str); 3] =
     [("controllers", "rootCAPublisher"), ("controllers", "secret"), ("webhooks", "podZoneAffinity")];
 
 impl ConfigDocument {
-    /// Reads the first YAML document (or the JSON document), checks its kind and moves aliases.
+    /// Reads the JSON document or the first YAML document, checks its kind and moves aliases.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut document = Self { value: parse(bytes)?, warnings: Vec::new(), moved: Moved::default() };
         if let Value::Object(fields) = &mut document.value {
@@ -101,12 +100,11 @@ impl ConfigDocument {
 }
 
 impl Moved {
-    /// Whether the block at this official path was written under another key.
+    /// Returns true if the block at this official path was written under another key.
     pub(super) fn has(&self, official: &str) -> bool {
         self.0.iter().any(|(now, _)| now == official)
     }
 
-    /// The path as the file has it, for messages.
     pub(super) fn as_written(&self, path: &str) -> String {
         let written = |(now, before): &(String, String)| {
             let rest = path.strip_prefix(now.as_str())?;
@@ -148,13 +146,12 @@ impl Alias {
     }
 }
 
-/// Removes a block; `None` where it is absent or `null`.
 fn take_block(fields: &mut Map<String, Value>, section: &str, key: &str) -> Option<Value> {
     fields.get_mut(section)?.as_object_mut()?.remove(key).filter(|block| !block.is_null())
 }
 
-/// JSON, or the first YAML document with the rules of YAML 1.1 that Kubernetes keeps (octal numbers, the last of two
-/// equal keys wins). What comes after the first document is not read.
+/// Parses JSON, or the first YAML document with the rules of YAML 1.1 that Kubernetes keeps (octal numbers, the last of
+/// two equal keys wins). Ignores later documents.
 fn parse(bytes: &[u8]) -> Result<Value, DecodeError> {
     let text = std::str::from_utf8(bytes).map_err(|error| DecodeError::Syntax(format!("not UTF-8: {error}")))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -174,13 +171,13 @@ fn parse(bytes: &[u8]) -> Result<Value, DecodeError> {
     documents.next().unwrap_or(Ok(Value::Null)).map_err(|error| DecodeError::Syntax(error.to_string()))
 }
 
-/// Missing parts of the identity are filled in, any other identity is an error (spec 70 §2 rule 1).
+/// Fills in missing parts of the identity; any other identity is an error (spec 70 §2 rule 1).
 fn check_kind(fields: &Map<String, Value>) -> Result<(), DecodeError> {
     let text = |key, default| match fields.get(key) {
         None | Some(Value::Null) => Some(default),
         Some(value) => value.as_str().map(|text| if text.is_empty() { default } else { text }),
     };
-    // A kind or version that is no string is reported with the other types.
+    // A kind or version of another type is reported with the other types.
     let (Some(api_version), Some(kind)) = (text("apiVersion", API_VERSION), text("kind", KIND)) else { return Ok(()) };
     if api_version == API_VERSION && kind == KIND {
         return Ok(());

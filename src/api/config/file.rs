@@ -1,7 +1,6 @@
-//! The component configuration as it is written in the file (spec 70 §2.1), with its defaults (§3): every number and
-//! duration signed, so that errors can show what was written. Optional is only where absence means something.
-//!
-//! An absent field is its default. A field that is `0` in the file keeps it, but those of `defaults.rs`.
+//! The component configuration as in the file (spec 70 §2.1), with its defaults (§3). Numbers and durations are signed,
+//! so that errors can show what was written. A field is optional only where absence means something. An absent field
+//! has its default; a field that is `0` stays 0, except for those of `defaults.rs`.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,6 @@ use crate::api::duration::GoDuration;
 
 const WORKERS: i64 = 5;
 
-/// `ResourceManagerConfiguration` of `resourcemanager.config.gardener.cloud/v1alpha1`.
 #[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct ConfigFile {
@@ -50,7 +48,7 @@ pub(crate) struct Connection {
     /// Former spelling of a list with one entry; added to the list.
     #[serde(skip_serializing)]
     pub(crate) namespace: String,
-    /// Only the target's is looked at.
+    /// Only the target's value counts.
     pub(crate) disable_cached_client: bool,
 }
 
@@ -170,7 +168,6 @@ pub(crate) struct ManagedResource {
     pub(crate) managed_by_label_value: String,
 }
 
-/// A controller with a switch and a number of workers.
 #[derive(Debug, Clone, SmartDefault, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct Workers {
@@ -225,7 +222,7 @@ pub(crate) struct TokenRequestor {
     #[default(WORKERS)]
     pub(crate) concurrent_syncs: i64,
     pub(crate) delete_service_accounts: bool,
-    /// No key: flag mode sets it.
+    /// No key in the file: flag mode sets it.
     #[serde(skip)]
     pub(crate) any_class: bool,
 }
@@ -250,7 +247,6 @@ pub(crate) struct Webhooks {
     pub(crate) endpoint_slice_hints: Switch,
 }
 
-/// A webhook without settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct Switch {
@@ -320,7 +316,7 @@ pub(crate) struct NodeAgentAuthorizer {
     pub(crate) authorize_with_selectors: bool,
 }
 
-/// Nobody has to raise it together with `syncPeriod`: where that is longer, that counts.
+/// A longer `syncPeriod` counts instead, so that users need not raise both.
 pub(super) const REVALIDATE_PERIOD: GoDuration = hours(24);
 
 const fn minutes(minutes: i64) -> GoDuration {

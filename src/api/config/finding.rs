@@ -1,4 +1,4 @@
-//! What validation finds, and what a user should know although it is no error.
+//! Findings of validation, and warnings.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use serde::Serialize;
 
 use crate::api::quote::quoted;
 
-/// A rule of the configuration that is broken.
+/// A broken rule of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// JSON path of the field, lists as `[i]`.
+    /// JSON path of the field, with list items as `[i]`.
     pub path: String,
-    /// The text behind the path (spec 62 §2.1).
+    /// The text after the path (spec 62 §2.1).
     pub body: String,
 }
 
-/// Something in the file or the flags that is accepted and may not mean what its author thinks.
+/// An accepted part of the file or the flags that may not mean what its author thinks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     /// JSON path of the key, or the flag with its dashes.
     pub path: String,
-    /// What it is.
+    /// What the warning says.
     pub kind: WarningKind,
 }
 
 /// What a warning says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WarningKind {
-    /// The key is not known and has no effect.
+    /// The key is unknown and has no effect.
     UnknownKey,
-    /// Both spellings of a block are there; the official one wins.
+    /// Both spellings of a block exist; the official one wins.
     BothSpellings {
         /// Path of the official spelling.
         official: String,
@@ -41,32 +41,28 @@ pub enum WarningKind {
     },
     /// Known from earlier releases, without effect today.
     NoEffect,
-    /// A lock type that exists no more; `leases` is used.
+    /// A former lock type; `leases` is used.
     LockReplaced,
     /// `--extra-target-namespace` without configured namespaces restricts the target to these (spec 70 trap 1).
     NarrowsTarget,
 }
 
 impl FieldError {
-    /// `Required value`, with a detail if there is one.
     pub(super) fn required(path: impl Into<String>, detail: &str) -> Self {
         let body = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
         Self { path: path.into(), body }
     }
 
-    /// `Invalid value`.
     pub(super) fn invalid(path: impl Into<String>, value: impl fmt::Display, detail: impl fmt::Display) -> Self {
         Self { path: path.into(), body: format!("Invalid value: {value}: {detail}") }
     }
 
-    /// `Unsupported value`, with the values there are.
     pub(super) fn unsupported(path: impl Into<String>, value: &str, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(|value| quoted(value)).collect();
         let body = format!("Unsupported value: {}: supported values: {}", quoted(value), supported.join(", "));
         Self { path: path.into(), body }
     }
 
-    /// `Forbidden`.
     pub(super) fn forbidden(path: impl Into<String>, detail: &str) -> Self {
         Self { path: path.into(), body: format!("Forbidden: {detail}") }
     }
@@ -78,7 +74,7 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// One text as it is, several as `[a, b]`; equal ones once, at their first place (spec 62 §2.2).
+/// One text as it is, several as `[a, b]`; equal texts once, at their first position (spec 62 §2.2).
 pub(super) fn aggregate(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for text in errors.iter().map(FieldError::to_string) {
@@ -94,7 +90,7 @@ pub(super) fn aggregate(errors: &[FieldError]) -> String {
 
 /// Compact JSON with Go's escapes for `<`, `>` and `&`.
 pub(super) fn json(value: &impl Serialize) -> String {
-    // Only maps with keys that are no strings cannot be written; there are none here.
+    // Fails only for maps with keys that are no strings, which do not occur.
     let text = serde_json::to_string(value).unwrap_or_default();
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
@@ -104,7 +100,7 @@ impl Warning {
         Self { path: path.into(), kind }
     }
 
-    /// A constant text for the log; `path` and `instead` belong into its fields.
+    /// A constant text for the log; `path` and `instead` are fields of the record.
     pub fn message(&self) -> &'static str {
         match &self.kind {
             WarningKind::UnknownKey => "Unknown configuration key is ignored",
@@ -116,7 +112,7 @@ impl Warning {
         }
     }
 
-    /// The key to use instead, where there is one.
+    /// The key to use instead, if there is one.
     pub fn instead(&self) -> Option<&str> {
         match &self.kind {
             WarningKind::BothSpellings { official } | WarningKind::Deprecated { official } => Some(official),

@@ -5,9 +5,9 @@
 //!         kind, aliases                        unknown keys   defaults   zeros                                  Config
 //! ```
 //!
-//! [`load`] does all of it. The command line works on the `Draft` in between: it decodes, sets what flags and
-//! environment say, and finishes. Start reading at [`Config`]; a new key is one field in `file.rs` with its
-//! default, one in `types.rs` and a line in `resolve.rs`. Everything here is pure.
+//! [`load`] does all of it. The command line works on the `Draft` in between: it decodes, applies flags and
+//! environment, and finishes. Start reading at [`Config`]. A new key is one field in `file.rs` with its default, one in
+//! `types.rs` and a line in `resolve.rs`. Everything here is pure.
 
 mod decode;
 mod defaults;
@@ -29,24 +29,23 @@ pub use types::*;
 
 use self::{document::ConfigDocument, file::ConfigFile};
 
-/// A configuration to run with.
+/// A valid configuration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// What to log once there is a log.
+    /// Warnings to log as soon as there is a log.
     pub warnings: Vec<Warning>,
-    /// What [`Loaded::config`] was made of.
     draft: Draft,
 }
 
-/// Why there is no configuration to run with. The texts are those of spec 70 §1.1.
+/// Why a configuration cannot be used. The texts are those of spec 70 §1.1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The bytes are no component configuration.
     #[error("error decoding config: {0}")]
     Decode(#[from] DecodeError),
-    /// Rules are broken; not empty, in the order of spec 70 §4.
+    /// Broken rules, at least one, in the order of spec 70 §4.
     #[error("{}", finding::aggregate(.0))]
     Invalid(Vec<FieldError>),
 }
@@ -54,15 +53,15 @@ pub enum ConfigError {
 /// Where the cluster identity comes from (spec 70 §14).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClusterIdSource {
-    /// The configured text itself; empty is no identity.
+    /// The configured text; empty means no identity.
     Literal(String),
-    /// `<cluster>`: the ConfigMap `kube-system/cluster-identity` of the source cluster, which must be there.
+    /// `<cluster>`: the ConfigMap `kube-system/cluster-identity` of the source cluster, which must exist.
     Required,
-    /// `<default>`: the same ConfigMap; none, or none with the key, is no identity.
+    /// `<default>`: the same ConfigMap; without it or its key there is no identity.
     Optional,
 }
 
-/// A configuration that is still being put together: the decoded file, and what only flags can say.
+/// An unfinished configuration: the decoded file, and what only flags can set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Draft {
     pub(crate) file: ConfigFile,
@@ -75,15 +74,12 @@ pub(crate) struct Draft {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Decodes, defaults and validates a configuration file.
-///
-/// # Errors
-/// When the bytes are no component configuration, or break rules.
+/// Decodes, defaults and validates a file. Fails if it is no component configuration or breaks rules.
 pub fn load(bytes: &[u8]) -> Result<Loaded, ConfigError> {
     Draft::decode(bytes)?.finish(&[])
 }
 
-/// What a configured cluster identity means.
+/// Returns the meaning of a configured cluster identity.
 pub fn cluster_id_source(configured: &str) -> ClusterIdSource {
     match configured {
         "<cluster>" => ClusterIdSource::Required,
@@ -93,8 +89,7 @@ pub fn cluster_id_source(configured: &str) -> ClusterIdSource {
 }
 
 impl Loaded {
-    /// The configuration as a file that means the same, with each key and its value. It holds paths of kubeconfigs, not what
-    /// is in them.
+    /// An equivalent file with every key and its value. It contains paths of kubeconfigs, not their contents.
     pub fn to_yaml(&self) -> String {
         let mut file = self.draft.file.clone();
         let csr_approver = self.config.controllers.csr_approver.as_ref();
@@ -115,7 +110,6 @@ impl Loaded {
 }
 
 impl Draft {
-    /// Reads a file.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let ConfigDocument { value, mut warnings, moved } = ConfigDocument::read(bytes)?;
         let (file, unknown) = decode::decode(value).map_err(|error| match error {
@@ -127,7 +121,6 @@ impl Draft {
         Ok(Self { file, former_csr_approver, warnings, ..Self::default() })
     }
 
-    /// Replaces zeros, adds namespaces to the target's and validates.
     pub(crate) fn finish(mut self, extra_target_namespaces: &[String]) -> Result<Loaded, ConfigError> {
         defaults::apply(&mut self.file);
         (self.file.api_version, self.file.kind) = (API_VERSION.to_owned(), KIND.to_owned());

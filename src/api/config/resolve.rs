@@ -1,5 +1,5 @@
-//! From the defaulted file to the [`Config`] the program runs with. Called after validation, so nothing fails here; where
-//! the specification does not validate, values without a meaning become the nearest one that has one.
+//! From the defaulted file to the [`Config`]. It runs after validation, so nothing fails; values without a meaning that
+//! the specification does not reject become the nearest value with a meaning.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -11,7 +11,6 @@ use crate::api::duration::GoDuration;
 const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(120);
 const NODE_BACKOFF: Duration = Duration::from_secs(10);
 
-/// The configuration that a defaulted draft means.
 pub(super) fn config(draft: &Draft) -> Config {
     let file = &draft.file;
     let source = connection(&file.source);
@@ -37,7 +36,7 @@ pub(super) fn config(draft: &Draft) -> Config {
 }
 
 fn connection(connection: &file::Connection) -> Connection {
-    // An empty name means all namespaces to the API, and so it does in the list.
+    // An empty name means all namespaces, as in the API.
     let all = connection.namespaces.iter().any(String::is_empty);
     let mut seen = BTreeSet::new();
     let namespaces = connection.namespaces.iter().filter(|name| !all && seen.insert(name.as_str())).cloned().collect();
@@ -77,7 +76,7 @@ fn servers(draft: &Draft) -> Servers {
     }
 }
 
-/// The former block `kubeletCSRApprover` took the only source namespace where it named none.
+/// The former block `kubeletCSRApprover` used the only source namespace if it named none.
 fn machine_namespace(draft: &Draft, source: &Connection) -> Option<String> {
     let named = draft.file.controllers.csr_approver.machine_namespace.clone();
     match source.namespaces.as_slice() {
@@ -188,7 +187,6 @@ fn webhooks(webhooks: &file::Webhooks) -> Webhooks {
     }
 }
 
-/// A toleration in the form of the API; empty fields are left out there.
 pub(super) fn toleration(toleration: &file::Toleration) -> core::Toleration {
     core::Toleration {
         key: not_empty(&toleration.key),
@@ -203,12 +201,12 @@ fn not_empty(field: &str) -> Option<String> {
     (!field.is_empty()).then(|| field.to_owned())
 }
 
-/// A duration for which zero and less mean the default.
+/// Zero and less mean the default.
 fn positive(field: GoDuration, default: Duration) -> Duration {
     Some(field.to_std_or_zero()).filter(|duration| !duration.is_zero()).unwrap_or(default)
 }
 
-/// A number of workers; what is below 1 counts as 1.
+/// A number of workers, at least 1.
 fn count(field: i64) -> usize {
     usize::try_from(field).unwrap_or_default().max(1)
 }

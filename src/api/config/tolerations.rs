@@ -14,7 +14,6 @@ const EXISTS_WITHOUT_KEY: &str =
 const NO_EXECUTE: &str = "effect must be 'NoExecute' when `tolerationSeconds` is set";
 const EXISTS_WITHOUT_VALUE: &str = "value must be empty when `operator` is 'Exists'";
 
-/// Adds what is wrong with the toleration at `path`.
 pub(super) fn validate(errors: &mut Vec<FieldError>, path: &str, toleration: &Toleration) {
     let Toleration { key, operator, value, effect, toleration_seconds } = toleration;
     let (operator_path, effect_path) = (format!("{path}.operator"), format!("{path}.effect"));
@@ -35,7 +34,7 @@ pub(super) fn validate(errors: &mut Vec<FieldError>, path: &str, toleration: &To
                 errors.push(FieldError::invalid(&operator_path, quoted(value), texts.join(";")));
             }
         }
-        // The whole toleration, fields in the order of the API, empty ones left out.
+        // Shows the whole toleration: fields in the order of the API, without empty ones.
         "Exists" if !value.is_empty() => {
             errors.push(FieldError::invalid(&operator_path, json(toleration), EXISTS_WITHOUT_VALUE));
         }

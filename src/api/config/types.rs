@@ -1,5 +1,5 @@
-//! The configuration the program runs with: decoded, defaulted, validated. What is switched off is `None` or `false`;
-//! a field exists only where it means something.
+//! The effective configuration: decoded, defaulted, validated. Disabled parts are `None` or `false`; a field exists
+//! only where it means something.
 
 use std::{
     collections::BTreeMap,
@@ -11,17 +11,16 @@ use k8s_openapi::{api::core::v1::Toleration, apimachinery::pkg::apis::meta::v1::
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// The whole configuration. [`Config::default`] is what an empty file means, but without leader election, which needs a
-/// namespace.
+/// The whole configuration. [`Config::default`] is an empty file's, without leader election, which needs a namespace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Config {
-    /// Cluster of ManagedResources, Secrets and Machines.
+    /// The cluster with ManagedResources, Secrets and Machines.
     pub source: Connection,
-    /// Cluster in which things are applied. May be the source.
+    /// The cluster with the applied objects; may be the source.
     pub target: Connection,
-    /// `None`: controllers start as soon as the stores are filled.
+    /// `None`: controllers start as soon as the caches are filled.
     pub leader_election: Option<LeaderElection>,
-    /// Where the process listens.
+    /// Listening addresses.
     pub servers: Servers,
     /// Profiling (spec 70 §9.3).
     pub debugging: Debugging,
@@ -29,30 +28,30 @@ pub struct Config {
     pub logging: Logging,
     /// Cluster identity as configured; see [`super::cluster_id_source`].
     pub cluster_id: String,
-    /// Class of the ManagedResources to handle; `*` is all.
+    /// Class of the ManagedResources to handle; `*` means all.
     pub resource_class: String,
-    /// How long a controller waits for its stores before it counts as failed. Never zero.
+    /// How long a controller waits for its caches before it counts as failed. Never zero.
     pub cache_sync_timeout: Duration,
-    /// Controllers that run.
+    /// The controllers.
     pub controllers: Controllers,
-    /// Webhooks that are served.
+    /// The webhooks.
     pub webhooks: Webhooks,
 }
 
-/// How one cluster is reached and how much of it is watched.
+/// Access to a cluster, and the part of it that is watched.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Connection {
     /// Path of a kubeconfig after flags and environment; `None`: see [`cluster::kubeconfig`].
     pub kubeconfig: Option<String>,
-    /// `Accept` header of requests, if not the client's own.
+    /// `Accept` header of requests; `None`: the client's own.
     pub accept_content_types: Option<String>,
-    /// Content type of writes, if not the client's own.
+    /// Content type of writes; `None`: the client's own.
     pub content_type: Option<String>,
     /// Token bucket per resource type; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,
-    /// Namespaces that are watched, in order, each once; empty is all.
+    /// Watched namespaces, in order, without duplicates; empty means all.
     pub namespaces: Vec<String>,
-    /// How often known objects are looked at without a change. At least 10 s.
+    /// How often known objects are checked again without a change. At least 10 s.
     pub cache_resync_period: Duration,
     /// Reads go to the API server and managed objects are not watched (spec 70 §8.5). Target only.
     pub cache_disabled: bool,
@@ -63,14 +62,14 @@ pub struct Connection {
 pub struct RateLimit {
     /// Requests per second. Positive.
     pub qps: f64,
-    /// Requests on top of `qps`.
+    /// Additional requests at once.
     pub burst: u32,
 }
 
 /// Leader election (spec 70 §12).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeaderElection {
-    /// Others wait this long after the last renewal they saw.
+    /// Other replicas wait this long after the last renewal they saw.
     pub lease_duration: Duration,
     /// The leader gives up after this time without a renewal. Shorter than `lease_duration`.
     pub renew_deadline: Duration,
@@ -84,7 +83,7 @@ pub struct LeaderElection {
     pub resource_name: String,
 }
 
-/// Where the process listens.
+/// Listening addresses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Servers {
     /// HTTPS for webhooks.
@@ -100,7 +99,7 @@ pub struct Servers {
 /// A listening address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Endpoint {
-    /// Host name or address; empty is every interface, IPv4 and IPv6.
+    /// Host name or address; empty means every interface, IPv4 and IPv6.
     pub host: String,
     /// TCP port.
     pub port: u16,
@@ -111,7 +110,7 @@ pub struct Endpoint {
 pub struct Debugging {
     /// Serve `/debug/pprof`.
     pub profiling: bool,
-    /// Only together with `profiling`.
+    /// Has an effect only with `profiling`.
     pub contention_profiling: bool,
 }
 
@@ -130,7 +129,7 @@ pub struct Logging {
 pub enum LogLevel {
     /// Everything.
     Debug,
-    /// What happens.
+    /// Normal operation and errors.
     Info,
     /// Errors only.
     Error,
@@ -151,7 +150,7 @@ pub enum LogFormat {
 pub struct Controllers {
     /// Always on.
     pub managed_resource: ManagedResourceController,
-    /// Always on; the settings are also those of the progressing check.
+    /// Always on. The progressing controller has the same settings.
     pub health: HealthController,
     /// Garbage collector.
     pub garbage_collector: Option<GarbageCollector>,
@@ -174,18 +173,18 @@ pub struct Controllers {
 /// Number of workers, for controllers without other settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Workers {
-    /// Passes side by side.
+    /// Concurrent reconciles.
     pub concurrent_syncs: usize,
 }
 
 /// Settings of the ManagedResource controller (spec 10 §3.1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ManagedResourceController {
-    /// Passes side by side.
+    /// Concurrent reconciles.
     pub concurrent_syncs: usize,
-    /// Time to the next pass after a success, and deadline of one. At least 15 s.
+    /// Time to the next reconcile after a success, and deadline of a reconcile. At least 15 s.
     pub sync_period: Duration,
-    /// Each object is written again at least this often; `None` is never. Not shorter than `sync_period`.
+    /// Each object is written again at least this often; `None`: never. Not shorter than `sync_period`.
     pub revalidate_period: Option<Duration>,
     /// Write objects even if nothing differs.
     pub always_update: bool,
@@ -196,9 +195,9 @@ pub struct ManagedResourceController {
 /// Settings of the health and progressing controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct HealthController {
-    /// Passes side by side, of each of the two.
+    /// Concurrent reconciles of each of the two.
     pub concurrent_syncs: usize,
-    /// Time between checks, and deadline of one. At least 15 s.
+    /// Time between checks, and deadline of a check. At least 15 s.
     pub sync_period: Duration,
 }
 
@@ -212,7 +211,7 @@ pub struct GarbageCollector {
 /// Settings of the CSR approver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CsrApprover {
-    /// Passes side by side.
+    /// Concurrent reconciles.
     pub concurrent_syncs: usize,
     /// Namespace of the Machines in the source cluster; `None` is node mode.
     pub machine_namespace: Option<String>,
@@ -221,11 +220,11 @@ pub struct CsrApprover {
 /// Settings of the NetworkPolicy controller (spec 40 §4).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NetworkPolicyController {
-    /// Passes side by side.
+    /// Concurrent reconciles.
     pub concurrent_syncs: usize,
-    /// Namespaces whose Services are handled: any of these; empty is all. Checked.
+    /// Services in namespaces that match one of these are handled; empty means all. Validated.
     pub namespace_selectors: Vec<LabelSelector>,
-    /// Turns on the policies of Ingresses.
+    /// Enables the policies of Ingresses.
     pub ingress_controller_selector: Option<IngressControllerSelector>,
     /// Policies only for namespaces with pods that need them (decision 2).
     pub only_for_matching_pods: bool,
@@ -233,21 +232,21 @@ pub struct NetworkPolicyController {
     pub explicit_from_world_peers: bool,
 }
 
-/// Where the pods of the ingress controller are.
+/// The pods of the ingress controller.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct IngressControllerSelector {
     /// Their namespace.
     pub namespace: String,
-    /// Their labels. Checked.
+    /// Their labels. Validated.
     pub pod_selector: LabelSelector,
 }
 
 /// Settings of the controller for node-critical components.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct NodeCriticalComponents {
-    /// Passes side by side.
+    /// Concurrent reconciles.
     pub concurrent_syncs: usize,
-    /// Time until a node that is not ready yet is looked at again. Never zero.
+    /// Time until a node that is not ready is checked again. Never zero.
     pub backoff: Duration,
 }
 
@@ -263,11 +262,11 @@ pub struct NodeAgentReconciliationDelay {
 /// Settings of the token requestor (spec 30 §3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TokenRequestor {
-    /// Passes side by side.
+    /// Concurrent reconciles.
     pub concurrent_syncs: usize,
-    /// Delete ServiceAccounts when their Secret goes (decision 8).
+    /// Delete a ServiceAccount when its Secret is deleted (decision 8).
     pub delete_service_accounts: bool,
-    /// Secrets of any class, also of none: flag mode (spec 30 §2.1).
+    /// Handle Secrets of any class or none: flag mode (spec 30 §2.1).
     pub any_class: bool,
 }
 
@@ -307,9 +306,9 @@ pub struct Webhooks {
 /// Settings of the high-availability webhook. Seconds are not negative; 0 evicts at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct HighAvailabilityConfig {
-    /// Toleration of `not-ready`; `None`: none is added.
+    /// Seconds of the toleration of `not-ready`; `None`: no toleration.
     pub default_not_ready_toleration_seconds: Option<i64>,
-    /// Toleration of `unreachable`; `None`: none is added.
+    /// Seconds of the toleration of `unreachable`; `None`: no toleration.
     pub default_unreachable_toleration_seconds: Option<i64>,
 }
 
@@ -355,7 +354,7 @@ pub struct NodeAgentAuthorizer {
 }
 
 impl Config {
-    /// Names of the controllers that run, in the order in which they start (spec 70 §7).
+    /// Names of the enabled controllers, in the order in which they start (spec 70 §7).
     pub fn enabled_controllers(&self) -> Vec<&'static str> {
         let controllers = &self.controllers;
         named([
@@ -374,7 +373,7 @@ impl Config {
         ])
     }
 
-    /// Configuration keys of the webhooks that are served, in the order of spec 70 §7.
+    /// Configuration keys of the enabled webhooks, in the order of spec 70 §7.
     pub fn enabled_webhooks(&self) -> Vec<&'static str> {
         let webhooks = &self.webhooks;
         named([
@@ -395,9 +394,9 @@ impl Config {
         ])
     }
 
-    /// SHA-256 of the effective configuration in hex: equal for configurations that mean the same.
+    /// SHA-256 of the effective configuration in hex. Equivalent configurations have the same hash.
     pub fn hash(&self) -> String {
-        // Nothing in here can fail to be written: all map keys are strings and the numbers are finite.
+        // Cannot fail: all map keys are strings and all numbers are finite.
         let text = serde_json::to_vec(self).unwrap_or_default();
         Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -408,7 +407,7 @@ fn named<const N: usize>(table: [(&'static str, bool); N]) -> Vec<&'static str> 
 }
 
 impl Servers {
-    /// Directory of `tls.crt` and `tls.key`: the configured one, or a fixed one below the directory for temporary files.
+    /// Directory of `tls.crt` and `tls.key`: the configured one, or a fixed one below `temporary`.
     pub fn cert_dir(&self, temporary: &Path) -> PathBuf {
         match &self.tls_cert_dir {
             Some(directory) => PathBuf::from(directory),
@@ -418,7 +417,7 @@ impl Servers {
 }
 
 impl std::fmt::Display for Endpoint {
-    /// `host:port`, IPv6 addresses in brackets.
+    /// `host:port`, with IPv6 addresses in brackets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
@@ -431,7 +430,7 @@ impl std::fmt::Display for Endpoint {
 impl LogLevel {
     pub(super) const NAMES: [&'static str; 3] = ["debug", "info", "error"];
 
-    /// From its name in the configuration.
+    /// Parses the name used in the configuration.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "debug" => Some(Self::Debug),
@@ -445,7 +444,7 @@ impl LogLevel {
 impl LogFormat {
     pub(super) const NAMES: [&'static str; 2] = ["json", "text"];
 
-    /// From its name in the configuration.
+    /// Parses the name used in the configuration.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
             "json" => Some(Self::Json),

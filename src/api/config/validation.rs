@@ -30,7 +30,6 @@ const TOKEN_INVALIDATOR: &str = "controller and webhook for TokenInvalidator mus
 /// Not a text of the specification: upstream fails later, when it listens.
 const PORT: &str = "must be between 0 and 65535";
 
-/// Everything that is wrong, in the order of the rules.
 pub(super) fn validate(file: &ConfigFile) -> Vec<FieldError> {
     let mut errors = Vec::new();
     connection(&mut errors, "sourceClientConnection", &file.source);

@@ -1,4 +1,4 @@
-//! What has changed between two values, for messages that people read (spec 62 §2.5).
+//! Differences between two values, for messages that people read (spec 62 §2.5).
 
 use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 
@@ -7,11 +7,10 @@ use sha2::{Digest as _, Sha256};
 use super::Json;
 use crate::api::quote::cut;
 
-/// Changes that are told.
 const MOST_CHANGES: usize = 10;
-/// Longest text that is repeated, in characters.
+/// Longest text that is shown, in characters.
 const LONGEST: usize = 64;
-/// Content of these fields belongs to users or providers: it is not repeated.
+/// Content of these fields belongs to users or providers: messages do not repeat it.
 const CONFIDENTIAL: [&str; 8] = [
     "userData",
     "sshPublicKey",
@@ -23,14 +22,14 @@ const CONFIDENTIAL: [&str; 8] = [
     "backupBucketProviderStatus",
 ];
 
-/// The changes as `path: <new> != <old>`, ten at most, joined by commas; absurdly long paths are cut.
+/// The changes as `path: <new> != <old>`, at most ten, joined by commas. Very long paths are cut.
 pub fn difference(new: &Json<'_>, old: &Json<'_>) -> String {
     let mut changes = Vec::new();
     compare(&mut String::new(), Some(new), Some(old), &mut changes);
     changes.join(",")
 }
 
-/// Something that stands for content that must not be repeated: how long it is, and the beginning of its SHA-256.
+/// Replaces content that must not be repeated: its length, and the beginning of its SHA-256.
 pub fn instead_of(content: &[u8]) -> String {
     let sum = Sha256::digest(content);
     let mut text = format!("<{} bytes, SHA-256 ", content.len());

@@ -7,37 +7,37 @@ use serde::Serialize;
 use super::Path;
 use crate::api::quote::{cut, cut_after, quoted, shown};
 
-/// Errors that are kept. Whoever has that many does not read more of them.
+/// Errors that are kept. People do not read more.
 const MOST_ERRORS: usize = 100;
-/// Bytes of their fields and messages together. They are sent twice, as causes and as message, and in JSON a byte is up to
-/// six: with 3 MiB an answer stays small among those that a server has in memory.
+/// Bytes of their fields and messages together. They are sent twice (causes and message), and a byte takes up to six in
+/// JSON: an answer of at most 3 MiB is small among those that a server has in memory.
 const MOST_BYTES: usize = 256 * 1024;
-/// Longest value that is not a text, in characters: a spec of usual size is shown whole.
+/// Longest value that is not a text, in characters: specs of usual size are shown whole.
 const LONGEST_VALUE: usize = 4096;
-/// Longest message, in characters; details may name many things. Four bytes for each, and the first one still finds room.
+/// Longest message, in characters; details may name many things. At four bytes each, the first message always fits.
 const LONGEST_MESSAGE: usize = 16 * 1024;
 
 /// What is wrong with a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// It is missing or empty.
+    /// Missing or empty.
     Required,
-    /// Its value is not as it must be.
+    /// Not valid.
     Invalid,
-    /// Its value is none of those that there are.
+    /// Not among the supported values.
     Unsupported,
-    /// It must not be there, or not change.
+    /// Must be absent, or must not change.
     Forbidden,
-    /// Its value is there twice.
+    /// The same value occurs twice.
     Duplicate,
-    /// It has too many bytes.
+    /// Too many bytes.
     TooLong,
 }
 
-/// One error. Its text is `<field>: <message>`.
+/// An error. Its text is `<field>: <message>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// The kind.
+    /// What is wrong.
     pub kind: ErrorKind,
     /// Path of the field.
     pub field: String,
@@ -45,38 +45,36 @@ pub struct Error {
     pub message: String,
 }
 
-/// Errors in the order in which they were found. Its text is that of the only one, or all in brackets, each text once. From
-/// the first on that finds no room they are counted only.
+/// Errors in the order in which they were found. The text is that of the only error, or all in brackets, each text
+/// once. From the first error that does not fit, errors are only counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Errors {
     kept: Vec<Error>,
-    /// Of fields and messages that are kept.
     bytes: usize,
-    /// Those that are not.
     more: usize,
 }
 
-/// A value as errors show it; of an absurdly long one only the beginning.
+/// A value as errors show it; very long values are cut.
 #[derive(Debug, Clone, Copy)]
 pub enum Shown<'a> {
     /// A plain text: in quotes, with escapes.
     Text(&'a str),
     /// A number.
     Integer(i64),
-    /// Anything else, as JSON without spaces: an enumeration, a list, an optional value.
+    /// Any other value, as JSON without spaces: an enumeration, a list, an optional value.
     Json(&'a dyn ToJson),
-    /// As it stands: what stands for a value that is not repeated.
+    /// A replacement for a value that must not be repeated, as it is.
     Instead(&'a str),
 }
 
-/// Something that can be written as JSON.
+/// A value that can be written as JSON.
 pub trait ToJson: fmt::Debug {
     /// Without spaces.
     fn to_json(&self) -> String;
 }
 
 impl ErrorKind {
-    /// The reason of a cause in `details.causes` of an API status.
+    /// The reason in `details.causes` of an API status.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -90,18 +88,18 @@ impl ErrorKind {
 }
 
 impl Errors {
-    /// The field is missing or empty.
+    /// Adds: the field is missing or empty.
     pub fn required(&mut self, field: &Path<'_>, detail: &str) {
         let colon = if detail.is_empty() { "" } else { ": " };
         self.add(ErrorKind::Required, field, || format!("Required value{colon}{detail}"));
     }
 
-    /// The value is not as it must be.
+    /// Adds: the value is not valid.
     pub fn invalid(&mut self, field: &Path<'_>, value: Shown<'_>, detail: impl fmt::Display) {
         self.add(ErrorKind::Invalid, field, || format!("Invalid value: {value}: {detail}"));
     }
 
-    /// The value is none of these.
+    /// Adds: the value is not among the supported ones.
     pub fn unsupported(&mut self, field: &Path<'_>, value: Shown<'_>, supported: &[&str]) {
         self.add(ErrorKind::Unsupported, field, || {
             let supported: Vec<_> = supported.iter().map(|value| quoted(value)).collect();
@@ -109,17 +107,17 @@ impl Errors {
         });
     }
 
-    /// The field must not be there, or not change.
+    /// Adds: the field must be absent, or must not change.
     pub fn forbidden(&mut self, field: &Path<'_>, detail: impl fmt::Display) {
         self.add(ErrorKind::Forbidden, field, || format!("Forbidden: {detail}"));
     }
 
-    /// The value is there twice.
+    /// Adds: the same value occurs twice.
     pub fn duplicate(&mut self, field: &Path<'_>, value: Shown<'_>) {
         self.add(ErrorKind::Duplicate, field, || format!("Duplicate value: {value}"));
     }
 
-    /// The field has more bytes than this.
+    /// Adds: the field has more than `bytes` bytes.
     pub fn too_long(&mut self, field: &Path<'_>, bytes: usize) {
         self.add(ErrorKind::TooLong, field, || format!("Too long: may not be more than {bytes} bytes"));
     }
@@ -138,22 +136,22 @@ impl Errors {
         self.more += 1;
     }
 
-    /// How many there are, with those that are not kept.
+    /// Number of errors, including those that are not kept.
     pub fn len(&self) -> usize {
         self.kept.len() + self.more
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no errors.
     pub fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// Those that are kept, in the order in which they were found.
+    /// The kept errors, in the order in which they were found.
     pub fn iter(&self) -> std::slice::Iter<'_, Error> {
         self.kept.iter()
     }
 
-    /// A text that stands for those that are not kept, if there are any.
+    /// A text about the errors that are not kept, if there are any.
     pub fn rest(&self) -> Option<String> {
         (self.more > 0).then(|| format!("and {} more", self.more))
     }
@@ -196,7 +194,7 @@ impl fmt::Display for Shown<'_> {
             Self::Integer(number) => number.fmt(f),
             Self::Json(value) => {
                 let json = value.to_json();
-                // Before, as escapes are work; after, as they are long.
+                // Cut before, as escaping is work, and after, as escapes are long.
                 f.write_str(&cut_after(LONGEST_VALUE, &as_go_writes(&cut_after(LONGEST_VALUE, &json))))
             }
             Self::Instead(text) => f.write_str(text),
@@ -210,7 +208,7 @@ impl<T: Serialize + fmt::Debug> ToJson for T {
     }
 }
 
-/// Go writes what HTML could take for markup as escapes. Outside of texts JSON has none of these characters.
+/// Go escapes what HTML could take for markup. JSON has these characters only inside of texts.
 fn as_go_writes(json: &str) -> Cow<'_, str> {
     const MARKUP: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
 

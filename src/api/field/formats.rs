@@ -1,10 +1,10 @@
-//! Names, label keys and label values as Kubernetes checks them (spec 62 §2.7). The texts are those of the API server.
+//! Names, label keys and label values as Kubernetes checks them (spec 62 §2.7). The texts are the API server's.
 
 const NAME: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
 
-/// What is wrong with a qualified name: an optional DNS subdomain and `/`, then a name of at most 63 bytes.
+/// Findings about a qualified name: an optional DNS subdomain and `/`, then a name of at most 63 bytes.
 pub fn qualified_name(value: &str) -> Vec<String> {
     let mut parts = value.splitn(3, '/');
     let (prefix, name) = match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
@@ -35,7 +35,7 @@ pub fn qualified_name(value: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with a label value: empty, or a name of at most 63 bytes.
+/// Findings about a label value: empty, or a name of at most 63 bytes.
 pub fn label_value(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > 63 {
@@ -58,7 +58,7 @@ fn name_form() -> String {
     )
 }
 
-/// What is wrong with a DNS label: at most 63 bytes.
+/// Findings about a DNS label: at most 63 bytes.
 pub fn dns_label(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > 63 {
@@ -78,7 +78,7 @@ pub fn dns_label(value: &str) -> Vec<String> {
     errors
 }
 
-/// What is wrong with a DNS subdomain: labels of any length with dots between them, at most 253 bytes in all.
+/// Findings about a DNS subdomain: labels of any length with dots between them, at most 253 bytes in all.
 pub fn dns_subdomain(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > 253 {

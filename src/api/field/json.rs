@@ -1,4 +1,4 @@
-//! JSON as it came: texts are borrowed from the bytes where they are free of escapes.
+//! JSON that borrows its texts from the bytes, if they have no escapes.
 
 use std::{borrow::Cow, fmt};
 
@@ -13,14 +13,14 @@ use serde::{
 };
 use serde_json::Number;
 
-/// Lists, maps and scalars that an object of a review may be made of. A large EndpointSlice has 15,000; 7 MiB of text can have
+/// Most lists, maps and scalars of a reviewed object. A large EndpointSlice has 15,000; 7 MiB of text can have
 /// millions. Each can take a hundred times the bytes of its text, and two kilobytes when a webhook adds to it.
 pub const MOST_VALUES: usize = 50_000;
 
-/// How the error of an object with more of them begins.
+/// Start of the error about an object with more values.
 pub const TOO_MANY: &str = "the object has too many fields";
 
-/// A JSON value. Of a key that a map has twice, the last value counts.
+/// A JSON value. If a map has a key twice, the last value counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Json<'a> {
     /// `null`.
@@ -34,30 +34,29 @@ pub enum Json<'a> {
     Text(Cow<'a, str>),
     /// A list.
     List(Vec<Json<'a>>),
-    /// A map, in the order of its text.
+    /// A map, in the order of the text.
     Map(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
-/// Room for values; reads one [`Json`].
+/// Remaining number of values; reads one [`Json`].
 #[derive(Debug)]
 pub struct Budget<'a>(pub &'a mut usize);
 
-/// A key of a map, borrowed where it can be.
 pub(super) struct Key<'a>(pub(super) Cow<'a, str>);
 
 impl<'a> Json<'a> {
-    /// What a map has under a key; `null` is as good as absent.
+    /// Returns the value of a key, or `None` if it is absent or `null`.
     pub fn get(&self, key: &str) -> Option<&Json<'a>> {
         let Self::Map(entries) = self else { return None };
         entries.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value).filter(|value| !value.is_null())
     }
 
-    /// Whether it is `null`.
+    /// Returns true if it is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Self::Null)
     }
 
-    /// Its text, if it is one.
+    /// Returns the text, if it is a text.
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
@@ -84,14 +83,13 @@ impl Serialize for Json<'_> {
     }
 }
 
-/// Without a budget: of what is in memory already.
+/// Has no budget: for values that are already in memory.
 impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Budget(&mut { usize::MAX }).deserialize(deserializer)
     }
 }
 
-/// Reads a type from it.
 impl<'de, 'a: 'de> Deserializer<'de> for &'de Json<'a> {
     type Error = serde_json::Error;
 
@@ -116,7 +114,6 @@ impl<'de, 'a: 'de> Deserializer<'de> for &'de Json<'a> {
         visitor.visit_newtype_struct(self)
     }
 
-    /// What is passed over is not looked at.
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Self::Error> {
         visitor.visit_unit()
     }
@@ -127,10 +124,8 @@ impl<'de, 'a: 'de> Deserializer<'de> for &'de Json<'a> {
     }
 }
 
-/// A value on its way to a type.
 struct Of<'de, 'a>(&'de Json<'a>);
 
-/// A key on its way to a type.
 struct OfKey<'de>(&'de str);
 
 impl<'de, 'a: 'de> serde::de::IntoDeserializer<'de, serde_json::Error> for Of<'de, 'a> {
@@ -149,7 +144,7 @@ impl<'de> serde::de::IntoDeserializer<'de, serde_json::Error> for OfKey<'de> {
     }
 }
 
-/// The error of a value of another type. It does not repeat the value.
+/// The error for a value of another type. It does not repeat the value.
 pub(super) fn wrong<E: Error>(found: &Json<'_>, expected: &str) -> E {
     let found = match found {
         Json::Null => "null",
@@ -236,7 +231,7 @@ impl<'de> Visitor<'de> for Budget<'_> {
     }
 }
 
-/// Of keys that are there twice, the last; a sorted copy finds them, so that a map of thousands costs no square of it.
+/// Keeps the last of equal keys. Sorts a copy to find them, so that a map of thousands takes no quadratic time.
 pub(super) fn once<'a>(mut entries: Vec<(Cow<'a, str>, Json<'a>)>) -> Vec<(Cow<'a, str>, Json<'a>)> {
     let twice = if entries.len() <= 16 {
         entries.iter().enumerate().any(|(at, (key, _))| entries[..at].iter().any(|(other, _)| other == key))

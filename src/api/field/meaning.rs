@@ -1,4 +1,4 @@
-//! Parts of objects that are not looked into, only compared: whether two of them mean the same (spec 62 §2.6).
+//! Parts of objects that are only compared: whether two of them mean the same (spec 62 §2.6).
 
 use std::borrow::Cow;
 
@@ -8,13 +8,13 @@ use serde_json::Number;
 use super::{Json, json::wrong, time::moment};
 use crate::api::{duration::GoDuration, quantity::Amount};
 
-/// Content that belongs to somebody else. It is compared as it is, but for the order of its keys.
+/// Content of other owners. It is compared as it is, except for the order of its keys.
 #[derive(Debug, Clone, Default)]
 pub struct Opaque<'a>(pub Json<'a>);
 
-/// A struct whose fields are not of interest here, only whether they changed: what is absent, `null` or empty is the same, and
-/// so are durations, quantities and moments in other words, under the keys that hold such. A map in which all is empty is empty,
-/// too, although to Go a struct that is there is not one that is absent: which maps are such structs is not known here.
+/// Only changes of this struct matter. Absent, `null` and empty values are the same; so are durations, quantities
+/// and times in another notation, under the keys that hold them. A map of empty values is empty too; in Go an empty
+/// struct differs from an absent one, but which maps are structs is not known here.
 #[derive(Debug, Clone, Default)]
 pub struct Loose<'a>(pub Json<'a>);
 
@@ -30,7 +30,6 @@ impl PartialEq for Opaque<'_> {
     }
 }
 
-/// Equal but for the order of keys.
 fn same(one: &Json<'_>, other: &Json<'_>) -> bool {
     match (one, other) {
         (Json::List(one), Json::List(other)) => {
@@ -53,7 +52,7 @@ fn sorted<'b, 'a>(entries: &'b [MapEntry<'a>]) -> Vec<&'b MapEntry<'a>> {
     entries
 }
 
-/// Under these keys texts and numbers are quantities, at any depth. Thresholds of evictions are not among them: they are texts,
+/// Under these keys, at any depth, texts and numbers are quantities. Thresholds of evictions are not: they are texts
 /// and may be percentages.
 const QUANTITIES: [&str; 11] = [
     "requests",
@@ -68,7 +67,7 @@ const QUANTITIES: [&str; 11] = [
     "deltaSnapshotMemoryLimit",
     "containerLogMaxSize",
 ];
-/// Under these keys texts are durations, at any depth: of Etcds, then of pools of Workers.
+/// Under these keys, at any depth, texts are durations: of Etcds, then of pools of Workers.
 const DURATIONS: [&str; 20] = [
     "heartbeatDuration",
     "etcdDefragTimeout",
@@ -91,17 +90,16 @@ const DURATIONS: [&str; 20] = [
     "imageMinimumGCAge",
     "imageMaximumGCAge",
 ];
-/// Under this key texts are moments, at any depth: of OperatingSystemConfigs.
+/// Under this key, at any depth, texts are times: of OperatingSystemConfigs.
 const TIMES: [&str; 1] = ["lastInitiationTime"];
-/// What is below these keys, or below references, is text, whatever it looks like.
+/// Values below these keys, or below references, are texts whatever they look like.
 const TEXTS: [&str; 6] = ["labels", "annotations", "selector", "matchLabels", "nodeSelector", "matchExpressions"];
 
-/// What texts mean.
 #[derive(Debug, Clone, Copy)]
 enum Sense {
-    /// It depends on the keys further down.
+    /// By the keys further down.
     Open,
-    /// Themselves, here and further down.
+    /// As they are, here and further down.
     Text,
     Duration,
     Quantity,
@@ -123,7 +121,7 @@ impl PartialEq for Loose<'_> {
     }
 }
 
-/// Whether two values are equal as [`Loose`] ones are.
+/// Returns true if two values are equal as [`Loose`] values.
 pub fn means_the_same(one: &Json<'_>, other: &Json<'_>) -> bool {
     same_meaning(one, other, Sense::Open)
 }
@@ -172,7 +170,6 @@ impl Sense {
     }
 }
 
-/// The entries that are not empty, in the order of their keys.
 fn filled<'b, 'a>(entries: &'b [MapEntry<'a>]) -> Vec<&'b MapEntry<'a>> {
     let mut entries = sorted(entries);
     entries.retain(|(_, value)| !is_empty(value));

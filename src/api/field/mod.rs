@@ -1,4 +1,5 @@
-//! Errors of fields, in the terms of Kubernetes' `field.Error` (spec 62 §2): where, what kind of fault, which value, why.
+//! Errors of fields, in the terms of Kubernetes' `field.Error` (spec 62 §2): where, what kind of fault, which value,
+//! why.
 //!
 //! ```
 //! use gardener_resource_manager::api::field::{Errors, Path};
@@ -8,14 +9,14 @@
 //! assert_eq!(errors.to_string(), "spec.region: Required value: field is required");
 //! ```
 //!
-//! * `path.rs`: where; paths borrow from each other and cost nothing until an error names one.
+//! * `path.rs`: paths; they borrow from each other and cost nothing until an error names one.
 //! * `error.rs`: the kinds of errors, their texts, and how several become one.
-//! * `json.rs`: JSON as it came, borrowed from its bytes; `shapes.rs`: what fields are made of, read from it as Go reads them;
-//!   `meaning.rs`: what is compared only; `pick.rs`: a part of what came; `time.rs`: moments.
-//! * `formats.rs`: names of DNS, qualified names, label values; `net.rs`: addresses, networks; `url.rs`: references.
-//! * `difference.rs`: what has changed between two values, for messages.
+//! * `json.rs`: JSON borrowed from its bytes; `shapes.rs`: types of fields, read from it as Go does; `meaning.rs`:
+//!   comparison by meaning; `pick.rs`: parts of values; `time.rs`: times.
+//! * `formats.rs`: DNS names, qualified names, label values; `net.rs`: addresses, networks; `url.rs`: references.
+//! * `difference.rs`: the changes between two values, for messages.
 //!
-//! Nothing here knows of a kind, of HTTP or of a cluster.
+//! Nothing here knows kinds, HTTP or clusters.
 
 pub mod difference;
 pub mod error;

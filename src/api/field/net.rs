@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What a field with an address must be.
+/// The error for a field that must be an address.
 pub const NO_ADDRESS: &str = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
-/// A network. One of IPv4 addresses in their IPv6 form is an IPv4 network if its prefix covers all of what marks them.
+/// A network. IPv4 addresses in IPv6 form are an IPv4 network if the prefix covers their whole marker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// Network address and length of the prefix.
@@ -14,12 +14,12 @@ pub enum Network {
     V6(Ipv6Addr, u32),
 }
 
-/// An address without leading zeros, zone or prefix.
+/// Parses an address without leading zeros, zone or prefix.
 pub fn address(text: &str) -> Option<IpAddr> {
     text.parse().ok()
 }
 
-/// An address whose numbers may have leading zeros.
+/// Parses an address whose numbers may have leading zeros.
 pub fn lenient_address(text: &str) -> Option<IpAddr> {
     if let Some((groups, last)) = text.rsplit_once(':') {
         let last = if last.contains('.') { lenient_v4(last)?.to_string() } else { without_zeros(last, 4)?.to_owned() };
@@ -40,7 +40,6 @@ fn lenient_v4(text: &str) -> Option<Ipv4Addr> {
     Some(Ipv4Addr::from(<[u8; 4]>::try_from(octets?).ok()?))
 }
 
-/// Without the zeros that could be left out; `None` if it is longer than this even so.
 fn without_zeros(text: &str, longest: usize) -> Option<&str> {
     let short = text.trim_start_matches('0');
     let short = if short.is_empty() { &text[..text.len().min(1)] } else { short };
@@ -48,7 +47,7 @@ fn without_zeros(text: &str, longest: usize) -> Option<&str> {
 }
 
 impl Network {
-    /// Reads `<address>/<length>`. Bits after the prefix may be set, and are dropped.
+    /// Parses `<address>/<length>`. Bits after the prefix may be set, and are dropped.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, length) = text.split_once('/')?;
         if length.is_empty() || !length.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -79,7 +78,7 @@ impl Network {
         }
     }
 
-    /// Whether one of them contains the other's network address.
+    /// Returns true if one network contains the other's network address.
     pub fn overlaps(self, other: Self) -> bool {
         self.contains(other) || other.contains(self)
     }

@@ -1,8 +1,8 @@
-//! Where a field is.
+//! Paths of fields.
 
 use std::fmt;
 
-/// A way from the root of an object to a field, e.g. `spec.pools[2].machineImage.name`.
+/// A path from the root of an object to a field, e.g. `spec.pools[2].machineImage.name`.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -21,7 +21,7 @@ impl<'a> Path<'a> {
         Self { parent: None, step: Step::Field(field) }
     }
 
-    /// A field of this one, or an entry of this map; it is appended with a dot.
+    /// A field of this value, or an entry of this map; appended with a dot.
     pub const fn child(&'a self, field: &'a str) -> Path<'a> {
         Path { parent: Some(self), step: Step::Field(field) }
     }

@@ -1,4 +1,4 @@
-//! A part of a JSON value. The rest is passed over as it comes, however much or deep it is.
+//! Reads a part of a JSON value. The rest is skipped, however large or deep it is.
 
 use std::fmt;
 
@@ -6,25 +6,25 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 
 use super::json::{Budget, Json, Key, once};
 
-/// What of a value is read.
+/// The part of a value that is read.
 #[derive(Debug, Clone, Copy)]
 pub enum Keep {
-    /// All of it.
+    /// Everything.
     All,
-    /// Of a map what is under these keys, and of that only so much. Of a list nothing; other values as they are.
+    /// Maps: this part of the values under these keys. Lists: nothing. Other values: everything.
     Only(&'static [(&'static str, Keep)]),
-    /// Of a map all, but of what is under these keys only so much; `None`: nothing. Of a list nothing; other values as they are.
+    /// Maps: all, but only this part (`None`: nothing) of the values under these keys. Lists: nothing. Others: all.
     Except(&'static [(&'static str, Option<Keep>)]),
-    /// Of each item of a list so much. Of a map nothing; other values as they are.
+    /// Lists: this part of each item. Maps: nothing. Other values: everything.
     Each(&'static Keep),
 }
 
-/// Reads that of one [`Json`]; what is passed over takes no room.
+/// Reads the part as one [`Json`]; skipped values take no room.
 #[derive(Debug)]
 pub struct Picking<'a> {
-    /// What is read.
+    /// The part that is read.
     pub keep: Keep,
-    /// Room for values.
+    /// Remaining number of values.
     pub room: &'a mut usize,
 }
 

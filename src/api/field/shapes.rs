@@ -1,5 +1,5 @@
-//! What fields are made of, read as Go reads them: what is absent, `null` or empty is the same, unknown fields are passed over,
-//! and what has the wrong type is an error. Two values are equal if they mean the same (spec 62 §2.6).
+//! Types of fields, read as Go reads them: absent, `null` and empty are the same, unknown fields are ignored, and a
+//! wrong type is an error. Two values are equal if they mean the same (spec 62 §2.6).
 
 use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, ops::Deref};
 
@@ -26,17 +26,17 @@ pub struct Text<'a>(pub Cow<'a, str>);
 #[serde(transparent)]
 pub struct Plain<T>(pub T);
 
-/// A struct. It is read from a map only.
+/// A struct, read from a map only.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Part<T>(pub T);
 
-/// A list; each of its items may be `null`, too.
+/// A list; items may be `null`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct List<T>(pub Vec<T>);
 
-/// A map from texts, in the order of its keys.
+/// A map with text keys, in the order of its keys.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Map<'a, T>(pub BTreeMap<Text<'a>, T>);
@@ -45,16 +45,16 @@ pub struct Map<'a, T>(pub BTreeMap<Text<'a>, T>);
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Bytes(pub Vec<u8>);
 
-/// An amount; equal to all that are as much.
+/// An amount, equal to the same amount in any notation.
 #[derive(Debug, Clone)]
 pub struct Quantity<'a> {
-    /// As it is written; numbers in their text.
+    /// As written; numbers as their text.
     pub text: Cow<'a, str>,
-    /// How much it is.
+    /// The amount.
     pub amount: Amount,
 }
 
-/// A moment.
+/// A time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Time(pub Timestamp);
 
@@ -234,7 +234,7 @@ impl<'de: 'a, 'a, T: Deserialize<'de> + Default> Deserialize<'de> for Map<'a, T>
     }
 }
 
-/// As Go's: bits that are too many in the last character are passed over.
+/// As in Go: surplus bits in the last character are ignored.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
@@ -242,7 +242,7 @@ impl<'de> Deserialize<'de> for Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Text::deserialize(deserializer)?;
         let text: Cow<'_, str> = match text.contains(['\r', '\n']) {
-            // As Go does.
+            // As in Go.
             true => text.replace(['\r', '\n'], "").into(),
             false => text.0,
         };

@@ -1,14 +1,13 @@
-//! Moments, as Go's `time` package reads RFC 3339 (spec 62 §2.3).
+//! Times as Go's `time` package reads RFC 3339 (spec 62 §2.3).
 
 use jiff::Timestamp;
 
-/// Reads a moment. Its form is checked first: jiff takes more of them than Go, as `…t00z`, the second 60 or offsets of more than
-/// a day.
+/// Parses a time. Checks the form first: jiff also accepts `…t00z`, second 60 and offsets of more than a day.
 pub(super) fn moment(text: &str) -> Option<Timestamp> {
     has_form(text.as_bytes()).then(|| text.parse().ok()).flatten()
 }
 
-/// Date and time in full, a fraction if there is one, then `Z` or an offset. Whether there is such a day is left to jiff.
+/// Full date and time, an optional fraction, then `Z` or an offset. jiff checks whether the day exists.
 fn has_form(text: &[u8]) -> bool {
     let Some((time, rest)) = text.split_at_checked(19) else { return false };
     let zone = match rest {
@@ -25,7 +24,6 @@ fn has_form(text: &[u8]) -> bool {
     is_like(time, b"0000-00-00T00:00:00") && time[17..] != *b"60" && (zone == b"Z" || is_offset)
 }
 
-/// Whether a text is as long as a form, and has a digit wherever that has a zero.
 fn is_like(text: &[u8], form: &[u8]) -> bool {
     let fits = |(byte, form): (&u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form };
     text.len() == form.len() && text.iter().zip(form).all(fits)

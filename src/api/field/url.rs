@@ -1,20 +1,16 @@
-//! References as Go's `net/url` parses them (spec 62 §7.1 rules 8 to 11): which texts it refuses, and what is scheme and host.
-//!
-//! A crate that knows URLs refuses references, or reads `reg.example.org:5000` as a host with a port; here it has a scheme.
+//! References as Go's `net/url` parses them (spec 62 §7.1 rules 8 to 11): which texts are refused, scheme and host. URL
+//! crates refuse references, or read `reg.example.org:5000` as a host with a port; here it has a scheme.
 
 /// Scheme and host of a reference; each may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference<'a> {
     /// In lower case, without the colon.
     pub scheme: String,
-    /// With the port, without user.
+    /// With the port, without the user.
     pub host: &'a str,
 }
 
-/// Reads a reference.
-///
-/// # Errors
-/// Why it is none, without the text.
+/// Parses a reference, or returns why the text is none, without the text.
 pub fn parse(text: &str) -> Result<Reference<'_>, &'static str> {
     if text.bytes().any(|byte| byte.is_ascii_control()) {
         return Err("invalid control character in URL");
@@ -80,7 +76,7 @@ fn host_of(authority: &str) -> Result<&str, &'static str> {
     Ok(host)
 }
 
-/// Of a host, only what is not ASCII, and what begins a zone, may be written with `%`.
+/// In a host, `%` may only escape what is not ASCII; in brackets, also the start of a zone.
 fn check_host(host: &str) -> Result<(), &'static str> {
     let in_brackets = host.starts_with('[');
     let bytes = host.as_bytes();
@@ -102,7 +98,6 @@ fn check_escapes(text: &str) -> Result<(), &'static str> {
     if valid { Ok(()) } else { Err("invalid URL escape") }
 }
 
-/// The byte that `%xx` stands for.
 fn escaped(bytes: &[u8]) -> Option<u8> {
     let digit = |at: usize| char::from(*bytes.get(at)?).to_digit(16);
     u8::try_from(digit(1)? * 16 + digit(2)?).ok()

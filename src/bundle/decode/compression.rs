@@ -2,10 +2,9 @@
 
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, HeapAlloc, HuffmanCode};
 
-/// Decompresses one Brotli stream that fills `input`. At most `limit` bytes come out; `None` if there would be more.
-///
-/// The upstream controller reads the stream piece by piece and keeps what it saw before a defect; here a defective stream
-/// yields nothing but its error, so no half of a bundle is taken for the whole.
+/// Decompresses the Brotli stream that fills `input`; returns `None` if the output would exceed `limit` bytes. Upstream
+/// keeps what it read before a defect. Here a defective stream is an error, so that half of the manifests never counts
+/// as all.
 pub(super) fn decompress(input: &[u8], limit: usize) -> Result<Option<Vec<u8>>, &'static str> {
     const CHUNK: usize = 64 * 1024;
 

@@ -1,4 +1,4 @@
-//! One JSON value out of a stream.
+//! Reads one JSON value of a stream.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use super::{
     scalar,
 };
 
-/// Reads the value at the start of `input`, and the offset behind it. `None` if there is nothing but blanks.
+/// Returns the value at the start of `input` and the offset after it, or `None` if there are only blanks.
 pub(super) fn next(input: &[u8], limits: &Limits, meter: &mut Meter) -> Option<Result<(Value, usize), String>> {
     if input.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')) {
         return None;
@@ -19,13 +19,13 @@ pub(super) fn next(input: &[u8], limits: &Limits, meter: &mut Meter) -> Option<R
     let mut deserializer = serde_json::Deserializer::from_slice(input);
     deserializer.disable_recursion_limit(); // there is one in each node
     let value = JsonNode { limits, depth: 0, meter }.deserialize(&mut deserializer);
-    // The iterator is only asked where the deserializer stands.
+    // The iterator only tells the position of the deserializer.
     let offset = deserializer.into_iter::<IgnoredAny>().byte_offset();
     Some(value.map(|value| (value, offset)).map_err(|error| format!("json: {error}")))
 }
 
-/// Builds a value: like `serde_json`'s own, but metered, bounded in depth, and with whole floats as integers. A key that
-/// comes twice has its last value.
+/// Builds a value as `serde_json` does, but metered, bounded in depth, and with whole floats as integers. The last of
+/// equal keys counts.
 struct JsonNode<'a> {
     limits: &'a Limits,
     depth: usize,

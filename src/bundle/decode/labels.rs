@@ -20,9 +20,9 @@ pub struct LabelWarning {
     pub key: String,
 }
 
-/// Leaves only strings in `metadata.labels` and `metadata.annotations`: a null becomes empty, and a map with any other value
-/// is dropped as a whole. That is how upstream sees such a map, so an unquoted `true` disables every annotation of the
-/// object; the warning is what makes it visible.
+/// Keeps only strings in `metadata.labels` and `metadata.annotations`: a null becomes empty, and a map with any other
+/// value is dropped. Upstream does the same, so an unquoted `true` disables every annotation of the object; the warning
+/// shows it.
 pub(super) fn normalise(manifest: &mut Value) -> Vec<LabelWarning> {
     let mut dropped = Vec::new();
     let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else { return Vec::new() };

@@ -1,33 +1,31 @@
-//! The bounds of decoding: what a Secret of 1 MiB may grow to.
+//! Bounds of decoding: how large the content of a Secret of 1 MiB may become.
 
 use kit::json;
 
-/// Bounds of decoding. The defaults are far above what real bundles need.
+/// Bounds of decoding. The defaults are far above the needs of real manifests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Size of one data key after decompression, in bytes.
     pub decompressed: usize,
-    /// Documents of one data key, the empty and the broken included.
+    /// Documents of one data key, including empty and broken ones.
     pub documents: usize,
-    /// Nested lists and maps. By default as API servers have it.
+    /// Nested lists and maps. The default is that of API servers.
     pub depth: usize,
-    /// What the aliases of one YAML document copy, in bytes of memory.
+    /// Memory for the copies that the aliases of one YAML document make, in bytes.
     pub aliases: usize,
-    /// What the whole bundle becomes, in bytes of memory: decompressed data, nodes and errors together.
+    /// Memory for everything in all Secrets, in bytes: decompressed data, nodes and errors together.
     pub bundle: usize,
 }
 
-/// What one list, map or scalar costs beside its text, roughly.
+/// Approximate cost of a list, map or scalar, besides its text.
 pub(super) const NODE_COST: usize = 64;
-/// What one error costs, roughly.
+/// Approximate cost of an error.
 pub(super) const ERROR_COST: usize = 512;
 
-/// Counts what has been made, against a bound.
 #[derive(Debug)]
 pub(super) struct Meter {
     spent: usize,
     limit: usize,
-    /// How often a YAML parser began to read a document.
     #[cfg(test)]
     readings: usize,
 }
@@ -84,12 +82,11 @@ impl Meter {
         self.readings
     }
 
-    /// What may still be spent.
     pub(super) fn left(&self) -> usize {
         self.limit.saturating_sub(self.spent)
     }
 
-    /// Adds to what is spent; the error's text names the limit.
+    /// Adds a cost. Fails at the limit, with a text that names it.
     pub(super) fn charge(&mut self, cost: usize) -> Result<(), String> {
         self.spent = self.spent.saturating_add(cost);
         if self.is_exhausted() {
@@ -99,7 +96,7 @@ impl Meter {
         Ok(())
     }
 
-    /// Forgets what was spent since: it has been dropped again.
+    /// Forgets later costs: their data was dropped.
     pub(super) fn give_back(&mut self, spent_before: usize) {
         self.spent = self.spent.min(spent_before);
     }

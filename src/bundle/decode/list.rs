@@ -1,11 +1,11 @@
-//! Lists (spec 10 §11.3): a document that is one stands for its items.
+//! Lists (spec 10 §11.3): a document that is a list stands for its items.
 
 use serde_json::Value;
 
 use crate::bundle::identity;
 
-/// The items of a list of a built-in API, if each says what it is. Everything else comes back as it is: what is no list,
-/// and a list that nobody can take apart, which fails in its turn.
+/// Returns the items of a list of a built-in API, if each has its type. Returns everything else unchanged: other
+/// objects, and lists that cannot be split, which fail later.
 pub(super) fn take_apart(mut manifest: Value) -> Result<Vec<Value>, Value> {
     let is_list = identity::is_list(&identity::gvk_of(&manifest));
     match manifest.get_mut("items") {

@@ -1,16 +1,12 @@
 //! From the data of Secrets to manifests (spec 10 §9.2).
 //!
-//! [`Decoder`] yields one document at a time, [`decode`] collects them all. Bad input ends in a [`DecodeError`], never in a
-//! panic, an endless loop or unbounded memory ([`Limits`]); the texts of errors hold positions, never content.
+//! [`Decoder`] yields one document at a time, [`decode`] collects all. Bad input ends in a [`DecodeError`], never in a
+//! panic, an endless loop or unbounded memory ([`Limits`]). Texts of errors contain positions, never content.
 //!
-//! * `stream`: the documents of one data key: compression, JSON or YAML, separators.
-//! * `yaml`, `scalar`: one YAML document, and what its plain scalars mean in the dialect of Go's `sigs.k8s.io/yaml`.
-//! * `repair`: what Go's YAML parser takes and ours refuses.
-//! * `json`: one JSON object.
-//! * `list`: a list stands for its items.
-//! * `compression`: Brotli.
-//! * `limits`: the bounds.
-//! * `labels`: labels and annotations that are no strings (§11.5).
+//! `stream` finds the documents of a data key (`compression`, JSON or YAML, separators). `yaml` and `scalar` read YAML
+//! in the dialect of Go's `sigs.k8s.io/yaml`; `repair` corrects what Go's parser accepts and ours refuses; `json` reads
+//! JSON. `list` splits lists. `labels` handles labels and annotations that are no strings (§11.5). `limits` has the
+//! bounds.
 
 mod compression;
 mod json;
@@ -37,7 +33,7 @@ use self::{
     stream::DataKey,
 };
 
-/// One Secret of a bundle.
+/// A Secret of a ManagedResource.
 #[derive(Clone, Copy)]
 pub struct SecretData<'a> {
     /// Namespace.
@@ -48,7 +44,7 @@ pub struct SecretData<'a> {
     pub data: &'a BTreeMap<String, Vec<u8>>,
 }
 
-/// One manifest. The items of a list are manifests of their own (spec 10 §11.3).
+/// One manifest. Items of a list are separate manifests (spec 10 §11.3).
 #[derive(Clone, PartialEq)]
 pub struct ManifestDocument {
     /// The object. Its labels and annotations hold strings only (spec 10 §11.5).
@@ -57,15 +53,15 @@ pub struct ManifestDocument {
     pub secret: Arc<str>,
     /// Data key of the Secret.
     pub data_key: Arc<str>,
-    /// Zero-based position within the data key; items have that of their list.
+    /// Zero-based position in the data key; items have the position of their list.
     pub index: usize,
-    /// Which raw value it comes from: index into [`Decoded::raw`].
+    /// Index of its raw value in [`Decoded::raw`].
     pub raw: usize,
-    /// Labels and annotations that had to be dropped.
+    /// Dropped labels and annotations.
     pub warnings: Vec<LabelWarning>,
 }
 
-/// A part of a data key that is no manifest. The text holds positions and limits, never content.
+/// A part of a data key that is no manifest. The text contains positions and limits, never content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
     /// Namespace and name of the Secret, `ns/name`.
@@ -78,21 +74,21 @@ pub struct DecodeError {
     pub text: String,
 }
 
-/// A whole bundle.
+/// The decoded manifests of a ManagedResource.
 #[derive(Clone, Default)]
 pub struct Decoded<'a> {
     /// The manifests, in processing order.
     pub documents: Vec<ManifestDocument>,
-    /// What is no manifest, in processing order.
+    /// Parts that are no manifests, in processing order.
     pub errors: Vec<DecodeError>,
-    /// Labels and annotations that had to be dropped.
+    /// Dropped labels and annotations.
     pub warnings: Vec<LabelWarning>,
-    /// The raw value of each data key, in processing order: what the checksum is made of (spec 10 §9.5).
+    /// The raw value of each data key, in processing order, for the checksum (spec 10 §9.5).
     pub raw: Vec<&'a [u8]>,
 }
 
-/// Decodes a bundle, one document at a time: Secrets in the given order, data keys in ascending byte order, documents as
-/// they come. An error does not end it, except that nothing follows once the limit of the whole bundle is reached.
+/// Decodes one document at a time: Secrets in the given order, data keys in ascending byte order, documents in order.
+/// It goes on after an error, except at the memory limit.
 pub struct Decoder<'a, I> {
     secrets: I,
     limits: Limits,
@@ -100,7 +96,6 @@ pub struct Decoder<'a, I> {
     secret: Arc<str>,
     entries: btree_map::Iter<'a, String, Vec<u8>>,
     current: Option<Current<'a>>,
-    /// What is left of the last document, if it was a list.
     items: Items,
     raw: Vec<&'a [u8]>,
 }
@@ -117,12 +112,12 @@ struct Current<'a> {
     documents: DataKey<'a>,
 }
 
-/// The data of a raw Secret is not what the API server would have written: a value is no Base64 text.
+/// A value in a raw Secret is no Base64 text, as the API server would have written it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("data key '{0}' of the Secret is no Base64 text")]
 pub struct SecretDataError(pub String);
 
-/// The data of a raw Secret, Base64 decoded. Absent data is empty.
+/// Returns the decoded data of a raw Secret. Absent data is empty.
 pub fn secret_data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, SecretDataError> {
     let entries = secret.get("data").and_then(Value::as_object).into_iter().flatten();
     entries
@@ -135,7 +130,7 @@ pub fn secret_data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, SecretDa
         .collect()
 }
 
-/// Decodes a whole bundle with the default limits.
+/// Decodes all Secrets with the default limits.
 pub fn decode<'a>(secrets: impl IntoIterator<Item = SecretData<'a>>) -> Decoded<'a> {
     let mut decoder = Decoder::new(secrets, Limits::default());
     let mut decoded = Decoded::default();
@@ -153,7 +148,7 @@ pub fn decode<'a>(secrets: impl IntoIterator<Item = SecretData<'a>>) -> Decoded<
 }
 
 impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
-    /// A decoder for the Secrets of a bundle, in the order of `spec.secretRefs`.
+    /// Makes a decoder for Secrets in the order of `spec.secretRefs`.
     pub fn new(secrets: impl IntoIterator<IntoIter = I>, limits: Limits) -> Self {
         Self {
             secrets: secrets.into_iter(),
@@ -167,13 +162,11 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
         }
     }
 
-    /// A document of the last data key.
     fn document(&self, mut manifest: Value, data_key: Arc<str>, index: usize) -> ManifestDocument {
         let warnings = labels::normalise(&mut manifest);
         ManifestDocument { manifest, secret: self.secret.clone(), data_key, index, raw: self.raw.len() - 1, warnings }
     }
 
-    /// Goes on to the next data key; `None` at the end of the bundle.
     fn next_data_key(&mut self) -> Option<Current<'a>> {
         loop {
             if let Some((data_key, value)) = self.entries.next() {
@@ -221,7 +214,7 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
                 Ok(Err(manifest)) => Ok(self.document(manifest, data_key, index)),
                 Err(text) => {
                     let secret = self.secret.clone();
-                    // That this exhausts the meter shows at the next call.
+                    // The next call notices an exhausted meter.
                     let _ = self.meter.charge(ERROR_COST);
                     Err(DecodeError { secret, data_key, index, text })
                 }
@@ -231,7 +224,7 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
 }
 
 impl fmt::Debug for ManifestDocument {
-    /// Without the manifest, which may be a Secret.
+    /// Omits the manifest, which may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Document")
             .field("secret", &self.secret)
@@ -242,7 +235,7 @@ impl fmt::Debug for ManifestDocument {
 }
 
 impl fmt::Display for DecodeError {
-    /// The item of the condition's message (spec 10 §16, row "decoding failed").
+    /// Its part of the condition's message (spec 10 §16, row "decoding failed").
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { secret, data_key, index, text } = self;
         write!(f, "Could not decode resource at index {index} in '{data_key}' in secret '{secret}': {text}.")

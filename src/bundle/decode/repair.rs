@@ -1,46 +1,43 @@
-//! What Go's YAML parser takes and ours refuses, put right before the document is read a second time:
+//! Corrects what Go's YAML parser accepts and ours refuses, before a second reading:
 //!
 //! * lines of a quoted scalar that are not indented. Blanks there have no meaning, so they are added;
-//! * a byte order mark that begins a line with nothing but a comment, or what is before the content. It is taken out.
+//! * a byte order mark before the content, or at the start of a line with only a comment. It is removed.
 //!
-//! One pass over the text finds all of them, so a document is read twice at most. That pass knows no more of YAML than where
-//! scalars and comments begin and end. So nothing depends on it: [`Edits`] are held against the scalars that the parser
-//! finds in the repaired text, and where the two do not agree the document stays refused.
+//! One scan of the text finds all of them, so a document is read at most twice. The scan knows of YAML only where
+//! scalars and comments begin and end. Therefore [`Edits`] are compared with the scalars that the parser finds in the
+//! repaired text; on a mismatch the document stays refused.
 
 use serde_saphyr::granit_parser::{ScalarStyle, Span};
 
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// How much larger a text may become. Lines get as many blanks as their key has before it, so only text of the shortest
-/// lines at keys far to the right comes near.
+/// Largest growth of a text. Lines get as many blanks as there are before their key, so only very short lines at keys
+/// far to the right come near.
 const MOST_GROWTH: usize = 64;
 
-/// A text with its repairs.
 pub(super) struct Repaired {
     pub(super) text: String,
     pub(super) edits: Edits,
 }
 
-/// What was done to the lines of a text, in their order, and how many edits were seen to be right.
+/// Edits of a text's lines, in order, and how many of them are confirmed.
 #[derive(Default)]
 pub(super) struct Edits {
     list: Vec<Edit>,
     confirmed: usize,
 }
 
-/// What was done to one line.
 struct Edit {
-    /// From one, as the parser counts.
+    /// From 1, as the parser counts.
     line: u32,
-    /// Blanks that were added; none means that a byte order mark was taken out.
+    /// Added blanks; 0 means that a byte order mark was removed.
     added: u32,
 }
 
-/// The text would become larger than is allowed.
 struct TooLarge;
 
-/// Repairs a document. `None` if it needs no repair of these kinds, or one that makes it much larger: `limit` is what text
-/// and edits may take together, in bytes.
+/// Repairs a document. Returns `None` if it needs no such repair, or if text and edits would exceed `limit` bytes
+/// together.
 pub(super) fn repair(text: &str, limit: usize) -> Option<Repaired> {
     let limit = limit.min(text.len().saturating_mul(MOST_GROWTH));
     let mut reader = Reader {
@@ -60,26 +57,25 @@ pub(super) fn repair(text: &str, limit: usize) -> Option<Repaired> {
     reader.run().ok()?;
     let Reader { mut out, written, edits, bytes, .. } = reader;
     out.extend_from_slice(&bytes[written..]);
-    // Only blanks were added and only whole characters taken out, so it is UTF-8 still.
+    // Only blanks were added and only whole characters removed, so it is still UTF-8.
     let text = String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
     (!edits.is_empty()).then_some(Repaired { text, edits: Edits { list: edits, confirmed: 0 } })
 }
 
-/// Reads a document line by line and token by token.
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     line: u32,
     line_start: usize,
-    /// The column of the innermost `-`, `?` or key in block style: what follows is its content if it is further right.
+    /// Column of the innermost `-`, `?` or key in block style; its content is further right.
     parent: isize,
     /// Open brackets and braces.
     flow: usize,
     /// A plain scalar reached the end of the last line.
     plain_goes_on: bool,
-    /// There was something else than comments and separators.
+    /// There was more than comments and separators.
     has_content: bool,
-    /// The repaired text as far as `written`, an offset in the original.
+    /// The repaired text up to `written`, an offset in the original.
     out: Vec<u8>,
     written: usize,
     edits: Vec<Edit>,
@@ -87,13 +83,12 @@ struct Reader<'a> {
 }
 
 impl Edits {
-    /// What they take, in bytes.
     pub(super) fn size(&self) -> usize {
         self.list.len() * size_of::<Edit>()
     }
 
-    /// Compares with a scalar of the repaired text; scalars come in the order of the text. Tells whether the edits are right
-    /// as far as that scalar: added blanks are within quoted scalars, and byte order marks were within none.
+    /// Compares with the next scalar of the repaired text. Returns true if the edits up to it are right: added blanks
+    /// lie in quoted scalars, and byte order marks lay in none.
     pub(super) fn agree(&mut self, style: ScalarStyle, span: &Span) -> bool {
         let is_quoted = matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted);
         let (start, end) = (span.start.line(), span.end.line());
@@ -112,12 +107,11 @@ impl Edits {
         true
     }
 
-    /// Whether no blanks were added behind the last scalar.
+    /// Returns true if no blanks were added after the last scalar.
     pub(super) fn agree_at_end(&self) -> bool {
         self.list[self.confirmed..].iter().all(|edit| edit.added == 0)
     }
 
-    /// The column in the text before the repair.
     pub(super) fn original_column(&self, line: usize, column: usize) -> usize {
         let found = self.list.binary_search_by_key(&line, |edit| edit.line as usize);
         let added = found.map_or(0, |index| self.list[index].added as usize);
@@ -133,7 +127,7 @@ impl Reader<'_> {
             let marker = if self.at == self.line_start { rest.get(..3) } else { None };
             let is_marker = rest.get(3).is_none_or(|&byte| is_blank(byte) || is_break(byte));
             match marker {
-                // What follows it is ignored.
+                // Everything after it is ignored.
                 Some(b"...") if is_marker => return Ok(()),
                 Some(b"---") if is_marker => {
                     (self.parent, self.flow, self.plain_goes_on) = (-1, 0, false);
@@ -147,7 +141,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Takes out a byte order mark that begins a line, unless content follows that is not the first.
+    /// Removes a byte order mark at the start of a line, unless content follows that is not the first.
     fn skip_mark(&mut self) -> Result<(), TooLarge> {
         let rest = &self.bytes[self.at..];
         if self.flow > 0 || !rest.starts_with(MARK) {
@@ -162,7 +156,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The tokens of a line, and of further lines if a quoted or block scalar reaches there.
     fn line_of_tokens(&mut self) -> Result<(), TooLarge> {
         let goes_on = std::mem::take(&mut self.plain_goes_on);
         self.skip_blanks();
@@ -236,8 +229,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A plain scalar as far as this line goes, and the `:` behind it if it is a key. `column` is where a key begins; `None`
-    /// means that it began on another line.
+    /// Reads a plain scalar to the end of this line, and the `:` after it if it is a key. `column` is where a key
+    /// begins, or `None` if it began on another line.
     fn plain(&mut self, column: Option<isize>) {
         while let Some(byte) = self.peek().filter(|&byte| !is_break(byte)) {
             let next = self.bytes.get(self.at + 1).copied();
@@ -258,7 +251,7 @@ impl Reader<'_> {
         self.plain_goes_on = true;
     }
 
-    /// A literal or folded scalar: its header, and the lines that are indented as far as the first.
+    /// Reads a literal or folded scalar: its header, and the lines with the indentation of the first.
     fn block_scalar(&mut self) {
         let header = self.at + 1;
         self.skip_line();
@@ -284,7 +277,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A quoted scalar. Its further lines get the blanks that they lack.
+    /// Reads a quoted scalar. Its further lines get the blanks that they lack.
     fn quoted(&mut self, quote: u8) -> Result<(), TooLarge> {
         self.at += 1;
         while let Some(byte) = self.peek() {
@@ -299,7 +292,7 @@ impl Reader<'_> {
                 self.indent()?;
             } else if byte == b'\\' && quote == b'"' {
                 self.at += 1;
-                // A line break that is escaped is one all the same.
+                // An escaped line break is still a line break.
                 self.at += usize::from(self.peek().is_some_and(|next| !is_break(next)));
             } else {
                 self.at += 1;
@@ -308,7 +301,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Indents a line of a quoted scalar as far as the parser wants it.
     fn indent(&mut self) -> Result<(), TooLarge> {
         let start = self.at;
         self.skip_spaces();
@@ -341,8 +333,6 @@ impl Reader<'_> {
         self.edits.push(Edit { line: self.line, added });
         Ok(())
     }
-
-    // --- steps
 
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
@@ -378,7 +368,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes over the line break.
     fn next_line(&mut self) {
         let Some(byte) = self.peek() else { return };
         self.at += 1;

@@ -1,22 +1,16 @@
-//! What a plain scalar means (spec 10 §9.2, table "YAML dialect").
-//!
-//! YAML 1.1 as Go's `sigs.k8s.io/yaml` reads it: `yes` and `on` are booleans, `0777` is octal, `1_000` is a number,
-//! timestamps are strings. Differences from it: integers of 64 bits stay exact.
+//! The meaning of a plain scalar (spec 10 §9.2, table "YAML dialect"). YAML 1.1 as Go's `sigs.k8s.io/yaml` reads it:
+//! `yes` and `on` are booleans, `0777` is octal, `1_000` is a number, timestamps are strings. One difference: integers
+//! of 64 bits stay exact.
 
 use serde_json::{Number, Value};
 
-/// A resolved scalar.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar {
-    /// Nothing.
     Null,
-    /// A boolean.
     Bool(bool),
-    /// An integer.
     Integer(Number),
-    /// A float; also the infinities and NaN, which have no JSON form.
+    /// Also the infinities and NaN, which have no JSON form.
     Float(f64),
-    /// The text itself.
     Text,
 }
 
@@ -32,8 +26,8 @@ pub(super) fn resolve(text: &str) -> Scalar {
     }
 }
 
-/// A float as a JSON number; `None` for the infinities and NaN. A whole number becomes an integer, as upstream writes it:
-/// the API server refuses `1.0` where it wants an integer.
+/// Returns a float as a JSON number, or `None` for the infinities and NaN. A whole number becomes an integer, as
+/// upstream writes it: the API server refuses `1.0` where it wants an integer.
 pub(super) fn float(value: f64) -> Option<Value> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
@@ -82,7 +76,7 @@ fn infinity(text: &str) -> Option<Scalar> {
     }
 }
 
-/// What starts with a digit or a sign: an integer of any base, a float, or text.
+/// Text that starts with a digit or a sign: an integer of any base, a float, or text.
 fn number(text: &str) -> Scalar {
     if !text.bytes().skip(1).all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'+' | b'-')) {
         return Scalar::Text;
@@ -111,7 +105,7 @@ fn integer(plain: &str) -> Option<Scalar> {
         [b'0', ..] => (8, &digits[1..]),
         _ => (10, digits),
     };
-    // Rust's parsers take a further sign, which is no digit here.
+    // Rust's parsers accept another sign, which is no digit here.
     if !digits.bytes().all(|digit| (digit as char).is_digit(radix)) {
         return signed_binary(plain);
     }
@@ -122,7 +116,7 @@ fn integer(plain: &str) -> Option<Scalar> {
     i64::from_str_radix(&format!("{sign}{digits}"), radix).ok().map(|value| Scalar::Integer(value.into()))
 }
 
-/// `0b-1`: Go's parser looks for a sign behind the prefix as well.
+/// `0b-1`: Go's parser also accepts a sign after the prefix.
 fn signed_binary(plain: &str) -> Option<Scalar> {
     let digits = plain.strip_prefix("0b")?;
     i64::from_str_radix(digits, 2).ok().map(|value| Scalar::Integer(value.into()))
@@ -130,7 +124,7 @@ fn signed_binary(plain: &str) -> Option<Scalar> {
 
 /// `[-+]? ( .digits | digits [ . [digits] ] ) [ e [-+]? digits ]`, or text. Out of range is text as well.
 fn decimal(plain: &str) -> Scalar {
-    // What Rust's parser takes beyond that, `inf` and `nan`, is not finite.
+    // Rust's parser also accepts `inf` and `nan`, which are not finite.
     match plain.parse::<f64>() {
         Ok(value) if value.is_finite() => Scalar::Float(value),
         _ => Scalar::Text,

@@ -11,30 +11,27 @@ use super::{
 };
 use crate::api::keys::BROTLI_SUFFIX;
 
-/// The start of a data key in which a brace makes it JSON, in bytes.
+/// Bytes at the start of a data key in which a brace makes it JSON.
 const LOOK_AHEAD: usize = 1024;
 const SEPARATOR: &[u8] = b"---";
 
-/// One data key, read document by document.
 pub(super) struct DataKey<'a> {
     limits: Limits,
     state: ParserState<'a>,
-    /// How many documents have been read, the empty and the broken included.
     index: usize,
 }
 
 enum ParserState<'a> {
     /// Nothing read yet.
     Raw { value: &'a [u8], compressed: bool },
-    /// A JSON stream. `good` counts what was read without an error.
+    /// A JSON stream. `good` counts the values without an error.
     Json { data: Cow<'a, [u8]>, offset: usize, good: usize },
-    /// A YAML stream. `line` is the zero-based number of the line at `offset`.
+    /// A YAML stream. `line` is the zero-based line number at `offset`.
     Yaml { data: Cow<'a, [u8]>, offset: usize, line: usize },
     /// Nothing follows.
     Done,
 }
 
-/// A piece of a YAML stream between separators.
 struct Chunk {
     start: usize,
     end: usize,
@@ -42,13 +39,12 @@ struct Chunk {
 }
 
 impl<'a> DataKey<'a> {
-    /// A data key with its raw value.
     pub(super) fn new(data_key: &str, value: &'a [u8], limits: Limits) -> Self {
         let state = ParserState::Raw { value, compressed: data_key.ends_with(BROTLI_SUFFIX) };
         Self { limits, state, index: 0 }
     }
 
-    /// The next object, or what is no object, with its index. Empty documents are passed over, but count.
+    /// Returns the next object or error with its index. Empty documents are skipped, but count.
     pub(super) fn next(&mut self, meter: &mut Meter) -> Option<(usize, Result<Value, String>)> {
         loop {
             let state = std::mem::replace(&mut self.state, ParserState::Done);
@@ -79,7 +75,6 @@ impl<'a> DataKey<'a> {
         }
     }
 
-    /// Decompresses, and finds out which language it is.
     fn open(&self, value: &'a [u8], compressed: bool, meter: &mut Meter) -> Result<ParserState<'a>, String> {
         let data = if compressed {
             match compression::decompress(value, self.limits.decompressed)? {
@@ -100,7 +95,7 @@ impl<'a> DataKey<'a> {
         Ok(ParserState::Yaml { data, offset, line })
     }
 
-    /// One value of a JSON stream. As long as at most one was good, the stream may as well be YAML.
+    /// Reads one value of a JSON stream. While at most one value was good, the stream may also be YAML.
     fn next_json(
         &mut self,
         data: Cow<'a, [u8]>,
@@ -124,12 +119,12 @@ impl<'a> DataKey<'a> {
                 self.state = ParserState::Json { data, offset: offset + length, good };
                 Some(Ok(Some(value)))
             }
-            // An error in a stream that is JSON for sure would be found again and again: the rest is skipped.
+            // In a stream that is certainly JSON, the error would come again and again: the rest is skipped.
             Err(text) => Some(Err(text)),
         }
     }
 
-    /// One document of a YAML stream; an inner `None` is an empty one.
+    /// Reads one document of a YAML stream; an inner `None` is an empty document.
     fn next_yaml(
         &mut self,
         data: Cow<'a, [u8]>,
@@ -166,8 +161,8 @@ fn object(value: Value) -> Result<Value, String> {
     Err(format!("the document is {kind} and no map"))
 }
 
-/// The rest of the data from an offset on, as lines that all end with `\n`, the last one included; with the offset at which it
-/// starts now, and the number of its first line.
+/// Returns the data from an offset on, as lines that all end with `\n`, including the last; its new offset, and the
+/// number of its first line.
 fn as_lines(data: Cow<'_, [u8]>, offset: usize) -> (Cow<'_, [u8]>, usize, usize) {
     let line = newlines(&data[..offset]);
     let rest = &data[offset..];
@@ -184,8 +179,8 @@ fn as_lines(data: Cow<'_, [u8]>, offset: usize) -> (Cow<'_, [u8]>, usize, usize)
     (Cow::Owned(lines), 0, line)
 }
 
-/// The next piece, and offset and line behind it. A separator ends what is before it; where nothing is before it, it
-/// belongs to the piece it starts. One with text behind it is an error that costs the piece before it as well.
+/// Returns the next piece, and offset and line after it. A separator ends the piece before it; without such a piece it
+/// belongs to the piece after it. A separator with text behind it is an error, which also drops the piece before it.
 fn next_chunk(data: &[u8], offset: usize, line: usize) -> Option<(Result<Chunk, String>, usize, usize)> {
     let (mut position, mut number) = (offset, line);
     while position < data.len() {
@@ -212,12 +207,12 @@ fn newlines(data: &[u8]) -> usize {
     data.iter().filter(|&&byte| byte == b'\n').count()
 }
 
-/// How many bytes of white space `data` starts with, as Unicode understands it.
+/// Length in bytes of the white space at the start of `data`, as Unicode defines it.
 fn blanks(data: &[u8]) -> usize {
     characters(data).find(|(_, character)| !character.is_whitespace()).map_or_else(|| valid(data), |(at, _)| at)
 }
 
-/// How many bytes of white space `data` starts with, up to and including the first line break.
+/// Length in bytes of the white space at the start of `data`, up to and including the first line break.
 fn blanks_of_line(data: &[u8]) -> usize {
     for (at, character) in characters(data) {
         if character == '\n' {
@@ -231,7 +226,7 @@ fn blanks_of_line(data: &[u8]) -> usize {
 }
 
 fn characters(data: &[u8]) -> impl Iterator<Item = (usize, char)> {
-    // Chunks of valid UTF-8: only the first is of interest, and there is always one unless `data` is empty.
+    // Chunks of valid UTF-8. Only the first matters; it exists unless `data` is empty.
     data.utf8_chunks().next().map(|chunk| chunk.valid().char_indices()).into_iter().flatten()
 }
 

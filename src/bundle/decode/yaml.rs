@@ -1,7 +1,6 @@
-//! One YAML document (spec 10 §9.2, table "YAML dialect").
-//!
-//! The events of the parser become a JSON value without recursion. Scalars are resolved here, from their text and style:
-//! a deserialiser that goes through `serde` no longer knows that `on` was not quoted.
+//! One YAML document (spec 10 §9.2, table "YAML dialect"). The parser's events become a JSON value without recursion.
+//! Scalars are resolved here, from their text and style: a deserializer behind `serde` no longer knows that `on` was
+//! not quoted.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -20,8 +19,8 @@ const MERGE_KEY: &str = "<<";
 const NULL_KEY: &str = "a map key must not be null";
 const NO_KEY: &str = "a list or map cannot be a map key";
 
-/// Reads the first document of `text`. `None` if it is empty or null. `lines_before` is how many lines of the data key
-/// are before the text; errors count from there.
+/// Reads the first document of `text`; returns `None` if it is empty or null. Lines in errors count from the start of
+/// the data key, which has `lines_before` lines before the text.
 pub(super) fn document(
     text: &str,
     lines_before: usize,
@@ -43,7 +42,7 @@ pub(super) fn document(
     meter.give_back(spent_before);
     let Some(Repaired { text, edits }) = repair::repair(text, meter.left()) else { return Err(refused(defect)) };
     meter.charge(text.len() + edits.size())?;
-    // Once is enough: what is still refused stays so. Each repair of its own would cost another look at the whole text.
+    // One repair is enough: further errors remain, and each repair costs another read of the whole text.
     parse(&text, edits, limits, meter).map_err(|second| refused(second.unless_misread(defect)))
 }
 
@@ -58,12 +57,11 @@ fn parse(text: &str, edits: Edits, limits: &Limits, meter: &mut Meter) -> Result
     builder.run(Parser::new_from_str_with_options(text, options))
 }
 
-/// What is wrong, and where: line and column count from one.
 struct Defect {
     line: usize,
     column: usize,
     text: Cow<'static, str>,
-    /// Go's parser takes what ours refused.
+    /// Go's parser accepts this.
     repairable: bool,
     /// The text was repaired where nothing was broken.
     misread: bool,
@@ -72,24 +70,19 @@ struct Defect {
 struct Builder<'a> {
     limits: &'a Limits,
     meter: &'a mut Meter,
-    /// What was done to the text before.
     edits: Edits,
-    /// The lists and maps that are open.
     stack: Vec<Frame>,
-    /// Finished nodes with an anchor.
     anchors: HashMap<usize, Anchored>,
-    /// What aliases have copied so far.
+    /// Cost of the copies for aliases so far.
     copied: usize,
     root: Option<Value>,
 }
 
 struct Frame {
     content: Content,
-    /// Zero if it has none.
+    /// Zero without an anchor.
     anchor: usize,
-    /// What the meter showed at its start.
     spent_before: usize,
-    /// The deepest of its children.
     height: usize,
 }
 
@@ -109,7 +102,6 @@ struct Anchored {
     height: usize,
 }
 
-/// A finished node, on its way to its parent.
 struct YamlNode {
     value: Value,
     height: usize,
@@ -129,7 +121,7 @@ impl Builder<'_> {
                 return Err(Defect { misread: true, ..Defect::at(&span, &self.edits, "misread".into()) });
             }
             self.handle(event).map_err(|text| Defect::at(&span, &self.edits, text))?;
-            // What follows `...` is ignored, even if it is broken.
+            // Everything after `...` is ignored, even if it is broken.
             if is_end {
                 break;
             }
@@ -145,12 +137,11 @@ impl Builder<'_> {
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(anchor) => self.alias(anchor),
             Event::UnresolvedAlias(_) => Err("unknown anchor".into()),
-            // The rest has no content: starts and ends of stream and document, and comments, which are switched off.
+            // The other events have no content: start and end of stream and document. Comments are switched off.
             _ => Ok(()),
         }
     }
 
-    /// Whether a map waits for its next key.
     fn is_key_next(&self) -> bool {
         matches!(self.stack.last(), Some(Frame { content: Content::Map { key: None, .. }, .. }))
     }
@@ -251,7 +242,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Keeps a copy of a node for its aliases. The copy is paid for: anchors within anchors copy the same again.
+    /// Keeps a copy of a node for its aliases and charges its cost: anchors within anchors copy the same again.
     fn remember(&mut self, anchor: usize, node: &YamlNode, spent_before: usize) -> Result<(), Cow<'static, str>> {
         let cost = self.meter.spent() - spent_before;
         self.copied = self.copied.saturating_add(cost);
@@ -263,7 +254,6 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Hands a finished node to its parent.
     fn finish(&mut self, node: YamlNode, anchor: usize, spent_before: usize) -> Result<(), Cow<'static, str>> {
         if anchor != 0 {
             self.remember(anchor, &node, spent_before)?;
@@ -287,7 +277,7 @@ impl Builder<'_> {
     }
 }
 
-/// What a scalar with a tag of YAML's own means. Other tags leave the text as it is.
+/// The value of a scalar with a tag of YAML. Other tags leave the text as it is.
 fn resolve_tagged(tag: &str, text: &str) -> Result<Scalar, Cow<'static, str>> {
     let resolved = scalar::resolve(text);
     match (tag, resolved) {
@@ -316,7 +306,7 @@ fn value(scalar: Scalar, text: Cow<'_, str>) -> Result<Value, Cow<'static, str>>
     })
 }
 
-/// JSON knows only strings as keys.
+/// JSON has only strings as keys.
 fn key_text(scalar: Scalar, text: Cow<'_, str>) -> Result<String, Cow<'static, str>> {
     Ok(match scalar {
         Scalar::Null => return Err(NULL_KEY.into()),
@@ -327,7 +317,7 @@ fn key_text(scalar: Scalar, text: Cow<'_, str>) -> Result<String, Cow<'static, s
     })
 }
 
-/// Merge keys take effect where they stand: what is before them is overwritten, what follows wins. In a list of maps the
+/// A merge key takes effect at its position: earlier keys are overwritten, later keys win. In a list of maps the
 /// earlier map wins.
 fn merge(fields: &mut Map<String, Value>, value: Value) -> Result<(), Cow<'static, str>> {
     const WANTED: &str = "a merge key needs a map or a list of maps";
@@ -352,10 +342,10 @@ impl Defect {
         Self { line, column, text, repairable: false, misread: false }
     }
 
-    /// The parser's texts are fixed, except for some that quote what they found.
+    /// The parser's texts are constant, except for some that quote their input.
     fn of_parser(error: &ScanError, edits: &Edits, limits: &Limits) -> Self {
         let text = match error.kind() {
-            // The parser's own limit lies just above ours, but it looks ahead further than what it has handed out.
+            // The parser's own limit is slightly above ours, but it reads ahead of its output.
             ErrorKind::RecursionLimitExceeded => limits.depth_text().into(),
             ErrorKind::UnexpectedCharacter { .. } => "unexpected character".into(),
             ErrorKind::MismatchedFlowCollectionEnd { .. } => "a bracket is closed by another one".into(),
@@ -371,7 +361,7 @@ impl Defect {
         Self { line: marker.line(), column, text, repairable, misread: false }
     }
 
-    /// This one, or `first` if this one only says that the repair was none.
+    /// Returns this error, or `first` if this error only says that the repair was wrong.
     fn unless_misread(self, first: Self) -> Self {
         if self.misread { first } else { self }
     }

@@ -1,15 +1,15 @@
-//! Fields that controllers of Kubernetes fill in (spec 10 §12.8a): an update must not take them out again.
+//! Fields that controllers of Kubernetes fill in (spec 10 §12.8a): an update must not remove them.
 
 use serde_json::{Map, Value};
 
 use super::{Rule, copy_field, spec_mut};
 
-/// What the PersistentVolume controller adds to the reference to a claim that somebody reserved.
+/// Fields that the PersistentVolume controller adds to the reference to a reserved claim.
 const ADDED_TO_CLAIM_REF: [&str; 4] = ["uid", "resourceVersion", "apiVersion", "kind"];
 const TOKEN_SECRET_TYPE: &str = "kubernetes.io/service-account-token";
-/// What the token controller writes into the data of a Secret …
+/// Data that the token controller writes into a Secret.
 const TOKEN_DATA: [&str; 3] = ["token", "ca.crt", "namespace"];
-/// … and the annotation it sets.
+/// Annotation that the token controller sets.
 const SERVICE_ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
 
 /// Core `PersistentVolume`: without the `uid` of its claim a bound volume counts as released, and the claim is `Lost`.

@@ -1,4 +1,4 @@
-//! Labels, annotations, and what else changes in the metadata (spec 10 §12.1, §12.2).
+//! Labels, annotations, and other metadata (spec 10 §12.1, §12.2).
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     bundle::inject::{string_map, to_value},
 };
 
-/// Overlays live with desired entries, and drops what was desired before and is unchanged since (spec 10 §12.2).
+/// Overlays live with desired entries. Drops entries that were desired before and did not change since (spec 10 §12.2).
 pub fn merge_map(
     desired: &BTreeMap<String, String>,
     live: BTreeMap<String, String>,
@@ -22,7 +22,6 @@ pub fn merge_map(
     merged
 }
 
-/// The live metadata with the manifest's labels, annotations and owner references merged in.
 pub(super) fn merge_metadata(manifest: &Value, live: &Value, context: &MergeContext<'_>) -> Map<String, Value> {
     let mut metadata = live.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
 
@@ -48,7 +47,7 @@ fn labels(manifest: &Value, live: &Value, context: &MergeContext<'_>) -> BTreeMa
 fn annotations(manifest: &Value, live: &Value, context: &MergeContext<'_>) -> BTreeMap<String, String> {
     let mut merged = string_map(manifest, "annotations");
     if !context.force_overwrite_annotations {
-        // What an object refers to, the manifest alone says: stale references would block garbage collection.
+        // References to other objects come from the manifest only: stale ones would block garbage collection.
         let mut live = string_map(live, "annotations");
         live.retain(|key, _| !key.starts_with(keys::REFERENCE_PREFIX));
         merged = merge_map(&merged, live, context.old.map_or(&BTreeMap::new(), |old| &old.annotations));

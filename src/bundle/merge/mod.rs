@@ -1,15 +1,8 @@
-//! Manifest and live object → the object to send (spec 10 §12).
+//! Manifest and live object → the object to send (spec 10 §12). [`merge`] is for an update, [`for_create`] for a
+//! creation; both inject the labels (spec 10 §11.4) and honour the object-level ignore annotation (§11.3).
 //!
-//! [`merge`] is for an update, [`for_create`] for a creation; both inject the labels (spec 10 §11.4) and honour the
-//! object-level ignore annotation (§11.3). The base rule is here; the rules that some kinds add have a file each:
-//!
-//! * [`metadata`]: labels, annotations, description, origin
-//! * `pod_template`: what survives in the pod template of a workload
-//! * `workload`: replicas, selectors, volume claim templates
-//! * `service_account`: references to Secrets
-//! * `service`: addresses and node ports
-//! * `filled_in`: claims of volumes, aggregated rules, tokens in Secrets
-//!
+//! The base rule is here and in [`metadata`]; the other files have the rules of some kinds: `pod_template`, `workload`,
+//! `service_account`, `service` (addresses, node ports), `filled_in` (claims of volumes, aggregated rules, tokens).
 //! Everything works on raw JSON: unknown fields survive, and a rule applies to every version of its kind (§12.8).
 
 use std::collections::BTreeMap;
@@ -37,14 +30,14 @@ mod workload;
 #[cfg(test)]
 mod tests;
 
-/// What a merge needs to know besides the two objects.
+/// Input of a merge besides the two objects.
 #[derive(Debug, Clone, Copy)]
 pub struct MergeContext<'a> {
     /// Value of the origin annotation (spec 10 §3.2).
     pub origin: &'a str,
     /// The labels to inject, see [`inject::labels_to_inject`].
     pub labels: &'a BTreeMap<String, String>,
-    /// What was applied before, if anything was.
+    /// What was applied before, if anything.
     pub old: Option<&'a Old>,
     /// `spec.forceOverwriteLabels`.
     pub force_overwrite_labels: bool,
@@ -57,12 +50,12 @@ pub struct MergeContext<'a> {
 /// A manifest that cannot be merged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MergeError {
-    /// There is no place for the labels.
+    /// The manifest has no room for the labels.
     #[error("error injecting labels into object \"{display}\": {source}")]
     Inject {
         /// Display string of the object.
         display: String,
-        /// What is in the way.
+        /// Why there is no room.
         source: InjectError,
     },
     /// A version of a kind whose shape is unknown (spec 10 §12.4).
@@ -70,18 +63,17 @@ pub enum MergeError {
     UnknownVersion(GroupVersionKind),
 }
 
-/// What the rules of single kinds look at, besides the result so far.
 struct Rule<'a> {
     live: &'a Value,
-    /// An autoscaler or the manifest's annotation says that the live replicas count.
+    /// An autoscaler or the manifest's annotation keeps the live replicas.
     preserve_replicas: bool,
-    /// The manifest's annotation says that live requests and limits count.
+    /// The manifest's annotation keeps live requests and limits.
     preserve_resources: bool,
     force_overwrite_annotations: bool,
 }
 
-/// The object to `PUT`, given the live one (spec 10 §11.3.4, §12). The manifest is the one from before label
-/// injection; one with the labels in it gives the same result.
+/// Returns the object to `PUT`, given the live one (spec 10 §11.3.4, §12). `manifest` may have the injected labels or
+/// not.
 pub fn merge(manifest: &Value, live: &Value, context: &MergeContext<'_>) -> Result<Value, MergeError> {
     if is_ignored(manifest) {
         return Ok(without_description(live));
@@ -94,13 +86,13 @@ pub fn merge(manifest: &Value, live: &Value, context: &MergeContext<'_>) -> Resu
     Ok(merged)
 }
 
-/// The object to `POST`: as if the manifest, from before label injection, were the live object (spec 10 §11.3.2).
+/// Returns the object to `POST`: the merge of the manifest (without injected labels) into itself (spec 10 §11.3.2).
 pub fn for_create(manifest: &Value, context: &MergeContext<'_>) -> Result<Value, MergeError> {
     merge(manifest, manifest, context)
 }
 
-/// Whether the manifest says that its object is created as it is and never updated (spec 10 §11.3.4). The live object's
-/// annotation has no effect.
+/// Returns true if the manifest says that its object is created as it is and never updated (spec 10 §11.3.4). The live
+/// object's annotation has no effect.
 pub fn is_ignored(manifest: &Value) -> bool {
     let annotations = inject::string_map(manifest, "annotations");
     truthy(annotations.get(keys::IGNORE).map(String::as_str))
@@ -169,7 +161,7 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Makes a field of `to` what it is in `from`: absent there means absent here.
+/// Copies a field from `from`; removes it if it is absent there.
 fn copy_field(to: &mut Map<String, Value>, from: Option<&Value>, field: &str) {
     match from.and_then(|from| from.get(field)) {
         Some(value) => to.insert(field.to_owned(), value.clone()),
@@ -177,7 +169,7 @@ fn copy_field(to: &mut Map<String, Value>, from: Option<&Value>, field: &str) {
     };
 }
 
-/// `spec` of an object, unless it is no map: then the API server refuses the object, and there is nothing to merge.
+/// Returns `spec` if it is a map. If not, the API server refuses the object, and there is nothing to merge.
 fn spec_mut(object: &mut Value) -> Option<&mut Map<String, Value>> {
     object.get_mut("spec").and_then(Value::as_object_mut)
 }

@@ -1,4 +1,4 @@
-//! What survives in the pod template of a workload (spec 10 §12.3).
+//! What the pod template of a workload keeps (spec 10 §12.3).
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,6 @@ use crate::api::keys;
 /// The resources that autoscalers and users tune; others always come from the manifest.
 const PRESERVED_RESOURCES: [&str; 2] = ["cpu", "memory"];
 
-/// Applies the rule to the template in `spec` of a workload, given the live `spec`.
 pub(super) fn merge_template_of(spec: &mut Map<String, Value>, live_spec: Option<&Value>, rule: &Rule<'_>) {
     let live = live_spec.and_then(|spec| spec.get("template"));
     if let (Some(template), Some(live)) = (spec.get_mut("template").and_then(Value::as_object_mut), live) {
@@ -19,7 +18,7 @@ pub(super) fn merge_template_of(spec: &mut Map<String, Value>, live_spec: Option
     }
 }
 
-/// So that `kubectl rollout restart` is not reverted.
+/// Keeps the effect of `kubectl rollout restart`.
 fn keep_restarted_at(template: &mut Map<String, Value>, live: &Value) {
     let annotations = live.pointer("/metadata/annotations");
     let Some(restarted_at) = annotations.and_then(|annotations| annotations.get(keys::RESTARTED_AT)) else { return };
@@ -57,7 +56,7 @@ fn keep_container_resources(container: &mut Map<String, Value>, live: &Value) {
     }
 }
 
-/// The map in a field, created if it is absent or null; `None` if something else is there.
+/// Returns the map in a field, created if it is absent or null; `None` if the field has another type.
 fn child_map<'a>(parent: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Map<String, Value>> {
     let value = parent.entry(field).or_insert(Value::Null);
     if value.is_null() {

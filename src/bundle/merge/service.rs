@@ -13,7 +13,7 @@ const LOAD_BALANCER: &str = "LoadBalancer";
 const EXTERNAL_NAME: &str = "ExternalName";
 
 /// What two ports may have in common, the strongest reason to keep a node port first. A name says more than a number,
-/// and the same number may serve two protocols (DNS).
+/// and one number may serve two protocols (DNS).
 const MATCHES: [fn(&Value, &Value) -> bool; 5] = [
     |new, old| same_port(new, old) && name(new) == name(old) && protocol(new) == protocol(old),
     |new, old| !name(new).is_empty() && name(new) == name(old),
@@ -22,7 +22,6 @@ const MATCHES: [fn(&Value, &Value) -> bool; 5] = [
     |new, old| name(new).is_empty() && name(old).is_empty(),
 ];
 
-/// Core `Service`.
 pub(super) fn merge_service(merged: &mut Value, rule: &Rule<'_>) {
     if rule.force_overwrite_annotations {
         keep_openstack_annotations(merged, rule.live);
@@ -39,7 +38,7 @@ pub(super) fn merge_service(merged: &mut Value, rule: &Rule<'_>) {
 }
 
 fn merge_spec(spec: &mut Map<String, Value>, live: &Value) {
-    // Something that is no text is left for the API server to refuse.
+    // A type that is no text is left for the API server to refuse.
     if spec.get("type").is_some_and(|value| !(value.is_null() || value.is_string())) {
         return;
     }
@@ -59,7 +58,7 @@ fn merge_spec(spec: &mut Map<String, Value>, live: &Value) {
     if spec.get("clusterIP").and_then(Value::as_str) != Some("None") && old_type != EXTERNAL_NAME {
         copy_field(spec, Some(live), "clusterIP");
     }
-    // A webhook or the cloud sets the class at the creation, and no update may change it.
+    // A webhook or the cloud sets the class at the creation, and updates may not change it.
     if new_type == LOAD_BALANCER
         && old_type == LOAD_BALANCER
         && is_empty_text(spec.get("loadBalancerClass"))
@@ -79,9 +78,9 @@ fn merge_spec(spec: &mut Map<String, Value>, live: &Value) {
     }
 }
 
-/// Gives ports without a node port one of the live ones. A live port gives its number away once, no number is used
-/// twice for one protocol, and none that the manifest asks for itself is given away (a deviation: upstream takes the
-/// last match, and can so send one number twice).
+/// Gives ports without a node port one of the live ones. Each live port gives its number away once, no number is used
+/// twice for one protocol, and numbers in the manifest are not given away. (A deviation: upstream takes the last match
+/// and may send a number twice.)
 fn keep_node_ports(spec: &mut Map<String, Value>, live: &Value) {
     let Some(ports) = spec.get_mut("ports").and_then(Value::as_array_mut) else { return };
     let old_ports = live.get("ports").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -98,7 +97,7 @@ fn keep_node_ports(spec: &mut Map<String, Value>, live: &Value) {
                 let number = node_port(old);
                 number != 0 && !is_taken(old, number) && !is_taken(port, number)
             };
-            // The last match wins, as it does upstream.
+            // The last match wins, as in upstream.
             let Some(old) = old_ports.iter().rev().filter(is_free).find(|old| matches(port, old)) else { continue };
             taken.insert((protocol(port).to_owned(), node_port(old)));
             taken.insert((protocol(old).to_owned(), node_port(old)));
@@ -107,8 +106,8 @@ fn keep_node_ports(spec: &mut Map<String, Value>, live: &Value) {
     }
 }
 
-/// Annotations that the cloud provider sets survive forced annotations, unless the manifest sets the same
-/// (a deviation: upstream means to do so and loses them).
+/// Annotations of the cloud provider survive forced annotations, unless the manifest sets them (a deviation: upstream
+/// intends that, but loses them).
 fn keep_openstack_annotations(merged: &mut Value, live: &Value) {
     let annotations = merged.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut);
     let live = live.pointer("/metadata/annotations").and_then(Value::as_object);

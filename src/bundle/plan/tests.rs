@@ -189,7 +189,7 @@ fn an_object_in_ignore_mode_is_released_and_neither_applied_nor_removed() {
     assert!(plan.objects.is_empty() && plan.references.is_empty() && plan.removed.is_empty());
 }
 
-/// spec 10 §9.4, §10.2: one of them wants the object, so it is not let go
+/// spec 10 §9.4, §10.2: one manifest wants the object, so it is not released
 #[test]
 fn an_object_in_ignore_mode_is_not_released_while_an_equivalent_manifest_is_applied() {
     let ingress = |api_version: &str, mode: &str| {
@@ -204,7 +204,7 @@ fn an_object_in_ignore_mode_is_not_released_while_an_equivalent_manifest_is_appl
     assert_eq!(plan.objects.len(), 1);
 }
 
-/// spec 10 §9.3, §9.4: while the scope is unknown, both manifests may be of the object that is recorded without namespace
+/// spec 10 §9.3, §9.4: while the scope is unknown, both manifests may mean the object recorded without a namespace
 #[test]
 fn an_object_in_ignore_mode_is_not_released_while_the_manifest_that_is_applied_may_be_of_the_same() {
     let role = |namespace: &str, mode: &str| {

@@ -1,4 +1,4 @@
-//! What a live object would be after a merged one is sent: for people who want to know before.
+//! The live object after a merged object is sent: a preview for people.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,19 @@ use serde_json::{Map, Value};
 use super::{BESIDE_THE_BODY, Comparison, ForeignFields, equal};
 use crate::api::quantity;
 
-/// What decides about fields that only the live object has.
+/// Decides about fields that only the live object has.
 struct ExpectedPosition<'a> {
-    /// The manifest that was applied before, here.
+    /// The manifest that was applied before, at this position.
     before: Option<&'a Value>,
     foreign: ForeignFields<'a>,
-    /// Amounts are written here, in a notation the API server chooses.
+    /// The values here are amounts, in a notation that the API server chooses.
     amounts: bool,
 }
 
-/// The live object as it would be after `merged` is sent.
-///
-/// Fields that only the live object has go if another manager than `own_manager` owns them, or if `before`, the manifest
-/// that was applied last, had them. All others are taken for defaults of the API server, and stay. `null` in a manifest
-/// asks for a default. Amounts keep the notation of the live object.
+/// Returns the live object as it would be after `merged` is sent. Fields that only the live object has disappear if
+/// another manager than `own_manager` owns them, or if `before`, the manifest applied last, had them. All others count
+/// as defaults of the API server and stay. `null` in a manifest asks for a default. Amounts keep the notation of the
+/// live object.
 pub fn expected(merged: &Value, live: &Value, before: Option<&Value>, own_manager: &str) -> Value {
     let (Some(merged_fields), Some(live_fields)) = (merged.as_object(), live.as_object()) else {
         return merged.clone();
@@ -28,7 +27,7 @@ pub fn expected(merged: &Value, live: &Value, before: Option<&Value>, own_manage
     let (comparison, merged_fields) = Comparison::of(merged, merged_fields, live_fields);
     let position = ExpectedPosition { before, foreign: ForeignFields::of(live, own_manager), amounts: false };
     let mut object = comparison.map(&merged_fields, live_fields, &position);
-    // A merge starts from the live ones: what is not there is meant to go.
+    // A merge starts from the live fields: a missing field must go.
     for field in BESIDE_THE_BODY {
         match merged_fields.get(field) {
             Some(value) => object.insert(field.to_owned(), value.clone()),
@@ -83,7 +82,7 @@ impl Comparison {
         }
     }
 
-    /// Items belong together by their names where all have one, else by their positions in lists of the same length.
+    /// Items correspond by name if all have a name, else by index in lists of the same length.
     fn list(self, merged: &[Value], live: &[Value], position: &ExpectedPosition<'_>) -> Value {
         let by_name = by_name(merged).and_then(|_| by_name(live));
         let before = position.before.and_then(Value::as_array);
@@ -106,7 +105,6 @@ impl Comparison {
     }
 }
 
-/// Positions by name, if each item has a name of its own.
 fn by_name(items: &[Value]) -> Option<BTreeMap<&str, usize>> {
     let names: Option<BTreeMap<&str, usize>> =
         items.iter().enumerate().map(|(index, item)| Some((item.get("name")?.as_str()?, index))).collect();
@@ -186,7 +184,6 @@ mod tests {
         assert_eq!(expected, secret("data", "eA=="));
     }
 
-    /// `spec` of a merged object and of the live one, and what the live one has then.
     fn spec_after(api_version: &str, kind: &str, merged: Value, live: Value, before: Option<Value>) -> Value {
         let object = |spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {}, "spec": spec});
         let live = managed(object(live), OWN, json!({}));
@@ -223,7 +220,7 @@ mod tests {
                 json!([{"name": "a", "y": 1}, {"name": "b", "y": 2}]),
                 json!([{"name": "b", "x": 1, "y": 2}]),
             ),
-            // Names that are not unique name nothing.
+            // Names that are not unique identify nothing.
             (
                 json!([{"name": "a", "x": 1}, {"name": "a", "x": 2}]),
                 json!([{"name": "a", "y": 1}, {"name": "a", "y": 2}]),

@@ -1,10 +1,7 @@
-//! Whether a merged object needs to be sent (spec 10 §11.3.3, architecture §6 "Settled").
-//!
-//! Two answers to that question. [`differs`] compares strictly, as the specification says; it calls nearly every
-//! object different that the API server has given defaults. [`settled`] looks through defaults: it is what keeps a
-//! restart from sending every object once more.
-//!
-//! [`expected`] tells what would come out of it, for `diff`.
+//! Whether a merged object needs to be sent (spec 10 §11.3.3, architecture §6 "Up to date"). [`differs`] compares
+//! strictly, as the specification says; nearly every object with defaults from the API server differs. [`up_to_date`]
+//! ignores defaults, so that a restart does not send every object again. [`expected`] returns the result of sending it,
+//! for `diff`.
 
 mod expected;
 mod owners;
@@ -19,54 +16,46 @@ pub use self::{expected::expected, owners::was_last_changed_by};
 use super::identity;
 use crate::api::quantity;
 
-/// Fields that hold amounts of resources, in the kinds the API server itself serves.
+/// Fields that hold amounts of resources, in kinds of the API server itself.
 const AMOUNT_MAPS: [&str; 5] = ["requests", "limits", "capacity", "hard", "podFixed"];
-/// The same in a `LimitRange` only: elsewhere these names mean anything.
+/// The same, in a `LimitRange` only: elsewhere these names mean other things.
 const LIMIT_RANGE_MAPS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
-/// Fields that are one amount.
 const AMOUNTS: [&str; 3] = ["sizeLimit", "divisor", "averageValue"];
 
-/// Fields of an object that are no part of its body: metadata is compared for itself, and a merge keeps the status.
+/// Fields beside the body: metadata is compared separately, and a merge keeps the status.
 const BESIDE_THE_BODY: [&str; 2] = ["metadata", "status"];
 
-/// Compares merged with live, knowing where amounts are written.
 #[derive(Clone, Copy)]
 struct Comparison {
-    /// The API server rewrites amounts in these kinds. Custom objects keep the text they were given.
+    /// The API server rewrites amounts in these kinds. Custom objects keep their text.
     amounts: bool,
     limit_range: bool,
 }
 
-/// What a map is the value of.
 #[derive(Clone, Copy)]
 enum Holder<'a> {
-    /// The object itself.
     Object,
-    /// A field of that name.
     Field(&'a str),
-    /// A list.
     List,
 }
 
-/// Whether two objects differ in the sense of spec 10 §11.3: then the merged one is sent.
-///
-/// Numbers are compared by value. `null`, an empty map and an empty list are equal; an absent field equals none of
-/// them.
+/// Returns true if two objects differ in the sense of spec 10 §11.3: then the merged one is sent. Numbers are compared
+/// by value. `null`, an empty map and an empty list are equal; an absent field equals none of them.
 pub fn differs(merged: &Value, live: &Value) -> bool {
     !equal(merged, live)
 }
 
-/// Whether sending the merged object would change nothing.
+/// Returns true if sending the merged object would change nothing: the live object has each of its fields, and each
+/// further live field is a default or was allocated by the API server, because `managedFields` name no *other* manager
+/// than `own_manager` as its owner.
 ///
-/// It would not if each of its fields is so in the live object, and each further field of the live object is either a
-/// default or was allocated by the API server: no *other* manager than `own_manager` owns it, as the live object's
-/// `managedFields` say. Further fields of our own are taken for defaults; a field that the manifest *no longer* has
-/// looks the same. So the answer is good only while the manifest is the one that was last attempted, with success, which
-/// the caller knows from the status (checksum, generation, `ResourcesApplied`) or from what it remembers of the object.
+/// Further fields of our own count as defaults; a field that the manifest *no longer* has looks the same. So the answer
+/// is valid only while the manifest is the last one applied with success. The caller knows that from the status
+/// (checksum, generation, `ResourcesApplied`) or from its memory of the object.
 ///
-/// Labels, annotations, owner references and all other metadata must be equal, since a merge starts from the live
-/// ones. The status is passed over: a merge never changes it. On any doubt the answer is no: to send an object that is
-/// settled does no harm.
+/// Labels, annotations, owner references and all other metadata must be equal, since a merge starts from the live ones.
+/// The status is ignored: a merge never changes it. In doubt the answer is false: to send an up-to-date object does no
+/// harm.
 pub fn up_to_date(merged: &Value, live: &Value, own_manager: &str) -> bool {
     let (Some(merged_fields), Some(live_fields)) = (merged.as_object(), live.as_object()) else { return false };
     let (comparison, merged_fields) = Comparison::of(merged, merged_fields, live_fields);
@@ -74,7 +63,7 @@ pub fn up_to_date(merged: &Value, live: &Value, own_manager: &str) -> bool {
         && comparison.covers_map(&merged_fields, live_fields, &ForeignFields::of(live, own_manager), Holder::Object)
 }
 
-/// Deep equality with `null`, the empty map and the empty list as one, and numbers by value.
+/// Deep equality: `null`, the empty map and the empty list are equal, and numbers are compared by value.
 fn equal(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Null, other) | (other, Value::Null) => is_empty(other),
@@ -113,7 +102,7 @@ fn is_integer(float: f64, integer: i128) -> bool {
 }
 
 /// The fields of a merged Secret as the API server stores them: `stringData` overlays `data`, and is not returned.
-/// `None` if there is nothing to resolve.
+/// Returns `None` if there is nothing to resolve.
 fn without_string_data(merged: &Map<String, Value>, live: &Map<String, Value>) -> Option<Map<String, Value>> {
     let string_data = merged.get("stringData")?.as_object()?;
     if live.contains_key("stringData") {
@@ -132,7 +121,7 @@ fn without_string_data(merged: &Map<String, Value>, live: &Map<String, Value>) -
 }
 
 impl Comparison {
-    /// With the fields of the merged object as they are compared.
+    /// Also returns the fields of the merged object as they are compared.
     fn of<'a>(
         merged: &Value,
         merged_fields: &'a Map<String, Value>,
@@ -148,7 +137,7 @@ impl Comparison {
         (comparison, resolved.map_or(Cow::Borrowed(merged_fields), Cow::Owned))
     }
 
-    /// Each merged field is so in live, and the rest of live is nobody else's.
+    /// Returns true if live has each merged field, and no other manager owns the rest of live.
     fn covers_map(
         self,
         merged: &Map<String, Value>,

@@ -1,28 +1,26 @@
-//! Which fields of a live object belong to other managers, as its `managedFields` say.
+//! Fields of a live object that other managers own, from its `managedFields`.
 
 use serde_json::{Map, Value};
 
 use super::equal;
 
-/// The fields that other managers own, at one place of the live object: a set of `fieldsV1` trees, or rather of the
-/// branches that lead to that place.
-///
-/// A tree is a map whose keys are `f:<field>`, `k:<keys of a list item as JSON>`, `v:<value of a list item as JSON>`,
-/// `i:<index>`, and `.` for the place itself. An empty map owns all below it.
+/// The fields that other managers own at one position of the live object: the branches of `fieldsV1` trees that lead to
+/// it. A tree is a map with the keys `f:<field>`, `k:<keys of a list item as JSON>`, `v:<value of a list item as
+/// JSON>`, `i:<index>`, and `.` for the position itself. An empty map owns everything below it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ForeignFields<'a> {
     branches: Vec<&'a Map<String, Value>>,
-    /// The object does not tell: any field may be somebody else's.
+    /// The object does not tell: any field may have another owner.
     unknown: bool,
 }
 
-/// Whether `own_manager` was the last to change something of the object, as far as its `managedFields` tell: they know
-/// seconds, and of a field that somebody removed nothing. On doubt it was.
+/// Returns true if `own_manager` was the last to change the object, as far as `managedFields` tell: their times are in
+/// seconds, and they do not record removed fields. True in doubt.
 pub fn was_last_changed_by(live: &Value, own_manager: &str) -> bool {
     let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
     let entries = entries.into_iter().flatten().filter(|entry| text(entry, "subresource") != "status");
     let (own, others): (Vec<_>, Vec<_>) = entries.partition(|entry| text(entry, "manager") == own_manager);
-    // All times are written alike: `2026-01-02T03:04:05Z`.
+    // All times have the same form: `2026-01-02T03:04:05Z`.
     let last = |entries: Vec<&Value>| entries.into_iter().map(|entry| text(entry, "time").to_owned()).max();
     last(own) >= last(others)
 }
@@ -32,7 +30,7 @@ fn text<'a>(entry: &'a Value, field: &str) -> &'a str {
 }
 
 impl<'a> ForeignFields<'a> {
-    /// Everything but what `own_manager` owns, and but entries for the status (which a merge never changes).
+    /// Everything except the fields of `own_manager` and the entries for the status (which a merge never changes).
     pub(super) fn of(live: &'a Value, own_manager: &str) -> Self {
         let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
         let Some(entries) = entries.filter(|entries| !entries.is_empty()) else {
@@ -40,7 +38,7 @@ impl<'a> ForeignFields<'a> {
         };
         let mut fields = Self::default();
         for entry in entries {
-            // Other subresources than the status write the spec: `scale` does.
+            // Other subresources than the status write the spec, e.g. `scale`.
             if text(entry, "manager") == own_manager || text(entry, "subresource") == "status" {
                 continue;
             }
@@ -52,7 +50,6 @@ impl<'a> ForeignFields<'a> {
         fields
     }
 
-    /// What they own in a field of the present place.
     pub(super) fn field(&self, name: &str) -> Self {
         if self.branches.is_empty() {
             return self.clone();
@@ -61,7 +58,7 @@ impl<'a> ForeignFields<'a> {
         self.descend(|branch| branch.get(&key).and_then(Value::as_object).into_iter().collect())
     }
 
-    /// What they own in an item of the list at the present place. `live` is that item.
+    /// What they own in an item of the list at this position. `live` is that item.
     pub(super) fn item(&self, index: usize, live: &Value) -> Self {
         self.descend(|branch| {
             let matching = branch.iter().filter(|(key, _)| names_item(key, index, live));
@@ -69,7 +66,6 @@ impl<'a> ForeignFields<'a> {
         })
     }
 
-    /// Whether they own the present place or anything below it.
     pub(super) fn own_something(&self) -> bool {
         self.unknown || !self.branches.is_empty()
     }
@@ -80,7 +76,7 @@ impl<'a> ForeignFields<'a> {
     }
 }
 
-/// Whether a key of a `fieldsV1` tree means this list item. A key that cannot be read means every item, to be safe.
+/// Returns true if a key of a `fieldsV1` tree names this list item. An unreadable key names every item, to be safe.
 fn names_item(key: &str, index: usize, live: &Value) -> bool {
     let Some((form, text)) = key.split_once(':') else { return false };
     match form {

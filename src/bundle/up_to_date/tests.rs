@@ -4,7 +4,7 @@ use super::*;
 
 const OWN: &str = "gardener-resource-manager";
 
-/// A live object: `merged` overlaid by what the API server or others added, and who owns what.
+/// A live object: `merged`, overlaid by additions of the API server or others, with `managedFields`.
 fn live(merged: &Value, additions: Value, managed_fields: Value) -> Value {
     let mut live = merged.clone();
     overlay(&mut live, additions);
@@ -26,7 +26,6 @@ fn overlay(target: &mut Value, additions: Value) {
     }
 }
 
-/// What a merge makes of the live object: its metadata, and the manifest's body.
 fn is_up_to_date(body: &Value, live: &Value) -> bool {
     let mut merged = body.clone();
     merged["metadata"] = live["metadata"].clone();
@@ -304,7 +303,7 @@ fn the_strict_comparison_knows_null_empty_and_numbers() {
     }
 }
 
-/// Nothing tells them apart, so nobody's field is lost.
+/// They cannot be told apart, so no owner loses a field.
 #[test]
 fn empty_map_in_place_of_a_null_is_up_to_date_for_any_owner() {
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": null});

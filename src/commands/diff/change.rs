@@ -1,4 +1,4 @@
-//! One object before and after, without what must not be shown.
+//! One object before and after, without secrets.
 
 use std::fmt;
 
@@ -6,50 +6,47 @@ use serde_json::{Map, Value};
 
 use crate::{api::object::GroupVersionKind, commands::output::one_line, producer::yaml};
 
-/// What stands for a value of a Secret that does not change.
 const HIDDEN: &str = "<hidden>";
-/// What stands for the new value.
 const CHANGED: &str = "<changed>";
-/// Metadata that the server keeps.
 const OF_THE_SERVER: [&str; 6] =
     ["managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"];
-/// An annotation of kubectl that repeats the whole object.
+/// Annotation of kubectl that repeats the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// What would happen to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// It is not there yet.
+    /// It does not exist yet.
     Created,
     /// Something differs.
     Changed,
-    /// The bundle does not hold it any more.
+    /// The bundle does not contain it any more.
     Deleted,
-    /// Its manifest says that somebody else looks after it.
+    /// Its manifest says that it is managed elsewhere.
     Released,
-    /// The bundle does not hold it any more, and it stays.
+    /// The bundle does not contain it any more, but it stays.
     Kept,
-    /// It is as it should be.
+    /// Nothing differs.
     Unchanged,
 }
 
-/// One object. Values of Secrets are replaced before they get here.
+/// The change of one object. Values of Secrets are already replaced.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Change {
     /// What would happen.
     pub action: Action,
     /// `<apiVersion>/<kind>/<effective namespace>/<name>`.
     pub object: String,
-    /// As YAML; empty if it is not there or not shown.
+    /// YAML before; empty if the object does not exist or is not shown.
     pub before: String,
-    /// As YAML; empty if it is not there or not shown.
+    /// YAML after; empty if the object does not exist or is not shown.
     pub after: String,
-    /// Why, where that is not clear.
+    /// The reason, where it is not obvious.
     pub note: String,
 }
 
 impl Action {
-    /// Whether the cluster would be changed.
+    /// Whether the cluster would change.
     pub fn is_difference(self) -> bool {
         match self {
             Self::Created | Self::Changed | Self::Deleted | Self::Released => true,
@@ -57,7 +54,7 @@ impl Action {
         }
     }
 
-    /// One word.
+    /// The action as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -71,7 +68,6 @@ impl Action {
 }
 
 impl Change {
-    /// An object that is shown by its name alone.
     pub(super) fn named(action: Action, object: String) -> Self {
         let object = one_line(&object);
         Self { action, object, before: String::new(), after: String::new(), note: String::new() }
@@ -110,7 +106,6 @@ impl fmt::Debug for Change {
     }
 }
 
-/// What a person compares.
 fn shown(object: &Value) -> Value {
     let mut object = object.clone();
     let Some(fields) = object.as_object_mut() else { return object };
@@ -118,7 +113,7 @@ fn shown(object: &Value) -> Value {
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|field, value| !OF_THE_SERVER.contains(&field.as_str()) && !is_nothing(value));
     }
-    // Like the API server, which leaves empty maps and lists of these out.
+    // The API server also drops these fields when they are empty.
     fields.retain(|_, value| !is_nothing(value));
     object
 }
@@ -136,7 +131,7 @@ fn is_secret(object: &Value) -> bool {
     GroupVersionKind::of(object).is_some_and(|gvk| gvk.group.is_empty() && gvk.kind == "Secret")
 }
 
-/// Replaces the values of a Secret: those that `unchanged` has as well by one text, others by `text`.
+/// Replaces the values of a Secret: those that equal `unchanged` by [`HIDDEN`], all others by `text`.
 fn hide(secret: &mut Value, unchanged: Option<&Value>, text: &str) {
     let replace = |map: &mut Map<String, Value>, same: Option<&Value>| {
         for (key, value) in map.iter_mut() {

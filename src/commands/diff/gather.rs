@@ -1,5 +1,4 @@
-//! Reads clusters, and asks the controller's own functions what they would do. The fence is shut, so no write is sent but dry
-//! runs of updates, of which the server stores nothing.
+//! Asks the controller's own functions what they would do. The write fence is closed: only dry runs are sent.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,33 +40,26 @@ use crate::{
     },
 };
 
-/// How long one request may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The two clusters.
 struct Clusters {
     source: Cluster,
     target: Cluster,
 }
 
-/// A bundle, as it is wanted and as it was before.
 struct Bundle {
     key: NamespacedName,
     mr: ManagedResource,
-    /// Uid of the ManagedResource in the cluster; empty if it is not there.
     uid: String,
     documents: Vec<Value>,
     decoding_failed: bool,
-    /// The manifests that are in the cluster now; empty if they are what is wanted.
+    /// The manifests in the cluster; empty if they are also the wanted ones.
     before: BTreeMap<ObjectKey, Value>,
 }
 
 type Kinds = BTreeMap<GroupVersionKind, Option<Resource>>;
 
-/// Compares all bundles of a request with their target cluster.
-///
-/// # Errors
-/// When something cannot be read. What cannot be applied is part of the report.
+/// Fails if something cannot be read; objects that cannot be applied are part of the report.
 pub async fn compare(source: kube::Client, target: kube::Client, request: &Request) -> Result<Report, DiffError> {
     let (clock, random) = (Clock::system(), Random::from_entropy());
     let cluster = |client, side| connect::read_only(client, side, clock.clone(), random.clone());
@@ -84,7 +76,7 @@ fn context() -> Context {
     Context::new(Priority::High, Deadline::after(PATIENCE), "diff")
 }
 
-/// The object, or `None` if it does not exist; also if its kind is not served.
+/// Returns the object, or `None` if it does not exist or its kind is not served.
 async fn find(cluster: &Cluster, resource: &Resource, key: &NamespacedName) -> Result<Option<Value>, DiffError> {
     let (kind, name) = (resource.group_version_kind(), (key.namespace.as_str(), key.name.as_str()));
     match cluster.locate(&context(), &kind, name, 0).await {
@@ -158,7 +150,7 @@ impl Clusters {
         })
     }
 
-    /// The manifests of today's Secrets: a field that is in them and not in the new ones is meant to go.
+    /// Reads the manifests of the current Secrets: fields that only they set are meant to be removed.
     async fn before(&self, bundle: &mut Bundle, secrets: &[String]) -> Result<(), DiffError> {
         let resource = Resource::new("", "v1", "Secret", "secrets", true);
         for name in secrets {
@@ -219,7 +211,6 @@ impl Clusters {
         Ok(())
     }
 
-    /// What would happen to an object of the bundle.
     async fn object(
         &self,
         bundle: &Bundle,
@@ -265,15 +256,13 @@ impl Clusters {
         Ok(())
     }
 
-    /// What the server would make of an update: only it knows what other attempts left behind and what admission says now
-    /// (spec 10 §11.3, decision 40).
+    /// Only the server knows which fields other attempts left and what admission does now (spec 10 §11.3, decision 40).
     async fn would_become(&self, resource: Option<&Resource>, merged: &Value) -> Result<Value, ApiError> {
         let resource = resource.ok_or_else(|| ApiError::BadRequest("its kind is not served".to_owned()))?;
         let at = resource.at(object::namespace(merged), object::name(merged));
         self.target.try_replace(&context(), &at, merged).await
     }
 
-    /// What would happen to an object that the bundle does not hold any more.
     async fn removed(
         &self,
         bundle: &Bundle,
@@ -302,7 +291,7 @@ impl Clusters {
         Ok(())
     }
 
-    /// Why an object stays that the bundle holds of itself (spec 10 §13.7), if it is one.
+    /// If the object is a part of the bundle itself, returns why it stays (spec 10 §13.7).
     async fn part_of_itself(
         &self,
         bundle: &Bundle,
@@ -331,7 +320,6 @@ impl Clusters {
         find(&self.target, resource, &key).await
     }
 
-    /// How the target serves the kinds; `None` where it does not.
     async fn kinds(&self, bundle: &Bundle) -> Result<Kinds, DiffError> {
         let wanted = bundle.documents.iter().filter_map(GroupVersionKind::of);
         let old = bundle.mr.status.resources.iter().map(ResourceRef::group_version_kind);
@@ -349,7 +337,7 @@ impl Clusters {
             };
             kinds.insert(kind, resource);
         }
-        // What is there already may be served in another version than the one in which it was applied.
+        // An existing object may be served in another version than it was applied in.
         for kind in old {
             if kinds.contains_key(&kind) {
                 continue;
@@ -363,7 +351,7 @@ impl Clusters {
         Ok(kinds)
     }
 
-    /// What autoscalers scale, if that matters.
+    /// Returns the objects that autoscalers scale, if the bundle has scalable objects.
     async fn scaled(&self, plan: &Plan) -> Result<BTreeSet<ObjectKey>, DiffError> {
         if !plan.objects.iter().any(|object| hpa::is_scalable(&object.key.group_kind())) {
             return Ok(BTreeSet::new());
@@ -377,7 +365,7 @@ impl Clusters {
         let mut scaled = BTreeSet::new();
         let mut pages = self.target.pages(context(), resource, None, ListQuery::default());
         while let Some(page) = pages.next().await {
-            // One whose target cannot be read scales nothing.
+            // An autoscaler whose target cannot be read scales nothing.
             scaled.extend(page.map_err(failed)?.items.iter().filter_map(|found| hpa::scale_target(found).ok()));
         }
         Ok(scaled)

@@ -1,10 +1,6 @@
-//! What the controller would change in the target cluster (spec 10 §9 to §14, without its writes): the server is asked what it
-//! would make of each update, and stores nothing (dry run).
-//!
-//! `request.rs`: from the command line and files to [`Request`]; `gather.rs`: reads clusters and asks the controller's own
-//! functions; `change.rs`: one object before and after, without what must not be shown; `render.rs`: the text.
-//!
-//! Start reading at [`compare`]. It takes clients, so tests give it those of the simulator.
+//! `diff`: shows what the controller would change in the target cluster (spec 10 §9 to §14, without its writes). The
+//! server computes the result of each update in a dry run. Start reading at [`compare`]: clients are passed in, so
+//! tests use those of the simulator.
 
 mod change;
 mod gather;
@@ -20,7 +16,7 @@ use cluster::ApiError;
 
 use super::{DIFFERENT, FAILED, OK};
 
-/// Said once: what the server refuses of one update, it will refuse of others.
+/// Reported once: what the server refuses for one update, it refuses for all.
 const ESTIMATED: &str = "warning: the server does not say what it would make of an update";
 
 /// Why nothing can be compared.
@@ -29,37 +25,37 @@ pub enum DiffError {
     /// A request failed.
     #[error("cannot read {what}: {source}")]
     Read {
-        /// What was to be read.
+        /// What should have been read.
         what: String,
         /// The cause.
         source: ApiError,
     },
-    /// An object of the cluster is not what it should be.
+    /// An object of the cluster is malformed.
     #[error("{what}: {cause}")]
     Unreadable {
         /// The object.
         what: String,
-        /// What is wrong.
+        /// Why.
         cause: String,
     },
-    /// The files do not make a bundle.
+    /// The files are not a bundle.
     #[error("{0}")]
     Input(String),
 }
 
-/// What would happen.
+/// The result of `diff`.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// One for each object, in the order in which they are shown.
+    /// One change for each object, in the order in which they are shown.
     pub changes: Vec<Change>,
-    /// What else should be known, one line each.
+    /// Further remarks, one line each.
     pub remarks: Vec<String>,
-    /// Objects that cannot be applied, or documents that are none.
+    /// Whether something cannot be applied or decoded.
     pub failed: bool,
 }
 
 impl Report {
-    /// 2 if something cannot be applied, 1 if something differs, else 0.
+    /// Returns 2 if something cannot be applied, else 1 if something differs, else 0.
     pub fn exit_code(&self) -> i32 {
         if self.failed {
             FAILED
@@ -70,7 +66,6 @@ impl Report {
         }
     }
 
-    /// The server does not say what it would make of an update.
     fn only_expected(&mut self, change: &Change, error: &ApiError) {
         let remark = if !error.is_invalid() {
             if self.remarks.iter().any(|remark| remark.starts_with(ESTIMATED)) {
@@ -82,7 +77,7 @@ impl Report {
         } else if change.action.is_difference() {
             format!("warning: {}: the server would refuse the update: {error}", change.object)
         } else {
-            // Where nothing differs, the controller leaves it at that, too.
+            // Without a difference, the controller does not send the update either.
             return;
         };
         self.remarks.push(remark);

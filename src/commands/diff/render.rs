@@ -1,5 +1,3 @@
-//! The report as text: unified diffs and a summary.
-
 use std::fmt::Write as _;
 
 use anstyle::Style;
@@ -8,14 +6,11 @@ use similar::TextDiff;
 use super::{Action, Change, Report};
 use crate::commands::colours::{BOLD, CYAN, GREEN, PLAIN, RED, paint};
 
-/// Lines around a difference.
 const CONTEXT: usize = 3;
-/// The order of the summary.
 const SUMMARY: [Action; 5] = [Action::Created, Action::Changed, Action::Deleted, Action::Released, Action::Unchanged];
 
 impl Report {
-    /// A diff for each object that would be created or changed, a line for each that would be deleted, released or kept,
-    /// and a summary.
+    /// A diff for each created or changed object, a line for each deleted, released or kept one, and a summary.
     pub fn render(&self, colours: bool) -> String {
         let mut text = String::new();
         for change in self.changes.iter().filter(|change| change.action != Action::Unchanged) {
@@ -28,7 +23,6 @@ impl Report {
         let counts: Vec<String> = SUMMARY.map(|action| format!("{} {}", count(action), action.as_str())).into();
         let kept = count(Action::Kept);
         let kept = if kept > 0 { format!(", {kept} kept") } else { String::new() };
-        // A String takes everything.
         writeln!(text, "{}{kept}", counts.join(", ")).unwrap_or_default();
         text
     }
@@ -59,7 +53,7 @@ fn body(text: &mut String, change: &Change, colours: bool) {
     text.push('\n');
 }
 
-/// Control characters, which could steer a terminal, cannot be in the line: the YAML writer escapes all but tabs.
+/// The line has no control characters that could steer the terminal: the YAML writer escapes all but tabs.
 fn push_line(text: &mut String, line: &str, style: Style, colours: bool) {
     text.push_str(&paint(line, style, colours));
     text.push('\n');

@@ -1,5 +1,3 @@
-//! Which bundles are compared.
-
 use std::fmt;
 
 use serde_json::Value;
@@ -22,38 +20,29 @@ use crate::{
 #[derive(Debug)]
 pub struct Request {
     pub(super) bundles: Vec<Wanted>,
-    /// What is strange about the files.
     pub(super) remarks: Vec<String>,
-    /// `controllers.clusterID`, resolved.
     pub(super) cluster_id: String,
-    /// Value of the managed-by label.
     pub(super) managed_by: String,
 }
 
-/// One bundle.
 pub(super) struct Wanted {
     pub(super) key: NamespacedName,
-    /// From a file; `None` means the one in the cluster.
+    /// From a file; `None`: the ManagedResource in the cluster.
     pub(super) managed_resource: Option<ManagedResource>,
-    /// `None` means the Secrets in the cluster.
+    /// `None`: the Secrets in the cluster.
     pub(super) parts: Option<Vec<Part>>,
 }
 
-/// Where manifests of a bundle come from.
 pub(super) enum Part {
-    /// A manifest of a file.
+    /// From a file.
     Manifest(Value),
-    /// A Secret of a file.
+    /// From a file.
     Secret(Value),
-    /// A Secret that is only in the cluster.
     InCluster(String),
 }
 
 impl Request {
-    /// From the command line and the files it names.
-    ///
-    /// # Errors
-    /// When a document is no object, or nothing says which ManagedResource the files stand for.
+    /// Fails if a document is not an object, or if it is not known which ManagedResource the files belong to.
     pub(in crate::commands) fn new(options: &DiffOptions, sources: &[Source]) -> Result<Self, DiffError> {
         let files = Bundles::of(sources);
         let remarks = files.manifests.iter().flat_map(|located| {
@@ -100,7 +89,6 @@ fn from_files(files: Bundles, name: Option<&NamespacedName>) -> Result<Vec<Wante
     files.managed_resources.iter().map(|located| packed(located, name, &files.secrets)).collect()
 }
 
-/// A bundle whose ManagedResource is in a file.
 fn packed(located: &Located, name: Option<&NamespacedName>, secrets: &[Located]) -> Result<Wanted, DiffError> {
     let mr = ManagedResource::from_value(&located.object)
         .map_err(|error| DiffError::Input(format!("{}: {error} — see the command validate", located.location)))?;
@@ -122,7 +110,6 @@ fn packed(located: &Located, name: Option<&NamespacedName>, secrets: &[Located])
 }
 
 impl fmt::Debug for Wanted {
-    /// Without content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Wanted").field(&self.key).finish()
     }

@@ -1,4 +1,4 @@
-//! The watch: rows again when they change.
+//! `get --watch`: prints rows again when they change.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,36 +16,29 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{DIFFERENT, Get, GetError, Listed, Printer, objects::Shape, reference, row::Row};
 use crate::api::object::{self, NamespacedName};
 
-/// What was printed, and from where on to watch.
 struct Followed {
     printer: Printer,
     known: BTreeMap<NamespacedName, LastSeen>,
-    /// The version to watch from; `None` if a list has to come first.
+    /// The version to watch from; `None` if a list must come first.
     position: Option<String>,
-    /// When the present watch was opened, if it was.
     opened: Option<Instant>,
-    /// Whether there was a list before it.
     listed: bool,
-    /// Whether it told of an object at another version than that from which it was opened.
+    /// Whether the current watch brought an object at another version than the one it was opened at.
     moved: bool,
 }
 
-/// One ManagedResource as it was last seen.
 struct LastSeen {
     row: Row,
     version: String,
 }
 
-/// Why a watch is over.
 enum Lost {
-    /// It is to be taken up again.
     Api(ApiError),
-    /// Nothing can be printed.
     Output(GetError),
 }
 
 impl Get<'_, '_> {
-    /// Prints what is there, then each row that changes. Ends when that is not allowed (any more), or nobody reads.
+    /// Prints all objects, then each row that changes. Ends when reading is forbidden or printing fails.
     pub(super) async fn follow(&mut self) -> Result<i32, GetError> {
         for name in &self.options.names {
             if self.find(name).await?.is_none() {
@@ -81,7 +74,6 @@ impl Get<'_, '_> {
         }
     }
 
-    /// The first list. What fails here would fail without a watch, too.
     async fn start(&mut self, followed: &mut Followed) -> Result<(), GetError> {
         let Followed { printer, known, position, .. } = followed;
         let (read, version) = self
@@ -101,7 +93,6 @@ impl Get<'_, '_> {
         Ok(())
     }
 
-    /// A list if there has to be one, then one watch until it ends.
     async fn watch_once(&mut self, followed: &mut Followed) -> Result<(), Lost> {
         (followed.opened, followed.listed, followed.moved) = (None, false, false);
         let position = match followed.position.clone() {
@@ -117,7 +108,7 @@ impl Get<'_, '_> {
         let mut stream = self.cluster.watch(&self.resource, self.scope.as_deref(), query).await?;
         followed.opened = Some(Instant::now());
         loop {
-            // Silence for too long means a connection that died without a word.
+            // A watch that stays silent for so long has a dead connection.
             let Ok(next) = timeout(IDLE_LIMIT, stream.next()).await else { return Ok(()) };
             let Some(event) = next else { return Ok(()) };
             let event = event?;
@@ -135,7 +126,7 @@ impl Get<'_, '_> {
         }
     }
 
-    /// What was missed, and the version to watch from.
+    /// Prints what changed while no watch was open, and returns the version to watch from.
     async fn list_again(&mut self, followed: &mut Followed) -> Result<String, Lost> {
         let mut seen = BTreeSet::new();
         let mut position = String::new();
@@ -157,7 +148,7 @@ impl Get<'_, '_> {
         Ok(position)
     }
 
-    /// Prints an object if it says something new. One that recovered is shown once more where only the unhealthy are.
+    /// Prints an object if its row changed. With `--unhealthy`, a recovered object is printed once more.
     fn changed(&mut self, followed: &mut Followed, object: Value) -> Result<(), GetError> {
         if !self.is_wanted(&object) {
             return Ok(());
@@ -180,7 +171,7 @@ impl Get<'_, '_> {
         self.screen.print(&text)
     }
 
-    /// Prints the last row of one that left the view. The other formats have no words for that.
+    /// Prints a last row for an object that is gone, in tables only: the other formats cannot express it.
     fn gone(&mut self, followed: &mut Followed, key: &NamespacedName) -> Result<(), GetError> {
         let Some(LastSeen { row, .. }) = followed.known.remove(key) else { return Ok(()) };
         match &mut followed.printer {
@@ -193,7 +184,7 @@ impl Get<'_, '_> {
     }
 }
 
-/// Remembers an object; what was known of it, and what is known now.
+/// Stores an object; returns the previous state and the new row.
 fn enter(known: &mut BTreeMap<NamespacedName, LastSeen>, object: &Value) -> (Option<LastSeen>, Row) {
     let row = Row::of(object);
     let new = LastSeen { row: row.clone(), version: object::resource_version(object).to_owned() };

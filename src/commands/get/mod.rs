@@ -1,14 +1,13 @@
-//! ManagedResources of a cluster as a table for people on duty, or as they are.
+//! `get`: ManagedResources of a cluster as a table for operators, or as whole objects.
 //!
 //! ```text
-//! pages, watch ─► row.rs: what is said of one ─► table.rs: lines
+//! pages, watch ─► row.rs: one ManagedResource ─► table.rs: lines
 //!                                             └► objects.rs: JSON, YAML
 //! ```
 //!
-//! [`get`] reads once, `follow.rs` also what changes from then on. `screen.rs`: the streams, and the width of the terminal.
-//! Lists are read in pages; a table keeps rows, never objects.
-//!
-//! Start reading at [`get`]. It takes a client, a clock and streams, so tests give it those of the simulator.
+//! [`get`] reads once; `follow.rs` also prints changes afterwards; `screen.rs` has the streams and the width of the
+//! terminal. Lists are read in pages. A table keeps rows, never objects. Start reading at [`get`]: client, clock and
+//! streams are passed in, so tests use those of the simulator.
 
 mod follow;
 mod objects;
@@ -34,14 +33,11 @@ use crate::{
     cli::{GetOptions, OutputFormat},
 };
 
-/// How long one object may take.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a list may take.
 const LIST_TIME: Duration = Duration::from_secs(300);
-/// A list that grew too old while it was read is begun anew so often.
+/// How often a list is started again if it expires while it is read.
 const MOST_LISTS: u32 = 3;
 
-/// Why nothing can be shown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GetError {
     #[error("cannot read {what}: {source}")]
@@ -50,39 +46,27 @@ pub(super) enum GetError {
     Output(io::Error),
 }
 
-/// One run of the command.
 struct Get<'o, 's> {
     cluster: Cluster,
     resource: Resource,
     options: &'o GetOptions,
-    /// The namespace; `None` for all.
     scope: Option<String>,
     screen: Screen<'s>,
 }
 
-/// What is told of a list while it is read.
 enum Listed<'a> {
-    /// An object that the options select.
     Object(&'a Value),
-    /// The list begins anew: what was told before does not count.
+    /// The list starts again: forget all earlier objects.
     Anew,
 }
 
-/// What becomes of the objects that were read.
 enum Printer {
-    /// Lines, when all are here.
     Table(Table, Vec<Row>),
-    /// Names, at once.
     Names,
-    /// Objects, at once.
     Objects(Objects),
 }
 
-/// Prints what the options select; the exit code. The namespace is that of the client unless the options name another.
-/// With `watch` it only ends when it has to.
-///
-/// # Errors
-/// When something cannot be read or written. That a named one does not exist is none, but has an exit code.
+/// Prints the selected ManagedResources. Returns 1 for names that do not exist. With `watch` it ends only on errors.
 pub(super) async fn get(
     client: kube::Client,
     (clock, random): (Clock, Random),
@@ -114,7 +98,6 @@ impl Get<'_, '_> {
         Ok(OK)
     }
 
-    /// Gives what the options select to the printer; how many there are, and the version of the list.
     async fn read(
         &mut self,
         printer: &mut Printer,
@@ -159,12 +142,11 @@ impl Get<'_, '_> {
         }
         let shown = self.end(&mut printer)?;
         if !shown && found > 0 {
-            self.remark_on_nothing(found); // each that was not found has a remark already
+            self.remark_on_nothing(found); // missing objects already have a remark
         }
         Ok(if found == self.options.names.len() { OK } else { DIFFERENT })
     }
 
-    /// The object of this name. That it does not exist is remarked on in the server's words.
     async fn find(&mut self, name: &str) -> Result<Option<Value>, GetError> {
         let context = Context::new(Priority::High, Deadline::after(PATIENCE), "get");
         let namespace = self.scope.as_deref().unwrap_or_default();
@@ -188,7 +170,7 @@ impl Get<'_, '_> {
         self.cluster.pages(context, self.resource.clone(), self.scope.clone(), query)
     }
 
-    /// Of one name; several cannot be selected.
+    /// Selects one name; the API cannot select several.
     fn field_selector(&self) -> Option<String> {
         match self.options.names.as_slice() {
             [name] => Some(format!("metadata.name={name}")),
@@ -230,7 +212,6 @@ impl Get<'_, '_> {
         }
     }
 
-    /// Prints what is left; whether there was anything to show (not asked for by formats that programs read).
     fn end(&mut self, printer: &mut Printer) -> Result<bool, GetError> {
         match printer {
             Printer::Table(_, rows) if rows.is_empty() => return Ok(false),
@@ -241,7 +222,6 @@ impl Get<'_, '_> {
         Ok(true)
     }
 
-    /// Prints the rows, below the head unless it is not wanted.
     fn print_table(&mut self, table: &mut Table, rows: &[Row]) -> Result<(), GetError> {
         let lines = table.lines(rows.iter(), self.cluster.clock().wall());
         let head = if self.options.no_headers { String::new() } else { table.head() };
@@ -264,7 +244,7 @@ impl Get<'_, '_> {
 }
 
 impl Printer {
-    /// Forgets what was read so far; `false` if it is printed already.
+    /// Forgets the objects so far. Returns `false` if they are printed already.
     fn forget(&mut self) -> bool {
         match self {
             Self::Table(_, rows) => {
@@ -277,7 +257,6 @@ impl Printer {
     }
 }
 
-/// What kubectl takes for an argument.
 fn reference(object: &Value) -> String {
     format!("managedresource.{}/{}\n", keys::GROUP, super::output::one_line(object::name(object)))
 }

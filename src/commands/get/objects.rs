@@ -1,30 +1,24 @@
-//! Whole objects as JSON or YAML, one after the other: a list is never in memory as a whole.
+//! Prints whole objects as JSON or YAML, one after the other: a list is never in memory as a whole.
 
 use serde::Serialize as _;
 use serde_json::{Value, ser::PrettyFormatter};
 
 use crate::producer::yaml;
 
-/// As kubectl does it.
 const INDENT: &[u8] = b"    ";
 
-/// In which format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     Json,
     Yaml,
 }
 
-/// What the objects are part of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Nothing: documents.
     Documents,
-    /// The `items` of one list.
     List,
 }
 
-/// Writes objects.
 pub(super) struct Objects {
     format: Format,
     shape: Shape,
@@ -36,14 +30,12 @@ impl Objects {
         Self { format, shape, written: 0 }
     }
 
-    /// How many there were.
     pub(super) fn written(&self) -> usize {
         self.written
     }
 
-    /// The text of the next object, and of what stands before it.
     pub(super) fn next(&mut self, mut object: Value) -> String {
-        // Long, and nothing for readers; kubectl hides it, too.
+        // Long and of no use for readers; kubectl hides it, too.
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
         }
@@ -57,7 +49,7 @@ impl Objects {
             }
             (Shape::List, Format::Json) => {
                 let before = if first { "{\n    \"apiVersion\": \"v1\",\n    \"items\": [\n" } else { ",\n" };
-                // No string of JSON has a line break in it.
+                // Strings in JSON have no line breaks.
                 let lines: Vec<_> = json(&object).lines().map(|line| format!("        {line}")).collect();
                 format!("{before}{}", lines.join("\n"))
             }
@@ -68,7 +60,6 @@ impl Objects {
         }
     }
 
-    /// The text after the last object.
     pub(super) fn end(&self) -> &'static str {
         match (self.shape, self.format, self.written == 0) {
             (Shape::Documents, _, _) => "",
@@ -85,7 +76,6 @@ impl Objects {
 fn json(object: &Value) -> String {
     let mut text = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(INDENT));
-    // Memory takes everything, and keys of a Value are strings.
     object.serialize(&mut serializer).unwrap_or_default();
     String::from_utf8(text).unwrap_or_default()
 }

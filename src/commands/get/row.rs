@@ -1,5 +1,3 @@
-//! What a line of the table says of a ManagedResource.
-
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -11,53 +9,42 @@ use crate::api::{
     object::{self, NamespacedName},
 };
 
-/// The conditions in the order of the columns, and what they are when all is well (spec 10 §19.8).
+/// The conditions in the order of the columns, with the status that each should have (spec 10 §19.8).
 const WANTED: [(&str, ConditionStatus); 3] = [
     (RESOURCES_APPLIED, ConditionStatus::True),
     (RESOURCES_HEALTHY, ConditionStatus::True),
     (RESOURCES_PROGRESSING, ConditionStatus::False),
 ];
-/// What stands for something that is not there.
 const ABSENT: &str = "-";
-/// Marks a condition of an older spec.
 const STALE: char = '*';
 
-/// One ManagedResource. Two rows are equal if they say the same, at whatever time.
+/// One ManagedResource. Two rows are equal if they show the same, at whatever time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) key: NamespacedName,
-    /// The class that is responsible; the default class where the spec names none.
     pub(super) class: String,
-    /// Applied, healthy, progressing.
     pub(super) conditions: [Mark; 3],
-    /// How many objects it has, as far as its status tells.
     pub(super) objects: usize,
     pub(super) created: Option<Timestamp>,
     /// Why it is not applied, healthy and rolled out; `None` if it is.
     pub(super) problem: Option<String>,
 }
 
-/// What a condition says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
-    /// Its status, with an asterisk if it is about an older spec.
+    /// The status, with an asterisk if it is about an older generation.
     pub(super) text: String,
     pub(super) verdict: RowVerdict,
 }
 
-/// What to think of a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowVerdict {
-    /// As it should be.
     Good,
-    /// On its way, or not known.
     Open,
-    /// Broken.
     Bad,
 }
 
 impl Row {
-    /// From an object as the API server sends it.
     pub(super) fn of(object: &Value) -> Self {
         let (mr, unreadable) = match ManagedResource::from_value(object) {
             Ok(mr) => (mr, None),
@@ -75,12 +62,10 @@ impl Row {
         }
     }
 
-    /// The same ManagedResource after it is gone.
     pub(super) fn deleted(self) -> Self {
         Self { problem: Some("deleted".to_owned()), ..self }
     }
 
-    /// How old it is.
     pub(super) fn age(&self, now: Timestamp) -> String {
         age(self.created, now)
     }
@@ -107,12 +92,11 @@ impl Mark {
     }
 }
 
-/// Whether the present spec was not looked at yet (spec 10 §19.8).
+/// Whether the controller has not seen the current spec yet (spec 10 §19.8).
 fn is_stale(mr: &ManagedResource) -> bool {
     mr.status.observed_generation != mr.metadata.generation
 }
 
-/// The first thing that is not as it should be. A condition that says so goes before what is only not known.
 fn problem(mr: &ManagedResource, object: &Value) -> Option<String> {
     let reported = WANTED.iter().find_map(|(kind, wanted)| mr.condition(kind).filter(|it| it.status != *wanted));
     if let Some(condition) = reported {
@@ -144,7 +128,6 @@ mod tests {
 
     use super::*;
 
-    /// Conditions as `status reason message`, without one where the text is empty.
     fn object(conditions: [&str; 3], observed: i64) -> Value {
         let conditions: Vec<_> = WANTED
             .iter()

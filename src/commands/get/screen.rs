@@ -1,22 +1,14 @@
-//! Where results go, and how wide that is.
-
 use std::io::{self, Write};
 
 use super::GetError;
 use crate::commands::output::{harmless, one_line};
 
-/// Columns of a terminal that does not say how many it has.
 const USUAL: usize = 80;
 
-/// Streams of a command that prints as it goes.
 pub(in crate::commands) struct Screen<'a> {
-    /// Results.
     pub(in crate::commands) out: &'a mut dyn Write,
-    /// One line each: what else should be known.
     pub(in crate::commands) remarks: &'a mut dyn Write,
-    /// Whether results may be coloured.
     pub(in crate::commands) colours: bool,
-    /// Columns of the terminal; `None` if it is none.
     pub(in crate::commands) columns: Option<usize>,
 }
 
@@ -28,12 +20,11 @@ impl Screen<'_> {
     }
 
     pub(super) fn remark(&mut self, text: &str) {
-        // Nobody is left to be told that nobody reads.
         writeln!(self.remarks, "{}", one_line(text)).ok();
     }
 }
 
-/// The columns of the terminal that the standard output is: `$COLUMNS`, else what the terminal says.
+/// Returns the width of the terminal behind standard output: `$COLUMNS`, else what the terminal reports.
 pub(in crate::commands) fn columns(env: &dyn Fn(&str) -> Option<String>) -> usize {
     width(env("COLUMNS").as_deref(), &of_terminal)
 }
@@ -44,7 +35,6 @@ fn width(wanted: Option<&str>, terminal: &dyn Fn() -> Option<u16>) -> usize {
     columns.filter(|columns| *columns > 0).unwrap_or(USUAL)
 }
 
-/// Columns of the terminal behind the standard output, if it is one.
 fn of_terminal() -> Option<u16> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
 }

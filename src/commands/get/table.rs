@@ -1,5 +1,3 @@
-//! Rows as lines: columns, colours, and what is cut at the edge of the screen.
-
 use anstyle::Style;
 use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -12,21 +10,16 @@ use crate::commands::{
 
 const HEAD: [&str; 9] =
     ["NAMESPACE", "NAME", "CLASS", "APPLIED", "HEALTHY", "PROGRESSING", "OBJECTS", "AGE", "PROBLEM"];
-/// The column that is last, of any length, and cut.
 const PROBLEM: usize = HEAD.len() - 1;
-/// Between two columns.
 const GAP: &str = "   ";
-/// So much of a problem is shown on the narrowest screen.
 const LEAST: usize = 20;
-/// Stands for what was cut.
 const ELLIPSIS: char = '…';
 
 /// Turns rows into lines. Columns are as wide as their widest cell so far.
 pub(super) struct Table {
-    /// Whether there is a column for namespaces.
     pub(super) namespaces: bool,
     pub(super) colours: bool,
-    /// Columns of the screen; `None` if nothing is cut.
+    /// Width of the screen; `None` if nothing is cut.
     pub(super) screen: Option<usize>,
     widths: [usize; PROBLEM],
 }
@@ -45,12 +38,10 @@ impl Table {
         Self { namespaces, colours, screen, widths }
     }
 
-    /// The line above all others.
     pub(super) fn head(&self) -> String {
         self.line_of(&HEAD.map(|title| Cell { text: title.to_owned(), style: PLAIN }))
     }
 
-    /// A line for each row, with columns that fit all of them.
     pub(super) fn lines<'a>(&mut self, rows: impl Iterator<Item = &'a Row> + Clone, now: Timestamp) -> String {
         for row in rows.clone() {
             for (width, cell) in self.widths.iter_mut().zip(cells(row, now)) {
@@ -84,7 +75,6 @@ impl Table {
     }
 }
 
-/// The cells of a row, without anything that could steer a terminal.
 fn cells(row: &Row, now: Timestamp) -> [Cell; HEAD.len()] {
     let plain = |text: &str| Cell { text: one_line(text), style: PLAIN };
     let [applied, healthy, progressing] = row.conditions.each_ref().map(|mark| {
@@ -108,7 +98,6 @@ fn cells(row: &Row, now: Timestamp) -> [Cell; HEAD.len()] {
     ]
 }
 
-/// At most so many columns, at least one.
 fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
@@ -190,7 +179,7 @@ mod tests {
         }
     }
 
-    /// What is written in wide letters takes two columns each.
+    /// Wide letters take two columns each.
     #[test]
     fn table_width_counts_wide_letters_twice() {
         assert_eq!(cut("节点不可用 now", 14), "节点不可用 now");

@@ -1,4 +1,4 @@
-//! Reads from a cluster what the policies of one Service depend on.
+//! Reads from a cluster everything that the policies of one Service depend on.
 
 use std::time::Duration;
 
@@ -19,17 +19,15 @@ use crate::{
     api::selector::Selector,
 };
 
-/// How long all requests together may take.
 const TIME: Duration = Duration::from_secs(120);
 
-/// What is known of a cluster while it is asked.
 struct Gathering<'a> {
     cluster: &'a Cluster,
     context: Context,
     snapshot: Snapshot,
 }
 
-/// What the policies of a Service depend on; `None` if the Service does not exist and has left no policies.
+/// Returns what the policies of a Service depend on, or `None` if the Service does not exist and has left no policies.
 pub(in crate::commands) async fn gather(
     cluster: &Cluster,
     service: &NamespacedName,
@@ -77,7 +75,7 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Policies of the names that are wanted, which the controller would adopt.
+    /// Reads policies without labels that have a wanted name: the controller would adopt them.
     async fn policies_without_labels(&mut self, service: &NamespacedName, rules: &Rules) -> Result<(), CommandError> {
         let Ok(plan) = plan(service, rules, &self.snapshot) else { return Ok(()) };
         for policy in plan.desired.policies {
@@ -88,7 +86,6 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Reads one object; whether it is there. A kind that is not served has none.
     async fn one(&mut self, at: cluster::ObjectRef) -> Result<bool, CommandError> {
         match self.cluster.find(&self.context, &at).await {
             Ok(Some(object)) => Ok(self.snapshot.add(&object)),
@@ -98,19 +95,17 @@ impl Gathering<'_> {
         }
     }
 
-    /// Whether a request failed because the kind is not served: the answer alone does not tell.
+    /// Asks discovery whether a request failed because the kind is not served: the answer alone does not show it.
     async fn is_absent(&self, kind: &Resource, error: &ApiError) -> bool {
         let look_up = async || self.cluster.discovery().look_up(&kind.group_version_kind(), 0).await;
         error.is_not_served() && matches!(look_up().await, Ok(Serving::Absent(_)))
     }
 
-    /// Lists a kind, in one namespace or in all. A kind that is not served has no objects.
     async fn list(&mut self, kind: &Resource, scope: Option<String>, query: ListQuery) -> Result<(), CommandError> {
         let mut pages = self.cluster.pages(self.context.clone(), kind.clone(), scope, query);
         while let Some(page) = pages.next().await {
             match page {
                 Ok(page) => page.items.into_iter().for_each(|mut object| {
-                    // Metadata comes under a kind of its own.
                     *field_mut(&mut object, &["apiVersion"]) = kind.group_version_kind().api_version().into();
                     *field_mut(&mut object, &["kind"]) = kind.kind.to_string().into();
                     self.snapshot.add(&object);

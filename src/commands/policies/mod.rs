@@ -1,7 +1,5 @@
-//! `policies`: the NetworkPolicies a Service should have and why, in a cluster or in files. Nothing is written.
-//!
-//! The policies are computed by the function the controller uses. `gather.rs` reads what they depend on from a cluster; here
-//! they are computed and shown.
+//! `policies`: shows the NetworkPolicies that a Service should have and why. The controller's own function computes
+//! them. `gather.rs` reads its input from a cluster.
 
 mod gather;
 
@@ -24,16 +22,12 @@ use crate::{
     producer::yaml,
 };
 
-/// How results are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// Policies as YAML instead of a table.
     pub(super) yaml: bool,
-    /// Say how the policies that are there compare.
     pub(super) compared: bool,
 }
 
-/// The controller's settings: those of a configuration, or the defaults.
 pub(super) fn rules(config: Option<&Source>) -> Result<Rules, CommandError> {
     let settings = settings(config).map_err(|error| {
         let name = config.map_or("the defaults", |source| &*source.name);
@@ -47,7 +41,7 @@ fn settings(config: Option<&Source>) -> Result<NetworkPolicyController, String> 
         Some(source) => config::load(&source.bytes),
         None => {
             let mut draft = Draft::default();
-            // It is never asked for, but validated.
+            // Leader election is not used here, but its settings would be validated.
             draft.file.leader_election.leader_elect = false;
             draft.file.controllers.network_policy.enabled = true;
             draft.finish(&[])
@@ -57,7 +51,7 @@ fn settings(config: Option<&Source>) -> Result<NetworkPolicyController, String> 
     settings.ok_or_else(|| "controllers.networkPolicy.enabled is not true — no policies are written".to_owned())
 }
 
-/// Objects of files, and what is to be said of them. Those without a namespace are in `namespace`.
+/// Reads the objects of files, and returns them with warnings. Objects without a namespace get `namespace`.
 pub(super) fn from_files(
     sources: &[Source],
     rules: &Rules,
@@ -88,7 +82,6 @@ pub(super) fn from_files(
     Ok((snapshot, remarks))
 }
 
-/// The Services of files that an argument means: all, those of a name, or one.
 pub(super) fn meant(snapshot: &Snapshot, service: Option<&str>, namespace: Option<&str>) -> Vec<NamespacedName> {
     let (namespace, name) = match service.map(|service| (service, service.split_once('/'))) {
         Some((_, Some((namespace, name)))) => (Some(namespace), Some(name)),
@@ -101,7 +94,6 @@ pub(super) fn meant(snapshot: &Snapshot, service: Option<&str>, namespace: Optio
     snapshot.services().filter(is_meant).cloned().collect()
 }
 
-/// The policies of Services.
 pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rules, shown: Shown) -> Said {
     let mut said = Said::default();
     let (mut rows, mut objects) = (Vec::new(), Vec::new());
@@ -135,7 +127,7 @@ pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rul
     said
 }
 
-/// The policy under the name it has while another Service has its own (spec 40 §7.11), if it is there under that.
+/// The policy under the name it has while another Service uses its own name (spec 40 §7.11), if that exists.
 fn evading(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy) -> Policy {
     let mut evading = policy.clone();
     evading.name.name = name::evading(&policy.name.name, service);
@@ -143,7 +135,6 @@ fn evading(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy) -> Po
     if is_taken && snapshot.has_policy(&evading.name) { evading } else { policy.clone() }
 }
 
-/// What is to be said of a Service beside its policies.
 fn remark(service: &NamespacedName, plan: &Plan, remarks: &mut Vec<String>) {
     if let Some(reason) = plan.none_because {
         remarks.push(format!("{service}: no policies: {reason}"));
@@ -157,7 +148,6 @@ fn remark(service: &NamespacedName, plan: &Plan, remarks: &mut Vec<String>) {
     }
 }
 
-/// A line of the table, and why it is there.
 struct Row {
     state: &'static str,
     way: &'static str,
@@ -185,7 +175,6 @@ fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Sh
     Row { state, way, name: policy.name.clone(), why }
 }
 
-/// Policies of the Service that it should not have.
 fn left(snapshot: &Snapshot, service: &NamespacedName, plan: &Plan, wanted: &[Policy]) -> Vec<Row> {
     let wanted: BTreeSet<_> = wanted.iter().map(|policy| &policy.name).collect();
     let there = snapshot.policies_of(service);
@@ -211,7 +200,6 @@ fn table(rows: &[Row], compared: bool) -> String {
     let state = |state: &str| if compared { format!("{state:<8}  ") } else { String::new() };
     let mut text = format!("{}WAY  {:<width$}  NAME\n", state("STATE"), "NAMESPACE");
     for row in rows {
-        // They may come from files.
         let [namespace, name, why] = [&row.name.namespace, &row.name.name, &row.why].map(|text| one_line(text));
         writeln!(text, "{}{:<3}  {namespace:<width$}  {name}", state(row.state), row.way).ok();
         writeln!(text, "{}     {why}", state("")).ok();
@@ -219,7 +207,6 @@ fn table(rows: &[Row], compared: bool) -> String {
     text
 }
 
-/// That a Service was not found, and where it was looked for.
 pub(super) fn missing(snapshot: &Snapshot, service: Option<&str>, namespace: Option<&str>) -> Said {
     let there: Vec<String> = snapshot.services().take(10).map(ToString::to_string).collect();
     let there = if there.is_empty() { "there is none".to_owned() } else { format!("there are {}", there.join(", ")) };

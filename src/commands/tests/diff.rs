@@ -1,5 +1,3 @@
-//! diff, against the simulator.
-
 use serde_json::{Value, json};
 
 use super::*;
@@ -35,7 +33,7 @@ fn named() -> DiffOptions {
     DiffOptions { name: Some(NamespacedName::new("ns", "mr")), ..DiffOptions::default() }
 }
 
-/// A live object as the controller leaves it behind.
+/// Stores a live object as the controller leaves it behind.
 async fn applied(sim: &Sim, object: Value) {
     let mut object = object;
     let metadata = &mut object["metadata"];
@@ -49,7 +47,6 @@ fn object(kind: &str, name: &str, field: &str, content: Value) -> Value {
     json!({"apiVersion": "v1", "kind": kind, "metadata": {"namespace": "ns", "name": name}, field: content})
 }
 
-/// The bundle `ns/mr` in the cluster, with references to these ConfigMaps.
 async fn bundle(sim: &Sim, manifests: &str, refs: &[&str]) {
     let client = sim.client();
     let data = [("a.yaml".to_owned(), manifests.as_bytes().to_vec())].into();
@@ -259,7 +256,7 @@ async fn diff_splits_lists_into_items() {
     assert!(broken.remarks.iter().any(|remark| remark.contains("Kind=List\" is unsupported")), "{:?}", broken.remarks);
 }
 
-/// spec 10 §11.3, decision 40: what another attempt left is in no manifest, and was not in the one before either.
+/// spec 10 §11.3, decision 40: fields that another attempt left behind are in no manifest, old or new.
 #[tokio::test(start_paused = true)]
 async fn diff_shows_fields_that_another_attempt_left_behind() {
     let sim = cluster();

@@ -1,5 +1,3 @@
-//! garbage --dry-run.
-
 use cluster::Side;
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
@@ -43,7 +41,7 @@ async fn garbage_is_shown_and_nothing_is_written() {
     assert!(sim.requests().iter().all(|request| ["list", "get"].contains(&request.info.verb.as_str())));
 }
 
-/// spec 33 T5, T6: a proxy that answers all else with 404 proves nothing
+/// spec 33 T5, T6: a proxy that answers everything else with 404 proves nothing
 #[tokio::test(start_paused = true)]
 async fn garbage_is_not_shown_when_a_list_fails() {
     let not_found = || Seen::status(404, "NotFound", "the server could not find the requested resource");

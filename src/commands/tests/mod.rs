@@ -1,5 +1,3 @@
-//! The commands in-process: input as values, clusters of the simulator.
-
 #[cfg(feature = "sim")]
 mod diff;
 #[cfg(feature = "sim")]
@@ -23,7 +21,6 @@ use sim::{Sim, SimOptions};
 #[cfg(feature = "sim")]
 const MANAGED_RESOURCE: &str = "managedresources.resources.gardener.cloud";
 
-/// A cluster that serves ManagedResources, and its clock.
 #[cfg(feature = "sim")]
 fn cluster_and_clock() -> (Sim, Clock) {
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
@@ -41,7 +38,6 @@ fn config_map(name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: ns\ndata:\n  key: value\n")
 }
 
-/// The remarks without those that are warnings.
 fn errors(said: &Said) -> Vec<&str> {
     said.remarks.iter().map(String::as_str).filter(|remark| !remark.starts_with("warning: ")).collect()
 }

@@ -1,5 +1,3 @@
-//! pack and unpack.
-
 use std::{collections::BTreeMap, io};
 
 use super::*;

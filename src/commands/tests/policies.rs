@@ -1,5 +1,3 @@
-//! policies.
-
 use super::*;
 use crate::{
     api::object::NamespacedName,

@@ -1,5 +1,3 @@
-//! webhook registration.
-
 use super::*;
 use crate::{
     cli::RegistrationOptions,

@@ -1,5 +1,3 @@
-//! webhook review.
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use super::*;
@@ -131,7 +129,7 @@ fn review_that_a_validating_webhook_allows_has_no_output() {
     }
 }
 
-/// spec 62 §2.2: those that find no room are counted, too
+/// spec 62 §2.2: errors beyond the limit are counted, too
 #[test]
 fn review_counts_all_errors_of_an_object() {
     let pools = vec!["{}"; 26].join(", ");

@@ -1,12 +1,9 @@
-//! validate.
-
 use super::*;
 use crate::{
     cli::PackOptions,
     commands::{DIFFERENT, OK, pack::pack, validate::validate},
 };
 
-/// The findings about one file.
 fn findings(text: &str) -> Vec<String> {
     validate(&[source("f", text)]).out.lines().map(str::to_owned).collect()
 }
@@ -257,7 +254,7 @@ fn extension_object_that_the_webhook_cannot_read_is_reported() {
         ))
     };
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    // The object and its spec are two levels more.
+    // The object and its spec add two levels.
     assert!(extension(&deep(123)).is_empty());
     for (spec, reason) in [
         (deep(124), "the object is nested too deeply (more than 125 levels)"),
@@ -268,7 +265,7 @@ fn extension_object_that_the_webhook_cannot_read_is_reported() {
     }
 }
 
-/// spec 62 §2.3: what the webhook passes over
+/// spec 62 §2.3: what the webhook ignores
 #[test]
 fn extension_object_status_is_read_only_if_it_has_rules() {
     let of = |kind: &str, spec: &str| {

@@ -1,5 +1,3 @@
-//! ManagedResources and their Secrets.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -19,10 +17,8 @@ use crate::{
     },
 };
 
-/// Values of the operation annotation.
 const OPERATIONS: [&str; 4] =
     [keys::OPERATION_RECONCILE, keys::OPERATION_MIGRATE, keys::OPERATION_RESTORE, keys::OPERATION_WAIT_FOR_STATE];
-/// Fields of the spec.
 const FIELDS: [&str; 8] = [
     "class",
     "secretRefs",
@@ -34,13 +30,11 @@ const FIELDS: [&str; 8] = [
     "deletePersistentVolumeClaims",
 ];
 
-/// A Secret and what came out of it.
 struct Opened<'a> {
     secret: &'a Located,
     documents: Vec<ManifestDocument>,
 }
 
-/// Looks at all ManagedResources, at all Secrets, and at what would be applied together.
 pub(super) fn check(managed_resources: &[Located], secrets: &[Located], findings: &mut Vec<Finding>) {
     let opened: Vec<Opened<'_>> = secrets.iter().map(|secret| open(secret, findings)).collect();
     let mut used = BTreeSet::new();
@@ -102,7 +96,7 @@ fn open<'a>(secret: &'a Located, findings: &mut Vec<Finding>) -> Opened<'a> {
     opened
 }
 
-/// An immutable Secret whose name says that it holds something else.
+/// Warns if the checksum in the name of an immutable Secret is not that of its data.
 fn checksum_issue(secret: &Value, data: &BTreeMap<String, Vec<u8>>) -> Option<Issue> {
     let is_unique = secret["immutable"] == true && truthy(object::label(secret, keys::GARBAGE_COLLECTABLE));
     let (_, suffix) = object::name(secret).rsplit_once('-')?;
@@ -200,7 +194,7 @@ fn annotations(object: &Value, issues: &mut Vec<Issue>) {
     }
 }
 
-/// Sets that name one kind only, or twice the same one, or kinds that cannot stand for the same objects.
+/// Checks for sets with a single kind, with the same kind twice, or with kinds that cannot be the same objects.
 fn equivalences(lists: &Value, issues: &mut Vec<Issue>) {
     let Some(lists) = lists.as_array() else {
         if !lists.is_null() {

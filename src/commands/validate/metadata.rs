@@ -1,4 +1,4 @@
-//! Annotations and labels that mean something to the controller (spec 10 §2.7), and metadata it does not want.
+//! Checks annotations and labels that the controller uses (spec 10 §2.7), and metadata that it does not want.
 
 use serde_json::Value;
 
@@ -12,15 +12,11 @@ use crate::{
     },
 };
 
-/// Annotations where any truthy value counts.
 const TRUTHY: [&str; 4] = [keys::IGNORE, keys::KEEP_OBJECT, keys::DELETE_ON_INVALID_UPDATE, keys::SKIP_HEALTH_CHECK];
-/// Annotations where exactly `true` counts.
 const EXACTLY_TRUE: [&str; 2] = [keys::PRESERVE_REPLICAS, keys::PRESERVE_RESOURCES];
-/// What is written by the controller, whatever a manifest says.
+/// Annotations that the controller overwrites.
 const WRITTEN: [&str; 2] = [keys::ORIGIN, keys::DESCRIPTION];
-/// What says no on purpose.
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "FALSE", "False"];
-/// Further annotations with the prefix that are known.
 const KNOWN: [&str; 5] = [
     keys::MODE,
     keys::DELETION_PROPAGATION_ON_INVALID_UPDATE,
@@ -30,7 +26,6 @@ const KNOWN: [&str; 5] = [
 ];
 const PREFIX: &str = "resources.gardener.cloud/";
 
-/// Looks at the metadata of a manifest.
 pub(super) fn check(manifest: &Value, issues: &mut Vec<Issue>) {
     let annotations = manifest.pointer("/metadata/annotations").and_then(Value::as_object);
     for (key, value) in annotations.into_iter().flatten() {

@@ -1,5 +1,3 @@
-//! One manifest.
-
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
@@ -17,13 +15,12 @@ use crate::{
     webhooks::validating::extensions::Extension,
 };
 
-/// Maps of the API whose values are strings: an unquoted boolean or number in them is refused by the API server.
+/// Maps of strings in the API. The API server refuses unquoted booleans and numbers in them.
 const TEXT_MAPS: [&str; 5] = ["matchLabels", "nodeSelector", "selector", "labels", "annotations"];
 const SEE_EXTENSIONS: &str = "the webhook extensionValidation refuses it";
-/// Deepest level that is looked at.
 const DEPTH: usize = 100;
 
-/// All that can be said about one manifest. Texts name fields, never the content of Secrets.
+/// Returns all findings about one manifest. Texts name fields, never the content of Secrets.
 pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
     let mut issues = Vec::new();
     if is_list(manifest) {
@@ -48,12 +45,12 @@ pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
     issues
 }
 
-/// What the webhook for extension objects would say of its creation (spec 62).
+/// Runs the rules of the webhook for extension objects as for a creation (spec 62).
 fn extension(manifest: &Value, issues: &mut Vec<Issue>) {
     let Some(extension) = GroupVersionKind::of(manifest).as_ref().and_then(Extension::find) else { return };
     match extension.check(manifest) {
         Ok(checked) => {
-            // Whoever applies the manifest fills in a namespace.
+            // `kubectl apply` fills in a missing namespace.
             let is_filled_in = |error: &Error| error.kind == ErrorKind::Required && error.field == "metadata.namespace";
             let errors = checked.errors.iter().filter(|error| !is_filled_in(error)).map(Error::to_string);
             issues.extend(errors.chain(checked.errors.rest()).map(|text| Issue::error(text, SEE_EXTENSIONS)));
@@ -62,7 +59,6 @@ fn extension(manifest: &Value, issues: &mut Vec<Issue>) {
     }
 }
 
-/// What names the object.
 fn identity(manifest: &Value, issues: &mut Vec<Issue>) {
     for field in ["apiVersion", "kind"] {
         match manifest.get(field) {
@@ -99,7 +95,7 @@ fn identity(manifest: &Value, issues: &mut Vec<Issue>) {
     }
 }
 
-/// Whether the labels every object gets find their place.
+/// Checks that the labels which every object gets can be set.
 fn shape(manifest: &Value, issues: &mut Vec<Issue>) {
     let labels = inject::labels_to_inject(&BTreeMap::new(), keys::DEFAULT_MANAGED_BY);
     if let Err(error) = inject::inject_labels(&mut manifest.clone(), &labels) {
@@ -107,7 +103,6 @@ fn shape(manifest: &Value, issues: &mut Vec<Issue>) {
     }
 }
 
-/// What Secrets and ConfigMaps hold.
 fn data(manifest: &Value, issues: &mut Vec<Issue>) {
     if manifest["apiVersion"] == "v1"
         && matches!(manifest["kind"].as_str(), Some("Secret" | "ConfigMap"))
@@ -117,8 +112,7 @@ fn data(manifest: &Value, issues: &mut Vec<Issue>) {
     }
 }
 
-/// Unquoted booleans and numbers where the API wants strings: selectors, labels of templates, environment variables. Only
-/// in the kinds of the API server; what custom kinds want is not known.
+/// Finds unquoted booleans and numbers where the API server's own kinds want strings.
 fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Vec<Issue>) {
     let Some(fields) = value.as_object() else {
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -127,7 +121,7 @@ fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Vec<Issue>
         return;
     };
     for (name, field) in fields {
-        // Those of the object itself are looked at before; definitions of custom kinds describe fields of these names.
+        // The object's metadata is checked elsewhere. Schemas of custom kinds describe fields with these names.
         if path.is_empty() && (name == "metadata" || !is_of_the_api_server(value)) || name == "openAPIV3Schema" {
             continue;
         }
@@ -163,12 +157,12 @@ fn is_of_the_api_server(manifest: &Value) -> bool {
     group.is_some_and(|group| crate::bundle::identity::is_built_in_group(&group))
 }
 
-/// The first key whose value is a boolean or a number. Lists and maps may be right: some fields of these names are others.
+/// The first key with a boolean or a number. Lists and maps are allowed: other fields have the same names.
 fn unquoted(map: &Map<String, Value>) -> Option<&str> {
     map.iter().find(|(_, value)| value.is_boolean() || value.is_number()).map(|(key, _)| key.as_str())
 }
 
-/// Kinds that need care (spec 10 §12.4, §12.9).
+/// Checks kinds that need care (spec 10 §12.4, §12.9).
 fn kind(manifest: &Value, issues: &mut Vec<Issue>) {
     let gvk = GroupVersionKind::of(manifest).unwrap_or_default();
     let ignored = merge::is_ignored(manifest);

@@ -1,8 +1,6 @@
-//! Answers that a client does not read. They are bounded in number, in size and in time: beyond that, the connection of the
-//! one that has waited for longest is closed, and all it waits for is dropped.
-//!
-//! Nothing else ends them: a client may stop to read and still show that it is there. Reviews that are not answered yet do not
-//! count: they have a deadline of their own.
+//! Bounds number, size and age of answers that clients do not read. Beyond these limits, the connection whose client
+//! has not read for the longest time is closed. Nothing else ends such connections: a client may stop reading and still
+//! show signs of life. Reviews without an answer do not count, because they have a deadline.
 
 use std::{
     collections::BTreeMap,
@@ -17,28 +15,22 @@ use tokio::{
 
 use crate::http::socket::Grip;
 
-/// How much may be unread on all connections of a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct UnreadLimits {
-    /// Answers. Those of a client that reads wait for less than a millisecond.
+    /// Number of unread answers. Answers to a client that reads wait for less than a millisecond.
     pub(crate) answers: usize,
-    /// Of all of them.
     pub(crate) bytes: usize,
-    /// Of each.
     pub(crate) time: Duration,
 }
 
-/// What is unread on the connections of a server.
 pub(super) struct Unread {
     limits: UnreadLimits,
     waiting: Mutex<All>,
-    /// There is one, and before there was none.
     first: Notify,
 }
 
 #[derive(Default)]
 struct All {
-    /// By the order in which they began to wait.
     waiting: BTreeMap<u64, Waiting>,
     bytes: usize,
     last: u64,
@@ -50,7 +42,7 @@ struct Waiting {
     grip: Grip,
 }
 
-/// An answer, or a part of one, that waits for its client until this is dropped.
+/// An unread answer, or a part of one; until it is dropped.
 pub(crate) struct Waits {
     unread: Arc<Unread>,
     place: u64,
@@ -61,7 +53,7 @@ impl Unread {
         Self { limits, waiting: Mutex::default(), first: Notify::new() }
     }
 
-    /// So many bytes for this client wait. If that is too much, others go first.
+    /// Registers unread bytes of a connection. Beyond the limits, closes the oldest connections.
     pub(super) fn wait(self: &Arc<Self>, grip: &Grip, bytes: usize) -> Waits {
         let mut all = self.all();
         all.last += 1;
@@ -78,7 +70,7 @@ impl Unread {
         Waits { unread: self.clone(), place }
     }
 
-    /// Closes connections whose time is over, for ever. Sleeps without a timer while nothing waits.
+    /// Closes overdue connections, forever. Sleeps without a timer while nothing is unread.
     pub(super) async fn close_overdue(&self) {
         loop {
             match self.look(Instant::now()) {
@@ -88,7 +80,6 @@ impl Unread {
         }
     }
 
-    /// Closes connections whose time is over. Returns when the next one is due.
     fn look(&self, now: Instant) -> Option<Instant> {
         let mut all = self.all();
         loop {
@@ -133,7 +124,6 @@ mod tests {
 
     const LIMITS: UnreadLimits = UnreadLimits { answers: 3, bytes: 100, time: Duration::from_secs(30) };
 
-    /// The server's end of a connection, and the client's.
     fn connection() -> ((Socket, Grip), net::TcpStream) {
         let listener = net::TcpListener::bind("127.0.0.1:0").unwrap();
         let client = net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -9,7 +9,6 @@ use tokio::{
 use super::*;
 use crate::http::connections::{Connections, UNREAD};
 
-/// A connection, and both of its ends.
 struct Rig {
     library: Stream<DuplexStream>,
     course: Rc<Course>,
@@ -32,7 +31,7 @@ impl Rig {
         self.client.write_all(&vec![b'a'; bytes]).await.unwrap();
     }
 
-    /// What the library gets before it has to wait, in one of its turns.
+    /// Reads what the library gets in one of its turns, and returns the number of bytes.
     fn turn(&mut self) -> usize {
         let (mut all, mut cx) = (0, Context::from_waker(Waker::noop()));
         loop {
@@ -47,7 +46,6 @@ impl Rig {
         }
     }
 
-    /// The library reads the end, and the client reads this.
     async fn refused_with(self, status: &str) {
         let Self { mut library, course: _, mut client } = self;
         let client = tokio::spawn(async move {
@@ -110,7 +108,7 @@ async fn head_limit_does_not_count_small_requests_in_one_piece() {
 
     for _ in 0..10 {
         assert_eq!(rig.turn(), TURN);
-        // The library found whole requests in it.
+        // The library finds whole requests in it.
         rig.course.enter(Phase::Body);
         rig.course.enter(Phase::Judging);
         rig.course.enter(Phase::Head);
@@ -128,7 +126,7 @@ async fn read_ahead_of_an_answer_is_bounded_whatever_was_read_before() {
     let mut ahead = 0;
     for _ in 0..100 {
         ahead += rig.turn();
-        // The next one is complete already.
+        // The next request is already complete.
         rig.course.enter(Phase::Head);
         rig.course.enter(Phase::Body);
         rig.course.enter(Phase::Judging);

@@ -1,5 +1,3 @@
-//! Which replica works.
-
 use super::*;
 
 /// spec 70 scenario 24
@@ -52,7 +50,7 @@ fn standby_takes_over_at_once_after_a_stop_and_when_the_lease_expires() {
     });
 }
 
-/// spec 70 §12: a standby that sees each renewal asks for nothing.
+/// spec 70 §12: a standby that sees each renewal sends no requests.
 #[test]
 fn standby_sends_no_requests_while_it_sees_the_renewals() {
     world(|world| async move {
@@ -71,7 +69,7 @@ fn standby_sends_no_requests_while_it_sees_the_renewals() {
     });
 }
 
-/// spec 70 §12: nobody leads beside a leader whose Lease was deleted.
+/// spec 70 §12: no replica leads beside a leader whose Lease was deleted.
 #[test]
 fn leader_keeps_a_lease_that_was_deleted() {
     world(|world| async move {

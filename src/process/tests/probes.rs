@@ -1,5 +1,3 @@
-//! An API server that cannot be reached, and what probes say of it.
-
 use super::*;
 
 /// spec 70 scenario 22
@@ -50,7 +48,7 @@ fn readiness_survives_an_api_server_that_goes_away_later() {
     });
 }
 
-/// spec 70 scenario 23; many probes share a request, and at rest there is none
+/// spec 70 scenario 23; many probes share a request, and an idle process sends none
 #[test]
 fn liveness_asks_the_api_server_only_for_probes() {
     world(|world| async move {
@@ -85,8 +83,8 @@ fn liveness_asks_the_api_server_only_for_probes() {
     });
 }
 
-/// spec 70 §6: without the first lists there is nothing to answer reviews by; with them webhooks go on, and a restart would only
-/// take that away
+/// spec 70 §6: without the first lists, reviews cannot be answered; with them webhooks keep working, and a restart
+/// would end that
 #[test]
 fn probes_ignore_rejected_credentials_after_the_first_lists() {
     let unauthorized = |_: &sim::RequestInfo| Fault::FailBefore(Seen::unauthorized());

@@ -1,5 +1,3 @@
-//! The end that a signal asks for.
-
 use super::*;
 
 /// spec 70 scenario 27
@@ -22,7 +20,7 @@ fn shutdown_waits_for_a_reconcile_of_two_seconds_and_releases_the_lease() {
     });
 }
 
-/// spec 70 scenario 27: what was sent may still take effect, so the lease is left to expire
+/// spec 70 scenario 27: a request that was sent may still take effect, so the lease is left to expire
 #[test]
 fn shutdown_cuts_off_a_reconcile_of_sixty_seconds_and_keeps_the_lease() {
     world(|world| async move {

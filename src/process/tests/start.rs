@@ -1,5 +1,3 @@
-//! What must be there before controllers start, and what the process cannot do without.
-
 use super::*;
 
 /// spec 70 §7: a controller that fails takes the process down.
@@ -9,7 +7,7 @@ fn fatal_panic_of_a_supervisor_ends_the_process_and_releases_the_lease() {
         let mut replica = world.start("first", elected());
         world.bundle("one", "v");
         world.applied("one").await;
-        // A write whose answer is under way would keep the Lease (spec 70 §12).
+        // An unanswered write would keep the Lease (spec 70 §12).
         sleep(Duration::from_secs(1)).await;
 
         world.env.fatal.end("the supervisor of the controller managedresource panicked");

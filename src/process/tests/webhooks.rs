@@ -1,5 +1,3 @@
-//! What replicas know that do not lead.
-
 use super::*;
 use crate::{
     api::config::{HighAvailabilityConfig, NodeAgentAuthorizer},
@@ -44,7 +42,7 @@ fn standby_knows_what_webhooks_read_before_it_is_ready() {
     });
 }
 
-/// spec 61 scenario 32: from the moment it is ready, without a single read
+/// spec 61 scenario 32: as soon as it is ready, and without a single read
 #[test]
 fn standby_authorizes() {
     world(|world| async move {

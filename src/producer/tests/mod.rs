@@ -1,5 +1,3 @@
-//! What talks to a cluster, against the simulator, on virtual time.
-
 mod waiting;
 mod writing;
 
@@ -11,7 +9,6 @@ use sim::{Sim, SimOptions};
 
 use crate::api::crd;
 
-/// A source cluster that knows ManagedResources.
 fn cluster() -> (Sim, kube::Client) {
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
     let sim = Sim::new(SimOptions::new(clock, Random::seeded(1)));

@@ -13,7 +13,6 @@ const MINUTE: Duration = Duration::from_secs(60);
 const HEALTHY: [(&str, &str, &str, &str); 2] =
     [("ResourcesApplied", "True", "R", "m"), ("ResourcesHealthy", "True", "R", "m")];
 
-/// Does something after some seconds.
 fn after(seconds: u64, sim: &Sim, act: impl FnOnce(&Sim) + Send + 'static) {
     let sim = sim.clone();
     tokio::spawn(async move {

@@ -1,5 +1,3 @@
-//! Builders and convenience functions.
-
 use serde_json::json;
 use sim::{Fault, Seen};
 

@@ -31,11 +31,10 @@ struct AnswerStatus<'a> {
     evaluation_error: Cow<'a, str>,
 }
 
-/// `{}`
 #[derive(Serialize)]
 struct Empty {}
 
-/// The HTTP answer: always 200. It says the version and kind of its review.
+/// Returns the HTTP answer: always 200, with the version and kind of its review.
 pub fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
     let mut status = AnswerStatus { allowed: false, denied: false, reason: "", evaluation_error: Cow::Borrowed("") };
     match ruling {

@@ -4,11 +4,9 @@
 //! review.rs: decode ─► Attributes ─► an Authorizer: decide(attributes, view) ─► Decision ─► answer.rs: JSON
 //! ```
 //!
-//! * `review.rs`: SubjectAccessReviews, from bytes to attributes, which borrow from the bytes; `selector.rs`: field selectors;
-//!   `text.rs`: texts that are borrowed.
-//! * `ruling.rs`: what becomes of a review: a decision, an error, a panic.
-//! * `answer.rs`: the answer. Errors are told inside of HTTP 200.
-//! * [`node_agent`]: the one authorizer there is.
+//! `review.rs` decodes SubjectAccessReviews into attributes that borrow from the bytes, with `selector.rs` and
+//! `text.rs`. `ruling.rs` has the outcome: a decision, an error or a panic. `answer.rs` reports errors inside HTTP 200.
+//! [`node_agent`] is the only authorizer.
 
 mod answer;
 pub mod node_agent;
@@ -28,30 +26,27 @@ pub use selector::{Requirement, Requirements, Selector};
 
 /// Decides what users may do.
 pub trait Authorizer: Send + Sync {
-    /// The decision on a request, from what `view` knows. Free of side effects, and nothing is remembered.
-    ///
-    /// # Errors
-    /// Why there is none; [`Failure::Look`] asks for a live read, and to be called again.
+    /// Decides with the knowledge of `view`, without side effects and memory. Fails with [`Failure::Look`] if something
+    /// must be read live before the next call, or with the reason why there is no decision.
     fn decide(&self, attributes: &Attributes<'_>, view: &dyn View) -> Result<Decision, Failure>;
 
-    /// What kind of object the request is about, for metrics: one of
+    /// Returns the kind of object that the request is about, for metrics: one of
     /// [`DECIDED_RESOURCES`](crate::metrics::DECIDED_RESOURCES).
     fn topic(&self, attributes: &Attributes<'_>) -> &'static str;
 
-    /// Under which name it logs.
+    /// Returns the name of its logger.
     fn logger(&self) -> &'static str;
 }
 
-/// What an authorizer says (spec 61 §1.2).
+/// The decision of an authorizer (spec 61 §1.2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// The user may.
     Allow,
-    /// The user may not, whatever other authorizers say, for this reason; it may be empty.
+    /// The user may not, whatever other authorizers say. The reason may be empty.
     Deny(String),
-    /// That is for others to say.
+    /// Other authorizers decide.
     NoOpinion,
 }
 
-/// The topic of a request that is no review.
 pub(super) const NO_TOPIC: &str = "other";

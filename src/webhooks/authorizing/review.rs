@@ -1,4 +1,4 @@
-//! SubjectAccessReviews: from the bytes of a request to what is asked (spec 61 §1.1, §2). Texts are borrowed from the bytes.
+//! Decodes SubjectAccessReviews (spec 61 §1.1, §2). Strings are borrowed from the request's bytes.
 
 use std::borrow::Cow;
 
@@ -19,14 +19,14 @@ const VERSION: &str = "authorization.k8s.io/v1";
 const OLD_VERSION: &str = "authorization.k8s.io/v1beta1";
 const KIND: &str = "SubjectAccessReview";
 
-/// A review that was understood.
+/// A decoded review.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review<'a> {
     /// `apiVersion`, which the answer repeats.
     pub api_version: Cow<'a, str>,
     /// `kind`, which the answer repeats.
     pub kind: Cow<'a, str>,
-    /// What is asked.
+    /// The user and the action.
     pub attributes: Attributes<'a>,
 }
 
@@ -37,23 +37,23 @@ pub struct Attributes<'a> {
     pub user: Cow<'a, str>,
     /// `spec.groups`; `spec.group` in v1beta1.
     pub groups: Vec<Cow<'a, str>>,
-    /// What it is about.
+    /// The action.
     pub action: Action<'a>,
 }
 
-/// What a request is about.
+/// An action.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Action<'a> {
-    /// Objects.
+    /// On objects.
     Resource(ResourceAction<'a>),
-    /// A path.
+    /// On a path.
     Path(PathAction<'a>),
-    /// The review does not say.
+    /// The review names none.
     #[default]
     None,
 }
 
-/// What is to be done with objects. What the review does not say is empty.
+/// An action on objects. Absent fields are empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ResourceAction<'a> {
     /// Verb, e.g. `get`.
@@ -66,13 +66,13 @@ pub struct ResourceAction<'a> {
     pub resource: Cow<'a, str>,
     /// Subresource.
     pub subresource: Cow<'a, str>,
-    /// Name; of a list or watch that of its field selector `metadata.name`.
+    /// Name; for a list or watch the name in its field selector `metadata.name`.
     pub name: Cow<'a, str>,
     /// The field selector.
     pub field_selector: Selector<'a>,
 }
 
-/// What is to be done with a path. What the review does not say is empty.
+/// An action on a path. Absent fields are empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PathAction<'a> {
     /// Verb, e.g. `get`.
@@ -81,16 +81,16 @@ pub struct PathAction<'a> {
     pub path: Cow<'a, str>,
 }
 
-/// A request that is no review.
+/// The error for a request that is not a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// As far as it can be told.
+    /// `apiVersion`, if it can be read.
     pub api_version: String,
-    /// As far as it can be told.
+    /// `kind`, if it can be read.
     pub kind: String,
-    /// As if it were an HTTP status.
+    /// The code, as if it were an HTTP status.
     pub code: u16,
-    /// Why.
+    /// The reason.
     pub message: String,
 }
 
@@ -110,7 +110,7 @@ struct ReviewDocument<'a> {
 struct ReviewSpec<'a> {
     #[serde(borrow, default)]
     user: Text<'a>,
-    /// Which of the two counts is known when the version is; what stands in the other is no error.
+    /// The version decides which of the two counts. Any value in the other is no error.
     #[serde(borrow, default)]
     groups: Lenient<'a>,
     #[serde(borrow, default)]
@@ -148,10 +148,7 @@ struct Path<'a> {
     path: Text<'a>,
 }
 
-/// Makes a review of a request.
-///
-/// # Errors
-/// The rows of spec 61 §1.1.
+/// Decodes a review. Fails as the rows of spec 61 §1.1 say.
 pub fn decode(received: &Received) -> Result<Review<'_>, Refusal> {
     let bytes = match &received.body {
         Body::None => return Err(Refusal::of(&[], 422, EMPTY)),
@@ -168,7 +165,7 @@ pub fn decode(received: &Received) -> Result<Review<'_>, Refusal> {
     Review::of(document).map_err(|message| Refusal::of(bytes, 400, message))
 }
 
-/// Where the fault is, without what stands there.
+/// Reports the position of an error, without the content there.
 fn fault(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         Category::Data => "a field has the wrong type",
@@ -217,7 +214,6 @@ impl<'a> From<Resource<'a>> for ResourceAction<'a> {
 }
 
 impl Refusal {
-    /// With what the bytes tell of their version before the fault.
     fn of(bytes: &[u8], code: u16, message: impl Into<String>) -> Self {
         let Identity { mut api_version, mut kind, uid: _ } = Identity::found_in(bytes);
         if api_version.is_empty() && kind.is_empty() {

@@ -1,4 +1,4 @@
-//! What becomes of a SubjectAccessReview (spec 61 §1.2, §8).
+//! The outcome of a SubjectAccessReview (spec 61 §1.2, §8).
 
 use super::{Action, Attributes, Authorizer, Decision};
 use crate::{
@@ -9,14 +9,14 @@ use crate::{
     },
 };
 
-/// What became of a SubjectAccessReview.
+/// The outcome of a SubjectAccessReview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling {
-    /// There is a decision.
+    /// A decision.
     Decided(Decision),
-    /// There is none, for a reason that `status.evaluationError` tells: a code and a text.
+    /// No decision; `status.evaluationError` reports the code and the text.
     Failed {
-        /// As if it were an HTTP status.
+        /// The code, as if it were an HTTP status.
         code: u16,
         /// The text.
         message: String,
@@ -25,20 +25,20 @@ pub enum Ruling {
     Panicked(String),
 }
 
-/// A SubjectAccessReview and what became of it, for statistics and log.
+/// A SubjectAccessReview and its outcome, for statistics and log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authorized {
     /// See [`Authorizer::logger`].
     pub logger: &'static str,
     /// See [`Authorizer::topic`].
     pub topic: &'static str,
-    /// Who asked; empty if the request was no review.
+    /// The question; empty if the request was no review.
     pub asked: Asked,
-    /// What became of it.
+    /// The outcome.
     pub ruling: Ruling,
 }
 
-/// What is logged of a request; what does not apply is empty, and absurdly long texts are [cut].
+/// What is logged of a request. Absent fields are empty; very long strings are [cut].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// `spec.user`.
@@ -55,14 +55,11 @@ pub struct Asked {
     pub subresource: String,
     /// Name.
     pub name: String,
-    /// Path, of a request that is about no object.
+    /// Path, if the request is not about objects.
     pub path: String,
 }
 
-/// Has an authorizer look at a request, with what `view` knows. A panic is a ruling like another.
-///
-/// # Errors
-/// What must be read live before the next attempt.
+/// Runs an authorizer; a panic is an outcome too. Fails with what must be read live before the next attempt.
 pub fn rule(authorizer: &dyn Authorizer, attributes: &Attributes<'_>, view: &dyn View) -> Result<Ruling, Lookup> {
     match caught(|| authorizer.decide(attributes, view)) {
         Ok(Ok(decision)) => Ok(Ruling::Decided(decision)),
@@ -73,7 +70,7 @@ pub fn rule(authorizer: &dyn Authorizer, attributes: &Attributes<'_>, view: &dyn
 }
 
 impl Ruling {
-    /// For metrics: one of [`DECISIONS`](crate::metrics::DECISIONS).
+    /// Returns the value for metrics: one of [`DECISIONS`](crate::metrics::DECISIONS).
     pub fn outcome(&self) -> &'static str {
         match self {
             Self::Decided(Decision::Allow) => "allow",
@@ -85,7 +82,7 @@ impl Ruling {
 }
 
 impl Asked {
-    /// Of a request.
+    /// Takes the fields from a request.
     pub fn of(attributes: &Attributes<'_>) -> Self {
         let text = |text: &str| cut(text).into_owned();
         let user = text(&attributes.user);

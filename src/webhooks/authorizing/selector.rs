@@ -14,7 +14,7 @@ const MULTIPLE: &str = "fieldSelectors do not yet support multiple values";
 const IN_WITHOUT_VALUE: &str = "fieldSelectors in must have one value";
 const NOT_IN_WITHOUT_VALUE: &str = "fieldSelectors not in must have one value";
 
-/// A field selector as it came. It is understood only where it is needed.
+/// A field selector as received. It is parsed only where it is needed.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Selector<'a> {
@@ -24,7 +24,7 @@ pub struct Selector<'a> {
     requirements: Listed<'a>,
 }
 
-/// What a selector requires, and what of it could not be understood.
+/// The requirements of a selector, and the error if some could not be parsed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requirements<'a> {
     /// All of them must hold.
@@ -33,16 +33,15 @@ pub struct Requirements<'a> {
     pub error: Option<String>,
 }
 
-/// What a field must be.
+/// A requirement on a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requirement<'a> {
-    /// It has this value.
+    /// The field has this value.
     Equals(Cow<'a, str>, Cow<'a, str>),
-    /// It has another one.
+    /// The field has another value.
     NotEquals(Cow<'a, str>, Cow<'a, str>),
 }
 
-/// `requirements`, of which there are so many at most as anybody can mean.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Listed<'a>(Vec<Item<'a>>);
 
@@ -56,7 +55,6 @@ struct Item<'a> {
     values: Values<'a>,
 }
 
-/// As much of a list of values as counts.
 #[derive(Debug, Clone, Default, PartialEq)]
 enum Values<'a> {
     #[default]
@@ -66,12 +64,12 @@ enum Values<'a> {
 }
 
 impl<'a> Selector<'a> {
-    /// The usual syntax, `k=v,k2!=v2`.
+    /// Creates a selector from the usual syntax, `k=v,k2!=v2`.
     pub fn raw(text: &'a str) -> Self {
         Self { raw_selector: Text(text.into()), requirements: Listed::default() }
     }
 
-    /// What it requires. A list of requirements wins over a text.
+    /// Returns the requirements. A list of requirements takes precedence over the raw selector.
     pub fn requirements(&self) -> Requirements<'_> {
         if self.requirements.0.is_empty() {
             return match parse(&self.raw_selector.0) {
@@ -114,7 +112,7 @@ impl Item<'_> {
     }
 }
 
-/// Terms are separated by commas; `\` takes the meaning from the character behind it.
+/// Commas separate terms; `\` escapes the next character.
 fn parse(text: &str) -> Result<Vec<Requirement<'_>>, String> {
     let terms = split(text).into_iter().filter(|term| !term.is_empty());
     terms.map(|term| requirement(term).unwrap_or_else(|| Err(not_understood(text, term)))).collect()
@@ -141,7 +139,7 @@ fn split(text: &str) -> Vec<&str> {
     terms
 }
 
-/// `None`: there is no operator.
+/// Returns `None` if there is no operator.
 fn requirement(term: &str) -> Option<Result<Requirement<'_>, String>> {
     let index = [term.find("!="), term.find('=')].into_iter().flatten().min()?;
     let (key, rest) = term.split_at(index);

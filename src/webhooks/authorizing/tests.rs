@@ -17,7 +17,6 @@ use crate::{
     },
 };
 
-/// Does what the test says.
 struct Scripted(fn(&Attributes<'_>) -> Result<Decision, Failure>);
 
 impl Authorizer for Scripted {
@@ -34,7 +33,7 @@ impl Authorizer for Scripted {
     }
 }
 
-/// Denies with what it was asked.
+/// Denies, with the attributes as the reason.
 fn witness() -> Authorizing {
     authorizing(Scripted(|attributes| {
         let Attributes { user, groups, action } = attributes;

@@ -1,4 +1,4 @@
-//! Texts that are borrowed from the bytes they stand in, where they are free of escapes.
+//! Strings that borrow from the request's bytes if they contain no escapes.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,24 +7,21 @@ use serde::{
     de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// Items of a list that are kept at most: users are in tens of groups, and each item may take ten times the memory of its text.
+/// Bound of the items kept of a list. Users are in tens of groups, and an item may take ten times the memory of its
+/// text.
 pub(super) const MOST_ITEMS: usize = 10_000;
 
-/// A text; `null` is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
-/// Any JSON value, of which only texts and lists of them are kept.
+/// Any JSON value. Only strings and lists of strings are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Lenient<'a> {
-    /// `null`, or absent.
     #[default]
     Null,
-    /// A text.
     Text(Cow<'a, str>),
-    /// A list of texts, of which `null` is an empty one.
     List(Vec<Cow<'a, str>>),
-    /// Something else, or a list with something else in it, or of more than [`MOST_ITEMS`].
+    /// Anything else, such as a list with another type in it or with more than [`MOST_ITEMS`].
     Other,
 }
 

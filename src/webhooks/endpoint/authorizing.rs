@@ -9,10 +9,10 @@ use crate::webhooks::{
     view::{Lookup, View},
 };
 
-/// Answers SubjectAccessReviews with what an [`Authorizer`] decides.
+/// Answers SubjectAccessReviews with the decisions of an [`Authorizer`].
 #[derive(Clone)]
 pub struct Authorizing {
-    /// Who decides.
+    /// The authorizer.
     pub authorizer: Arc<dyn Authorizer>,
 }
 

@@ -1,11 +1,7 @@
-//! What every webhook is to the server: a function from a request and a view to an answer.
+//! The interface between the server and a webhook: a function from a request and a view to an answer.
 //!
-//! There is one [`Endpoint`] for each family of webhooks. All share the server with its limits, deadlines and live reads; what the
-//! bytes mean, how an error is told and what a panic costs is the family's own contract.
-//!
-//! * `mutating.rs`: the [`Mutator`](super::mutating::Mutator)s, between reviews and patches.
-//! * `validating.rs`: the [`Validator`](super::validating::Validator)s, between reviews and verdicts.
-//! * `authorizing.rs`: the [`Authorizer`](super::authorizing::Authorizer)s.
+//! The server provides limits, deadlines and live reads. Each family of webhooks ([`Mutating`], [`Validating`],
+//! [`Authorizing`]) decodes the bytes, reports errors and answers panics by its own contract.
 
 mod authorizing;
 mod mutating;
@@ -27,35 +23,32 @@ use super::{
 
 /// A webhook that is served.
 pub trait Endpoint: Send + Sync {
-    /// Answers a request, with what `view` knows. Free of side effects: it is called again after a live read. A panic inside
-    /// is an answer like another.
-    ///
-    /// # Errors
-    /// What must be read live before the next attempt.
+    /// Answers a request with the knowledge of `view`, or fails with what must be read live before the next call. Has
+    /// no side effects, because it is called again after a live read. A panic of the webhook is answered too.
     fn answer(&self, received: &Received, view: &dyn View) -> Result<Conclusion, Lookup>;
 
-    /// Under which name requests are logged as they come; `None`: only their answers are.
+    /// Returns the logger for incoming requests, or `None` if only answers are logged.
     fn logger(&self) -> Option<&'static str> {
         None
     }
 
-    /// The answer if nothing more is read for a request, because of a defect of the webhook.
+    /// Returns the answer when the webhook, because of a defect, repeats a read.
     fn give_up(&self, received: &Received, why: &str) -> Conclusion;
 }
 
-/// The answer to a request, and what of it is for statistics and log.
+/// The answer to a request, and its data for statistics and log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conclusion {
-    /// What is sent.
+    /// The reply to send.
     pub reply: Reply,
-    /// What is told of it.
+    /// The data for statistics and log.
     pub account: Account,
 }
 
-/// What is told of an answer, by family.
+/// Data of an answer for statistics and log, by family.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Account {
-    /// An AdmissionReview; of a validating webhook there is more to tell.
+    /// An AdmissionReview; validating webhooks add more.
     Admission(Judged, Option<Validated>),
     /// A SubjectAccessReview.
     Authorization(Authorized),

@@ -12,12 +12,12 @@ use crate::webhooks::{
     view::{Lookup, View},
 };
 
-/// Answers AdmissionReviews with what a [`Mutator`] makes of their objects.
+/// Answers AdmissionReviews with the patches of a [`Mutator`].
 #[derive(Clone)]
 pub struct Mutating {
-    /// What its registration says.
+    /// The failure policy of its registration.
     pub failure_policy: FailurePolicy,
-    /// What it does.
+    /// The webhook.
     pub mutator: Arc<dyn Mutator>,
 }
 
@@ -27,7 +27,7 @@ impl Mutating {
         Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal), None) }
     }
 
-    /// The object of the review is gone when it returns.
+    /// Consumes the review, so that its object is freed.
     fn conclude(&self, review: Review, verdict: ReviewVerdict) -> Conclusion {
         let reply = reply(&review.identity, &verdict, self.failure_policy);
         let Review { identity: _, operation, namespace, name, kind: _, object: _ } = review;
@@ -36,7 +36,7 @@ impl Mutating {
     }
 }
 
-/// Says in the span of the request which review it is.
+/// Records the review's UID in the request's span.
 pub(super) fn of_review(identity: &Identity) {
     Span::current().record("uid", &*identity.uid);
 }

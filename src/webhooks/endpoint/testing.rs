@@ -1,4 +1,4 @@
-//! For tests of authorizers: from a review to what is told.
+//! For tests of authorizers: from a review to a readable decision.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -27,7 +27,6 @@ pub(in crate::webhooks) fn ask(
     authorizing.answer(&received(review.to_string()), view)
 }
 
-/// The answer as the API server gets it.
 pub(in crate::webhooks) fn answer(authorizing: &Authorizing, view: &TestView, review: &Value) -> Value {
     json(&ask(authorizing, view, review).expect("no live read is needed"))
 }
@@ -37,7 +36,7 @@ pub(in crate::webhooks) fn json(answer: &Conclusion) -> Value {
     serde_json::from_slice(&answer.reply.body).expect("an answer is JSON")
 }
 
-/// `allow`, `deny` or `deny: reason`, `no opinion`, or `error: text`; an answer must be one of them.
+/// Returns `allow`, `deny`, `deny: reason`, `no opinion` or `error: text`. Panics for any other answer.
 pub(in crate::webhooks) fn reported(answer: &Value) -> String {
     assert_eq!((&answer["spec"], &answer["metadata"]), (&serde_json::json!({}), &serde_json::json!({})));
     let status = &answer["status"];

@@ -11,10 +11,10 @@ use crate::webhooks::{
     view::{Failure, Lookup, View},
 };
 
-/// Answers AdmissionReviews with what a [`Validator`] says of them.
+/// Answers AdmissionReviews with the verdicts of a [`Validator`].
 #[derive(Clone)]
 pub struct Validating {
-    /// Who says it.
+    /// The webhook.
     pub validator: Arc<dyn Validator>,
 }
 
@@ -26,7 +26,7 @@ impl Validating {
 
     fn conclude(&self, review: &Review<'_>, judgement: Judgement) -> Conclusion {
         let validated = match &judgement.verdict {
-            // Whoever panicked is not asked again.
+            // A validator that panicked is not called again.
             ReviewVerdict::Panicked(_) => Validated { resource: "other", is_denied: false, deletion: None },
             _ => self.validator.account(review, &judgement),
         };

@@ -1,4 +1,4 @@
-//! What webhooks keep of the clusters, and the watches that fill it.
+//! The stores of the webhooks, and the watches that fill them.
 
 use std::{
     collections::BTreeMap,
@@ -22,27 +22,26 @@ use crate::webhooks::{
     view::Lookup,
 };
 
-/// Questions that wait to be taken up, which takes no time: as many as a burst of reviews may bring.
+/// Bound of queued questions: a burst of reviews. Taking up a question takes no time.
 const QUESTIONS: usize = 256;
 
-/// What is kept, and the way to end its watches. Bound to the thread of the cluster.
+/// The stores, and a way to stop their watches. Bound to the thread of the cluster.
 pub struct Caches {
     knowledge: Knowledge,
     stops: Vec<Box<dyn Fn()>>,
 }
 
-/// What is known of single objects.
 pub(super) type ObjectStore = Store<CachedFields<Fields>>;
 
-/// What can be read from any thread; `None` where nobody reads it.
+/// The stores, readable from any thread; `None` if no webhook reads them.
 #[derive(Debug, Default)]
 pub(super) struct Stores {
     pub(super) objects: BTreeMap<&'static dyn AnyCachedKind, ObjectStore>,
     pub(super) autoscalers: Option<AutoscalerStore>,
     pub(super) nodes: Option<NodeStore>,
-    /// The namespaces this process may look at in the source; empty for all.
+    /// The namespaces that are visible in the source; empty for all.
     pub(super) of_source: Vec<String>,
-    /// The same in the target.
+    /// The namespaces that are visible in the target; empty for all.
     pub(super) of_target: Vec<String>,
 }
 
@@ -58,7 +57,6 @@ pub(super) struct NodeStore {
     pub(super) taints: Arc<RwLock<TaintSet>>,
 }
 
-/// Opens watches and keeps what there is to keep of them.
 struct Opening<'a> {
     source: &'a Watches,
     target: &'a Watches,
@@ -74,7 +72,6 @@ impl Stores {
         visible.is_empty() || visible.iter().any(|visible| visible == namespace)
     }
 
-    /// The namespaces of the configuration; none for all.
     fn visible(&self, side: Side) -> &[String] {
         match side {
             Side::Source => &self.of_source,
@@ -84,8 +81,8 @@ impl Stores {
 }
 
 impl Caches {
-    /// Opens what webhooks read of the clusters. `node_selector`: labels of the Nodes whose taints count. `fatal`: ends the
-    /// process if who reads for them dies.
+    /// Opens the watches. `node_selector` are the labels of the Nodes whose taints count. If the live reader dies,
+    /// `fatal` ends the process.
     pub fn open(
         source: &Watches,
         target: &Watches,
@@ -116,18 +113,18 @@ impl Caches {
         let Opening { stores, first_lists, stops, .. } = opening;
 
         let (questions, receiver) = mpsc::channel(QUESTIONS);
-        // Ends when nobody can ask any more: live reads go on until the last review is answered.
+        // Ends when all senders are gone: live reads continue until the last review is answered.
         let reader = Reader::new(source.cluster().apart(), target.cluster().apart(), first_lists);
         fatal.spawn("live reader of the webhooks", reader.run(receiver));
         Self { knowledge: Knowledge { stores: Arc::new(stores), questions }, stops }
     }
 
-    /// What is kept.
+    /// Returns the stores.
     pub fn knowledge(&self) -> Knowledge {
         self.knowledge.clone()
     }
 
-    /// Ends the watches; webhooks go on with what is known, and with live reads.
+    /// Ends the watches. Webhooks continue with the stores as they are, and with live reads.
     pub fn stop(&self) {
         self.stops.iter().for_each(|stop| stop());
     }
@@ -149,7 +146,6 @@ impl Opening<'_> {
         watch
     }
 
-    /// Watches the objects of a projection, once; `within`: only those of this namespace.
     fn objects(&mut self, cached_kind: &'static dyn AnyCachedKind, within: Option<&str>) {
         if self.stores.objects.contains_key(cached_kind) {
             return;
@@ -158,7 +154,7 @@ impl Opening<'_> {
         let options = projected(objects.resource(), |object| cached_kind.cached_fields(object));
         let options = match (objects.within, within) {
             _ if !objects.namespaced => options,
-            // What is not visible is not watched, and asked for it is an error.
+            // An invisible namespace is not watched, and reads of it are errors.
             (Within::Configured, Some(one)) if !self.stores.is_visible(objects.side, one) => {
                 self.stores.objects.insert(cached_kind, ObjectStore::default());
                 return;
@@ -178,8 +174,8 @@ impl Opening<'_> {
         self.stores.objects.insert(cached_kind, watch.store().clone());
     }
 
-    /// Everywhere, as who applies objects watches them, so that there is one stream of them; which may be asked for, the view
-    /// checks (spec 50 §2.7). Without the right to all, those in the namespaces of the configuration.
+    /// Watches all namespaces, like the controllers that apply objects, so that both share one stream; the view checks
+    /// the namespace of each read (spec 50 §2.7). Without the right to list all, watches the configured namespaces.
     fn autoscalers(&mut self) {
         let configured = self.stores.of_target.clone();
         let options = projected(records::autoscalers(), records::autoscaler).everywhere();
@@ -192,7 +188,6 @@ impl Opening<'_> {
         self.stores.autoscalers = Some(AutoscalerStore { store: watch.store().clone(), limits });
     }
 
-    /// Without a selector Nodes are only counted, for which metadata is enough.
     fn nodes(&mut self, selector: Option<BTreeMap<String, String>>) {
         let is_counted_only = selector.is_none();
         let selector = selector.unwrap_or_default();
@@ -209,7 +204,6 @@ impl Opening<'_> {
     }
 }
 
-/// A few fields of all objects of a kind.
 fn projected<T: Clone + Send + Sync + 'static>(
     resource: Resource,
     fields: impl Fn(&Value) -> T + 'static,

@@ -1,4 +1,4 @@
-//! What autoscalers scale: an answer that would need a walk over all of them, kept up to date with each change instead.
+//! An index of autoscalers by target, updated with each change, so that no read walks over all of them.
 
 use std::{
     collections::BTreeMap,
@@ -11,12 +11,10 @@ use crate::webhooks::view::Scaled;
 /// The largest `spec.maxReplicas` by target (spec 51, "better" 3). Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Limits {
-    /// How many autoscalers have a limit.
     counts: Arc<RwLock<BTreeMap<Target, BTreeMap<i64, usize>>>>,
 }
 
 impl Limits {
-    /// An autoscaler changed.
     pub(super) fn change(&self, old: Option<&Autoscaler>, new: Option<&Autoscaler>) {
         if old == new {
             return;

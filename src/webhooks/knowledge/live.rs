@@ -1,9 +1,9 @@
-//! Live reads, shared by all who ask.
+//! Live reads, shared by all callers.
 //!
-//! An object that was found is the answer for all who wait: stores may lag behind just as much. That there is none may be
-//! out of date, and so may a list: what was created after the request was sent is why somebody asks. That answers only those
-//! who asked before the request was sent; whoever asks later has the next one sent at once, so that a slow answer does not
-//! delay it. Two are under way at most, and who comes then shares the third.
+//! An object that was found answers all callers: stores may lag just as much. A "not found" or a list may be outdated,
+//! because an object may have been created after our request was sent. Such an answer goes only to callers that asked
+//! before the request was sent. Later callers get the next read, which is sent at once, so that a slow answer does not
+//! delay it. At most two equal reads are in flight; further callers share the third.
 
 use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
@@ -25,27 +25,27 @@ use crate::{
     },
 };
 
-/// How long a read may take: less than the 10 s that an API server waits for most webhooks.
+/// Time limit of a read: below the 10 s that an API server waits for most webhooks.
 const TIME: Duration = Duration::from_secs(8);
 
-/// What was read.
+/// The result of a live read.
 #[derive(Debug, Clone)]
 pub enum LiveAnswer {
-    /// What is kept of an object.
+    /// The cached fields of an object, or `None` if it does not exist.
     Object(Option<Fields>),
-    /// What is kept of all objects, in the order of their names.
+    /// The cached fields of all objects, in the order of their names.
     Objects(Vec<(NamespacedName, Fields)>),
-    /// The objects are in their store.
+    /// The store holds the objects now.
     Listed,
     /// The autoscalers of a namespace.
     Autoscalers(Autoscalers),
     /// The first object of a collection whose deletion is not confirmed.
     Unconfirmed(Option<NamespacedName>),
-    /// It cannot be read.
+    /// The read failed.
     Failed(Failure),
 }
 
-/// What the autoscalers of a namespace scale, and how far.
+/// The autoscalers of a namespace.
 #[derive(Debug, Clone)]
 pub struct Autoscalers(pub(super) Limits);
 
@@ -55,38 +55,31 @@ pub(in crate::webhooks) struct Question {
     pub(in crate::webhooks) reply: oneshot::Sender<LiveAnswer>,
 }
 
-/// How far the first list of a watch has come.
 pub(super) struct FirstList {
-    /// Whether it is there; `None`: it will not come, because the process ends.
+    /// Whether the first list arrived; `None` if it never will, because the process ends.
     is_listed: Box<dyn Fn() -> Option<bool>>,
-    /// Raised when that changes.
     signal: Signal,
 }
 
-/// Answers questions.
 pub(super) struct Reader {
     source: Cluster,
     target: Cluster,
-    /// The watches whose first list may be asked for.
     first_lists: BTreeMap<Lookup, FirstList>,
     waiting: RefCell<BTreeMap<Lookup, Waiting>>,
-    /// Collections whose deletion is confirmed as a whole, and when that was asked.
+    /// Collections whose deletion is confirmed as a whole, and the time of the request.
     confirmed: RefCell<BTreeMap<Collection, Instant>>,
 }
 
-/// The objects of a collection are deleted one by one, and each asks for all of them: so long one answer does. That something
-/// is not confirmed is not remembered: whoever confirms it now may go on at once.
+/// How long the answer about a confirmed collection is reused: its objects are deleted one by one, and each deletion
+/// asks about all. A missing confirmation is not remembered, so that the deletion continues once it is confirmed.
 const REMEMBERED: Duration = Duration::from_secs(1);
 
-/// Reads of the same that are under way at once.
 const MOST_READS: usize = 2;
 
-/// Who waits for an answer.
 #[derive(Default)]
 struct Waiting {
-    /// The reads that are under way, by the order in which they began, with those who asked before.
+    /// The reads in flight by number, in the order of their start, with the callers that asked before it.
     reads: BTreeMap<u64, Vec<oneshot::Sender<LiveAnswer>>>,
-    /// Who waits until another can begin.
     next: Vec<oneshot::Sender<LiveAnswer>>,
     last: u64,
 }
@@ -107,7 +100,6 @@ impl Reader {
         Rc::new(Self { source, target, first_lists, waiting: RefCell::default(), confirmed: RefCell::default() })
     }
 
-    /// Answers questions until nobody can ask any more.
     pub(super) async fn run(self: Rc<Self>, mut questions: mpsc::Receiver<Question>) {
         while let Some(Question { lookup, reply }) = questions.recv().await {
             if self.is_confirmed(&lookup) {
@@ -121,7 +113,6 @@ impl Reader {
         }
     }
 
-    /// Begins to read if somebody waits for that, and it can.
     fn begin(self: &Rc<Self>, lookup: &Lookup, waiting: &mut Waiting) {
         if let Some(place) = waiting.begin() {
             actix::spawn(self.clone().answer(lookup.clone(), place));
@@ -137,7 +128,6 @@ impl Reader {
         let mut all = self.waiting.borrow_mut();
         let Some(waiting) = all.get_mut(&lookup) else { return };
         for reply in waiting.answered(place, &lookup, &known) {
-            // Who does not wait any more needs no answer.
             reply.send(known.clone()).ok();
         }
         self.begin(&lookup, waiting);
@@ -162,7 +152,7 @@ impl Reader {
         })
     }
 
-    /// An object of a name that no object can have is not asked for: it does not exist.
+    /// An object with an impossible name does not exist: `BadRequest` means that no request was sent.
     async fn object(
         &self,
         context: &Context,
@@ -185,7 +175,6 @@ impl Reader {
         }
     }
 
-    /// All that a watch of them would tell of.
     async fn objects(
         &self,
         context: &Context,
@@ -218,7 +207,6 @@ impl Reader {
         self.confirmed.borrow().get(&**collection).is_some_and(|asked| asked.elapsed() < REMEMBERED)
     }
 
-    /// Of a collection only metadata is read, to the first object that is not confirmed.
     async fn collection(&self, context: &Context, collection: &Collection) -> Result<LiveAnswer, ApiError> {
         let asked = Instant::now();
         let Collection { group, version, kind, plural, namespace, label_selector } = collection;
@@ -248,7 +236,6 @@ impl Reader {
         Ok(LiveAnswer::Autoscalers(Autoscalers(limits)))
     }
 
-    /// Waits for the first list of a watch.
     async fn listed(&self, lookup: &Lookup, deadline: Deadline) -> LiveAnswer {
         let Some(first_list) = self.first_lists.get(lookup) else { return LiveAnswer::Listed };
         let listed = async {
@@ -269,7 +256,6 @@ impl Reader {
 }
 
 impl Waiting {
-    /// The place of a new read for all who wait for one.
     fn begin(&mut self) -> Option<u64> {
         self.next.retain(|reply| !reply.is_closed());
         if self.next.is_empty() || self.reads.len() >= MOST_READS {
@@ -280,12 +266,11 @@ impl Waiting {
         Some(self.last)
     }
 
-    /// Who gets the answer of this read.
     fn answered(&mut self, place: u64, lookup: &Lookup, known: &LiveAnswer) -> Vec<oneshot::Sender<LiveAnswer>> {
         let for_all = known.is_for_all(lookup);
         let mut replies = self.reads.remove(&place).unwrap_or_default();
         for (other, waiting) in &mut self.reads {
-            // A read that began earlier has nothing newer to tell.
+            // A read that began earlier has no newer answer.
             if for_all || *other < place && !matches!(known, LiveAnswer::Failed(_)) {
                 replies.append(waiting);
             }
@@ -298,8 +283,8 @@ impl Waiting {
 }
 
 impl LiveAnswer {
-    /// Whether those who asked later may have it, too: an object that is read because the store lacks it. Where the store
-    /// has an old one, there may be one that is newer yet.
+    /// Whether callers that asked later may have it too. That holds for an object that is read because the store lacks
+    /// it. If the store has an old version, an even newer one may exist.
     fn is_for_all(&self, lookup: &Lookup) -> bool {
         match (self, lookup) {
             (Self::Object(found), Lookup::Object { recency: Recency::Known, .. }) => found.is_some(),
@@ -311,7 +296,6 @@ impl LiveAnswer {
     }
 }
 
-/// An API status passes through as it is; else there is only a text.
 fn failure(lookup: &Lookup, error: &ApiError) -> Failure {
     match error {
         ApiError::Status(status) => Failure::Status(Box::new(api_status(status))),

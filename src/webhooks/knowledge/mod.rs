@@ -1,17 +1,13 @@
-//! What the webhooks know of the clusters (spec 50 §2.7): the real [`View`](super::view::View).
+//! The webhooks' knowledge of the clusters (spec 50 §2.7): the real [`View`](super::view::View).
 //!
-//! For what the enabled webhooks read, and nothing else, watches fill small stores from the beginning, in every replica;
-//! readiness waits for them. Stores can be read from any thread. What they do not hold is read live, once for all who ask,
-//! on the thread of the cluster: it takes questions over a channel.
+//! In every replica, watches fill small stores with only what the enabled webhooks read; readiness waits for them. Any
+//! thread can read the stores. What they lack is read live on the thread of the cluster, which takes questions over a
+//! channel and answers all callers with one read.
 //!
-//! * `caches.rs`: the watches.
-//! * `records.rs`: what is kept of the kinds that an index answers for; pure. Of single objects webhooks say themselves what is
-//!   kept, see [`Projection`](super::projection::Projection).
-//! * `index.rs`: what autoscalers scale, kept up to date with each change; pure. The same for the taints of nodes is part
-//!   of their webhook.
-//! * `sight.rs`: the view of one attempt: stores, and what was read live for it.
-//! * `live.rs`: live reads.
-//! * `offline.rs`: a view of manifests instead of a cluster.
+//! * `caches.rs`: the watches. `sight.rs`: the view of one attempt: stores, and its live reads (`live.rs`).
+//!   `offline.rs`: a view of manifests instead of a cluster.
+//! * `records.rs`: cached fields of the kinds that have an index (`index.rs` for autoscalers; the webhook itself for
+//!   taints of Nodes). Other fields are declared by each [`CachedKind`](super::cached_kind::CachedKind).
 
 mod caches;
 mod index;
@@ -43,14 +39,13 @@ pub(super) use live::Question;
 pub use offline::Manifests;
 pub use sight::{Answers, Sight};
 
-/// What is known of the clusters, readable from any thread. Cheap to clone.
+/// Knowledge of the clusters, readable from any thread. Cheap to clone.
 #[derive(Clone)]
 pub struct Knowledge {
     stores: Arc<Stores>,
     questions: mpsc::Sender<Question>,
 }
 
-/// Version and kind of what is looked up, for error texts.
 fn kind_of(lookup: &Lookup) -> (&str, &str) {
     match lookup {
         Lookup::Object { cached_kind, .. } | Lookup::List(cached_kind) | Lookup::Objects(cached_kind) => {
@@ -62,7 +57,7 @@ fn kind_of(lookup: &Lookup) -> (&str, &str) {
     }
 }
 
-/// The time of a read is over: the row "informer does not sync" of spec 50 §2.7.
+/// Returns the error of a read that timed out: the row "informer does not sync" of spec 50 §2.7.
 fn too_late(lookup: &Lookup) -> Failure {
     if let Lookup::Collection(collection) = lookup {
         let message = format!("listing {} took too long; try again", shown(&collection.plural));
@@ -78,7 +73,6 @@ fn too_late(lookup: &Lookup) -> Failure {
 }
 
 impl Knowledge {
-    /// An empty store of ServiceAccounts, and the questions that follow from that.
     #[cfg(test)]
     pub(super) fn without_service_accounts() -> (Self, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(128);
@@ -87,17 +81,17 @@ impl Knowledge {
         (Self { stores: Arc::new(stores), questions }, asked)
     }
 
-    /// The view of an attempt, with what was read live for it.
+    /// Returns the view of an attempt, with its live reads.
     pub fn sight<'a>(&'a self, answers: &'a Answers) -> Sight<'a> {
         Sight { stores: &self.stores, answers }
     }
 
-    /// Reads live, or waits until somebody else has read the same. Ends with an answer at `deadline` at the latest.
+    /// Reads live, or waits for an equal read in flight. Answers at `deadline` at the latest.
     pub async fn look(&self, lookup: Lookup, deadline: Instant) -> LiveAnswer {
         let late = LiveAnswer::Failed(too_late(&lookup));
         let (reply, answer) = oneshot::channel();
         let asked = async {
-            // Closed: the process ends.
+            // The channel is closed when the process ends.
             self.questions.send(Question { lookup, reply }).await.ok()?;
             answer.await.ok()
         };

@@ -1,4 +1,4 @@
-//! A cluster that consists of manifests: what is not among them does not exist.
+//! A cluster that consists of manifests only.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What webhooks read of some manifests.
+/// The webhooks' view of some manifests.
 #[derive(Debug)]
 pub struct Manifests {
     objects: BTreeMap<&'static dyn AnyCachedKind, BTreeMap<NamespacedName, Fields>>,
@@ -28,7 +28,7 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// None. `reads`: what webhooks read. `node_selector`: labels of the Nodes whose taints count.
+    /// Creates an empty cluster. `reads` is what webhooks read; `node_selector` selects the Nodes whose taints count.
     pub fn new(reads: &[Reads], node_selector: BTreeMap<String, String>) -> Self {
         let objects = reads.iter().filter_map(|read| match read {
             Reads::Objects(cached_kind) | Reads::ObjectsOf(cached_kind, _) => Some((*cached_kind, BTreeMap::new())),
@@ -43,7 +43,7 @@ impl Manifests {
         }
     }
 
-    /// Adds an object, each once. False: no webhook reads such an object.
+    /// Adds an object, which must be new. Returns false if no webhook reads such objects.
     pub fn add(&mut self, object: &Value) -> bool {
         let Some(GroupVersionKind { group, kind, .. }) = GroupVersionKind::of(object) else { return false };
         let name = NamespacedName::of(object);

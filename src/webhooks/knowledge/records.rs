@@ -1,5 +1,5 @@
-//! What stores keep of the objects that webhooks read: a few fields, no names twice (spec 50, "better" 1). Those of single
-//! objects are part of their [`Projection`](crate::webhooks::projection::Projection); here are those that an index answers for.
+//! Cached fields of the kinds that have an index (spec 50, "better" 1). Fields of single objects are part of their
+//! [`CachedKind`](crate::webhooks::cached_kind::CachedKind).
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,12 @@ use serde_json::Value;
 
 use crate::{api::object, webhooks::mutating::system_components::node_taints::Taint};
 
-/// A HorizontalPodAutoscaler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Autoscaler {
     pub(super) target: Target,
     pub(super) max_replicas: i64,
 }
 
-/// What an autoscaler scales.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Target {
     pub(super) namespace: String,
@@ -24,10 +22,8 @@ pub(super) struct Target {
     pub(super) name: String,
 }
 
-/// A Node: what its place among those that are selected depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
-    /// Of its labels, those of the selector.
     pub(super) labels: BTreeMap<String, String>,
     pub(super) taints: Vec<Taint>,
 }

@@ -18,18 +18,18 @@ use crate::{
     },
 };
 
-/// The kind is not watched, because no enabled webhook declares that it reads it.
+/// The error if no enabled webhook declares that it reads the kind.
 const NOT_STARTED: &str = "the cache is not started, can not read objects";
 
-/// Reads that one review may need one after the other. The most has the authorizer without Machines: the Node, the first list
-/// of the Secrets, a list of them and one of them.
+/// Bound of live reads for one review. The authorizer without Machines needs most: the Node, the first list of the
+/// Secrets, a list of them and one of them, so four.
 const MOST_LOOKS: usize = 8;
 
-/// What was read live for a review. It counts more than the stores, which may lag behind it.
+/// The live reads of one review. They take precedence over the stores, which may lag.
 #[derive(Debug, Default)]
 pub struct Answers(Vec<(Lookup, LiveAnswer)>);
 
-/// What is known to one attempt.
+/// The knowledge of one attempt.
 #[derive(Debug)]
 pub struct Sight<'a> {
     pub(super) stores: &'a Stores,
@@ -37,7 +37,8 @@ pub struct Sight<'a> {
 }
 
 impl Answers {
-    /// Adds one. False if the question was answered before, or too many were: then the webhook would never come to an end.
+    /// Adds an answer. Returns false if the question was answered before or the bound is reached: the webhook would not
+    /// end.
     pub fn add(&mut self, lookup: Lookup, known: LiveAnswer) -> bool {
         let fits = self.0.len() < MOST_LOOKS && self.get(&lookup).is_none();
         self.0.push((lookup, known));
@@ -48,7 +49,6 @@ impl Answers {
         self.0.iter().find_map(|(asked, known)| (asked == lookup).then_some(known))
     }
 
-    /// The latest read of an object, for whatever reason it was read.
     fn of_object(&self, wanted: &'static dyn AnyCachedKind, of: &NamespacedName) -> Option<(&LiveAnswer, &Lookup)> {
         self.0.iter().rev().find_map(|(asked, known)| match asked {
             Lookup::Object { cached_kind, name, .. } if name == of && *cached_kind == wanted => Some((known, asked)),
@@ -63,7 +63,6 @@ impl Answers {
 }
 
 impl Sight<'_> {
-    /// The answer to a question, or the question.
     fn answer<T>(&self, lookup: Lookup, of: impl FnOnce(&LiveAnswer) -> Option<T>) -> Result<T, Failure> {
         match self.answers.get(&lookup) {
             None => Err(Failure::Look(lookup)),
@@ -97,7 +96,7 @@ impl Sight<'_> {
         self.stores.is_visible(Side::Target, namespace).then_some(()).ok_or_else(|| Failure::Denied(text()))
     }
 
-    /// Nodes are not read one by one: without their first list nothing is known of them.
+    /// Nodes are not read one by one: before their first list nothing is known of them.
     fn nodes<T>(&self, look: impl FnOnce(&super::caches::NodeStore) -> T) -> Result<T, Failure> {
         let nodes = self.stores.nodes.as_ref().ok_or_else(not_started)?;
         if !nodes.store.is_listed() {

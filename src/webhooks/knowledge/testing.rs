@@ -1,4 +1,4 @@
-//! For tests of what webhooks know: clusters on the simulated API server, and attempts that get their live reads.
+//! For tests of the knowledge: clusters on the simulated API server, and attempts with their live reads.
 
 use std::{rc::Rc, time::Duration};
 
@@ -10,13 +10,12 @@ use tokio::time::Instant;
 use super::{Answers, Knowledge};
 use crate::webhooks::view::{Lookup, View};
 
-/// An API server that takes a millisecond for each answer.
 pub(in crate::webhooks) fn simulator(env: &Env) -> Sim {
     let options = SimOptions::new(env.clock.clone(), env.random.clone());
     Sim::new(SimOptions { latency: Duration::from_millis(1), ..options })
 }
 
-/// It as one side sees it: these namespaces, or all.
+/// Returns a client of one side, restricted to these namespaces (empty: all).
 pub(in crate::webhooks) fn cluster_of(sim: &Sim, env: &Env, side: Side, namespaces: &[&str]) -> Cluster {
     let client = sim.client_of(ClientOptions {
         user: "grm".into(),
@@ -35,14 +34,13 @@ pub(in crate::webhooks) fn cluster_of(sim: &Sim, env: &Env, side: Side, namespac
     Cluster::new(client, options, cluster_env, Rc::new(NoObserver))
 }
 
-/// `verb resource` of the requests so far, without watches.
 pub(in crate::webhooks) fn requests(sim: &Sim) -> Vec<String> {
     let infos = sim.requests().into_iter().map(|request| request.info).filter(|info| info.verb != "watch");
     infos.map(|info| format!("{} {}", info.verb, info.resource)).collect()
 }
 
 impl Knowledge {
-    /// What an attempt comes to, after the live reads it asks for, all within `time`.
+    /// Runs an attempt with its live reads until it has a result, all within `time`.
     pub(in crate::webhooks) async fn attempt<T>(
         &self,
         time: Duration,

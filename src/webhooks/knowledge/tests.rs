@@ -1,5 +1,3 @@
-//! What webhooks know, on the simulated API server.
-
 mod collections;
 mod live;
 mod stores;
@@ -48,7 +46,7 @@ struct World {
     knowledge: Knowledge,
 }
 
-/// A cluster with the namespace `ns`; the watches see these namespaces, or all. `before`: what is done before they start.
+/// Starts a cluster with the namespace `ns`, runs `before`, then opens the watches of these namespaces (empty: all).
 fn world<F: Future<Output = World>>(
     reads: &'static [Reads],
     namespaces: &[&str],
@@ -109,7 +107,6 @@ fn put_node(sim: &Sim, name: &str, pool: &str, taint: &str) {
 }
 
 impl World {
-    /// What a view answers, after the live reads it asks for.
     async fn ask<T>(&self, ask: impl Fn(&dyn View) -> Result<T, Failure>) -> Result<T, Failure> {
         self.ask_within(Duration::from_secs(9), ask).await
     }
@@ -144,7 +141,6 @@ impl World {
         self.sim.clear_requests();
     }
 
-    /// `verb resource name` of the requests since the stores were filled, without watches.
     fn requests(&self) -> Vec<String> {
         requests(&self.sim)
     }

@@ -13,7 +13,7 @@ pub const PATH: &str = "/webhooks/endpoint-slice-hints";
 
 const FIELDS: [Field; 2] = [("endpoints[].zone", Type::Text), ("endpoints[].hints", Type::Map)];
 
-/// Keeps traffic in its zone: each endpoint is for clients in the zone where it is.
+/// Keeps traffic in its zone: each endpoint serves clients in its own zone.
 #[derive(Debug, Clone, Copy)]
 pub struct EndpointSliceHints;
 

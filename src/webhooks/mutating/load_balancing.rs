@@ -1,5 +1,5 @@
-//! `pod-kube-apiserver-load-balancing`: Pods of a control plane reach their API server through the load balancer inside
-//! the cluster (spec 50 §9).
+//! `pod-kube-apiserver-load-balancing`: Pods of a control plane reach their API server through the cluster's internal
+//! load balancer (spec 50 §9).
 
 #[cfg(test)]
 mod tests;
@@ -22,16 +22,16 @@ use crate::{
 /// The path on which it is served, for every API server.
 pub const PATH: &str = "/webhooks/pod-kube-apiserver-load-balancing";
 
-/// Name of the ConfigMap that says whether, and for which hosts.
+/// Name of the ConfigMap that enables the webhook and lists the hosts.
 pub const CONFIG_MAP: &str = "istio-internal-load-balancing";
 /// Key of the ConfigMap: the hosts, separated by commas.
 pub const HOSTS: &str = "hosts";
-/// Key of the ConfigMap: where the Service is.
+/// Key of the ConfigMap: the namespace of the Service.
 pub const ISTIO_NAMESPACE: &str = "istio-namespace";
 /// Name of the Service in front of the load balancer.
 pub const SERVICE: &str = "istio-ingressgateway-internal";
 
-/// `data` of the ConfigMaps `istio-internal-load-balancing`; only the keys that are read.
+/// `data` of the ConfigMaps `istio-internal-load-balancing`, reduced to the two keys.
 pub const CONFIG_MAPS: CachedKind<Annotations> = CachedKind {
     objects: Objects {
         kind: "ConfigMap",
@@ -55,11 +55,11 @@ pub const SERVICES: CachedKind<Vec<String>> = CachedKind {
     },
 };
 
-/// What the names of Secrets with a generic kubeconfig begin with.
+/// Prefix of the names of Secrets with a generic kubeconfig.
 const KUBECONFIG: &str = "generic-token-kubeconfig";
 
 const LABEL_PREFIX: &str = "networking.resources.gardener.cloud/";
-/// Bytes that the name part of a label may have.
+/// Longest name part of a label, in bytes.
 const LABEL_LENGTH: usize = 63;
 
 const FIELDS: [Field; 6] = [
@@ -124,8 +124,8 @@ fn uses_generic_kubeconfig(pod: &Value) -> Result<bool, WrongType> {
     Ok(false)
 }
 
-/// One alias for each address, with all hosts. Skipped is what is no address, such as the `None` of a headless Service, and
-/// an alias that is there (spec 50 §9.2, "better" 6 and 15).
+/// Adds one alias for each address, with all hosts. Skips invalid addresses, such as the `None` of a headless Service,
+/// and existing aliases (spec 50 §9.2, "better" 6 and 15).
 fn add_host_aliases(pod: &mut Value, addresses: &[String], hosts: &str) -> Result<(), WrongType> {
     let hosts: Vec<&str> = hosts.split(',').collect();
     for address in addresses.iter().filter(|address| address.parse::<IpAddr>().is_ok()) {
@@ -143,8 +143,7 @@ fn add_host_aliases(pod: &mut Value, addresses: &[String], hosts: &str) -> Resul
     Ok(())
 }
 
-/// The label of the network policy that lets a Pod reach the gateway of a namespace. A name that is too long is cut and
-/// made unique by its hash.
+/// Returns the network policy label for access to the gateway of a namespace. A long name is cut and gets its hash.
 fn label(istio_namespace: &str) -> String {
     let mut name = format!("to-{istio_namespace}-{SERVICE}-tcp-9443");
     if name.len() > LABEL_LENGTH {
@@ -155,7 +154,7 @@ fn label(istio_namespace: &str) -> String {
     format!("{LABEL_PREFIX}{name}")
 }
 
-/// A failure that is no API status, with what could not be done (spec 50 §9.1 rules 3 and 5).
+/// Adds the context to a denial; an API status stays unchanged (spec 50 §9.1 rules 3 and 5).
 fn explained(failure: Failure, what: &str) -> Failure {
     match failure {
         Failure::Denied(text) => Failure::Denied(format!("{what}: {text}")),

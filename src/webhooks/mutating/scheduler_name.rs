@@ -14,7 +14,7 @@ use crate::{
 /// The path on which it is served.
 pub const PATH: &str = "/webhooks/default-pod-scheduler-name";
 
-/// The default of the API server: who names it chose nothing.
+/// The API server's default: a Pod that names it chose no scheduler.
 const DEFAULT: &str = "default-scheduler";
 
 const FIELDS: [Field; 1] = [("spec.schedulerName", Type::Text)];
@@ -26,7 +26,7 @@ pub struct SchedulerName {
 }
 
 impl SchedulerName {
-    /// With its configuration.
+    /// Creates the webhook from its configuration.
     pub fn new(config: PodSchedulerName) -> Self {
         Self { config }
     }

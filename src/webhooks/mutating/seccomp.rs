@@ -13,8 +13,8 @@ pub const PATH: &str = "/webhooks/seccomp-profile";
 
 const FIELDS: [Field; 2] = [("spec.securityContext.seccompProfile.type", Type::Text), ("spec.os.name", Type::Text)];
 
-/// Gives Pods without a seccomp profile the default of the container runtime. Containers are not looked at: their own
-/// profile wins anyway.
+/// Gives Pods without a seccomp profile the container runtime's default. It does not read the profiles of containers,
+/// which take precedence anyway.
 #[derive(Debug, Clone, Copy)]
 pub struct Seccomp;
 

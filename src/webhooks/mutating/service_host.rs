@@ -8,13 +8,12 @@ use crate::webhooks::{
     view::{Failure, View},
 };
 
-/// Where it is served.
+/// The path on which it is served.
 pub const PATH: &str = "/webhooks/kubernetes-service-host";
 
-/// The environment variable.
 const VARIABLE: &str = "KUBERNETES_SERVICE_HOST";
 
-/// Lists of containers; ephemeral ones are left alone.
+/// Lists of containers; ephemeral containers stay unchanged.
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
 const FIELDS: [Field; 2] =
@@ -27,12 +26,12 @@ pub struct ServiceHost {
 }
 
 impl ServiceHost {
-    /// Injects this host, which may be empty.
+    /// Creates a webhook that injects this host, which may be empty.
     pub fn new(host: impl Into<String>) -> Self {
         Self { host: host.into() }
     }
 
-    /// The variable goes last, unless there is one of that name, whatever its value.
+    /// Appends the variable, unless it exists with any value.
     fn inject(&self, container: &mut Value) -> Result<(), WrongType> {
         let has_it = fields::list(container, &["env"])?.iter().any(|variable| variable["name"] == VARIABLE);
         if !has_it {

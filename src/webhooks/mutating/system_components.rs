@@ -33,15 +33,15 @@ const FIELDS: [Field; 9] = [
     ("spec.tolerations[].tolerationSeconds", Type::Integer),
 ];
 
-/// Gives Pods the configured node selector and tolerations, and tolerations of the taints of the nodes they are for.
+/// Gives Pods the configured node selector and tolerations, and tolerations for the taints of the selected nodes.
 #[derive(Debug, Clone)]
 pub struct SystemComponents {
     node_selector: BTreeMap<String, String>,
     tolerations: Vec<Value>,
 }
 
-/// What makes tolerations different (spec 50 §10.1 rule 7). An empty operator and `Equal` mean the same to the scheduler, but
-/// count as different.
+/// Identifies a toleration (spec 50 §10.1 rule 7). An empty operator and `Equal` differ, though the scheduler treats
+/// them alike.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Identity<'a> {
     key: &'a str,
@@ -52,7 +52,7 @@ struct Identity<'a> {
 }
 
 impl SystemComponents {
-    /// With its configuration. Which nodes count is the view's business, see [`node_taints::TaintSet`].
+    /// Creates the webhook from its configuration. The view selects the nodes, see [`node_taints::TaintSet`].
     pub fn new(config: &SystemComponentsConfig) -> Self {
         Self {
             node_selector: config.pod_node_selector.clone(),
@@ -68,8 +68,8 @@ impl SystemComponents {
         Ok(())
     }
 
-    /// The Pod's own, the configured ones, those of the nodes, each once and in this order (spec 50 §10.1 rules 4, 7, 8). The
-    /// Pod's own are not copied: there may be as many as a review has room for.
+    /// Joins the Pod's own tolerations, the configured ones and those for nodes, without duplicates, in this order
+    /// (spec 50 §10.1 rules 4, 7, 8). The Pod's own are not copied: only the review's size bounds their number.
     fn add_tolerations(&self, pod: &mut Value, of_nodes: &[Value]) -> Result<(), WrongType> {
         let mut known = HashSet::new();
         let (mut kept, mut added) = (Vec::new(), Vec::new());
@@ -119,7 +119,7 @@ impl<'a> Identity<'a> {
     }
 }
 
-/// Whether a DaemonSet controls the Pod; it belongs to its node whatever happens (spec 50 §10.1 rule 1).
+/// Whether a DaemonSet controls the Pod, which binds it to its node (spec 50 §10.1 rule 1).
 fn is_of_daemon_set(pod: &Value) -> Result<bool, WrongType> {
     for owner in fields::list(pod, &["metadata", "ownerReferences"])? {
         if fields::text(owner, &["apiVersion"])? == Some("apps/v1")
@@ -132,7 +132,6 @@ fn is_of_daemon_set(pod: &Value) -> Result<bool, WrongType> {
     Ok(false)
 }
 
-/// A configured toleration; empty fields are left out.
 fn as_json(toleration: &Toleration) -> Value {
     let texts = [
         ("key", &toleration.key),

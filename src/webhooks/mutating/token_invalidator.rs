@@ -1,6 +1,6 @@
-//! `token-invalidator`: the token of a Secret is invalid as long as the Secret is considered (spec 31 §5).
-//!
-//! The controller of the same name sets the label; its patch comes by here, so that label and token change together.
+//! `token-invalidator`: the token of a Secret is invalid as long as the Secret is considered (spec 31 §5). The
+//! controller of the same name sets the label in a patch that this webhook sees, so that label and token change
+//! together.
 
 #[cfg(test)]
 mod tests;
@@ -20,13 +20,13 @@ use crate::{
 /// The path on which it is served.
 pub const PATH: &str = "/webhooks/invalidate-service-account-token-secret";
 
-/// The invalid token: three NUL bytes in Base64. An empty one would be filled in by kube-controller-manager (spec 31 T9).
+/// The invalid token: three NUL bytes in Base64. kube-controller-manager would fill in an empty one (spec 31 T9).
 pub const INVALID: &str = "AAAA";
 
-/// Other keys of the data are not looked at: they must not be named in an error.
+/// Other keys of the data are not read, so that no error names them.
 const FIELDS: [Field; 3] = [("metadata.labels{}", Type::Text), ("data", Type::Map), ("data.token", Type::Text)];
 
-/// Overwrites tokens of considered Secrets, and removes the invalid one of others, so that it is generated anew.
+/// Overwrites tokens of considered Secrets, and removes the invalid token of others, so that a new one is generated.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenInvalidator;
 

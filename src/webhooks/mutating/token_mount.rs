@@ -18,16 +18,15 @@ use crate::{
 /// The path on which it is served.
 pub const PATH: &str = "/webhooks/mount-projected-service-account-token";
 
-/// What is read of ServiceAccounts.
+/// The ServiceAccounts.
 pub const SERVICE_ACCOUNTS: CachedKind<ServiceAccount> = CachedKind {
     objects: Objects { kind: "ServiceAccount", plural: "serviceaccounts", ..Objects::TARGET },
     fields: |object| ServiceAccount { automount: object.get("automountServiceAccountToken").and_then(Value::as_bool) },
 };
 
-/// Annotation of Pods: the life time of the token in seconds.
 const EXPIRATION_SECONDS: &str = "projected-token-mount.resources.gardener.cloud/expiration-seconds";
 
-/// What the names of token volumes begin with, this one's as well as those of the API server.
+/// Prefix of the names of token volumes, both ours and the API server's.
 const VOLUME_PREFIX: &str = "kube-api-access-";
 const VOLUME: &str = "kube-api-access-gardener";
 const MOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -41,26 +40,26 @@ const FIELDS: [Field; 6] = [
     ("spec.initContainers[].volumeMounts[].mountPath", Type::Text),
 ];
 
-/// A ServiceAccount.
+/// The cached fields of a ServiceAccount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServiceAccount {
     /// `automountServiceAccountToken`.
     pub automount: Option<bool>,
 }
 
-/// Mounts a token at the usual place.
+/// Mounts a token at the usual path.
 #[derive(Debug, Clone, Copy)]
 pub struct TokenMount {
     config: ProjectedTokenMount,
 }
 
 impl TokenMount {
-    /// With its configuration.
+    /// Creates the webhook from its configuration.
     pub fn new(config: ProjectedTokenMount) -> Self {
         Self { config }
     }
 
-    /// The annotation wins; one that is no number denies the Pod (spec 50 §5.1 rule 6).
+    /// Returns the annotation, or the default. An annotation that is not a number denies the Pod (spec 50 §5.1 rule 6).
     fn expiration_seconds(&self, pod: &Value) -> Result<i64, Failure> {
         match fields::text(pod, &["metadata", "annotations", EXPIRATION_SECONDS])? {
             None => Ok(self.config.expiration_seconds),
@@ -107,8 +106,8 @@ fn has_token_volume(pod: &Value) -> Result<bool, WrongType> {
     Ok(false)
 }
 
-/// Mounts the volume, except in a container that has something at that place: the API server refuses a path that is there
-/// twice, in words that help nobody (spec 50, "better" 12).
+/// Mounts the volume, unless the container has a mount at that path: the API server refuses duplicate paths with an
+/// unhelpful message (spec 50, "better" 12).
 fn mount(container: &mut Value) -> Result<(), WrongType> {
     for mount in fields::list(container, &["volumeMounts"])? {
         if fields::text(mount, &["mountPath"])?.is_some_and(|path| path.trim_end_matches('/') == MOUNT_PATH) {
@@ -120,7 +119,7 @@ fn mount(container: &mut Value) -> Result<(), WrongType> {
     Ok(())
 }
 
-/// What the API server's own token volumes hold, with another life time.
+/// Returns a volume like the API server's own, with another lifetime.
 fn volume(expiration_seconds: i64) -> Value {
     json!({
         "name": VOLUME,

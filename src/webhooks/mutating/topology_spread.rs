@@ -11,10 +11,10 @@ use crate::webhooks::{
 /// The path on which it is served.
 pub const PATH: &str = "/webhooks/pod-topology-spread-constraints";
 
-/// The label by which the ReplicaSets of a Deployment tell their Pods apart.
+/// Label that distinguishes the Pods of a Deployment's ReplicaSets.
 const HASH: &str = "pod-template-hash";
 
-/// Bytes that the value of a label may have. A longer one is not copied into each constraint, which could take all memory;
+/// Longest value of a label, in bytes. A longer one is not copied into each constraint, which could exhaust the memory;
 /// the API server refuses such a Pod anyway.
 const LABEL_LENGTH: usize = 63;
 
@@ -50,7 +50,7 @@ fn spread(constraint: &mut Value, hash: &str) -> Result<(), WrongType> {
         let labels = fields::map_mut(constraint, &["labelSelector", "matchLabels"])?;
         labels.insert(HASH.to_owned(), hash.into());
     }
-    // The API server refuses a key in both places. Upstream leaves it there if the selector came with the hash (spec 50,
+    // The API server refuses a key in both fields. Upstream keeps it if the selector had the hash (spec 50,
     // "better" 14).
     if fields::list(constraint, &["matchLabelKeys"])?.iter().any(is_hash) {
         let constraint = fields::map_mut(constraint, &[])?;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::webhooks::testing::{TestView, changes, failure, leaves, mutated, object};
 
-    /// A Pod with the hash `7d9f` and one constraint, before and after.
+    /// Asserts the change of the only constraint of a Pod with the hash `7d9f`.
     #[track_caller]
     fn assert_constraint(before: &str, after: &str) {
         let pod = |constraint| {
@@ -177,7 +177,7 @@ spec: {topologySpreadConstraints: [{maxSkew: 1, labelSelector: {matchLabels: {po
         );
     }
 
-    /// It would be there once for each constraint, and the API server refuses such a Pod anyway.
+    /// It would be copied into each constraint, and the API server refuses such a Pod anyway.
     #[test]
     fn hash_that_is_too_long_for_a_label_is_not_copied() {
         let pod = |length: usize| {

@@ -11,7 +11,7 @@ use crate::webhooks::{
 /// The path on which it is served.
 pub const PATH: &str = "/webhooks/vpa-in-place-updates";
 
-/// The label of what was changed. It stays for good.
+/// Label of changed objects. It is never removed.
 const MUTATED: &str = "vpa-in-place-updates.resources.gardener.cloud/mutated";
 
 const FIELDS: [Field; 2] = [("spec.updatePolicy.updateMode", Type::Text), ("metadata.labels", Type::Map)];
@@ -32,7 +32,7 @@ impl Mutator for VpaInPlace {
         Ok(Mutation::Done)
     }
 
-    /// Any kind: the API group may be unknown, and nobody looks (spec 50 §2.2 row 7).
+    /// Any kind: the API group may be unknown, and the kind is not checked (spec 50 §2.2 row 7).
     fn takes(&self) -> Option<(&'static str, &'static str)> {
         None
     }

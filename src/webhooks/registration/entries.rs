@@ -9,7 +9,7 @@ use crate::webhooks::mutating::{
     token_invalidator, token_mount, topology_spread, vpa_in_place,
 };
 
-/// Namespaces of a shoot that Gardener looks after.
+/// Namespaces of a shoot that Gardener manages.
 const SYSTEM_NAMESPACES: [&str; 2] = ["kube-system", "kubernetes-dashboard"];
 
 const NAME: &str = "kubernetes.io/metadata.name";
@@ -31,7 +31,7 @@ const AUTOSCALERS: [Rule; 1] =
 
 const SECRETS: [Rule; 1] = [Rule { group: "", version: "v1", resources: &["secrets"], operations: WRITES }];
 
-/// An entry. The order is that in which API servers call them.
+/// An entry. API servers call the entries in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RegistrationEntry {
     /// `projected-token-mount`
@@ -60,7 +60,6 @@ pub enum RegistrationEntry {
     TokenInvalidator,
 }
 
-/// What is the same in every deployment.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) name: &'static str,
@@ -69,11 +68,10 @@ pub(super) struct Row {
     pub(super) match_policy: &'static str,
     pub(super) failure_policy: &'static str,
     pub(super) timeout_seconds: u32,
-    /// `reinvocationPolicy: Never` is written; it is the default anyway.
+    /// Whether to write `reinvocationPolicy: Never`, although it is the default.
     pub(super) never_reinvoked: bool,
 }
 
-/// Which requests are sent.
 #[derive(Debug)]
 pub(super) struct Rule {
     group: &'static str,
@@ -83,7 +81,7 @@ pub(super) struct Rule {
 }
 
 impl RegistrationEntry {
-    /// All, in order.
+    /// All entries, in order.
     pub const ALL: [Self; 12] = [
         Self::ProjectedTokenMount,
         Self::HighAvailabilityConfig,
@@ -99,12 +97,12 @@ impl RegistrationEntry {
         Self::TokenInvalidator,
     ];
 
-    /// Name of the entry, as users see it when a request is denied.
+    /// Returns the name of the entry, which users see when a request is denied.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Path of the webhook.
+    /// Returns the path of the webhook.
     pub fn path(self) -> &'static str {
         self.row().path
     }
@@ -154,7 +152,7 @@ impl RegistrationEntry {
         }
     }
 
-    /// Which namespaces count (spec 50 §3.4; spec 31 §5.1).
+    /// Returns the namespace selector (spec 50 §3.4; spec 31 §5.1).
     pub(super) fn namespaces(self, mode: Mode) -> Selector {
         let base = base(mode);
         match self {
@@ -182,7 +180,8 @@ impl RegistrationEntry {
         }
     }
 
-    /// Which objects count (spec 50 §3.4). `app` is the program's own label: it must not need itself to start.
+    /// Returns the object selector (spec 50 §3.4). It excludes the program itself (label `app`), which must be able to
+    /// start.
     pub(super) fn objects(self, mode: Mode, app: &str) -> Selector {
         let all = Selector::all();
         let managed = || Selector::all().label_if(mode == Mode::Shoot, MANAGED_BY.0, MANAGED_BY.1);
@@ -196,7 +195,7 @@ impl RegistrationEntry {
                 not_static(all.absent("seccompprofile.resources.gardener.cloud/skip").not_in("app", &[app]))
             }
             Self::KubernetesServiceHost => not_static(all.not_in(INJECT, &["disable"])),
-            // The instance of the runtime cluster, which has no prefix, runs in the namespace that this entry selects.
+            // The instance for the runtime cluster has no prefix and runs in the namespace that this entry selects.
             Self::LoadBalancingOfVirtualGarden => not_static(all.not_in("app", &["gardener-resource-manager"])),
             Self::SystemComponentsConfig => {
                 not_static(managed().absent("system-components-config.resources.gardener.cloud/skip"))
@@ -206,13 +205,13 @@ impl RegistrationEntry {
                 managed().not_in("app", &[app]).absent("topology-spread-constraints.resources.gardener.cloud/skip"),
             ),
             Self::VpaInPlaceUpdates => all.absent("vpa-in-place-updates.resources.gardener.cloud/skip"),
-            // Without it all Secrets would come by (spec 31 T1).
+            // Without this selector all Secrets would be sent (spec 31 T1).
             Self::TokenInvalidator => all.label(PURPOSE, PURPOSE_TOKEN_INVALIDATOR),
         }
     }
 }
 
-/// The namespaces that Gardener looks after (spec 50 §3.3).
+/// The namespaces that Gardener manages (spec 50 §3.3).
 fn base(mode: Mode) -> Selector {
     match mode {
         Mode::Runtime => Selector::all().exists(ROLE).not_in(NAME, &SYSTEM_NAMESPACES),
@@ -220,13 +219,12 @@ fn base(mode: Mode) -> Selector {
     }
 }
 
-/// Static Pods only mirror what a kubelet runs (spec 50 trap T9).
+/// Excludes static Pods: they only mirror what a kubelet runs (spec 50 trap T9).
 fn not_static(selector: Selector) -> Selector {
     selector.not_in("static-pod", &["true"])
 }
 
 impl Row {
-    /// What most entries are.
     fn pods(name: &'static str, path: &'static str) -> Self {
         Self {
             name,

@@ -1,13 +1,12 @@
-//! Registrations: which requests API servers send to the mutating and validating webhooks (spec 50 §3, spec 60 §4). They are part of what a webhook
-//! does, because handlers do not look at skip labels themselves.
+//! Registrations: which requests API servers send to the mutating and validating webhooks (spec 50 §3, spec 60 §4).
+//! They are part of a webhook's behaviour: handlers do not check skip labels themselves.
 //!
-//! The program never writes these objects, whoever deploys it does. [`configuration`] makes the whole object for a
-//! [`Deployment`], so that the command `webhook registration`, tests and the examples in `deploy/webhooks/` say the same.
+//! The program never writes these objects; its deployer does. [`configuration`] makes the whole object for a
+//! [`Deployment`], so that the command `webhook registration`, tests and the examples in `deploy/webhooks/` agree.
 //!
-//! * `validating.rs`: the validating webhooks, which are the same in every deployment that has them.
-//! * `entries.rs`: one row for each entry: name, path, rules, selectors, policies.
-//! * `place.rs`: which deployment of Gardener has which entries.
-//! * `selector.rs`: label selectors.
+//! * `entries.rs`: one row for each mutating webhook: name, path, rules, selectors, policies. `validating.rs`: the
+//!   validating webhooks.
+//! * `place.rs`: the entries of each of Gardener's deployments. `selector.rs`: label selectors.
 
 mod entries;
 mod place;
@@ -28,26 +27,26 @@ pub use self::{
 /// An instance of the program and the cluster that calls it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
-    /// What the cluster is for Gardener.
+    /// The role of the cluster in Gardener.
     pub mode: Mode,
     /// How the API server reaches the program.
     pub client: Client,
-    /// What names begin with: empty, or `virtual-garden-`.
+    /// Prefix of names: empty, or `virtual-garden-`.
     pub prefix: String,
     /// Namespace of the program's Service.
     pub namespace: String,
-    /// The entries to have.
+    /// The entries to register.
     pub enabled: BTreeSet<RegistrationEntry>,
     /// The CAs of the server certificate, PEM in Base64.
     pub ca_bundle: String,
 }
 
-/// What the cluster that is managed is for Gardener; selectors differ.
+/// The role of the managed cluster in Gardener. It decides the selectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// It runs control planes: seed, runtime cluster of a garden, `garden` namespace of a self-hosted shoot.
     Runtime,
-    /// It is one that Gardener makes: shoot, virtual garden.
+    /// Gardener creates it: shoot, virtual garden.
     Shoot,
 }
 
@@ -60,13 +59,14 @@ pub enum Client {
     Service,
 }
 
-/// The complete `ValidatingWebhookConfiguration` of a deployment; `None`: it has none (spec 60 §4). `is_served`: of a path.
+/// Returns the complete `ValidatingWebhookConfiguration` of a deployment, or `None` if it has none (spec 60 §4).
+/// `is_served` tells whether a path is served.
 pub fn validating(deployment: &Deployment, is_served: impl Fn(&str) -> bool) -> Option<Value> {
     let configuration = (deployment.mode == Mode::Runtime).then(|| validating::configuration(deployment, is_served))?;
     configuration["webhooks"].as_array().is_some_and(|webhooks| !webhooks.is_empty()).then_some(configuration)
 }
 
-/// The complete `MutatingWebhookConfiguration` of a deployment.
+/// Returns the complete `MutatingWebhookConfiguration` of a deployment.
 pub fn configuration(deployment: &Deployment) -> Value {
     let entries: Vec<Value> = deployment.enabled.iter().map(|entry| deployment.entry(*entry)).collect();
     json!({
@@ -121,7 +121,7 @@ impl Deployment {
         set("rules", row.rules.iter().map(entries::Rule::to_json).collect());
         set("namespaceSelector", entry.namespaces(self.mode).to_json());
         set("objectSelector", entry.objects(self.mode, &self.app()).to_json());
-        // In this order: API servers take the first that they know (spec 50 trap T1).
+        // In this order: API servers take the first version that they know (spec 50 trap T1).
         set("admissionReviewVersions", json!(["v1beta1", "v1"]));
         set("failurePolicy", row.failure_policy.into());
         set("matchPolicy", row.match_policy.into());

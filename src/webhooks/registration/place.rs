@@ -1,29 +1,29 @@
-//! Which deployment of Gardener has which entries (spec 50 §3.5).
+//! The entries of each of Gardener's deployments (spec 50 §3.5).
 
 use std::collections::BTreeSet;
 
 use super::{Client, Mode, RegistrationEntry};
 
-/// Where Gardener deploys the program.
+/// A deployment of the program by Gardener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegisteredCluster {
-    /// A seed, for the seed itself.
+    /// In a seed, for the seed itself.
     SeedRuntime,
-    /// The runtime cluster of a garden, for itself.
+    /// In the runtime cluster of a garden, for itself.
     GardenRuntime,
-    /// Namespace `garden` of a self-hosted shoot.
+    /// In namespace `garden` of a self-hosted shoot.
     SelfHostedRuntime,
-    /// A seed, for one of its shoots.
+    /// In a seed, for one of its shoots.
     HostedShoot,
-    /// Namespace `kube-system` of a self-hosted shoot.
+    /// In namespace `kube-system` of a self-hosted shoot.
     SelfHostedShoot,
-    /// A seed, for a shoot without workers.
+    /// In a seed, for a shoot without workers.
     WorkerlessShoot,
-    /// The runtime cluster of a garden, for the virtual garden.
+    /// In the runtime cluster of a garden, for the virtual garden.
     VirtualGarden,
 }
 
-/// What decides beside the place. The default is a cluster in which nothing special is switched on.
+/// Settings that also decide which entries exist. By default all are off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Circumstances {
     /// Feature gate `DefaultSeccompProfile`; runtime clusters only.
@@ -32,16 +32,16 @@ pub struct Circumstances {
     pub garden_is_self_hosted: bool,
     /// The control plane node of the self-hosted shoot is being bootstrapped (also spec 71 §1).
     pub bootstrapping: bool,
-    /// The scheduling profile of the shoot is another than `balanced`.
+    /// The scheduling profile of the shoot is not `balanced`.
     pub bin_packing: bool,
     /// Topology-aware routing is on, and Kubernetes is older than 1.32.
     pub topology_aware_routing: bool,
-    /// Feature gate `MatchLabelKeysInPodTopologySpread` of the shoot is switched off.
+    /// Feature gate `MatchLabelKeysInPodTopologySpread` of the shoot is off.
     pub match_label_keys_off: bool,
 }
 
 impl RegisteredCluster {
-    /// All, with the names that users give them, and what these mean.
+    /// All deployments: name in commands, value, description.
     pub const NAMED: [(&str, Self, &str); 7] = [
         ("seed", Self::SeedRuntime, "A seed, for itself"),
         ("garden", Self::GardenRuntime, "The runtime cluster of a garden, for itself"),
@@ -52,7 +52,7 @@ impl RegisteredCluster {
         ("virtual-garden", Self::VirtualGarden, "The runtime cluster of a garden, for the virtual garden"),
     ];
 
-    /// What the managed cluster is for Gardener.
+    /// Returns the role of the managed cluster.
     pub fn mode(self) -> Mode {
         match self {
             Self::SeedRuntime | Self::GardenRuntime | Self::SelfHostedRuntime => Mode::Runtime,
@@ -60,7 +60,7 @@ impl RegisteredCluster {
         }
     }
 
-    /// How the API server reaches the program (spec 50 §3.2).
+    /// Returns how the API server reaches the program (spec 50 §3.2).
     pub fn client(self) -> Client {
         match self {
             Self::SeedRuntime | Self::GardenRuntime | Self::SelfHostedRuntime | Self::SelfHostedShoot => {
@@ -70,7 +70,7 @@ impl RegisteredCluster {
         }
     }
 
-    /// The entries of its registration.
+    /// Returns the entries of its registration.
     pub fn entries(self, circumstances: &Circumstances) -> BTreeSet<RegistrationEntry> {
         RegistrationEntry::ALL.into_iter().filter(|entry| self.has(*entry, circumstances)).collect()
     }
@@ -82,7 +82,7 @@ impl RegisteredCluster {
         let own_shoot = self == Self::SelfHostedShoot;
         let shoot = hosted || own_shoot;
         match entry {
-            // Where Pods get no static token, they need a projected one (spec 31 T12).
+            // Pods without a static token need a projected one (spec 31 T12).
             RegistrationEntry::ProjectedTokenMount | RegistrationEntry::TokenInvalidator => runtime || shoot,
             RegistrationEntry::HighAvailabilityConfig => {
                 seed || garden || hosted || ((own_runtime || own_shoot) && !now.bootstrapping)

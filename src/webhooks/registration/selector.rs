@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-/// A label selector; all conditions must hold.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Selector {
     labels: Vec<(&'static str, &'static str)>,
@@ -10,47 +9,40 @@ pub(super) struct Selector {
 }
 
 impl Selector {
-    /// Everything.
     pub(super) fn all() -> Self {
         Self::default()
     }
 
-    /// The label has this value.
     pub(super) fn label(mut self, key: &'static str, value: &'static str) -> Self {
         self.labels.push((key, value));
         self
     }
 
-    /// The label is there.
     pub(super) fn exists(mut self, key: &str) -> Self {
         self.expressions.push(json!({ "key": key, "operator": "Exists" }));
         self
     }
 
-    /// The label is not there.
     pub(super) fn absent(mut self, key: &str) -> Self {
         self.expressions.push(json!({ "key": key, "operator": "DoesNotExist" }));
         self
     }
 
-    /// The label has one of these values.
     pub(super) fn one_of(mut self, key: &str, values: &[&str]) -> Self {
         self.expressions.push(json!({ "key": key, "operator": "In", "values": values }));
         self
     }
 
-    /// The label has none of these values, or is not there.
+    /// The label has none of these values, or is absent.
     pub(super) fn not_in(mut self, key: &str, values: &[&str]) -> Self {
         self.expressions.push(json!({ "key": key, "operator": "NotIn", "values": values }));
         self
     }
 
-    /// The label has this value, if `condition`.
     pub(super) fn label_if(self, condition: bool, key: &'static str, value: &'static str) -> Self {
         if condition { self.label(key, value) } else { self }
     }
 
-    /// Without the parts that are empty.
     pub(super) fn to_json(&self) -> Value {
         let mut json = Map::new();
         if !self.labels.is_empty() {

@@ -3,7 +3,7 @@ use crate::webhooks::testing::object;
 
 const LABEL: &str = "resources.gardener.cloud";
 
-/// Everything that can be on in a place is on.
+/// All optional entries on.
 const EVERYTHING: Circumstances = Circumstances {
     default_seccomp_profile: true,
     garden_is_self_hosted: true,
@@ -24,12 +24,11 @@ fn deployment(mode: Mode) -> Deployment {
     }
 }
 
-/// The rendered entry.
 fn rendered(mode: Mode, entry: RegistrationEntry) -> Value {
     deployment(mode).entry(entry)
 }
 
-/// A selector as `kubectl -l` takes it.
+/// Returns a selector as `kubectl -l` takes it.
 fn shown(selector: &Value) -> String {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let labels = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap()));
@@ -315,7 +314,7 @@ fn registration_names_labels_and_addresses_follow_the_deployment() {
     }
 }
 
-/// spec 50 §3.4 row 6b: it keeps the instance of the runtime cluster out, whatever the prefix.
+/// spec 50 §3.4 row 6b: it excludes the instance of the runtime cluster, whatever the prefix.
 #[test]
 fn entry_of_the_virtual_garden_never_selects_the_program_itself() {
     let deployment = Deployment { prefix: "virtual-garden-".into(), ..deployment(Mode::Runtime) };
@@ -404,7 +403,7 @@ fn validating_registration_exists_in_clusters_that_run_control_planes() {
     assert_eq!(super::validating(&deployment(Mode::Runtime), |_| false), None);
 }
 
-/// The files are renewed with `RENEW_EXAMPLES=1 cargo test --lib webhooks::registration`.
+/// `RENEW_EXAMPLES=1 cargo test --lib webhooks::registration` renews the files.
 #[test]
 fn registration_examples_are_up_to_date() {
     for (file, place, namespace) in [

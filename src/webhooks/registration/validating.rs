@@ -1,5 +1,4 @@
-//! The registration of the validating webhooks (spec 60 §4). It exists for the clusters that run control planes only, and always has
-//! all of them.
+//! The registration of the validating webhooks (spec 60 §4). It exists only for clusters that run control planes.
 
 use serde_json::{Value, json};
 
@@ -8,7 +7,6 @@ use crate::webhooks::validating::{deletion, extensions};
 
 const WRITES: [&str; 2] = ["CREATE", "UPDATE"];
 
-/// The complete `ValidatingWebhookConfiguration` of a deployment.
 pub(super) fn configuration(deployment: &Deployment, is_served: impl Fn(&str) -> bool) -> Value {
     let definitions = rule("apiextensions.k8s.io", &["v1beta1", "v1"], &["customresourcedefinitions"], &["DELETE"]);
     let protected = json!({ "matchLabels": { "gardener.cloud/deletion-protected": "true" } });
@@ -20,7 +18,7 @@ pub(super) fn configuration(deployment: &Deployment, is_served: impl Fn(&str) ->
         ];
     }
     let mut kinds = extensions::all().to_vec();
-    kinds.dedup_by_key(|extension| extension.kind.kind); // of the paths of a kind the first
+    kinds.dedup_by_key(|extension| extension.kind.kind); // keeps the first path of each kind
     webhooks.extend(kinds.iter().filter(|extension| is_served(extension.path)).map(|extension| {
         let kind = extension.kind;
         let rules = [rule(kind.group, &["v1alpha1"], &[kind.plural], &WRITES)];
@@ -35,7 +33,7 @@ pub(super) fn configuration(deployment: &Deployment, is_served: impl Fn(&str) ->
     })
 }
 
-/// Bastions are sent, too, and always let through (spec 60 §2.2).
+/// Bastions are sent too, and always allowed (spec 60 §2.2).
 fn custom_resources() -> [Value; 2] {
     let of_extensions =
         extensions::all().map(|extension| extension.kind).into_iter().filter(|kind| kind.plural != "etcds");
@@ -58,7 +56,7 @@ impl Deployment {
             "rules": rules,
             "namespaceSelector": {},
             "objectSelector": objects,
-            // In this order: API servers take the first that they know (spec 50 trap T1).
+            // In this order: API servers take the first version that they know (spec 50 trap T1).
             "admissionReviewVersions": ["v1beta1", "v1"],
             "failurePolicy": "Fail",
             "matchPolicy": "Exact",

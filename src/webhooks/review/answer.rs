@@ -9,38 +9,38 @@ use crate::webhooks::{
     view::{ApiStatus, Details, Read},
 };
 
-/// What an API server does when a webhook does not answer.
+/// The API server's reaction to a webhook that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePolicy {
-    /// Goes on without it.
+    /// It continues without the webhook.
     Ignore,
-    /// Refuses the request.
+    /// It refuses the request.
     Fail,
 }
 
-/// What a webhook says about a review.
+/// The verdict of a webhook on a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReviewVerdict {
-    /// Allowed as it is.
+    /// Allowed unchanged.
     Allowed,
     /// Allowed with a patch, a JSON array that is not empty.
     Patched(Vec<u8>),
-    /// Allowed as it is; the webhook does not know such objects.
+    /// Allowed unchanged, because the webhook does not handle such objects.
     Unexpected(String),
     /// Denied with this text.
     Denied(String),
     /// Denied with an API status.
     Status(Box<ApiStatus>),
-    /// Denied, because the object breaks rules; the text may quote it.
+    /// Denied, because the object breaks rules. The text may quote the object.
     Invalid {
-        /// With a cause for each error, as far as there is room for them.
+        /// The status with a cause for each error, as far as they fit.
         status: Box<ApiStatus>,
-        /// How many errors there are.
+        /// Number of errors.
         errors: usize,
     },
-    /// No verdict, because something could not be read.
+    /// No verdict, because a read failed.
     ReadFailed {
-        /// What.
+        /// The subject of the read.
         read: Read,
         /// `status.message`; the code is 500.
         message: String,
@@ -56,12 +56,12 @@ pub enum ReviewVerdict {
     Panicked(String),
 }
 
-/// What became of an AdmissionReview.
+/// The outcome of an AdmissionReview.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judged {
-    /// It was none.
+    /// The request was no AdmissionReview.
     Refused(Refusal),
-    /// It has a verdict.
+    /// The review has a verdict.
     Reviewed {
         /// `request.operation`.
         operation: String,
@@ -110,12 +110,11 @@ struct Status<'a> {
     code: u16,
 }
 
-/// `{}`
 #[derive(Serialize, Default)]
 struct Empty {}
 
-/// The HTTP answer to a review. Where a webhook's failures shall be ignored, one of its own must not be a denial: it is an
-/// HTTP error, which leaves the decision to the API server (spec 50, "better" 8).
+/// Returns the HTTP answer to a review. With failurePolicy Ignore, our own errors are HTTP errors, so that the API
+/// server ignores them; an `allowed: false` would deny (spec 50, "better" 8).
 pub fn reply(identity: &Identity, verdict: &ReviewVerdict, policy: FailurePolicy) -> Reply {
     let panicked;
     let (allowed, status) = match verdict {
@@ -146,7 +145,7 @@ fn written(identity: &Identity, response: Response<'_>) -> Reply {
 }
 
 impl Refusal {
-    /// The HTTP answer: a denial with what is known of the review.
+    /// Returns the HTTP answer: a denial with the known identity of the review.
     pub fn reply(&self) -> Reply {
         let status = Status { message: &self.message, code: self.code, ..Status::default() };
         let response = Response { uid: &self.identity.uid, allowed: false, status, patch: None, patch_type: None };
@@ -155,7 +154,7 @@ impl Refusal {
 }
 
 impl ReviewVerdict {
-    /// Why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::metrics::FAILURE_CAUSES).
+    /// Returns why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::metrics::FAILURE_CAUSES).
     pub fn cause(&self) -> Option<&'static str> {
         Some(match self {
             Self::Allowed | Self::Patched(_) | Self::Unexpected(_) => return None,
@@ -171,7 +170,7 @@ impl ReviewVerdict {
         })
     }
 
-    /// `status.code` and `status.message`, for logs and counters.
+    /// Returns `status.code` and `status.message`, for logs and counters.
     pub fn reported(&self) -> (u16, &str) {
         match self {
             Self::Allowed | Self::Patched(_) => (200, ""),

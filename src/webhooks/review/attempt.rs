@@ -18,10 +18,7 @@ use crate::{
 /// Row 6 of spec 50 §2.2.
 const NO_CONTENT: &str = "there is no content to decode";
 
-/// Has a webhook look at a review, with what `view` knows. A panic is a verdict like another.
-///
-/// # Errors
-/// What must be read live before the next attempt.
+/// Runs a webhook on a review; a panic is a verdict too. Fails with what must be read live before the next attempt.
 pub fn attempt(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<ReviewVerdict, Lookup> {
     match caught(|| judge(mutator, review, view)) {
         Ok(Ok(verdict)) => Ok(verdict),
@@ -71,8 +68,8 @@ fn decoded<'a>(mutator: &dyn Mutator, object: Option<&'a Value>) -> Result<&'a V
     Ok(object)
 }
 
-/// Row 7 of spec 50 §2.2. An object that does not say what it is counts as what the webhook takes; its version does not
-/// matter, because no field a webhook looks at depends on it.
+/// Row 7 of spec 50 §2.2. An object without kind counts as the kind that the webhook takes. The version does not
+/// matter, because no field that webhooks read depends on it.
 fn check_kind(mutator: &dyn Mutator, object: &Value) -> Result<(), String> {
     if !object.is_object() {
         return Err("the object is not a map".to_owned());

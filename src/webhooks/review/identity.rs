@@ -1,10 +1,10 @@
-//! What an answer must repeat of its review (spec 50 §2.3).
+//! The fields that an answer must repeat of its review (spec 50 §2.3).
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
-/// Version, kind and uid of a review; what it does not say is empty.
+/// Version, kind and UID of a review. Absent fields are empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     /// `apiVersion`, e.g. `admission.k8s.io/v1beta1`.
@@ -15,24 +15,22 @@ pub struct Identity {
     pub uid: String,
 }
 
-/// Reads a review, or its `request`, as far as it goes.
 struct Reading<'a> {
     found: &'a mut Identity,
     in_request: bool,
 }
 
 impl Identity {
-    /// Of a review that cannot be decoded: what stands before the fault, or before the end of what is known of it (spec 50,
-    /// "better" 9). API servers write these fields first.
+    /// Returns the identity of a review that cannot be decoded or is cut off, as far as it stands before the error
+    /// (spec 50, "better" 9). API servers write these fields first.
     pub fn found_in(body: &[u8]) -> Self {
         let mut found = Self::default();
         let reading = Reading { found: &mut found, in_request: false };
-        // The error is known already, or of no interest.
         reading.deserialize(&mut serde_json::Deserializer::from_slice(body)).ok();
         found
     }
 
-    /// Of a review that says neither its version nor its kind (spec 50 §2.3 rule 2).
+    /// Sets the identity of a review that has neither version nor kind (spec 50 §2.3 rule 2).
     pub(in crate::webhooks) fn or_default(mut self) -> Self {
         if self.api_version.is_empty() && self.kind.is_empty() {
             self.api_version = "admission.k8s.io/v1".to_owned();
@@ -57,7 +55,7 @@ impl<'de> Visitor<'de> for Reading<'_> {
         f.write_str("a review")
     }
 
-    /// `null` is the same as absent.
+    /// `null` counts as absent.
     fn visit_unit<E: Error>(self) -> Result<(), E> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The checks of what came over HTTP, in the order of spec 50 §2.2.
+//! The checks of an HTTP request, in the order of spec 50 §2.2.
 
 use serde::Deserialize;
 use serde_json::{Value, error::Category};
@@ -12,10 +12,10 @@ use crate::{
     webhooks::exchange::{Body, EMPTY, JSON, TOO_LARGE},
 };
 
-/// A review that was understood.
+/// A decoded review.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {
-    /// What the answer repeats.
+    /// The fields that the answer repeats.
     pub identity: Identity,
     /// `request.kind`.
     pub kind: GroupVersionKind,
@@ -29,10 +29,10 @@ pub struct Review {
     pub object: Option<Value>,
 }
 
-/// A request that is no review.
+/// The error for a request that is not a review.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What can be told of the review nevertheless.
+    /// The fields that could be read of the review.
     pub identity: Identity,
     /// `status.code`.
     pub code: u16,
@@ -48,7 +48,7 @@ struct ReviewDocument {
     request: Option<Keyed<RequestDocument>>,
 }
 
-/// What is not named here, e.g. the old object, is passed over without being kept.
+/// Other fields, such as the old object, are skipped.
 #[derive(Deserialize, Default)]
 struct RequestDocument {
     uid: Option<String>,
@@ -67,10 +67,7 @@ struct KindDocument {
     kind: Option<String>,
 }
 
-/// Makes a review of a request. `content_type` is the header as it came; empty if absent.
-///
-/// # Errors
-/// Rows 1 to 5 of spec 50 §2.2.
+/// Decodes a review. Fails as rows 1 to 5 of spec 50 §2.2 say. `content_type` is empty if the header is absent.
 pub fn decode(body: &Body, content_type: &str) -> Result<Review, Refusal> {
     let bytes = checked(body, content_type)?;
     match serde_json::from_slice::<Keyed<ReviewDocument>>(bytes) {
@@ -98,20 +95,19 @@ pub(in crate::webhooks) fn checked<'a>(body: &'a Body, content_type: &str) -> Re
 /// `serde_json` reads 127 levels of lists and maps; two of them are the review's own.
 const TOO_DEEP: &str = "the object is nested too deeply (more than 125 levels)";
 
-/// What is wrong, and where, without what stands there: it may be anybody's secret.
+/// Reports the error and its position, without the content there: it may be a secret.
 pub(in crate::webhooks) fn fault(error: &serde_json::Error) -> String {
     let what = reason(error);
     format!("couldn't decode the AdmissionReview: {what} at line {}, column {}", error.line(), error.column())
 }
 
-/// What is wrong.
 pub(in crate::webhooks) fn reason(error: &serde_json::Error) -> &'static str {
     match error.classify() {
-        // The text of any other error begins otherwise, whatever it quotes.
+        // Other errors have texts that begin differently, whatever they quote.
         Category::Data if error.to_string().starts_with(TOO_MANY) => TOO_MANY,
         Category::Data => "a field has the wrong type",
         Category::Eof => "unexpected end of JSON",
-        // These texts quote nothing; there is no other way to tell them apart.
+        // These texts quote nothing; the error offers no other way to distinguish them.
         Category::Syntax if error.to_string().starts_with("recursion limit exceeded") => TOO_DEEP,
         Category::Syntax | Category::Io => "invalid JSON",
     }

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! input.rs: decode ─► Review ─► attempt.rs: attempt(mutator, review, view) ─► Verdict ─► answer.rs: JSON
-//!                                     │ Err(lookup): read it live, then attempt again       patch.rs: the difference
+//!                                   │ Err(lookup): read it live, then attempt again       patch.rs: the difference
 //! ```
 //!
-//! [`Mutating`](super::endpoint::Mutating) makes an endpoint of a [`Mutator`](super::mutating::Mutator): all of this in one call.
-//! `object.rs` bounds what a review takes in memory. Start reading at [`decode`]; [`attempt`] is the middle.
+//! [`Mutating`](super::endpoint::Mutating) combines these steps into one call. `object.rs` bounds the memory of a
+//! review. Start reading at [`decode`]; [`attempt`] is the middle.
 
 mod answer;
 mod attempt;

@@ -1,4 +1,4 @@
-//! Maps of a review, and nothing else in their place; and its object, which is kept as it is, but only so large.
+//! Strict maps for reviews, and the bounded JSON value of their object.
 
 use std::{fmt, marker::PhantomData};
 
@@ -10,20 +10,16 @@ use serde_json::{Map, Number, Value};
 
 use crate::api::field::{MOST_VALUES, TOO_MANY};
 
-/// Read from a map only. On its own a struct would also be read from a list, with its fields in their order.
+/// Deserializes from a map only. A plain struct would also accept a list of its fields in order.
 pub(in crate::webhooks) struct Keyed<T>(pub(in crate::webhooks) T);
 
 struct KeyedVisitor<T>(PhantomData<T>);
 
-/// Reads a value like `serde_json` itself, as long as there is room.
 struct ObjectNode<'a> {
     room: &'a mut usize,
 }
 
-/// Reads the object of a review; `None` if it is `null`.
-///
-/// # Errors
-/// When it is no JSON, or has more than [`MOST_VALUES`].
+/// Reads the object of a review; `None` if it is `null`. Fails if it is not JSON or has more than [`MOST_VALUES`].
 pub(super) fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let object = ObjectNode { room: &mut { MOST_VALUES } }.deserialize(deserializer)?;
     Ok((!object.is_null()).then_some(object))

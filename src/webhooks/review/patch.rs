@@ -1,17 +1,17 @@
 //! The difference of two JSON values as an RFC 6902 patch (spec 50 §2.5): only `add`, `remove` and `replace`.
 //!
-//! Fields that are the same are not mentioned, so whatever a webhook does not know survives. Lists are compared from both
-//! ends: what is appended is an `add`, and a change within an element is a change of its field alone.
+//! Equal fields are not mentioned, so fields that a webhook does not know survive. Lists are compared from both ends:
+//! an appended element is an `add`, and a change within an element changes only its field.
 //!
-//! A patch is bounded (rule 8). Steps share their paths, so that many steps below one long key cost that key once. Where
-//! the steps within a list or map would take more text than the list or map itself, one step replaces it.
+//! A patch is bounded (rule 8). Steps share their paths, so a long key above many steps is stored once. If the steps
+//! within a list or map would take more text than the list or map itself, one step replaces it.
 
 use std::{fmt, io, rc::Rc};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// Bytes that the steps within a list or map may take beyond its own size, so that a small change stays a small change.
+/// Extra bytes that the steps within a list or map may take beyond its own size, so that a small change stays small.
 pub const FEW: usize = 1 << 10;
 
 /// Bytes of a step, without its path and its value: `{"op":"replace","path":"","value":},`.
@@ -21,28 +21,28 @@ const STEP: usize = 36;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum Operation<'a> {
-    /// Puts a value where none is; into a list, before the element of that index.
+    /// Adds a field, or inserts an element before the one at that index.
     Add {
-        /// Where.
+        /// The position.
         path: Path<'a>,
-        /// What to put there.
+        /// The new value.
         value: &'a Value,
     },
-    /// Takes a value away.
+    /// Removes a value.
     Remove {
-        /// Where.
+        /// The position.
         path: Path<'a>,
     },
-    /// Puts a value in the place of another.
+    /// Replaces a value.
     Replace {
-        /// Where.
+        /// The position.
         path: Path<'a>,
-        /// What to put there.
+        /// The new value.
         value: &'a Value,
     },
 }
 
-/// A place in a value; written as a JSON pointer. Places share what is above them.
+/// A position in a value, written as a JSON pointer. Paths share their common beginning.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Path<'a>(Option<Rc<Level<'a>>>);
 
@@ -50,7 +50,6 @@ pub struct Path<'a>(Option<Rc<Level<'a>>>);
 struct Level<'a> {
     above: Path<'a>,
     segment: Segment<'a>,
-    /// Bytes of the whole pointer as JSON.
     size: usize,
 }
 
@@ -60,32 +59,28 @@ enum Segment<'a> {
     Index(usize),
 }
 
-/// Collects steps on a walk through both values.
 #[derive(Default)]
 struct Walk<'a> {
-    /// Where the walk is.
     place: Vec<Segment<'a>>,
-    /// The places from the top down to here, as far as steps were made there.
+    /// The paths from the root to the current position, as far as they are in use.
     paths: Vec<Path<'a>>,
     steps: Vec<Operation<'a>>,
-    /// Bytes of the steps.
     size: usize,
 }
 
-/// Counts what is written, up to a limit.
 struct Counter {
     count: usize,
     limit: usize,
 }
 
-/// The steps that make `after` of `before`; none if they are equal. As text they take hardly more than `after` and [`FEW`] bytes.
+/// Returns the steps from `before` to `after`. Their text is at most about [`FEW`] bytes longer than `after`.
 pub fn difference<'a>(before: &'a Value, after: &'a Value) -> Vec<Operation<'a>> {
     let mut walk = Walk::default();
     walk.value(before, after);
     walk.steps
 }
 
-/// Bytes of a value as JSON; `None` if they are more than `limit`.
+/// Returns the bytes of a value as JSON, or `None` if they exceed `limit`.
 fn size(value: &(impl Serialize + ?Sized), limit: usize) -> Option<usize> {
     let mut counter = Counter { count: 0, limit };
     serde_json::to_writer(&mut counter, value).ok()?;
@@ -108,7 +103,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Maps and lists are not compared before the walk goes into them: each level would look again at all that is below.
+    /// Maps and lists are not compared as a whole first: every level would compare everything below it again.
     fn map(&mut self, before: &'a Map<String, Value>, after: &'a Map<String, Value>) {
         for field in before.keys().filter(|field| !after.contains_key(*field)) {
             self.at(Segment::Field(field), Self::remove);
@@ -121,8 +116,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Where the lengths differ, what is equal at both ends is passed over. Of what is between, elements at the same place are compared; then
-    /// elements are taken away, last one first, or added.
+    /// If the lengths differ, equal elements at both ends are skipped. Between them, elements at the same index are
+    /// compared; then the rest is removed, last element first, or added.
     fn list(&mut self, before: &'a [Value], after: &'a [Value]) {
         let is_same = |(before, after): &(&Value, &Value)| before == after;
         let is_moved = before.len() != after.len();
@@ -300,7 +295,7 @@ mod tests {
         serde_json::to_string(&difference(before, after)).unwrap()
     }
 
-    /// Elements with `fields` fields below a key of `length` bytes; the fields of each element have names of their own.
+    /// Returns elements with `fields` fields below a key of `length` bytes; each element has its own field names.
     fn elements(count: usize, length: usize, fields: usize) -> Vec<Value> {
         let below = |element: usize| (0..fields).map(|field| (format!("{element}.{field}"), json!(0))).collect();
         let key = "~".repeat(length);

@@ -17,7 +17,6 @@ use crate::{
 
 const JSON: &str = "application/json";
 
-/// Does what the test says.
 struct Scripted {
     mutate: fn(&mut Value) -> Result<Mutation, Failure>,
     takes: Option<(&'static str, &'static str)>,
@@ -37,7 +36,7 @@ impl Mutator for Scripted {
     }
 }
 
-/// Writes down what it was asked.
+/// Records its request in the object.
 struct Witness;
 
 impl Mutator for Witness {
@@ -67,7 +66,6 @@ fn pod() -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"futureField": 7}})
 }
 
-/// The answer to a review as the API server gets it.
 fn answer(mutator: &dyn Mutator, policy: FailurePolicy, review: &Value) -> (u16, Value) {
     let review = decode(&body(review), JSON).unwrap();
     let verdict = attempt(mutator, &review, &TestView::new()).unwrap();

@@ -1,10 +1,9 @@
-//! The actor of a webhook on one worker thread (architecture §9).
+//! The actor of a webhook on one worker thread (architecture §4).
 //!
-//! It judges a review in the turn of its message, so reviews of a worker go one after the other; one that needs a live read
-//! waits beside the mailbox. It waits as the bytes that came and is decoded again for the next attempt: a tree may have a
-//! hundred times the size of its JSON, and so there is one on a thread at a time, however many wait. How many may wait, and how many
-//! bytes, is the matter of [`Load`]. A panic of a webhook is part of its verdict; if the actor itself ends, the next request
-//! starts it again.
+//! It judges a review in the turn of its message, so a worker judges one review after the other. A review that needs a
+//! live read waits outside the mailbox, as the received bytes, and is decoded again for the next attempt: a decoded
+//! tree may be a hundred times as large as its JSON, and so each thread holds only one. [`Load`] bounds the requests
+//! and bytes that wait. A panic of a webhook is part of its verdict. If the actor ends, the next request restarts it.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -28,16 +27,14 @@ use crate::{
     },
 };
 
-/// Reviews that wait for their turn. As many as there are requests at most: it is [`Load`] that refuses.
+/// The mailbox has room for all requests: [`Load`] refuses, the mailbox never does.
 const MAILBOX: usize = MOST_REQUESTS;
 
-/// A webhook that is served.
 pub(super) struct Webhook {
     pub(super) entry: WebhookEntry,
     pub(super) statistics: Statistics,
 }
 
-/// Where the requests of a worker to a webhook are handed in.
 pub(super) struct Desk {
     pub(super) webhook: Arc<Webhook>,
     pub(super) load: Load,
@@ -50,7 +47,6 @@ struct WebhookActor {
     knowledge: Knowledge,
 }
 
-/// A request.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Request {
@@ -65,7 +61,7 @@ impl Webhook {
         Self { entry, statistics }
     }
 
-    /// Answers a request, or says what must be read first. What it needed for that is gone when it returns.
+    /// Answers a request, or fails with what must be read first. The decoded review is freed before it returns.
     fn attempt(&self, received: &Received, knowledge: &Knowledge, answers: &Answers) -> Result<Reply, Lookup> {
         let answer = self.entry.endpoint.answer(received, &knowledge.sight(answers))?;
         Ok(self.conclude(answer))
@@ -76,7 +72,6 @@ impl Webhook {
         answer.reply
     }
 
-    /// Reads what an attempt asked for, and attempts again, until there is an answer.
     async fn look(&self, received: &Received, knowledge: &Knowledge, mut lookup: Lookup, deadline: Instant) -> Reply {
         let mut answers = Answers::default();
         loop {
@@ -94,7 +89,7 @@ impl Webhook {
 }
 
 impl Desk {
-    /// On the thread of the worker.
+    /// Must run on the worker's thread.
     pub(super) fn open(webhook: &Arc<Webhook>, knowledge: &Knowledge, load: &Load) -> Self {
         let actor = RefCell::new(WebhookActor::begin(webhook, knowledge));
         Self { webhook: webhook.clone(), load: load.clone(), knowledge: knowledge.clone(), actor }
@@ -110,11 +105,11 @@ impl Desk {
         if !self.post(Request { received, deadline, reply }) {
             return Err(Overloaded);
         }
-        // The actor ended without an answer, which only a defect of it can do.
+        // The actor ended without an answer, which only a defect can cause.
         answer.await.unwrap_or_else(|_| Ok(Reply { status: 500, body: b"the review was abandoned\n".to_vec() }))
     }
 
-    /// Over the one address: each copy of it would have a full mailbox of its own.
+    /// Uses the single address: each copy of it would have a mailbox bound of its own.
     fn post(&self, request: Request) -> bool {
         let mut actor = self.actor.borrow_mut();
         if !actor.connected() {
@@ -141,7 +136,7 @@ impl Actor for WebhookActor {
 impl Handler<Request> for WebhookActor {
     type Result = ();
 
-    /// An answer that nobody waits for any more is dropped.
+    /// Drops the answer if the client stopped waiting.
     fn handle(&mut self, request: Request, ctx: &mut Context<Self>) {
         let Request { received, deadline, mut reply } = request;
         if let Some(logger) = self.webhook.entry.endpoint.logger() {

@@ -15,18 +15,18 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::pair::{self, CertificateError, read_certificate};
 use crate::metrics::Metrics;
 
-/// How often the files are looked at, which costs no more than asking the system about them.
+/// How often the files' metadata is checked.
 const LOOK: Duration = Duration::from_secs(1);
-/// They are read after this time even if they look the same.
+/// The files are read after this time even if their metadata is unchanged.
 const READ: Duration = Duration::from_secs(10);
 
-/// The pair for new connections; those that are open keep theirs.
+/// The pair for new connections; open connections keep theirs.
 #[derive(Debug)]
 pub(super) struct Serving {
     pair: RwLock<Arc<CertifiedKey>>,
 }
 
-/// What the system says of both files; a new target of a link is another file.
+/// Modification time and inode of both files, so that a new target of a link counts as a change.
 type Stamp = [Option<(SystemTime, u64)>; 2];
 
 impl Serving {
@@ -38,7 +38,6 @@ impl Serving {
         self.pair.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Follows the files for ever.
     pub(super) async fn follow(self: Arc<Self>, directory: PathBuf, metrics: Metrics) {
         let mut ticks = interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -47,7 +46,7 @@ impl Serving {
         let mut complaint = String::new();
         loop {
             ticks.tick().await;
-            // A file system may hang: not on the thread of the controllers.
+            // The file system may hang, so it must not block the thread of the controllers.
             let from = directory.clone();
             let unread = (read.elapsed() < READ).then_some(seen);
             let look = move || {
@@ -65,7 +64,6 @@ impl Serving {
         }
     }
 
-    /// Takes a pair into use, unless it is the one in use.
     pub(super) fn take(&self, pair: Result<CertifiedKey, CertificateError>) -> Result<(), CertificateError> {
         let pair = pair?;
         if self.pair().cert != pair.cert {

@@ -24,19 +24,18 @@ const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 /// Row 2 of spec 50 §2.2, by our own clock.
 const TOO_SLOW: &str = "the request body did not arrive in time";
 
-/// What an API server waits for at most, and by default (spec 50 §1).
+/// The longest and the default time that an API server waits (spec 50 §1).
 const LONGEST: Duration = Duration::from_secs(30);
 const USUAL: Duration = Duration::from_secs(10);
-/// Of the time an API server waits, so much is left for the way of the answer: a tenth, within these bounds.
+/// A tenth of that time, within these bounds, is left for sending the answer.
 const MARGIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 
-/// Room that a body gets on its word: more than most reviews need.
+/// Largest buffer that is reserved for an announced length: more than most reviews need.
 const ROOM: usize = 64 << 10;
 
-/// Of a body that is too large, so much is passed over, so that a client that only sends gets to read the answer.
+/// Bytes of an oversized body that are read and dropped, so that a client that sends everything first gets the answer.
 const PASSED_OVER: usize = 1 << 20;
 
-/// Answers a request to a webhook.
 pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Payload) -> HttpResponse {
     let begun = Instant::now();
     let exchange = Exchange::begin(request);
@@ -63,7 +62,6 @@ pub(super) async fn answer(desk: &Desk, request: &HttpRequest, payload: web::Pay
     end(exchange, response)
 }
 
-/// Answers a request to nothing.
 pub(super) async fn not_found(request: HttpRequest) -> HttpResponse {
     end(Exchange::begin(&request), plain(404, "404 page not found\n"))
 }
@@ -75,7 +73,6 @@ fn end(exchange: Option<Exchange>, response: HttpResponse) -> HttpResponse {
     }
 }
 
-/// A short text.
 fn plain(status: u16, text: impl Into<String>) -> HttpResponse {
     HttpResponse::build(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR))
         .insert_header((header::CONTENT_TYPE, TEXT_TYPE))
@@ -83,7 +80,7 @@ fn plain(status: u16, text: impl Into<String>) -> HttpResponse {
         .body(text.into())
 }
 
-/// API servers send a request again after this, within the time of the webhook.
+/// API servers retry after this time, within the time of the webhook.
 fn overloaded() -> HttpResponse {
     let mut response = plain(429, "too many requests\n");
     response.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
@@ -102,7 +99,7 @@ fn content_type(request: &HttpRequest) -> String {
     value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).unwrap_or_default()
 }
 
-/// The time for a request whose query is `timeout=10s` (spec 50, "better" 10).
+/// Returns the time for a request with a query like `timeout=10s` (spec 50, "better" 10).
 fn time_of(query: &str) -> Duration {
     let reported = query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
     let reported = reported.and_then(|text| text.parse::<GoDuration>().ok()).and_then(GoDuration::to_std);
@@ -143,7 +140,7 @@ async fn receive(
     }
 }
 
-/// At least so many bytes came: of the space between name and value nothing is known.
+/// Returns a lower bound of the received bytes: the space between header name and value is unknown.
 fn size_of_head(request: &HttpRequest) -> usize {
     let line = request.method().as_str().len() + request.uri().to_string().len() + "  HTTP/1.1\r\n".len();
     let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ":\r\n".len());
@@ -154,7 +151,6 @@ fn head_too_large() -> Reply {
     Reply { status: 431, body: b"the head of the request is too large\n".to_vec() }
 }
 
-/// `Content-Length`; 0 if there is none.
 fn announced(request: &HttpRequest) -> usize {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     length.unwrap_or_default()
@@ -173,7 +169,7 @@ async fn pass_over(payload: &mut web::Payload, deadline: Instant) {
     }
 }
 
-/// An empty body that came in chunks is a body.
+/// An empty chunked body counts as a body.
 fn whole(request: &HttpRequest, body: Bytes) -> Body {
     let chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
     if body.is_empty() && !chunked { Body::None } else { Body::Whole(body) }

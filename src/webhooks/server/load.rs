@@ -1,5 +1,5 @@
-//! How much the server takes on at once. What is too much is refused at once, so that the API server can ask another replica
-//! or again; whoever sends slowly makes room first.
+//! Load limits of the server. It refuses excess requests at once, so that the API server can try another replica or
+//! retry. Slow senders make room first.
 
 use std::{
     collections::BTreeMap,
@@ -8,19 +8,18 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Requests at once. API servers send as many as there are writes of their clients: by default 600 in flight.
+/// Bound of requests. API servers send as many as their clients write at once: by default 600.
 pub(super) const MOST_REQUESTS: usize = 1024;
-/// Of these, bodies that are being received. The one that began first is given up: it had its time.
+/// Bound of bodies that are being received. Beyond it the oldest one is given up.
 const MOST_BODIES: usize = 512;
-/// Bytes of all bodies at once; 9 of the largest size, or 64 Ki of each request. The buffer of a body may have twice its
-/// size; the tree of the one that a worker judges comes on top.
+/// Bound of the bytes of all bodies: 9 bodies of the largest size, or 64 Ki per request. A body's buffer may be twice
+/// as large, and each worker holds one decoded tree on top.
 const MOST_BYTES: usize = 64 << 20;
 
 /// Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Load {
     state: Arc<Mutex<LoadState>>,
-    /// For tests: more of a body came.
     #[cfg(test)]
     grown: Arc<tokio::sync::Notify>,
 }
@@ -28,42 +27,36 @@ pub(super) struct Load {
 #[derive(Default)]
 struct LoadState {
     requests: usize,
-    /// Of all bodies.
     bytes: usize,
-    /// Of these, what belongs to bodies that were given up and will be gone in a moment.
+    /// Bytes of given-up bodies, which will be freed in a moment.
     leaving: usize,
-    /// Bodies that are being received, by the order in which they began.
+    /// Bodies that are being received, oldest first.
     receiving: BTreeMap<u64, Part>,
     last: u64,
 }
 
-/// What is there of a body.
 struct Part {
     bytes: usize,
     given_up: CancellationToken,
 }
 
-/// A request, until it is answered.
 pub(super) struct InFlight {
     load: Load,
     bytes: usize,
-    /// Of these, what was counted as leaving.
+    /// The part of `bytes` that counted as leaving.
     leaving: usize,
 }
 
-/// A body, while it is being received.
 pub(super) struct Receiving<'a> {
     request: &'a mut InFlight,
     place: u64,
-    /// It must make room.
+    /// Cancelled when the body must make room.
     pub(super) given_up: CancellationToken,
 }
 
-/// There is no room for the request.
 pub(super) struct Overloaded;
 
 impl Load {
-    /// A request comes; `None` if there are too many.
     pub(super) fn enter(&self) -> Option<InFlight> {
         let mut state = self.state();
         if state.requests >= MOST_REQUESTS {
@@ -73,7 +66,7 @@ impl Load {
         Some(InFlight { load: self.clone(), bytes: 0, leaving: 0 })
     }
 
-    /// Waits until there are so many bytes of all bodies. For one test at a time.
+    /// Waits until all bodies together have that many bytes. For one test at a time.
     #[cfg(test)]
     pub(super) async fn filled(&self, bytes: usize) {
         while self.state().bytes < bytes {
@@ -87,7 +80,7 @@ impl Load {
 }
 
 impl LoadState {
-    /// Gives up the body that has been arriving for longest; false if there is none.
+    /// Gives up the body that has been arriving for longest. Returns false if there is none.
     fn give_up_oldest(&mut self) -> bool {
         let Some((_, oldest)) = self.receiving.pop_first() else { return false };
         self.leaving += oldest.bytes;
@@ -97,7 +90,6 @@ impl LoadState {
 }
 
 impl InFlight {
-    /// A body begins to arrive.
     pub(super) fn receive(&mut self) -> Receiving<'_> {
         let given_up = CancellationToken::new();
         let mut state = self.load.state();
@@ -122,7 +114,7 @@ impl Drop for InFlight {
 }
 
 impl Receiving<'_> {
-    /// Room for more of the body; false if there is none. Bodies that began before it make room for it.
+    /// Reserves room for more of the body; older bodies are given up for it. Returns false if there is no room.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let load = self.request.load.clone();
         let mut state = load.state();
@@ -145,7 +137,7 @@ impl Drop for Receiving<'_> {
     fn drop(&mut self) {
         let mut state = self.request.load.state();
         if state.receiving.remove(&self.place).is_none() {
-            // It was given up with all it had.
+            // The body was given up with all its bytes.
             self.request.leaving = self.request.bytes;
         }
     }

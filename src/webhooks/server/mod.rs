@@ -1,13 +1,11 @@
-//! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11): every replica has it, leader or not.
+//! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11). Every replica runs it, leader or not.
 //!
-//! * `mod.rs`: binding, TLS, routes, the end. Start reading at [`Bound::run`]. Connections are the matter of
-//!   [`http`](crate::http).
-//! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs`: it and its key as files.
-//! * `handler.rs`: from an HTTP request to a message and back; `load.rs`: how many at once, and who goes first when it is
-//!   too much.
-//! * `actor.rs`: one actor per webhook and worker thread: a review stays on its thread.
-//! * `statistics.rs`: metrics, census and log of a webhook.
-//! * `presence.rs`: the check `webhook-server` of `/readyz`.
+//! * `mod.rs`: binding, TLS, routes, shutdown. Start reading at [`Bound::run`]. [`http`](crate::http) manages
+//!   connections.
+//! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs` reads its files.
+//! * `handler.rs`: from an HTTP request to a message and back; `load.rs`: limits; `actor.rs`: one actor per webhook and
+//!   worker thread.
+//! * `statistics.rs`: metrics, status and log of a webhook; `presence.rs`: the check `webhook-server` of `/readyz`.
 
 mod actor;
 mod certificate;
@@ -49,29 +47,28 @@ use load::Load;
 pub use pair::{CertificateError, read_certificate};
 pub use presence::Presence;
 
-/// What this server speaks (RFC 7301; decision 42).
+/// The protocol of this server (RFC 7301; decision 42).
 const PROTOCOL: &[u8] = b"http/1.1";
 
-/// Place in the census.
 const PLACE: &str = "webhooks";
 
-/// What the server is made of.
+/// The parts of the server.
 pub struct ServerParts {
     /// The webhooks.
     pub webhooks: Vec<WebhookEntry>,
-    /// What they know of the target cluster.
+    /// Their knowledge of the clusters.
     pub knowledge: Knowledge,
-    /// The pair to begin with.
+    /// The first serving certificate.
     pub certificate: CertifiedKey,
-    /// Where it is read again.
+    /// The directory from which it is read again.
     pub certificate_directory: PathBuf,
     /// Counts requests and reads of the certificate.
     pub metrics: Metrics,
     /// Shows the webhooks.
     pub status_registry: StatusRegistry,
-    /// Told where the server listens.
+    /// Receives the address of the server.
     pub presence: Presence,
-    /// How many files the process may have open.
+    /// Bound of the process's open files.
     pub descriptors: Descriptors,
 }
 
@@ -87,7 +84,6 @@ pub struct Bound {
 pub struct WebhookServer {
     address: SocketAddr,
     server: Running,
-    /// What is under way, for tests.
     #[cfg(test)]
     load: Load,
     follower: JoinHandle<()>,
@@ -95,7 +91,7 @@ pub struct WebhookServer {
     places: Vec<String>,
 }
 
-/// Why the server cannot be started.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// The address cannot be bound.
@@ -110,20 +106,14 @@ pub enum ServerError {
 }
 
 impl Bound {
-    /// Takes the address.
-    ///
-    /// # Errors
-    /// It is not one of this machine, or the port is taken.
+    /// Binds the address. Fails if this machine does not have it or the port is taken.
     pub fn to(bind: &Bind) -> Result<Self, ServerError> {
         let listeners = bind.listen()?;
         let address = listeners[0].local_addr()?;
         Ok(Self { listeners, address })
     }
 
-    /// Starts to answer. Call it inside an actix `System`; it returns at once.
-    ///
-    /// # Errors
-    /// A listener cannot be used.
+    /// Starts to answer and returns at once. Call it inside an actix `System`. Fails if a listener cannot be used.
     pub fn run(self, parts: ServerParts) -> Result<WebhookServer, ServerError> {
         let bounds = parts.descriptors.webhooks();
         self.run_within(parts, bounds, UNREAD)
@@ -174,12 +164,12 @@ impl Bound {
 }
 
 impl WebhookServer {
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes no connection any more, answers what is under way, and ends when that is done, or at `deadline`.
+    /// Stops accepting connections, answers the requests in flight, and returns when that is done or at `deadline`.
     pub async fn stop(self, deadline: Instant) {
         if !self.server.stop(deadline).await {
             tracing::warn!("Reviews were cut off at the end of the grace period");
@@ -194,7 +184,7 @@ fn tls(serving: Arc<Serving>) -> Result<ServerConfig, rustls::Error> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_cert_resolver(serving);
-    // A session that is taken up again would not see a new certificate.
+    // A resumed session would not see a new certificate.
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
     config.alpn_protocols = vec![PROTOCOL.to_vec()];

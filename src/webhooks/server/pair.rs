@@ -1,4 +1,4 @@
-//! The pair that webhooks are served with (spec 70 §11).
+//! The serving certificate and its key as files (spec 70 §11).
 
 use std::path::{Path, PathBuf};
 
@@ -9,41 +9,35 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-/// File of the certificate and its chain.
 const CERTIFICATE: &str = "tls.crt";
-/// File of its private key.
 const KEY: &str = "tls.key";
-/// No file of a pair is larger: a Secret, which it usually comes from, holds no more.
+/// Bound of a file's size: the files usually come from a Secret, which holds no more.
 const LARGEST: u64 = 1 << 20;
-/// Both.
 pub(super) const FILES: [&str; 2] = [CERTIFICATE, KEY];
 
-/// Why there is no usable pair. Texts hold nothing of the key.
+/// Why the pair is unusable. Texts contain nothing of the key.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file is missing, cannot be read or holds nothing of the kind.
+    /// A file is missing, unreadable or has no matching PEM block.
     #[error("cannot read the serving certificate: {}: {cause}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         cause: String,
     },
-    /// The key is of no supported kind, or does not belong to the certificate.
+    /// The key has an unsupported type, or does not belong to the certificate.
     #[error("cannot use the serving certificate in {}: {cause}", directory.display())]
     Pair {
-        /// Folder of the pair.
+        /// Directory of the pair.
         directory: PathBuf,
-        /// What is wrong.
+        /// The cause.
         #[source]
         cause: rustls::Error,
     },
 }
 
-/// Reads the pair in a directory and checks that key and certificate belong together.
-///
-/// # Errors
-/// When a file is missing or broken, or the two do not match.
+/// Reads the pair in a directory. Fails if a file is missing or broken, or if key and certificate do not match.
 pub fn read_certificate(directory: &Path) -> Result<CertifiedKey, CertificateError> {
     let path = directory.join(CERTIFICATE);
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(&path)?).collect();
@@ -64,7 +58,7 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
 }
 
 impl CertificateError {
-    /// Only the kind of error: what a parser quotes may be the key.
+    /// Reports only the kind of error, because a parser may quote the key.
     fn of_file(path: PathBuf, error: &pem::Error) -> Self {
         let cause = match error {
             pem::Error::NoItemsFound => "no PEM block of the right kind found".to_owned(),

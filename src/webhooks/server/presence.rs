@@ -19,14 +19,12 @@ use tower::{Service as _, ServiceExt as _};
 
 use crate::http::probes::Checks;
 
-/// Name of the check.
 const NAME: &str = "webhook-server";
-/// How long a connection may take.
 const TIME: Duration = Duration::from_secs(10);
-/// Probes that come within this time share a connection.
+/// Probes within this time share a connection.
 const YOUNG: Duration = Duration::from_secs(1);
 
-/// Whether the server can be reached. Cheap to clone; there before the server is.
+/// Whether the server can be reached. Cheap to clone; it exists before the server does.
 #[derive(Clone, Default)]
 pub struct Presence {
     shared: Arc<Shared>,
@@ -36,9 +34,8 @@ pub struct Presence {
 struct Shared {
     address: OnceLock<SocketAddr>,
     seen: Mutex<Option<Seen>>,
-    /// A connection is being made; who comes meanwhile waits for what comes of it.
+    /// Held while a connection is being made; other probes wait for its result.
     trying: Turn<()>,
-    /// How many were made.
     #[cfg(test)]
     tries: std::sync::atomic::AtomicUsize,
 }
@@ -50,7 +47,7 @@ struct Seen {
 }
 
 impl Presence {
-    /// The check among others.
+    /// Adds this check to the others.
     pub fn add_to(&self, checks: Checks) -> Checks {
         let (checked, refreshed) = (self.clone(), self.clone());
         let refresh = move || -> BoxFuture<'static, ()> {
@@ -60,7 +57,6 @@ impl Presence {
         checks.with(NAME, Arc::new(move || checked.check())).refreshed_by(NAME, Arc::new(refresh))
     }
 
-    /// The server listens.
     pub(super) fn show(&self, address: SocketAddr) {
         self.shared.address.get_or_init(|| address);
     }
@@ -120,11 +116,11 @@ async fn connect(address: SocketAddr) -> Result<(), String> {
     connected.await.map(drop).map_err(|error| causes(&*error))
 }
 
-/// TLS that takes any certificate: the question is whether there is somebody.
+/// Accepts any certificate: the check is only whether a server answers.
 fn anybody(uri: &http::Uri) -> Result<ClientConfig, String> {
     let mut config = kube::Config::new(uri.clone());
     config.accept_invalid_certs = true;
-    // The library warns of each such configuration, so each probe would write a record.
+    // The library warns about each such configuration, so each probe would write a log record.
     let quietly = tracing::subscriber::NoSubscriber::default();
     let built = tracing::subscriber::with_default(quietly, || config.rustls_client_config());
     let mut tls = built.map_err(|error| error.to_string())?;
@@ -132,7 +128,7 @@ fn anybody(uri: &http::Uri) -> Result<ClientConfig, String> {
     Ok(tls)
 }
 
-/// The same port, on loopback if the server listens on all interfaces.
+/// Returns the same port on loopback if the server listens on all interfaces.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),

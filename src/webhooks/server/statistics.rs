@@ -1,4 +1,4 @@
-//! What is seen of a webhook: metrics (spec 50 §2.8), its place in the census, the log.
+//! Observation of a webhook: metrics (spec 50 §2.8), its entry in the status registry, the log.
 
 use std::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -19,7 +19,6 @@ use crate::{
     },
 };
 
-/// Shared by all workers.
 pub(super) struct Statistics {
     metrics: WebhookMetrics,
     cell: Cell,
@@ -30,7 +29,7 @@ pub(super) struct Statistics {
     microseconds: AtomicU64,
 }
 
-/// A request that is being answered. Dropped before its end, its client has gone.
+/// A request that is being answered. If it is dropped before `end`, its client has gone.
 pub(super) struct Answering<'a> {
     statistics: &'a Statistics,
     begun: Instant,
@@ -52,19 +51,16 @@ impl Statistics {
         statistics
     }
 
-    /// Its place in the census.
     pub(super) fn place(&self) -> &str {
         self.cell.path()
     }
 
-    /// A request came.
     pub(super) fn begin(&self, begun: Instant) -> Answering<'_> {
         self.metrics.in_flight(1);
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         Answering { statistics: self, begun }
     }
 
-    /// A request has an answer.
     pub(super) fn answered(&self, account: &Account) {
         match account {
             Account::Admission(judged, validated) => {
@@ -77,7 +73,7 @@ impl Statistics {
         }
     }
 
-    /// Neither the object nor anything of it is logged but its name. Webhook and uid are of the span around it.
+    /// Logs no content of the object except its name. The enclosing span has webhook and UID.
     fn judged(&self, judged: &Judged, is_validated: bool) {
         let (operation, namespace, name, verdict) = match judged {
             Judged::Reviewed { operation, namespace, name, verdict } => {
@@ -105,11 +101,11 @@ impl Statistics {
             ReviewVerdict::Invalid { status: _, errors } => {
                 self.denied.fetch_add(1, Ordering::Relaxed);
                 tracing::info!(operation, namespace, name, code, errors, "Review denied");
-                // It may quote the object (spec 62 trap 8).
+                // The text may quote the object (spec 62 trap 8).
                 tracing::debug!(operation, namespace, name, code, detail = &*cut(message), "Object is invalid");
             }
             ReviewVerdict::Errored { code: 400, .. } if is_validated => {
-                // It names keys that users chose (spec 62 trap 8).
+                // The text names keys that users chose (spec 62 trap 8).
                 self.failed("an object cannot be decoded");
                 tracing::info!(operation, namespace, name, code, "Review not decided");
                 tracing::debug!(operation, namespace, name, code, detail = &*cut(message), "Object cannot be decoded");
@@ -119,7 +115,7 @@ impl Statistics {
                 tracing::info!(operation, namespace, name, code, detail = message, "Review not decided");
             }
             ReviewVerdict::Panicked(_) => {
-                // Its text may quote the object.
+                // The text may quote the object.
                 self.metrics.panicked();
                 self.failed("panicked");
                 tracing::error!(operation, namespace, name, "A webhook panicked");
@@ -150,7 +146,7 @@ impl Statistics {
         }
     }
 
-    /// Spec 61 §8: who wanted what, and what was missing. Nothing of it is an object's content.
+    /// Spec 61 §8: logs who wanted what and what was missing, never an object's content.
     fn authorized(&self, authorized: &Authorized) {
         let Authorized { logger, topic, asked, ruling } = authorized;
         let decision = ruling.outcome();
@@ -182,7 +178,7 @@ impl Statistics {
                 message
             }
             Ruling::Panicked(_) => {
-                // Its text may quote an object.
+                // The text may quote an object.
                 self.metrics.panicked();
                 self.failed("panicked");
                 log!(error, "A webhook panicked");
@@ -223,7 +219,6 @@ impl Statistics {
 }
 
 impl Answering<'_> {
-    /// It was answered with this HTTP status.
     pub(super) fn end(self, status: u16) {
         let time = self.begun.elapsed();
         let statistics = self.statistics;
@@ -276,14 +271,13 @@ mod tests {
         }
     }
 
-    /// The fields of what is logged of the review of an action.
     fn logged(action: Action<'_>, ruling: Ruling) -> Vec<Value> {
         let attributes = Attributes { user: "agent".into(), groups: Vec::new(), action };
         let asked = Asked::of(&attributes);
         logged_of(&Account::Authorization(Authorized { logger: "l", topic: "other", asked, ruling }), Level::DEBUG)
     }
 
-    /// The fields of what is logged of an answer.
+    /// Returns the fields of each log record of an answer.
     fn logged_of(account: &Account, level: Level) -> Vec<Value> {
         let status_registry = StatusRegistry::default();
         let statistics = Statistics::new("/webhooks/x", &Metrics::new("v1", status_registry.clone()), &status_registry);
@@ -351,7 +345,7 @@ mod tests {
         assert_eq!(debug[1]["detail"], "couldn't decode the Worker: spec.s3cret");
     }
 
-    /// spec 62 §2.2: those that find no room are counted, too
+    /// spec 62 §2.2: errors that do not fit into the answer are counted too
     #[test]
     fn review_log_has_the_number_of_errors_of_an_invalid_object() {
         let details = Details { causes: vec![Cause::default(); 101], ..Details::default() };

@@ -31,12 +31,11 @@ const DENYING: &str = "/webhooks/denying";
 const PANICKING: &str = "/webhooks/panicking";
 const LOOKING: &str = "/webhooks/looking";
 const AUTHORIZING: &str = "/webhooks/auth/nodeagent";
-/// Its answers are.
+/// Path of a webhook with large answers.
 const LARGE: &str = "/webhooks/large";
 
 const REQUESTS: &str = "controller_runtime_webhook_requests_total";
 
-/// A running server.
 struct Rig {
     server: WebhookServer,
     directory: TempDir,
@@ -46,7 +45,6 @@ struct Rig {
     questions: mpsc::Receiver<Question>,
 }
 
-/// Does what the test says.
 struct Scripted(fn(&mut Value, &dyn View) -> Result<Mutation, Failure>);
 
 impl Mutator for Scripted {
@@ -90,7 +88,7 @@ fn authorizing() -> WebhookEntry {
     registry::enabled(&webhooks).remove(0)
 }
 
-/// A new pair; P-256 because it is made fast.
+/// Writes a new pair; P-256, because generating it is fast.
 fn write_pair(directory: &Path, name: &str) {
     let file = |name: &str| directory.join(name).display().to_string();
     let (new_certificate, new_key) = (file("new.crt"), file("new.key"));

@@ -1,13 +1,12 @@
-//! What says that an object may be deleted, and what of it counts for that (spec 60 §2.3).
+//! The annotation that confirms a deletion, and the fields of an object that this check reads (spec 60 §2.3).
 
 use crate::api::field::Keep;
 
-/// The annotation.
 pub(super) const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion";
-/// Only definitions with this label count when a collection of them is deleted.
+/// When a collection of definitions is deleted, only those with this label count.
 pub(super) const PROTECTION: &str = "gardener.cloud/deletion-protected";
 
-/// What is read of an object: a confirmed one goes, whatever else it consists of.
+/// The fields to read: a confirmed object may be deleted, whatever else it contains.
 pub(super) const CONFIRMED: Keep = Keep::Only(&[(
     "metadata",
     Keep::Only(&[

@@ -1,4 +1,4 @@
-//! Deletion protection: what holds a cluster together is deleted only with a confirmation (spec 60 §2).
+//! Deletion protection: critical resources of a cluster are deleted only with a confirmation (spec 60 §2).
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::{
 
 /// Path of the webhook.
 pub const PATH: &str = "/webhooks/validate-crd-deletion";
-/// Under which name it logs.
+/// Name of its logger.
 pub const LOGGER: &str = "webhook.crd-deletion-protection";
 
 const DENIAL: &str = r#"must have a "confirmation.gardener.cloud/deletion" annotation to delete"#;
@@ -27,7 +27,7 @@ const PROTECTED_DEFINITIONS: &str = "gardener.cloud/deletion-protected=true";
 
 const API_EXTENSIONS: &str = "apiextensions.k8s.io";
 const EXTENSIONS: &str = "extensions.gardener.cloud";
-/// What is protected: group, versions, plurals (spec 60 §2.2). Bastions are not, although the registration sends them.
+/// The protected resources (spec 60 §2.2). The registration also sends Bastions, which are not protected.
 const PROTECTED: [(&str, &[&str], &[&str]); 3] = [
     (API_EXTENSIONS, &["v1", "v1beta1"], &[DEFINITIONS]),
     ("druid.gardener.cloud", &["v1alpha1"], &["etcds"]),
@@ -54,14 +54,14 @@ const PROTECTED: [(&str, &[&str], &[&str]); 3] = [
 #[derive(Debug, Clone, Copy)]
 pub struct DeletionProtection;
 
-/// What is logged of a deletion.
+/// Log data of a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deletion {
     /// Whether a collection is deleted.
     pub is_collection: bool,
-    /// The object that decided, which may be another of the collection than that of the request; parts of it may be empty.
+    /// The object that decided; for a collection it may differ from the request's object. Its fields may be empty.
     pub object: NamespacedName,
-    /// Whether the deletion is confirmed; `None` if that could not be found out.
+    /// Whether the deletion is confirmed; `None` if that is unknown.
     pub is_confirmed: Option<bool>,
 }
 
@@ -85,7 +85,7 @@ impl Validator for DeletionProtection {
         match (is_collection, !is_map) {
             (false, true) => return Ok(errored("no object found in admission request")),
             (true, true) => {}
-            // The object of a collection counts first, if it counts: what is not confirmed needs no list.
+            // If the collection contains the request's own object and it is unconfirmed, no list is needed.
             (true, false) if !is_of_collection(&review.resource, object) => {}
             (_, false) if !is_confirmed_here(object) => return Ok(denied(&review.namespace, name(object)).into()),
             (false, false) => return Ok(ReviewVerdict::Allowed.into()),
@@ -120,17 +120,16 @@ impl Validator for DeletionProtection {
     }
 }
 
-/// The object of the request.
 fn object_of<'a, 'b>(review: &'a Review<'b>) -> &'a Json<'b> {
     if review.old_object.is_null() { &review.object } else { &review.old_object }
 }
 
-/// Whether an object of a list says that it may be deleted.
+/// Returns whether the deletion of a listed object is confirmed.
 pub fn is_confirmed(object: &Value) -> bool {
     object["metadata"]["annotations"][CONFIRMATION].as_str().is_some_and(|value| TRUTHS.contains(&value))
 }
 
-/// The same of an object of a request. Nothing else of it needs to make sense.
+/// The same for an object of a request. The rest of the object may be malformed.
 fn is_confirmed_here(object: &Json<'_>) -> bool {
     mark(object, "annotations", CONFIRMATION).is_some_and(|value| TRUTHS.contains(&value))
 }
@@ -140,12 +139,10 @@ fn is_of_collection(resource: &Resource<'_>, object: &Json<'_>) -> bool {
     *resource.resource != *DEFINITIONS || mark(object, "labels", PROTECTION) == Some("true")
 }
 
-/// A label or an annotation.
 fn mark<'a>(object: &'a Json<'_>, kind: &str, key: &str) -> Option<&'a str> {
     object.get("metadata")?.get(kind)?.get(key)?.as_text()
 }
 
-/// The plural, if it is protected.
 fn protected(resource: &Resource<'_>) -> Option<&'static str> {
     let Resource { group, version, resource } = resource;
     let (_, _, plurals) =
@@ -153,8 +150,8 @@ fn protected(resource: &Resource<'_>) -> Option<&'static str> {
     plurals.iter().find(|plural| **plural == &**resource).copied()
 }
 
-/// Group and version are those of the resource. With `matchPolicy: Exact` no API server converts what it sends, so that those
-/// of the kind are the same (spec 60 §2.3, §4).
+/// Uses group and version of the resource. With `matchPolicy: Exact` no API server converts what it sends, so those of
+/// the kind are the same (spec 60 §2.3, §4).
 fn collection(review: &Review<'_>) -> Collection {
     let Resource { group, version, resource } = &review.resource;
     let of_definitions = **resource == *DEFINITIONS;
@@ -173,7 +170,7 @@ fn name<'a>(object: &'a Json<'_>) -> &'a str {
     name.and_then(Json::as_text).unwrap_or_default()
 }
 
-/// Clients look for the first sentence; the second says which object of a collection it is about.
+/// Clients look for the first sentence; the second names the object of the collection.
 fn denied(namespace: &str, name: &str) -> ReviewVerdict {
     let object = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     ReviewVerdict::Denied(match name {

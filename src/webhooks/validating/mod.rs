@@ -4,10 +4,8 @@
 //! review.rs: decode ─► Review ─► a Validator: judge(review, view) ─► Judgement ─► review/answer.rs: JSON
 //! ```
 //!
-//! * `review.rs`: AdmissionReviews with both objects, borrowed from the bytes.
-//! * `confirmation.rs`: what says that an object may be deleted.
-//! * [`deletion`]: nothing that holds a cluster together is deleted without a confirmation (spec 60 §2).
-//! * [`extensions`]: the rules of extension objects, a file for each kind (spec 62).
+//! [`deletion`]: critical resources are deleted only with a confirmation (spec 60 §2), see `confirmation.rs`.
+//! [`extensions`]: the rules of extension objects, a file for each kind (spec 62).
 
 mod confirmation;
 pub mod deletion;
@@ -22,29 +20,27 @@ use super::{
 };
 use crate::api::object::NamespacedName;
 
-/// Says whether requests may be carried out.
+/// A validating webhook.
 pub trait Validator: Send + Sync {
-    /// How much of the objects it looks at.
+    /// Returns how much of the objects it reads.
     fn extent(&self) -> Extent {
         Extent::Whole
     }
 
-    /// The verdict on a review, from what `view` knows. Free of side effects: it is called again after a live read.
-    ///
-    /// # Errors
-    /// Why there is none; [`Failure::Look`] asks for a live read.
+    /// Returns the verdict on a review with the knowledge of `view`, or fails with [`Failure::Look`] or the reason why
+    /// there is no verdict. Has no side effects, because it is called again after a live read.
     fn judge(&self, review: &Review<'_>, view: &dyn View) -> Result<Judgement, Failure>;
 
-    /// What statistics and log tell of a review, beside its verdict.
+    /// Returns the data for statistics and log besides the verdict.
     fn account(&self, review: &Review<'_>, judgement: &Judgement) -> Validated;
 }
 
-/// A verdict, and what it is about.
+/// A verdict and its object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: ReviewVerdict,
-    /// The object that decided it, if that is not the object of the request: another object of a collection.
+    /// The object that decided, if it is another object of the collection than the request's.
     pub about: Option<NamespacedName>,
 }
 
@@ -54,13 +50,13 @@ impl From<ReviewVerdict> for Judgement {
     }
 }
 
-/// What is told of a review, beside its verdict.
+/// Data of a review for statistics and log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validated {
-    /// What it is about, for metrics: a plural, or `other`.
+    /// The resource for metrics: a plural, or `other`.
     pub resource: &'static str,
-    /// Whether the request was denied for what it is.
+    /// Whether the webhook's rules denied the request.
     pub is_denied: bool,
-    /// If it would delete something that is protected.
+    /// Set if the request would delete a protected object.
     pub deletion: Option<deletion::Deletion>,
 }

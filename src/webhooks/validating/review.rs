@@ -1,4 +1,4 @@
-//! AdmissionReviews with both objects: from bytes to what is asked, which borrows from the bytes (spec 60 §1.1).
+//! AdmissionReviews with both objects, which borrow from the request's bytes (spec 60 §1.1).
 
 use std::marker::PhantomData;
 
@@ -16,24 +16,24 @@ use crate::{
     },
 };
 
-/// All of `metadata` but `managedFields[].fieldsV1`: no rule reads it, and it has as many fields and levels as the object.
+/// All of `metadata` except `managedFields[].fieldsV1`: no rule reads it, and it is as large and as deep as the object.
 const METADATA: Keep = Keep::Except(&[("managedFields", Some(Keep::Each(&Keep::Except(&[("fieldsV1", None)]))))]);
 
-/// How much of the objects of a review is read. What is not does not need to make sense, and costs no memory.
+/// How much of a review's objects is read. The rest may be malformed and costs no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// All that rules may read.
+    /// All fields that rules may read.
     Whole,
-    /// All but `status`.
+    /// All except `status`.
     WithoutStatus,
-    /// What tells whether the deletion is confirmed, and of what.
+    /// Name and confirmation of the deletion.
     Confirmation,
 }
 
-/// A review that was understood. What it does not say is empty.
+/// A decoded review. Absent fields are empty.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review<'a> {
-    /// What the answer repeats.
+    /// The fields that the answer repeats.
     pub identity: Identity,
     /// `request.kind.kind`.
     pub kind: Text<'a>,
@@ -94,7 +94,7 @@ struct ReviewedKind<'a> {
     kind: Text<'a>,
 }
 
-/// An [`Extent`] as a type: `serde` reads types.
+/// An [`Extent`] as a type, because `serde` reads types.
 trait Extended {
     const KEEP: Keep;
 }
@@ -103,13 +103,9 @@ struct Whole;
 struct WithoutStatus;
 struct Confirmation;
 
-/// An object as far as it is read.
 struct Object<'a, E>(Json<'a>, PhantomData<E>);
 
-/// Makes a review of a request; of its objects this much.
-///
-/// # Errors
-/// The rows of spec 60 §1.1.
+/// Decodes a review, with this much of its objects. Fails as the rows of spec 60 §1.1 say.
 pub fn decode(received: &Received, extent: Extent) -> Result<Review<'_>, Refusal> {
     let bytes = checked(&received.body, &received.content_type)?;
     match read(bytes, extent) {
@@ -118,10 +114,6 @@ pub fn decode(received: &Received, extent: Extent) -> Result<Review<'_>, Refusal
     }
 }
 
-/// The object of a review that was made for it.
-///
-/// # Errors
-/// Why it is refused with the review.
 pub(super) fn object(review: &[u8], extent: Extent) -> Result<Json<'_>, &'static str> {
     read(review, extent).map(|review| review.object).map_err(|error| reason(&error))
 }

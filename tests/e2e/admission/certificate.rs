@@ -10,17 +10,14 @@ use serde_json::{Value, json};
 use super::{CONFIGURATIONS, LIMIT, NAMESPACE, Probe, Rig, core, dry, pod};
 use crate::support::{Authority, eventually};
 
-/// Pods that are created at once.
 const AT_ONCE: usize = 16;
-/// So many Pods are created after each change.
 const PODS: usize = 100;
 
-/// Where the webhook changes Pods, and what is there then.
+/// The field of Pods that the webhook sets, and its value.
 const MARK: (&str, &str) = ("/spec/securityContext/seccompProfile/type", "RuntimeDefault");
-/// Label of the Pods that show which registration is in force: each leaves out those with the number of the next.
+/// Label of the Pods that show which registration is in force: each registration excludes the next one's number.
 const PROBE: &str = "probe";
 
-/// Pods that are created all the time.
 struct Load<'a> {
     rig: &'a Rig,
     created: Cell<usize>,
@@ -36,7 +33,7 @@ async fn certificate_and_authority_rotation_fails_no_pod() -> Result<()> {
     rig.admin.create(CONFIGURATIONS, &numbered(&rig, 0, &[first])?).await?;
     rig.in_force(probe(0)).await?;
     let load = Load { rig: &rig, created: Cell::new(0), is_over: Cell::new(false) };
-    // Of whom the certificate is, and whom the API server trusts after that.
+    // Whose certificate is presented, and whom the API server trusts after that.
     let changes: [(&Authority, &[&Authority]); 6] = [
         (first, &[first]),
         (first, &[first]),
@@ -59,8 +56,7 @@ async fn certificate_and_authority_rotation_fails_no_pod() -> Result<()> {
     Ok(())
 }
 
-/// A registration whose bundle is another text than that of the one before: the API server makes a new client for it, which
-/// connects anew.
+/// A registration whose CA bundle has another text than the previous one, which makes the API server reconnect.
 fn numbered(rig: &Rig, number: usize, trusted: &[&Authority]) -> Result<Value> {
     let bundle: Vec<_> = trusted.iter().map(|authority| authority.pem()).collect::<Result<_>>()?;
     let mut registration =
@@ -78,7 +74,6 @@ fn probe(number: usize) -> Probe {
 }
 
 impl Load<'_> {
-    /// Creates Pods until it is over; the first failure ends it.
     async fn run(&self) -> Result<()> {
         try_join_all((0..AT_ONCE).map(|creator| self.create(creator))).await.map(drop)
     }
@@ -94,7 +89,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Gives the program a new certificate, waits until it presents that, and lets the API server connect anew.
+    /// Gives the program a new certificate, waits until it presents that, and makes the API server reconnect.
     async fn change(&self, number: usize, authority: &Authority, trusted: &[&Authority]) -> Result<()> {
         let Rig { admin, grm, .. } = self.rig;
         let issued = grm.renew_certificate(authority)?;
@@ -113,7 +108,6 @@ impl Load<'_> {
         self.more().await
     }
 
-    /// Waits until more Pods are created.
     async fn more(&self) -> Result<()> {
         let goal = self.created.get() + PODS;
         eventually("Pods are created", LIMIT, async || {

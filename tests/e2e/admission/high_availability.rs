@@ -1,7 +1,4 @@
-//! Which writes the API server sends to the high-availability webhook.
-//!
-//! That it sends none is seen in the count of requests and in what comes out. One update may be sent several times: the API
-//! server begins it anew when it began with an object of its cache that was too old.
+//! Which writes the API server sends to the high-availability webhook. It may send an update twice (stale cache).
 
 use anyhow::{Result, ensure};
 use gardener_resource_manager::webhooks::{
@@ -15,7 +12,6 @@ use crate::support::eventually;
 
 const SKIP: &str = "high-availability-config.resources.gardener.cloud/skip";
 
-/// The kinds, each with a number of replicas that the webhook raises from 1 to 2.
 const KINDS: [Kind; 4] = [
     DEPLOYMENTS,
     Kind { kind: "StatefulSet", plural: "statefulsets", ..DEPLOYMENTS },
@@ -35,7 +31,6 @@ struct Kind {
     api_version: &'static str,
     kind: &'static str,
     plural: &'static str,
-    /// Where the number of replicas is.
     replicas: &'static str,
 }
 
@@ -44,7 +39,7 @@ struct Kind {
 async fn autoscaler_is_sent_in_the_version_that_the_webhook_knows() -> Result<()> {
     let rig = Rig::start().await?;
     let mut registration = rig.registration(&[HighAvailabilityConfig], &rig.grm.authority().pem()?);
-    // Looks at the object as it would be sent: in any other version it is not.
+    // Excludes the object unless it is sent in this version.
     registration["webhooks"][0]["matchConditions"] = json!([{
         "name": "autoscalers-in-v2",
         "expression": "object.kind != 'HorizontalPodAutoscaler' || object.apiVersion == 'autoscaling/v2'",
@@ -111,7 +106,7 @@ async fn objects_excluded_by_selectors_are_not_sent() -> Result<()> {
     for kind in &KINDS {
         let calls = rig.calls(HighAvailabilityConfig).await?;
         for (namespace, name, labels) in &left_out {
-            // Autoscalers are created in both versions, and are the same objects.
+            // Autoscalers are created in both versions, which are the same objects.
             let object = kind.object(namespace, &format!("{name}-{}", kind.api_version.replace('/', "-")), labels);
             let created = rig.admin.create(&kind.collection(namespace), &object).await?;
             ensure!(created.pointer(kind.replicas) == Some(&json!(1)), "{created}");
@@ -126,7 +121,7 @@ async fn objects_excluded_by_selectors_are_not_sent() -> Result<()> {
     Ok(())
 }
 
-/// spec 50 scenario 43, §3.4: the old object is selected. After that neither is.
+/// spec 50 scenario 43, §3.4: the old object is still selected. After that update neither object is.
 #[tokio::test]
 async fn skip_label_does_not_exclude_the_update_that_adds_it() -> Result<()> {
     let rig = Rig::start().await?;
@@ -163,7 +158,6 @@ fn probe() -> Probe {
     }
 }
 
-/// Their definition without a schema.
 fn vertical_autoscalers() -> Value {
     let schema = json!({ "openAPIV3Schema": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
     json!({
@@ -188,7 +182,7 @@ impl Kind {
         format!("/apis/{}/namespaces/{namespace}/{}", self.api_version, self.plural)
     }
 
-    /// One with a replica; the labels come on top of that of the type.
+    /// An object with one replica; the labels are added to the label of the type.
     fn object(&self, namespace: &str, name: &str, labels: &Value) -> Value {
         let pods = json!({ "app": name });
         let spec = if self.kind == AUTOSCALERS_V1.kind {

@@ -1,11 +1,4 @@
-//! The webhooks, called by a real API server as the program's own registration says.
-//!
-//! * `pods.rs`: what is created comes out mutated.
-//! * `high_availability.rs`: which writes the API server sends, and in which version.
-//! * `validating.rs`: what is refused.
-//! * `certificate.rs`: the serving certificate is renewed under load.
-//!
-//! Start reading at [`Rig`].
+//! The webhooks, called by a real API server with the program's own registration.
 
 mod certificate;
 mod high_availability;
@@ -29,18 +22,16 @@ const NAMESPACE: &str = "admission";
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Label of the namespaces that a control plane may be in.
+/// Label of the namespaces that may contain a control plane.
 const ROLE: &str = "gardener.cloud/role";
 const CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
 
-/// A cluster whose API server reaches the program.
 struct Rig {
     admin: Admin,
     grm: Grm,
     _cluster: ControlPlane,
 }
 
-/// A Pod of the ServiceAccount `app`.
 fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": { "namespace": NAMESPACE, "name": name },
@@ -52,13 +43,12 @@ fn namespace(name: &str, labels: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } })
 }
 
-/// Collection of which a dry run creates nothing; webhooks are called all the same.
+/// A dry run creates nothing, but calls webhooks.
 fn dry(collection: &str) -> String {
     format!("{collection}?dryRun=All")
 }
 
 impl Rig {
-    /// Nothing is registered yet.
     async fn start() -> Result<Self> {
         Self::with(json!({
             "projectedTokenMount": { "enabled": true, "expirationSeconds": 43200 },
@@ -69,7 +59,6 @@ impl Rig {
         .await
     }
 
-    /// With these webhooks.
     async fn with(webhooks: Value) -> Result<Self> {
         let cluster = ControlPlane::start(Options::default()).await?;
         let admin = Admin::prepare(&cluster, "bundles").await?;
@@ -79,7 +68,7 @@ impl Rig {
         Ok(Self { admin, grm, _cluster: cluster })
     }
 
-    /// The object that is deployed with the program, but for the address: there is no DNS for its Service.
+    /// The deployed registration with another address: there is no DNS for its Service.
     fn registration(&self, enabled: &[RegistrationEntry], ca_bundle: &str) -> Value {
         let mut registration = configuration(&self.deployment(enabled, ca_bundle));
         self.address(&mut registration);
@@ -106,14 +95,14 @@ impl Rig {
         }
     }
 
-    /// Registers, and waits until that is in force: API servers learn of it a little later.
+    /// Registers, and waits until the registration is in force: API servers learn of it a little later.
     async fn register(&self, enabled: &[RegistrationEntry], probe: Probe) -> Result<()> {
         let registration = self.registration(enabled, &self.grm.authority().pem()?);
         self.admin.create(CONFIGURATIONS, &registration).await?;
         self.in_force(probe).await
     }
 
-    /// Waits until the API server calls what mutates the object of the probe.
+    /// Waits until the API server calls the webhook that mutates the object of the probe.
     async fn in_force(&self, probe: Probe) -> Result<()> {
         let collection = dry(&probe.collection);
         eventually("the API server calls the webhooks", LIMIT, async || {
@@ -125,7 +114,6 @@ impl Rig {
         .await
     }
 
-    /// How many requests to a webhook the program has answered.
     async fn calls(&self, entry: RegistrationEntry) -> Result<u64> {
         let text = self.grm.metrics("/metrics").await?.body;
         let of_path = format!("webhook=\"{}\"", entry.path());
@@ -144,8 +132,6 @@ impl Rig {
 struct Probe {
     collection: String,
     object: Value,
-    /// Where the webhook changes it.
     pointer: &'static str,
-    /// What is there then.
     expected: Value,
 }

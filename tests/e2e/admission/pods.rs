@@ -1,5 +1,3 @@
-//! What is created comes out mutated.
-
 use anyhow::{Result, ensure};
 use gardener_resource_manager::webhooks::registration::RegistrationEntry;
 use serde_json::json;

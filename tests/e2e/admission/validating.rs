@@ -1,4 +1,4 @@
-//! What must not be deleted or stored is refused by the API server with the program's own words.
+//! The API server refuses forbidden deletions and invalid objects with the program's own error texts.
 
 use anyhow::{Result, ensure};
 use gardener_resource_manager::webhooks::registration;
@@ -40,8 +40,7 @@ fn definition() -> Value {
     })
 }
 
-/// spec 60 scenarios 1, 2, 4, 8, 9
-/// spec 60 §4, spec 62 §2.2
+/// spec 60 scenarios 1, 2, 4, 8, 9; spec 60 §4, spec 62 §2.2
 #[tokio::test]
 async fn extension_objects_are_stored_if_valid_and_deleted_if_confirmed() -> Result<()> {
     let rig =

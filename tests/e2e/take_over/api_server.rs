@@ -1,4 +1,4 @@
-//! The API server goes and comes back, the process stays.
+//! The API server stops and comes back, the process stays.
 
 use std::time::Duration;
 
@@ -17,11 +17,9 @@ const FREEZE: Duration = Duration::from_secs(32);
 const LIMIT: Duration = Duration::from_secs(60);
 /// The election gives up after its renew deadline of 3 s.
 const LOST: Duration = Duration::from_secs(10);
-/// Writes of each kind before, during and after a fault.
 const WRITES: usize = 9;
 
-/// spec 70 §12: without an election the same process goes on; a leader that lost its Lease ends. spec 70 scenario 28;
-/// faults row 8.
+/// spec 70 §12: only a leader that lost its Lease ends. spec 70 scenario 28; faults row 8.
 #[tokio::test]
 async fn api_server_that_freezes_or_restarts_does_not_end_the_process() -> Result<()> {
     let mut cluster = ControlPlane::start(Options::default()).await?;
@@ -33,14 +31,14 @@ async fn api_server_that_freezes_or_restarts_does_not_end_the_process() -> Resul
     write(&mut load, &admin).await?;
     eventually("everything is applied", LIMIT, async || load.complete(&admin).await).await?;
 
-    // What is written now is under way when the server freezes, what is written then is answered when it goes on.
+    // The first writes are in flight when the server freezes; the second are answered when it continues.
     write(&mut load, &admin).await?;
     cluster.signal(Component::Apiserver, Signal::Stop)?;
     let thaw = async {
         let frozen = Instant::now();
         let status = leader.wait_exit(LOST).await?;
         ensure!(status.code() == Some(1) && leader.log().contains("leader election lost"), "{}", leader.log());
-        // The fault itself: there is nothing to see when a request's time is over.
+        // The freeze is the fault: no event marks the timeout of a request.
         eventually("the server is frozen for long enough", LIMIT, async || {
             ensure!(frozen.elapsed() > FREEZE, "frozen for {:?}", frozen.elapsed());
             Ok(())
@@ -72,7 +70,7 @@ async fn write(load: &mut Load, admin: &Admin) -> Result<()> {
     Ok(())
 }
 
-/// It leads, and has nothing to do.
+/// Its instance leads, and has nothing to do.
 fn of_another_class(mut config: Value) -> Value {
     config["controllers"] = json!({ "resourceClass": "another" });
     config["webhooks"] = json!({});

@@ -1,4 +1,4 @@
-//! A steady writer, and whether all that it wrote has had its effect.
+//! A steady writer, and a check that everything it wrote has taken effect.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,31 +15,24 @@ use tokio::{
 use super::NAMESPACE;
 use crate::objects::{Admin, bundles, core, is_applied, managed_resource, secret};
 
-/// Steps of the writer; a rate, nothing is waited for.
+/// Interval between the writer's steps; it waits for nothing.
 const PACE: Duration = Duration::from_millis(50);
-/// Bundles, and Services: when there are so many, they are changed in turn.
+/// Number of ManagedResources, and of Services. From then on they are changed in turn.
 const NAMES: usize = 20;
-/// ConfigMaps of a bundle.
 const CONFIG_MAPS: usize = 3;
-/// Of the Services' own port.
 const PORT: usize = 8443;
-/// Ports of the alias begin here.
 const ALIAS_PORTS: usize = 10_000;
 
 const ALIAS: &str = "networking.resources.gardener.cloud/from-probes-allowed-ports";
 const ACCOUNT: &str = "serviceaccount.resources.gardener.cloud";
 const POLICIES: &str = "/apis/networking.k8s.io/v1/namespaces/take-over/networkpolicies";
 
-/// Everything that was written under one prefix.
 pub(super) struct Load {
     prefix: &'static str,
-    /// Steps done; also the value that the last one wrote.
+    /// Steps done; also the value that the last step wrote.
     step: usize,
-    /// Values of each bundle, oldest first.
     bundles: BTreeMap<String, Vec<usize>>,
-    /// Values of each Service, oldest first.
     services: BTreeMap<String, Vec<usize>>,
-    /// Secrets that get a token, and their ServiceAccounts.
     tokens: BTreeSet<String>,
 }
 
@@ -48,20 +41,18 @@ impl Load {
         Self { prefix, step: 0, bundles: BTreeMap::new(), services: BTreeMap::new(), tokens: BTreeSet::new() }
     }
 
-    /// Writes until it is told to stop.
     pub(super) async fn write_until(&mut self, admin: &Admin, mut stop: oneshot::Receiver<()>) -> Result<()> {
         let mut pace = interval(PACE);
         pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                // Told, or nobody is left who could tell.
+                // Also when the sender is dropped.
                 _ = &mut stop => return Ok(()),
                 _ = pace.tick() => self.write(admin).await?,
             }
         }
     }
 
-    /// Writes a bundle, a Service or a Secret for a token: in turn.
     pub(super) async fn write(&mut self, admin: &Admin) -> Result<()> {
         let (step, turn) = (self.step, self.step / 3);
         self.step += 1;
@@ -72,7 +63,7 @@ impl Load {
         }
     }
 
-    /// How often each ConfigMap was due to be written, at most.
+    /// The most writes that each ConfigMap needed.
     pub(super) fn due(&self) -> BTreeMap<String, usize> {
         let due = |(bundle, values): (&String, &Vec<usize>)| {
             (0..CONFIG_MAPS).map(|index| (format!("{bundle}-{index}"), values.len())).collect::<Vec<_>>()
@@ -80,17 +71,15 @@ impl Load {
         self.bundles.iter().flat_map(due).collect()
     }
 
-    /// How many tokens were due.
     pub(super) fn tokens(&self) -> usize {
         self.tokens.len()
     }
 
-    /// How many steps were made.
     pub(super) fn steps(&self) -> usize {
         self.step
     }
 
-    /// An error unless each bundle, Service and Secret has its effect, in its last version, and nothing else is there.
+    /// Fails unless all ManagedResources, Services and Secrets have taken effect in their last versions, and no others.
     pub(super) async fn complete(&self, admin: &Admin) -> Result<()> {
         let config_maps: BTreeMap<String, String> = self.config_maps();
         let found = self.named(admin, &core(NAMESPACE, "configmaps")).await?;
@@ -125,7 +114,7 @@ impl Load {
         Ok(())
     }
 
-    /// The version of each object, the written ones and what became of them.
+    /// The version of each object: the written ones and their results.
     pub(super) async fn versions(&self, admin: &Admin) -> Result<BTreeMap<String, String>> {
         let mut versions = BTreeMap::new();
         let plurals = ["configmaps", "secrets", "services", "serviceaccounts"];
@@ -137,8 +126,6 @@ impl Load {
         }
         Ok(versions)
     }
-
-    // --- inside ---
 
     fn name(&self, index: usize) -> String {
         format!("{}-{index}", self.prefix)
@@ -153,7 +140,7 @@ impl Load {
         let bundle = format!("bundle-{name}");
         let secret = secret(NAMESPACE, &bundle, &(0..CONFIG_MAPS).map(config_map).collect::<Vec<_>>());
         let secrets = core(NAMESPACE, "secrets");
-        // Before it is sent: the program may see it before we have the answer.
+        // Before the request is sent: the program may see the object before we have the answer.
         let values = self.bundles.entry(name.to_owned()).or_default();
         values.push(value);
         if values.len() > 1 {
@@ -209,7 +196,6 @@ impl Load {
         self.services.iter().flat_map(of_service).collect()
     }
 
-    /// The objects of a collection whose name has our prefix.
     async fn named(&self, admin: &Admin, collection: &str) -> Result<BTreeMap<String, Value>> {
         let ours = [self.prefix, "bundle", "ingress-to", "egress-to"].map(|start| format!("{start}-"));
         let infix = format!("{}-", self.prefix);

@@ -1,13 +1,4 @@
-//! A process comes up and goes down, or its API server does, and no effect is lost or doubled.
-//!
-//! * `replicas.rs`: two replicas under load; the leader is stopped or killed again and again.
-//! * `measure.rs`: when the next leader led and wrote, by the audit log.
-//! * `api_server.rs`: the API server freezes, or is started anew.
-//! * `restarts.rs`: it is started anew again and again, in the middle of deletions.
-//! * `ready.rs`: how soon a process is ready.
-//! * `load.rs`: a steady writer, and whether what it wrote has had its effect.
-//!
-//! Start reading at `replicas.rs`.
+//! Processes or their API server start and stop, and no effect is lost or doubled. Start reading at `replicas.rs`.
 
 mod api_server;
 mod load;
@@ -32,7 +23,6 @@ fn all_controllers() -> Value {
     })
 }
 
-/// [`all_controllers`], one replica at a time.
 fn elected() -> Value {
     let mut config = all_controllers();
     config["leaderElection"] = json!({

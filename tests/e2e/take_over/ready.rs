@@ -1,5 +1,3 @@
-//! How soon a process is ready.
-
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -15,11 +13,11 @@ const STARTS: usize = 5;
 /// A tenth of a second; a debug build on a busy machine gets more.
 const LIMIT: Duration = if cfg!(debug_assertions) { Duration::from_secs(1) } else { Duration::from_millis(100) };
 
-/// spec 70 §6 and scenario 22: ready as soon as the stores are filled, which takes no time in an empty cluster.
+/// spec 70 §6 and scenario 22: ready as soon as the caches are filled, which takes no time in an empty cluster.
 #[tokio::test]
 async fn readiness_in_an_empty_cluster_comes_at_once() -> Result<()> {
     let cluster = ControlPlane::start(Options::default()).await?;
-    // Nothing is in it but the definition of ManagedResources.
+    // The cluster contains only the definition of ManagedResources.
     Admin::prepare(&cluster, NAMESPACE).await?;
 
     for (name, config) in [("the default controllers", json!({})), ("all controllers", all_controllers())] {

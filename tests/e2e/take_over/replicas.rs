@@ -1,4 +1,4 @@
-//! The leader goes, the other replica takes over.
+//! The leader ends, the other replica takes over.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,17 +18,14 @@ use crate::{
 
 /// Take-overs of each kind; `TAKE_OVER_ROUNDS` overrides it.
 const ROUNDS: usize = 2;
-/// Of the Lease.
 const LEASE_DURATION: Duration = Duration::from_secs(5);
 /// From the release of the Lease to the first effect of the next leader.
 const AFTER_RELEASE: Duration = Duration::from_secs(1);
-/// From the kill to the first effect of the next leader.
 const AFTER_KILL: Duration = LEASE_DURATION.saturating_add(Duration::from_secs(2));
-/// What the token requestor has under way at once, and may have asked for without having written it down.
+/// Token requests in flight at once: tokens that the leader may have requested without having stored them.
 const TOKENS_UNDER_WAY: usize = 5;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How the leader goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// SIGTERM.
@@ -37,13 +34,11 @@ enum End {
     Killed,
 }
 
-/// Two replicas.
 struct Replicas<'a> {
     cluster: &'a ControlPlane,
     admin: &'a Admin,
     leader: Grm,
     standby: Grm,
-    /// Take-overs that took too long.
     late: Vec<String>,
 }
 
@@ -82,8 +77,7 @@ async fn leader_election_take_over_under_load_loses_and_doubles_no_effect() -> R
     Ok(())
 }
 
-/// No ConfigMap is written more often than its manifest changed, and a token that nobody has is asked for only where the
-/// leader was killed before it could write it down.
+/// Each change is written at most once. A token is requested twice only if the leader was killed before it stored it.
 fn ensure_none_is_doubled(cluster: &ControlPlane, mark: u64, load: &Load, kills: usize) -> Result<()> {
     let (mut config_maps, mut tokens) = (BTreeMap::<String, usize>::new(), 0);
     for event in cluster.audit(User::Grm, mark)?.iter().filter(|event| is_write(event)) {
@@ -116,7 +110,6 @@ impl<'a> Replicas<'a> {
         Ok(Self { cluster, admin, leader, standby, late: Vec::new() })
     }
 
-    /// Lets the leader go, sees the other one take over, and starts another one.
     async fn take_over(&mut self, end: End) -> Result<()> {
         let (former, mark) = (term(self.admin).await?, self.cluster.audit_mark());
         let gone = Clock::system_wall();

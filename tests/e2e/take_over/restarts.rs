@@ -1,7 +1,5 @@
-//! The API server is started anew again and again, with everything enabled: nothing is deleted, nothing leaks.
-//!
-//! For about a second kube-apiserver does not serve what CustomResourceDefinitions define, and says so in words that look like
-//! absence (facts §7).
+//! The API server is restarted again and again, with everything enabled: nothing is deleted, nothing leaks. For about a
+//! second it does not serve the kinds of CustomResourceDefinitions, and its answers look like absence (facts §7).
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -18,9 +16,8 @@ use crate::{
 
 /// Restarts; `RESTART_ROUNDS` overrides it.
 const ROUNDS: usize = 3;
-/// Widgets of each bundle.
 const WIDGETS: usize = 10;
-/// Definitions that nobody uses: the more there are, the longer the API server does not know all of them.
+/// Unused definitions: the more there are, the longer the API server takes until it knows all of them.
 const FILLERS: usize = 40;
 const LIMIT: Duration = Duration::from_secs(90);
 
@@ -28,7 +25,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const HOLD: &str = "example.org/hold";
 const COLLECTABLE: &str = "resources.gardener.cloud/garbage-collectable-reference";
 
-/// What must be there after each round as it was before: by path, the uid.
+/// The uid of each object that must survive the round, by path.
 type Lasting = BTreeMap<String, String>;
 
 /// decision 38; spec 10 §13.1; spec 33 T5; spec 40 scenario 38; spec 42 §5.6.
@@ -55,7 +52,7 @@ async fn api_server_restarts_delete_nothing_and_leak_nothing() -> Result<()> {
             eventually("the ManagedResource is applied", LIMIT, async || applied(&admin, name).await).await?;
         }
         collectables(&cluster, "unused", round..round + 1)?;
-        // One is in deletion while the server starts, and held; one begins to be then, and one loses its widgets.
+        // While the server starts, one ManagedResource is held in deletion, one is deleted, and one loses its widgets.
         let widget = format!("{}/{held}-0", widgets());
         admin.merge(&widget, &json!({ "metadata": { "finalizers": [HOLD] } })).await?;
         delete(&admin, &held).await?;
@@ -73,7 +70,7 @@ async fn api_server_restarts_delete_nothing_and_leak_nothing() -> Result<()> {
             }
             grm.kill();
             eventually("the port opens", LIMIT, async || {
-                // That of the former server is closed for a moment.
+                // The port of the former server is closed for a moment.
                 tokio::net::TcpStream::connect(("127.0.0.1", port)).await.map(drop).map_err(Into::into)
             })
             .await?;
@@ -219,7 +216,6 @@ async fn bundle(admin: &Admin, name: &str, widgets: usize) -> Result<()> {
     admin.create(&bundles(NAMESPACE), &managed_resource(NAMESPACE, name)).await.map(drop)
 }
 
-/// How many objects the bundle has, when all are applied.
 async fn applied(admin: &Admin, name: &str) -> Result<usize> {
     let bundle = admin.get(&format!("{}/{name}", bundles(NAMESPACE))).await?;
     ensure!(is_applied(&bundle), "{name}: {}", bundle["status"]["conditions"]);
@@ -240,7 +236,6 @@ async fn gone(admin: &Admin, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Collectable ConfigMaps of half an hour ago.
 fn collectables(cluster: &ControlPlane, name: &str, numbers: std::ops::Range<usize>) -> Result<()> {
     let created = kit::Clock::system_wall() - SignedDuration::from_mins(30);
     let created = created.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -256,7 +251,6 @@ fn collectables(cluster: &ControlPlane, name: &str, numbers: std::ops::Range<usi
     cluster.etcd().store(&stored.collect::<Vec<_>>())
 }
 
-/// The objects that nobody changes.
 async fn lasting(admin: &Admin) -> Result<Lasting> {
     let policies = format!("/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies");
     let mut all = Lasting::new();

@@ -1,4 +1,4 @@
-//! What happens while a run deletes: references that are made, looks and watches that fail, time that is over (spec 33 T6, T9).
+//! New references, failing checks, failing watches and the time limit during the deletions of a run (spec 33 T6, T9).
 
 use std::time::Duration;
 
@@ -7,20 +7,18 @@ use sim::{Fault, RequestInfo, Seen, WatchEnd};
 use super::{OLD, PERIOD, collectable, deletions, is_there, last_error, line, pod, put, refers_to, start};
 use crate::world::{NAMESPACE, World, seconds, world};
 
-/// Puts so many collectable Secrets there: `s0000` and so on.
 fn secrets(world: &World, namespace: &str, count: usize) {
     for number in 0..count {
         collectable(world, "Secret", namespace, &format!("s{number:04}"));
     }
 }
 
-/// Those of them that are there.
 fn left(world: &World, namespace: &str, count: usize) -> Vec<String> {
     let names = (0..count).map(|number| format!("s{number:04}"));
     names.filter(|name| is_there(world, "Secret", namespace, name)).collect()
 }
 
-/// spec 33 T9; spec 33, better 1: each namespace is looked at once more before its deletions, for a watch may lag
+/// spec 33 T9; spec 33, better 1: each namespace is checked again before its deletions, because a watch may lag.
 #[test]
 fn reference_made_during_the_run_is_seen() {
     world(1, |world| async move {
@@ -46,7 +44,7 @@ fn reference_made_during_the_run_is_seen() {
     });
 }
 
-/// spec 33 T9; spec 33, better 1; fault 26: what may refer to candidates is watched while they are deleted
+/// spec 33 T9; spec 33, better 1; fault 26: kinds that may refer to candidates are watched during deletions.
 #[test]
 fn reference_made_during_many_deletions_is_seen() {
     world(1, |world| async move {
@@ -64,7 +62,7 @@ fn reference_made_during_many_deletions_is_seen() {
     });
 }
 
-/// spec 33 T6; spec 33, better 10: what was deleted before a look failed is counted
+/// spec 33 T6; spec 33, better 10: deletions before a failed check are counted.
 #[test]
 fn failed_check_between_deletions_keeps_the_count() {
     world(1, |world| async move {
@@ -86,7 +84,7 @@ fn failed_check_between_deletions_keeps_the_count() {
     });
 }
 
-/// spec 33 T9; spec 33, better 1: what a watch does not tell is seen by the look at a thousand deletions
+/// spec 33 T9; spec 33, better 1: a check after a thousand deletions finds references that a watch does not report.
 #[test]
 fn namespace_with_thousands_of_deletions_is_checked_in_between() {
     world(1, |world| async move {
@@ -105,7 +103,7 @@ fn namespace_with_thousands_of_deletions_is_checked_in_between() {
     });
 }
 
-/// spec 33 T9: where only some namespaces may be looked at, these are watched, one at a time
+/// spec 33 T9: where only some namespaces are readable, these are watched, one at a time.
 #[test]
 fn watches_cover_only_the_configured_namespaces() {
     world(1, |world| async move {
@@ -136,7 +134,7 @@ fn watches_cover_only_the_configured_namespaces() {
     });
 }
 
-/// spec 33 T6: who may list and not watch, or lost a race with the memory of the API server, deletes nothing
+/// spec 33 T6: without the right to watch, or if the version is already too old for the API server, nothing is deleted.
 #[test]
 fn watch_that_is_not_opened_ends_the_run() {
     for refusal in
@@ -158,7 +156,7 @@ fn watch_that_is_not_opened_ends_the_run() {
     }
 }
 
-/// spec 33, better 6: when the time is over no deletion is begun, and the next run goes on
+/// spec 33, better 6: after the time limit no deletion begins, and the next run continues.
 #[test]
 fn time_limit_ends_the_run_and_reports_what_remains() {
     world(1, |world| async move {
@@ -180,7 +178,7 @@ fn time_limit_ends_the_run_and_reports_what_remains() {
     });
 }
 
-/// spec 33 T6, T9: when a watch ends nobody knows what began to be used
+/// spec 33 T6, T9: after the end of a watch, new references would be missed.
 #[test]
 fn watch_that_ends_between_deletions_ends_the_run() {
     for end in [WatchEnd::Close, WatchEnd::Disconnect, WatchEnd::Expired] {

@@ -10,7 +10,6 @@ use super::{
 };
 use crate::world::{NAMESPACE, seconds, world};
 
-/// What a server says of a path that it does not know.
 fn not_served() -> Fault {
     Fault::FailBefore(Seen::status(404, "NotFound", "the server could not find the requested resource"))
 }
@@ -61,7 +60,7 @@ fn workerless_cluster_counts_the_remaining_kinds() {
     });
 }
 
-/// spec 33 T5; spec 33, better 2: what discovery said before the list failed is no evidence, however short a time ago
+/// spec 33 T5; spec 33, better 2: the answer of discovery before the list failed is no evidence, however recent.
 #[test]
 fn kind_that_appears_while_its_list_is_refused_ends_the_run() {
     world(1, |world| async move {
@@ -69,7 +68,7 @@ fn kind_that_appears_while_its_list_is_refused_ends_the_run() {
         seconds(OLD).await;
         let (lists, sim) = (AtomicUsize::new(0), world.sim.clone());
         world.sim.set_faults(move |info| match (info.verb.as_str(), info.resource.as_str()) {
-            // It is absent in the survey, and there at the look before the deletion.
+            // It is absent in the survey, and exists at the check before the deletion.
             ("list", "prometheuses") if lists.fetch_add(1, Relaxed) > 0 => {
                 sim.put(prometheuses()).expect("a definition");
                 let holder = workload("Prometheus", &refers_to("configmap", "a"));
@@ -87,7 +86,7 @@ fn kind_that_appears_while_its_list_is_refused_ends_the_run() {
     });
 }
 
-/// spec 33 T5: a proxy that answers what it does not know with 404 proves nothing
+/// spec 33 T5: a proxy that answers unknown requests with 404 proves nothing.
 #[test]
 fn discovery_that_is_not_found_does_not_prove_absence() {
     world(1, |world| async move {
@@ -112,12 +111,12 @@ fn discovery_that_is_not_found_does_not_prove_absence() {
     });
 }
 
-/// decision 38; spec 33 T5: an API server that starts lists no custom objects, and says that their kind is not there
+/// decision 38; spec 33 T5: an API server that is starting lists no custom objects, and denies that their kind exists.
 #[test]
 fn reference_of_a_custom_resource_counts_while_the_api_server_starts() {
     let usual = sim::Start::default();
     let (long, short) = (std::time::Duration::from_secs(60), std::time::Duration::from_millis(1));
-    // For that long no request waits: a run fails, and the next one does what is to be done.
+    // No request is retried for that long: a run fails, and the next run collects.
     let failed = "failed listing objects of gvk resources.gardener.cloud/v1alpha1, Kind=ManagedResourceList: the request has \
                   been made before all known HTTP paths have been installed, please try again";
     let starts = [
@@ -146,7 +145,7 @@ fn reference_of_a_custom_resource_counts_while_the_api_server_starts() {
     }
 }
 
-/// spec 33 scenario 18; spec 33, better 2: rights are often given for what is served only, and the server looks at them first
+/// spec 33 scenario 18; spec 33, better 2: roles often cover served kinds only, and the server checks rights first.
 #[test]
 fn forbidden_kind_that_is_proven_unserved_refers_to_nothing() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! ServiceAccounts that opt in, opt out, come later or cannot be read (spec 31 §4.1, §4.2).
+//! ServiceAccounts that opt in, opt out, appear later or cannot be read (spec 31 §4.1, §4.2).
 
 use serde_json::{Value, json};
 use sim::{EventFault, Fault, Seen};
@@ -64,7 +64,7 @@ fn service_account_that_opts_out_enqueues_all_its_secrets() {
     });
 }
 
-/// spec 31 §4.2 rule 3, scenario 14; "Better than upstream" 1: no retries, but the event of its creation.
+/// spec 31 §4.2 rule 3, scenario 14; "Better than upstream" 1: the creation event replaces retries.
 #[test]
 fn service_account_that_appears_later_is_awaited() {
     world(1, |world| async move {
@@ -104,7 +104,7 @@ fn service_account_that_is_unreadable_is_retried_without_a_decision() {
     });
 }
 
-/// spec 31 T3: of two streams one may lag behind the other.
+/// spec 31 T3: one of two watch streams may lag behind the other.
 #[test]
 fn token_stays_valid_while_a_watch_lags() {
     world(1, |world| async move {

@@ -42,7 +42,7 @@ fn token_of_a_service_account_that_wants_it_stays_valid() {
     }
 }
 
-/// spec 31 §4.2 rules 4 and 9, scenario 4; "Better than upstream" 4: one patch has both labels.
+/// spec 31 §4.2 rules 4 and 9, scenario 4; "Better than upstream" 4: one patch sets both labels.
 #[test]
 fn token_of_a_service_account_that_opted_out_becomes_invalid() {
     world(1, |world| async move {

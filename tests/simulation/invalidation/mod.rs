@@ -1,8 +1,5 @@
-//! The token invalidator (spec 31): the controller in its surroundings, and what the webhook makes of its labels. The
-//! simulator calls no webhooks; [`admit`] does what an API server would do with the controller's patch.
-//!
-//! `labels`: which labels a Secret gets. `accounts`, `pods`: what that depends on. `writes`: those that do not succeed.
-//! `shell`: watches, workers, periods.
+//! The token invalidator (spec 31) in the whole program. The simulator calls no webhooks: [`admit`] applies the webhook
+//! to the controller's patch, as an API server would.
 
 mod accounts;
 mod labels;
@@ -24,7 +21,6 @@ use crate::world::{NAMESPACE, PROGRAM, World, seconds};
 pub(super) const PURPOSE: &str = "resources.gardener.cloud/purpose";
 pub(super) const CONSIDER: &str = "token-invalidator.resources.gardener.cloud/consider";
 pub(super) const SKIP: &str = "token-invalidator.resources.gardener.cloud/skip";
-/// Base64 of `valid`.
 pub(super) const VALID: &str = "dmFsaWQ=";
 
 pub(super) fn configure(world: &World) {
@@ -33,7 +29,6 @@ pub(super) fn configure(world: &World) {
     config.webhooks.token_invalidator = true;
 }
 
-/// Starts a program with the invalidator.
 pub(super) async fn start(world: &World) {
     configure(world);
     world.start().await;
@@ -47,13 +42,11 @@ pub(super) fn put(world: &World, kind: &str, mut object: Value, name: &str) {
     world.sim.put(object).expect("it is valid");
 }
 
-/// The ServiceAccount `a`.
 pub(super) fn account(world: &World, automount: Option<bool>, labels: Value) {
     let account = json!({ "metadata": { "labels": labels }, "automountServiceAccountToken": automount });
     put(world, "ServiceAccount", account, "a");
 }
 
-/// A Secret with a static token of `a`.
 pub(super) fn token_with(world: &World, name: &str, labels: Value) {
     let annotations = json!({ "kubernetes.io/service-account.name": "a" });
     let data = json!({ "token": VALID, "ca.crt": "Y2E=", "namespace": "c2hvb3Q=" });
@@ -65,7 +58,6 @@ pub(super) fn token(world: &World, name: &str) {
     token_with(world, name, json!({}));
 }
 
-/// A Pod with this volume.
 pub(super) fn pod(world: &World, name: &str, volume: Value) {
     let mut volume = volume;
     volume["name"] = json!("v");
@@ -89,7 +81,7 @@ pub(super) fn considered() -> Value {
     json!({ PURPOSE: "token-invalidator", CONSIDER: "true" })
 }
 
-/// What the webhook makes of the Secret as the controller left it; the data then.
+/// Applies the webhook to the Secret as the controller left it. Returns the data then.
 pub(super) fn admit(world: &World, name: &str) -> Value {
     world.sim.edit("secrets", NAMESPACE, name, |live| {
         let request = request(&TokenInvalidator, live);
@@ -98,20 +90,18 @@ pub(super) fn admit(world: &World, name: &str) -> Value {
     world.sim.object("secrets", NAMESPACE, name).expect("the Secret")["data"].clone()
 }
 
-/// The last error of a Secret's actor.
 pub(super) fn last_error(world: &World, name: &str) -> String {
     let path = format!("token-invalidator/{NAMESPACE}/{name}");
     let actor = world.actors_of(PROGRAM).into_iter().find(|actor| actor.path == path);
     actor.and_then(|actor| actor.last_error).map(|(_, text)| text).unwrap_or_default()
 }
 
-/// How many passes all Secrets had.
 pub(super) fn reconciles(world: &World) -> u64 {
     let actors = world.actors_of(PROGRAM).into_iter();
     actors.filter(|actor| actor.path.starts_with("token-invalidator/")).map(|actor| actor.finished).sum()
 }
 
-/// Requests but those of the watches of Secrets and ServiceAccounts.
+/// Requests other than those of the watches of Secrets and ServiceAccounts.
 pub(super) fn asked(world: &World) -> Vec<String> {
     let of_watch = |asked: &String| asked.starts_with("watch") || (asked.starts_with("list") && asked != "list pods");
     world.asked().into_iter().filter(|asked| !of_watch(asked)).collect()

@@ -1,4 +1,4 @@
-//! Pods that mount the Secret, and who waits for their end (spec 31 §4.2 rules 7 and 8).
+//! Pods that mount the Secret, and Secrets that wait for their end (spec 31 §4.2 rules 7 and 8).
 
 use serde_json::json;
 use sim::{Fault, Seen};
@@ -81,7 +81,7 @@ fn pods_are_watched_once_and_only_while_secrets_wait() {
     });
 }
 
-/// spec 31 §4.3: to list Pods is all the right that is needed.
+/// spec 31 §4.3: the right to list Pods is sufficient.
 #[test]
 fn pods_without_the_right_to_watch_are_polled() {
     world(1, |world| async move {

@@ -22,7 +22,7 @@ fn disabled_invalidator_watches_nothing() {
             world.start().await;
             seconds(60).await;
 
-            // Secrets are watched for the bundles, too: source and target are one here.
+            // Secrets are watched for ManagedResources, too: source and target are one cluster here.
             assert_eq!(world.asked().contains(&"watch serviceaccounts".to_owned()), is_on);
             assert_eq!(labels(&world, "t"), if is_on { considered() } else { Value::Null });
         });
@@ -65,7 +65,7 @@ fn workers_limit_the_concurrent_reconciles_of_secrets() {
     }
 }
 
-/// spec 31 §4.1, spec 70 §8.4: what is at rest costs no request.
+/// spec 31 §4.1, spec 70 §8.4: an idle Secret costs no request.
 #[test]
 fn secret_is_reconciled_once_a_day_and_forgotten_when_deleted() {
     world(1, |world| async move {

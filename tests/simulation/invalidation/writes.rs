@@ -1,4 +1,4 @@
-//! Patches that do not succeed (spec 31 §4.2).
+//! Patches that fail (spec 31 §4.2).
 
 use serde_json::json;
 use sim::{Fault, Seen};

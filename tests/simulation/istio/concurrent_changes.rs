@@ -1,5 +1,3 @@
-//! What others do while filters are written.
-
 use std::time::Duration;
 
 use serde_json::json;
@@ -8,7 +6,7 @@ use sim::{Fault, Seen};
 use super::{DEFAULT, FILTERS, HTTP2, RULES, begin, has, https, namespace, role, rule, service, start};
 use crate::world::{seconds, world};
 
-/// spec 42 §5.5: a change between our read and our patch is drift, too
+/// spec 42 §5.5: a change between our read and our patch is drift, too.
 #[test]
 fn filter_edited_while_it_is_patched_is_restored() {
     world(1, |world| async move {
@@ -16,7 +14,7 @@ fn filter_edited_while_it_is_patched_is_restored() {
         service(&world, Some("*"), https());
         rule(&world, json!({}));
         has(&world, &[("istio-ingress", &[DEFAULT])]).await;
-        // Nothing but the answer tells of it.
+        // Only the answer reports it.
         world.sim.set_faults(|info| match (&*info.verb, &*info.resource) {
             ("watch", "envoyfilters") => Fault::Hang,
             ("patch", "envoyfilters") => Fault::Delay(Duration::from_secs(2)),
@@ -35,7 +33,7 @@ fn filter_edited_while_it_is_patched_is_restored() {
     });
 }
 
-/// spec 42 §5.6: what a finalizer holds is not gone
+/// spec 42 §5.6: an object that a finalizer holds is not gone.
 #[test]
 fn filter_whose_deletion_is_pending_is_deleted_once() {
     world(1, |world| async move {
@@ -63,7 +61,7 @@ fn filter_whose_deletion_is_pending_is_deleted_once() {
     });
 }
 
-/// spec 42 I-T13: all are processed, and errors are told
+/// spec 42 I-T13: all are processed, and errors are reported.
 #[test]
 fn filter_that_changes_concurrently_hides_no_error_of_others() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! Istio's kinds at a start: of an API server that does not serve them yet, and of one that never does.
+//! Istio's kinds at a start: the API server does not serve them yet, or never.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     world::{seconds, world},
 };
 
-/// decision 38: an API server that starts does not serve Istio's kinds yet
+/// decision 38: an API server that is starting does not serve Istio's kinds yet.
 #[test]
 fn filters_stay_while_the_api_server_starts() {
     for is_program_started_too in [false, true] {

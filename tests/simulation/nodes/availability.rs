@@ -1,5 +1,4 @@
-//! Workloads are reviewed anew when the cluster gets its second node, or loses it (spec 41, part C). The simulated API server
-//! asks no webhook: what stands for it is a hand that changes the workload.
+//! Workloads are reviewed when the cluster gets or loses its second node (spec 41, part C). The tests play the webhook.
 
 use std::{rc::Rc, time::Duration};
 
@@ -53,20 +52,17 @@ fn deployment(world: &World, name: &str, when: &str) {
     put(world, workload("Deployment", "x", name, HOST, when));
 }
 
-/// Until the run after a change, which comes after a second; a workload that should have changed is patched again a second
-/// later.
+/// Waits for the run one second after a change. A workload that is still wrong is patched again another second later.
 async fn run() {
     tokio::time::sleep(Duration::from_millis(1_500)).await;
 }
 
-/// As the webhook would.
 fn turn(world: &World, name: &str, when: &str) {
     world.sim.edit("deployments.apps", "x", name, |live| {
         live["spec"]["template"]["spec"]["topologySpreadConstraints"][0]["whenUnsatisfiable"] = json!(when);
     });
 }
 
-/// What was patched, in order, and the requests forgotten.
 fn patched(world: &Rc<World>) -> Vec<String> {
     let requests = world.requests();
     world.sim.clear_requests();
@@ -102,8 +98,7 @@ fn second_node_and_its_removal_patch_each_wrong_workload_once() {
     });
 }
 
-/// spec 41 scenarios 34, 38
-/// spec 41 C.4
+/// spec 41 scenarios 34, 38; spec 41 C.4
 #[test]
 fn workloads_out_of_scope_are_not_patched() {
     world(1, |world| async move {
@@ -124,8 +119,7 @@ fn workloads_out_of_scope_are_not_patched() {
     });
 }
 
-/// spec 41 scenarios 36, 37
-/// spec 41 C-T1
+/// spec 41 scenarios 36, 37; spec 41 C-T1
 #[test]
 fn failed_patches_are_retried_until_all_workloads_are_right() {
     world(1, |world| async move {
@@ -178,7 +172,7 @@ fn unchanged_workload_is_patched_again_three_times() {
     });
 }
 
-/// spec 41 C-T2: more nodes that join neither use up nor put off the attempts
+/// spec 41 C-T2: further nodes neither use up nor delay the attempts.
 #[test]
 fn nodes_that_join_do_not_affect_the_attempts() {
     world(1, |world| async move {
@@ -240,8 +234,7 @@ fn disabled_webhook_patches_nothing() {
     });
 }
 
-/// spec 41 scenario 40
-/// spec 41 C-T5
+/// spec 41 scenario 40; spec 41 C-T5
 #[test]
 fn burst_of_nodes_causes_one_patch_of_each_workload() {
     world(1, |world| async move {
@@ -258,8 +251,7 @@ fn burst_of_nodes_causes_one_patch_of_each_workload() {
     });
 }
 
-/// spec 41 scenario 41
-/// spec 41 C.3 step 1a
+/// spec 41 scenario 41; spec 41 C.3 step 1a
 #[test]
 fn first_nodes_of_a_cluster_cause_a_review() {
     world(1, |world| async move {
@@ -271,7 +263,7 @@ fn first_nodes_of_a_cluster_cause_a_review() {
         leave(&world, "one");
         seconds(3).await;
         assert_eq!(patched(&world), [""; 0], "without nodes nothing is patched");
-        // Without a node the webhook makes it hard (decision 4).
+        // Without a node the webhook makes the spread hard (decision 4).
         deployment(&world, "new", HARD);
         join(&world, "two");
         run().await;
@@ -286,7 +278,7 @@ fn first_nodes_of_a_cluster_cause_a_review() {
     });
 }
 
-/// spec 41 scenario 41: also within one burst
+/// spec 41 scenario 41: also within one burst.
 #[test]
 fn moment_without_nodes_is_noticed() {
     world(1, |world| async move {
@@ -303,8 +295,7 @@ fn moment_without_nodes_is_noticed() {
     });
 }
 
-/// spec 41 scenario 42
-/// spec 41 C-T4
+/// spec 41 scenario 42; spec 41 C-T4
 #[test]
 fn namespaces_outside_of_the_target_are_skipped() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! The taint goes when all critical components of a node are ready (spec 41, part A).
+//! The taint is removed when all critical components of a node are ready (spec 41, part A).
 
 use std::time::Duration;
 
@@ -37,8 +37,7 @@ fn node_without_critical_components_loses_its_taint_at_once() {
     });
 }
 
-/// spec 41 scenarios 2, 3, 13
-/// spec 41, better 1
+/// spec 41 scenarios 2, 3, 13; spec 41, better 1
 #[test]
 fn node_waits_for_its_daemon_set_then_its_pod_then_its_driver() {
     world(1, |world| async move {
@@ -72,8 +71,7 @@ fn node_waits_for_its_daemon_set_then_its_pod_then_its_driver() {
     });
 }
 
-/// spec 41 scenarios 11, 12
-/// spec 41 A-T1
+/// spec 41 scenarios 11, 12; spec 41 A-T1
 #[test]
 fn pods_of_other_namespaces_and_of_other_nodes_do_not_count() {
     world(1, |world| async move {
@@ -92,8 +90,7 @@ fn pods_of_other_namespaces_and_of_other_nodes_do_not_count() {
     });
 }
 
-/// spec 41 scenario 17
-/// spec 41 A-T2
+/// spec 41 scenario 17; spec 41 A-T2
 #[test]
 fn taint_that_is_added_again_is_reconciled() {
     world(1, |world| async move {
@@ -114,8 +111,7 @@ fn taint_that_is_added_again_is_reconciled() {
     });
 }
 
-/// spec 41 scenario 18
-/// spec 41 A-T3
+/// spec 41 scenario 18; spec 41 A-T3
 #[test]
 fn taint_removed_by_another_client_causes_no_write() {
     world(1, |world| async move {
@@ -137,8 +133,7 @@ fn taint_removed_by_another_client_causes_no_write() {
     });
 }
 
-/// spec 41 scenario 16
-/// spec 41 A-T8
+/// spec 41 scenario 16; spec 41 A-T8
 #[test]
 fn node_changed_between_read_and_patch_loses_no_other_taint() {
     world(1, |world| async move {
@@ -229,7 +224,7 @@ fn pods_of_a_daemon_set_without_the_label_must_be_ready_if_they_have_it() {
     });
 }
 
-/// spec 41 §A.6: the pods of a new node come one after the other
+/// spec 41 §A.6: the pods of a new node come one after the other.
 #[test]
 fn short_wait_of_a_node_is_not_reported() {
     world(1, |world| async move {

@@ -74,8 +74,7 @@ fn delays_follow_the_names_and_are_written_where_they_differ() {
     });
 }
 
-/// spec 41 scenarios 24, 25
-/// spec 41, better 7, 10, B-T2, B-T3
+/// spec 41 scenarios 24, 25; spec 41, better 7, 10, B-T2, B-T3
 #[test]
 fn nodes_with_serial_roll_out_get_no_delay() {
     world(1, |world| async move {
@@ -103,8 +102,7 @@ fn nodes_with_serial_roll_out_get_no_delay() {
     });
 }
 
-/// spec 41 scenario 28
-/// spec 41 B-T1
+/// spec 41 scenario 28; spec 41 B-T1
 #[test]
 fn conflict_on_one_node_does_not_affect_the_others() {
     world(1, |world| async move {

@@ -42,7 +42,7 @@ fn thousand_nodes_lose_their_taints_within_a_second() {
             put(&world, pod(&world, &name(number), &format!("cni-{number}"), Some("cni")));
             unready.insert(number);
             tokio::time::sleep(Duration::from_millis(10)).await;
-            // Some node has its heartbeat, and gets its last condition.
+            // A random node gets its heartbeat, and its last condition.
             let some = random.usize(0..=number);
             world.sim.edit("nodes", "", &name(some), |live| live["status"]["beat"] = json!(number));
             if unready.remove(&some) {

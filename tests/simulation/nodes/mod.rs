@@ -1,7 +1,4 @@
-//! Nodes (spec 41) in their surroundings.
-//!
-//! `components`: the taint of nodes whose critical components are not ready. `join`: a thousand nodes at once. `delays`: of
-//! node agents. `availability`: workloads and the second node.
+//! Nodes (spec 41) in the whole program.
 
 mod availability;
 mod components;
@@ -23,7 +20,6 @@ pub(super) fn put(world: &World, object: Value) {
     world.sim.put(object).expect("it is valid");
 }
 
-/// A program that looks after critical components.
 pub(super) async fn start(world: &World) {
     put(world, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}));
     let settings = NodeCriticalComponents { concurrent_syncs: 5, backoff: Duration::from_secs(10) };
@@ -37,7 +33,6 @@ pub(super) async fn begin(world: &World) {
     world.sim.clear_requests();
 }
 
-/// A node with the taint.
 pub(super) fn node(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"pool": "a"}},
@@ -58,7 +53,6 @@ pub(super) fn daemon_set(name: &str) -> Value {
     })
 }
 
-/// A critical pod on a node, of a DaemonSet or of none.
 pub(super) fn pod(world: &World, node: &str, name: &str, set: Option<&str>) -> Value {
     let uid = |set| world.sim.object("daemonsets.apps", SYSTEM, set).map(|set| set["metadata"]["uid"].clone());
     let owner =
@@ -77,14 +71,12 @@ pub(super) fn set_ready(world: &World, pod: &str) {
     });
 }
 
-/// The keys of a node's taints.
 pub(super) fn taints(world: &World, node: &str) -> Vec<String> {
     let node = world.sim.object("nodes", "", node).unwrap_or_default();
     let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
     taints.iter().map(|taint| taint["key"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// Reasons and texts of the Events about nodes, in the order of time.
 pub(super) fn events(world: &World) -> Vec<(String, String)> {
     let mut events = world.sim.objects("events");
     events.retain(|event| event["involvedObject"]["kind"] == "Node");

@@ -1,5 +1,3 @@
-//! What makes policies come, go and return.
-
 use std::time::Duration;
 
 use serde_json::json;
@@ -185,7 +183,7 @@ fn terminating_client_namespace_gets_no_policy_again() {
     });
 }
 
-/// spec 40 §8.1: a policy without the labels is adopted
+/// spec 40 §8.1: a policy without the labels is adopted.
 #[test]
 fn policy_of_that_name_without_labels_is_adopted() {
     world(1, |world| async move {
@@ -230,14 +228,14 @@ fn irrelevant_changes_cause_no_reconcile() {
     });
 }
 
-/// spec 40 §8.3: a change between our read and our patch is drift, too
+/// spec 40 §8.3: a change between our read and our patch is drift, too.
 #[test]
 fn policy_edited_while_it_is_patched_is_restored() {
     world(1, |world| async move {
         start(&world, settings()).await;
         put(&world, cart(&[]));
         has(&world, &OWN).await;
-        // Nothing but the answer tells of it.
+        // Only the answer reports it.
         world.sim.set_faults(|info| match (&*info.verb, &*info.resource) {
             ("watch", "networkpolicies") => Fault::Hang,
             ("patch", "networkpolicies") => Fault::Delay(Duration::from_secs(2)),
@@ -258,7 +256,7 @@ fn policy_edited_while_it_is_patched_is_restored() {
     });
 }
 
-/// spec 40 §7.11: however many names two Services have in common
+/// spec 40 §7.11: however many names two Services have in common.
 #[test]
 fn services_with_hundreds_of_names_in_common_have_their_policies() {
     const CLIENTS: usize = 200;

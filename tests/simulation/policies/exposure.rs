@@ -1,5 +1,3 @@
-//! Ingresses, and gateways of Istio.
-
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -95,8 +93,6 @@ fn ingress_controller_egress_waits_for_its_namespace() {
     });
 }
 
-// --- Istio
-
 pub(super) fn istio(world: &World) {
     put(world, istio_definition("v1beta1", "VirtualService", "virtualservices"));
     put(world, istio_definition("v1beta1", "Gateway", "gateways"));
@@ -167,7 +163,7 @@ fn virtual_service_destination_is_open_to_the_pods_of_its_gateways() {
     });
 }
 
-/// decision 38; spec 40 scenario 38: an API server that starts does not serve Istio's kinds yet, and says so wrongly
+/// decision 38; spec 40 scenario 38: an API server that is starting denies that Istio's kinds exist.
 #[test]
 fn gateways_keep_their_policies_while_the_api_server_starts() {
     let usual = Start::default();
@@ -201,7 +197,7 @@ fn gateways_keep_their_policies_while_the_api_server_starts() {
                 let writes = world.writes();
                 assert!(!writes.iter().any(|write| write.starts_with("delete networkpolicies")), "{writes:?}");
 
-                // It is no dead controller.
+                // The controller still works.
                 virtual_service(&world, &["other"], HOST);
                 gateway(&world, "other", "none");
                 has(&world, &OWN).await;
@@ -261,7 +257,7 @@ fn gateway_that_is_missing_blocks_no_other_policy() {
         gateway(&world, "nope", "third");
         let third = ["shop/ingress-to-cart-tcp-8443-from-istio-c", "istio-c/egress-to-shop-cart-tcp-8443-from-istio"];
         has(&world, &[&OWN[..], &ISTIO, &third].concat()).await;
-        // One that was there and goes leaves what it stood for: the VirtualService still names it.
+        // A Gateway that existed and is deleted leaves its policies: the VirtualService still names it.
         world.sim.remove("gateways.networking.istio.io", "shop", "nope");
         seconds(60).await;
         has(&world, &[&OWN[..], &ISTIO, &third].concat()).await;
@@ -315,7 +311,7 @@ fn istio_may_come_later_and_stays_after_a_restart() {
     });
 }
 
-/// spec 40 §7.10: of any number of Gateways, named or not
+/// spec 40 §7.10: of any number of Gateways, named or not.
 #[test]
 fn gateways_may_have_any_number_of_selectors() {
     world(1, |world| async move {
@@ -332,7 +328,7 @@ fn gateways_may_have_any_number_of_selectors() {
         let pods = |world: &World| world.asked().iter().filter(|request| request.starts_with("list pods")).count();
         assert_eq!(pods(&world), 1, "{:?}", world.asked());
 
-        // Very many that are named: the pods of the last one are found as those of the first.
+        // Many named Gateways: the pods of the last one are found as those of the first.
         super::namespace(&world, "istio-c", &[]);
         pod(&world, "istio-c", "gateway", json!({ "app": "g99" }));
         for number in 0..100 {
@@ -346,7 +342,7 @@ fn gateways_may_have_any_number_of_selectors() {
         pod(&world, "istio-a", "other", json!({ "app": "g98" }));
         world.sim.remove("pods", "istio-c", "gateway");
         world.sim.remove("pods", "istio-b", "gateway");
-        // Both have pods in one namespace now: the second way out has a suffix.
+        // Both have pods in one namespace now: the second egress policy has a suffix.
         let out = |name: &str| name.starts_with("istio-a/egress-to-shop-cart-tcp-8443-from-istio");
         world
             .eventually("both in istio-a", || {
@@ -357,7 +353,7 @@ fn gateways_may_have_any_number_of_selectors() {
     });
 }
 
-/// spec 40 §7.10: it costs no square of their number to take leadership
+/// spec 40 §7.10: taking over leadership does not cost the square of their number.
 #[test]
 fn gateways_by_the_thousand_do_not_delay_the_start() {
     world(1, |world| async move {

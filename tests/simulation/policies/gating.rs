@@ -88,7 +88,6 @@ fn gated_policies_of_a_template_precede_its_pods() {
     }
 }
 
-/// A Deployment whose pods are clients of `shop/cart`.
 fn deployment(world: &World) {
     let template = json!({
         "metadata": { "labels": to("cart-tcp-8443", "allowed") },
@@ -99,7 +98,7 @@ fn deployment(world: &World) {
     put(world, json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec }));
 }
 
-/// spec 40 §7.6, T-11: all that says who is a client is known before the first pass
+/// spec 40 §7.6, T-11: everything that defines clients is known before the first reconcile.
 #[test]
 fn gated_policies_of_a_template_outlive_a_restart() {
     world(1, |world| async move {
@@ -109,7 +108,7 @@ fn gated_policies_of_a_template_outlive_a_restart() {
         has(&world, &OWN).await;
         world.stop().await;
         world.sim.clear_requests();
-        // Its list comes last.
+        // The list of Deployments comes last.
         world.sim.set_faults(|info| {
             let is_it = info.resource == "deployments" && info.verb == "list";
             if is_it { Fault::DelayAnswer(Duration::from_secs(20)) } else { Fault::None }
@@ -121,7 +120,7 @@ fn gated_policies_of_a_template_outlive_a_restart() {
     });
 }
 
-/// spec 40 §5.6: an API server that has not yet read its roles denies everything
+/// spec 40 §5.6: an API server that has not yet read its roles denies everything.
 #[test]
 fn gated_policies_of_a_template_outlive_a_start_of_the_api_server() {
     for is_restarted in [true, false] {
@@ -150,7 +149,7 @@ fn gated_policies_of_a_template_outlive_a_start_of_the_api_server() {
     }
 }
 
-/// spec 40 §5.6: the right to see templates may not be granted
+/// spec 40 §5.6: the right to read templates may not be granted.
 #[test]
 fn gated_policies_need_no_right_to_see_templates() {
     world(1, |world| async move {
@@ -170,7 +169,7 @@ fn gated_policies_need_no_right_to_see_templates() {
     });
 }
 
-/// spec 40 §5.3: a client concerns its own namespace, and those who select it
+/// spec 40 §5.3: a client affects the Services of its own namespace, and Services that select it.
 #[test]
 fn gated_client_enqueues_only_the_services_it_affects() {
     world(1, |world| async move {

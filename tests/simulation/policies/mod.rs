@@ -1,8 +1,4 @@
-//! NetworkPolicies of Services (spec 40) in their surroundings.
-//!
-//! `ports`: which policies a Service has, and how they look. `changes`: what makes them come, go and return. `exposure`:
-//! Ingresses and gateways. `gating`: policies that follow client pods. `shell`: requests, start, what cannot be read. `sources`: what those that
-//! cannot be read keep. `random`: lives.
+//! NetworkPolicies of Services (spec 40) in the whole program.
 
 mod changes;
 mod exposure;
@@ -23,7 +19,6 @@ use crate::world::{World, seconds};
 pub(super) const P: &str = "networking.resources.gardener.cloud/";
 pub(super) const TCP: &str = "TCP";
 
-/// As in the scenarios; Services of all namespaces are handled.
 pub(super) fn settings() -> NetworkPolicyController {
     NetworkPolicyController {
         concurrent_syncs: 5,
@@ -34,7 +29,6 @@ pub(super) fn settings() -> NetworkPolicyController {
     }
 }
 
-/// With an ingress controller in `edge`.
 pub(super) fn with_ingress_controller(namespace: &str) -> NetworkPolicyController {
     let pod_selector = labels(&[("app", "edge-proxy")]);
     let selector = IngressControllerSelector { namespace: namespace.into(), pod_selector };
@@ -46,7 +40,6 @@ pub(super) fn labels(pairs: &[(&str, &str)]) -> LabelSelector {
     LabelSelector { match_labels: Some(pairs.collect()), match_expressions: None }
 }
 
-/// Starts a program with these settings, beside the namespace `shop`.
 pub(super) async fn start(world: &World, settings: NetworkPolicyController) {
     namespace(world, "shop", &[]);
     begin(world, settings).await;
@@ -73,7 +66,6 @@ pub(super) fn set_label(world: &World, namespace: &str, key: &str, value: Value)
     world.sim.edit("namespaces", "", namespace, |live| live["metadata"]["labels"][key] = value);
 }
 
-/// A namespace begins to go, and is held.
 pub(super) fn terminate(world: &World, namespace: &str) {
     world.sim.edit("namespaces", "", namespace, |live| {
         live["metadata"]["deletionTimestamp"] = json!("2030-01-01T00:00:00Z");
@@ -93,7 +85,6 @@ pub(super) fn cart(annotations: &[(&str, &str)]) -> Value {
     })
 }
 
-/// The same with other ports.
 pub(super) fn cart_with_ports(ports: Value) -> Value {
     let mut cart = cart(&[]);
     cart["spec"]["ports"] = ports;
@@ -102,7 +93,6 @@ pub(super) fn cart_with_ports(ports: Value) -> Value {
 
 pub(super) const BLUE: (&str, &str) = ("namespace-selectors", r#"[{"matchLabels":{"team":"blue"}}]"#);
 
-/// The policies of a Service, by `namespace/name`.
 pub(super) fn policies_of(world: &World, namespace: &str, name: &str) -> BTreeMap<String, Value> {
     let all = world.sim.objects("networkpolicies.networking.k8s.io").into_iter();
     let label = |policy: &Value, key: &str| policy["metadata"]["labels"][format!("{P}{key}")].clone();
@@ -116,12 +106,10 @@ fn key(metadata: &Value) -> String {
     format!("{}/{}", text("namespace"), text("name"))
 }
 
-/// Names of the policies of `shop/cart`.
 pub(super) fn names(world: &World) -> BTreeSet<String> {
     policies_of(world, "shop", "cart").into_keys().collect()
 }
 
-/// Waits until `shop/cart` has exactly these policies.
 pub(super) async fn has(world: &World, expected: &[&str]) {
     let expected: BTreeSet<String> = expected.iter().map(|name| (*name).to_owned()).collect();
     world.eventually(&format!("{expected:?}, found {:?}", names(world)), || names(world) == expected).await;

@@ -1,5 +1,3 @@
-//! Which policies a Service has, and how they look.
-
 use serde_json::json;
 
 use super::{

@@ -1,5 +1,4 @@
-//! Random lives of Services and Namespaces, with faults, crashes, edited policies and two leaders: in the end the policies
-//! are those that a program makes which sees the end alone.
+//! Random lives of Services and Namespaces, with faults. The final policies are those of the final state.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -49,7 +48,7 @@ fn random_lives_end_with_the_policies_of_the_final_state() {
                 let config = world.config.borrow().clone();
                 world.start_as(&leader, config).await;
             }
-            // The longest pause between attempts is 1000 s, a watch is believed in for 150 s.
+            // The longest pause between attempts is 1000 s; a watch counts as fresh for 150 s.
             seconds(1_300).await;
             let found = policies(&world);
             world.sim.clear_requests();
@@ -89,7 +88,6 @@ fn disturb(world: &World, seed: u64) {
     });
 }
 
-/// All policies: labels, description and spec.
 fn policies(world: &World) -> BTreeMap<String, Value> {
     let all = world.sim.objects("networkpolicies.networking.k8s.io").into_iter();
     all.map(|it| {
@@ -100,7 +98,6 @@ fn policies(world: &World) -> BTreeMap<String, Value> {
     .collect()
 }
 
-/// Something happens.
 fn act(world: &World, random: &mut fastrand::Rng) {
     let home = NAMESPACES[random.usize(0..NAMESPACES.len())];
     let (namespace, name) = SERVICES[random.usize(0..SERVICES.len())];

@@ -1,5 +1,3 @@
-//! Requests, starts, and what cannot be read.
-
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
@@ -47,7 +45,7 @@ fn broken_annotation_keeps_its_policies() {
             let is_reported = |event: &Value| event["message"].as_str().is_some_and(|text| text.starts_with(&key));
             world.eventually("a warning", || world.sim.objects("events").iter().any(is_reported)).await;
         }
-        // What is not broken goes on: the alias is gone, the world's ports cannot be read.
+        // Readable parts still apply: the alias is removed, the world's ports cannot be read.
         put(&world, cart(&[BLUE, ("from-world-to-ports", "{}")]));
         has(&world, &[&[world_policy][..], &OWN, &WEB].concat()).await;
     });
@@ -97,7 +95,7 @@ fn start_with_three_thousand_services_reconciles_each_once() {
     });
 }
 
-/// spec 40 §8.4: another's failure is not that of the others
+/// spec 40 §8.4: the failure of one policy does not affect the others.
 #[test]
 fn refused_policy_blocks_no_other() {
     world(1, |world| async move {
@@ -113,7 +111,7 @@ fn refused_policy_blocks_no_other() {
     });
 }
 
-/// spec 40 §7.8: accepted wordings
+/// spec 40 §7.8: accepted wordings.
 #[test]
 fn older_wording_of_a_description_is_not_updated() {
     world(1, |world| async move {

@@ -1,4 +1,4 @@
-//! Sources of policies that cannot be read: they never open more than they say, and what they stood for stays, exactly.
+//! Unreadable sources of policies: they never open more than they say, and exactly their existing policies stay.
 
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn annotation_is_read_in_any_case() {
     });
 }
 
-/// spec 40 §11 P3, P9, decision 39: what is not understood never widens
+/// spec 40 §11 P3, P9, decision 39: an unknown field never widens a policy.
 #[test]
 fn annotation_with_an_unknown_field_is_unusable() {
     for (selectors, field) in [
@@ -100,7 +100,7 @@ fn annotation_of_the_empty_alias_that_is_broken_keeps_its_own() {
         has(&world, &[OWN, WEB, plain, plain_web, PROBES_OWN, probes_web].concat()).await;
         put(&world, cart(&[BLUE, ("from--allowed-ports", "{")]));
         has(&world, &[OWN, WEB, plain, plain_web].concat()).await;
-        // The namespace says that it is no client any more.
+        // The namespace's label says that it is no longer a client.
         set_label(&world, "web", "team", json!("red"));
         has(&world, &[OWN, plain].concat()).await;
     });
@@ -150,7 +150,7 @@ fn gateway_that_is_missing_keeps_no_namespace_open_that_is_named_like_istio() {
     });
 }
 
-/// spec 40 §7.11, §8.4: a client and a gateway in one policy
+/// spec 40 §7.11, §8.4: a client and a gateway in one policy.
 #[test]
 fn gateway_that_is_missing_keeps_its_part_of_a_policy() {
     world(1, |world| async move {
@@ -174,7 +174,7 @@ fn gateway_that_is_missing_keeps_its_part_of_a_policy() {
     });
 }
 
-/// spec 40 §7.10: no request for pods means something else than the Gateway says
+/// spec 40 §7.10: a request for pods never means something other than the Gateway's selector.
 #[test]
 fn gateway_with_a_selector_that_is_no_label_is_refused() {
     for app in ["gw,!x", "gw,other=1", "a b", "!gw"] {

@@ -1,5 +1,4 @@
-//! Secrets of the token requestor in a life: they come and go, somebody takes their time of renewal away, and their
-//! ServiceAccounts are deleted. In the end each holds a token of the ServiceAccount that is there.
+//! Secrets, renewal times and ServiceAccounts of the token requestor come and go. Finally each Secret has a good token.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,20 +12,18 @@ use tokio::time::Instant;
 use crate::world::{NAMESPACE, World};
 
 const SA: &str = "serviceaccount.resources.gardener.cloud/";
-/// Secrets `x0` to `x2`, each with a ServiceAccount of its own name.
+/// Secrets `x0` to `x2`, each with a ServiceAccount of the same name.
 const NUMBERS: u8 = 3;
 
-/// Shared by a life and its end.
 #[derive(Clone)]
 pub(super) struct Accesses {
     random: Arc<Mutex<fastrand::Rng>>,
     sim: Sim,
-    /// A time of the server's clock, which does not jump with the program's.
+    /// A time of the server's clock, which does not jump with the program's clock.
     begin: (Timestamp, Instant),
 }
 
 impl Accesses {
-    /// With the requestor in the configuration with which the program is started next.
     pub(super) fn new(world: &World, seed: u64) -> Self {
         let settings = TokenRequestor { concurrent_syncs: 2, delete_service_accounts: false, any_class: false };
         world.config.borrow_mut().controllers.token_requestor = Some(settings);
@@ -35,7 +32,6 @@ impl Accesses {
         Self { random, sim: world.sim.clone(), begin }
     }
 
-    /// Something happens; gives what.
     pub(super) fn act(&self) -> String {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("x{}", random.u8(0..NUMBERS));
@@ -71,14 +67,12 @@ impl Accesses {
         }
     }
 
-    /// Whether a request hands a token to one of the Secrets.
     pub(super) fn is_renewal(info: &RequestInfo) -> bool {
         let is_one = |name: &str| name.starts_with('x');
         let is_token = info.resource == "serviceaccounts" && info.subresource == "token";
         is_one(&info.name) && (is_token || info.resource == "secrets")
     }
 
-    /// Secrets without a good token.
     pub(super) fn wrong(&self) -> Vec<String> {
         let now = self.begin.0 + self.begin.1.elapsed();
         let names = (0..NUMBERS).map(|number| format!("x{number}")).filter(|name| self.has(name));
@@ -95,7 +89,6 @@ impl Accesses {
         Some(is_of_account && claims["exp"].as_i64()? > now.as_second())
     }
 
-    /// Whether a Secret is there.
     pub(super) fn has(&self, name: &str) -> bool {
         self.sim.object("secrets", NAMESPACE, name).is_some()
     }

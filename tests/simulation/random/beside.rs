@@ -1,14 +1,13 @@
-//! What happens in a life beside its bundles: static tokens, tokens of the requestor, collectable objects.
+//! What a life contains besides ManagedResources: static tokens, tokens of the requestor, collectable objects.
 
 use sim::RequestInfo;
 
 use super::{access::Accesses, collectables::Collectables, tokens::Tokens};
 use crate::world::World;
 
-/// Seconds by which the program's clock is ahead when tokens of 12 h are renewed all the time.
+/// The lead of the program's clock, in seconds, at which tokens of 12 h are renewed all the time.
 const OLD: i64 = 9 * 3600;
 
-/// All of it; clones share.
 #[derive(Clone)]
 pub(super) struct Beside {
     tokens: Tokens,
@@ -17,7 +16,6 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// With its controllers in the configuration with which the program is started next.
     pub(super) fn new(world: &World, seed: u64, calm: bool, lossy: bool) -> Self {
         Self {
             tokens: Tokens::new(world, seed, calm, lossy),
@@ -26,40 +24,34 @@ impl Beside {
         }
     }
 
-    /// Sees a request before it is carried out.
     pub(super) fn see(&self, info: &RequestInfo) {
         self.tokens.see(info);
         self.collectables.see(info);
     }
 
-    /// Some things happen; gives what.
     pub(super) fn act(&self) -> String {
         [self.tokens.act(), self.accesses.act(), self.collectables.act()].join("; ")
     }
 
-    /// The program's clock jumps by `seconds`.
     pub(super) fn jump(&self, seconds: i64) {
         self.collectables.jump(seconds);
     }
 
-    /// Whether a write is one that may happen at rest: reviews store nothing, what is young grows old, and to a clock that is
-    /// far ahead each token is old.
+    /// Whether an idle program may send a write: reviews, old objects and, far ahead of the server's clock, old tokens.
     pub(super) fn may_come(&self, info: &RequestInfo) -> bool {
         let is_old = self.collectables.ahead() > OLD;
         info.resource == "tokenreviews" || Collectables::is_collected(info) || (is_old && Accesses::is_renewal(info))
     }
 
-    /// What was wrong so far.
     pub(super) fn violations(&self) -> Vec<String> {
         [self.tokens.violations(), self.collectables.violations()].concat()
     }
 
-    /// What is not as it should be in the end.
     pub(super) fn wrong(&self) -> Vec<String> {
         [self.tokens.wrong(), self.accesses.wrong(), self.collectables.wrong()].concat()
     }
 
-    /// Whether an actor of one of the controllers has something to look after; `None` if it is none of these.
+    /// Whether an actor of one of the controllers still has an object; `None` for other controllers.
     pub(super) fn knows(&self, path: &str) -> Option<bool> {
         let (controller, _) = path.split_once('/')?;
         let name = path.rsplit('/').next().unwrap_or_default();

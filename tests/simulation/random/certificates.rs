@@ -1,5 +1,4 @@
-//! Certificates in a life: Nodes and Machines come and go, and kubelets and node agents ask for certificates. Whatever is
-//! decided about them was right not long before.
+//! Nodes, Machines and certificate requests come and go. Each decision must have been right shortly before it was made.
 
 use std::{
     collections::BTreeMap,
@@ -30,31 +29,25 @@ const MACHINES: &str = "machines.machine.sapcloud.io";
 /// Nodes `n0` to `n2`, Machines `m0` to `m2`.
 const NUMBERS: u8 = 3;
 
-/// What was decided on may be as old as this: a pass may take a minute, and a watch is believed in for 150 s.
+/// The facts of a decision may be this old: a reconcile may take a minute, and a watch counts as fresh for 150 s.
 const LAG: Duration = Duration::from_secs(220);
-/// The same where nothing goes wrong.
 const SHORT_LAG: Duration = Duration::from_secs(5);
 
-/// Shared by a life and the function that sees all requests.
 #[derive(Clone)]
 pub(super) struct Registrar {
     observed: Arc<Mutex<Observed>>,
     sim: Sim,
-    /// Whether there are Machines.
     machines: bool,
-    /// Whether requests and events go their way undisturbed.
+    /// Whether requests and events are undisturbed.
     calm: bool,
-    /// Whether events get lost: what the program believes may then be older than any limit.
+    /// Whether events get lost: the program's cache may then be arbitrarily old.
     lossy: bool,
 }
 
 #[derive(Default)]
 struct Observed {
-    /// How Nodes and Machines were, and since when.
     states: Vec<(Instant, CsrState)>,
-    /// By name.
     requests: BTreeMap<String, Asked>,
-    /// When all watches broke last.
     broken: Option<Instant>,
 }
 
@@ -65,12 +58,9 @@ struct CsrState {
     machines: BTreeMap<String, String>,
 }
 
-/// A request that has been made.
 struct Asked {
     csr: Csr,
-    /// When the program first and last sent a decision.
     decided: Option<(Instant, Instant)>,
-    /// Whether its decision was looked at.
     checked: bool,
 }
 
@@ -89,7 +79,6 @@ impl Facts for CsrState {
 }
 
 impl Registrar {
-    /// With the approver in the configuration with which the program is started next.
     pub(super) fn new(world: &World, machines: bool, calm: bool, lossy: bool) -> Self {
         let machine_namespace = machines.then(|| NAMESPACE.to_owned());
         let approver = CsrApprover { concurrent_syncs: 2, machine_namespace };
@@ -106,7 +95,6 @@ impl Registrar {
         self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees a request before it is carried out.
     pub(super) fn see(&self, info: &RequestInfo) {
         if info.subresource == "approval"
             && let Some(asked) = self.observed().requests.get_mut(&info.name)
@@ -116,12 +104,10 @@ impl Registrar {
         }
     }
 
-    /// All watches broke.
     pub(super) fn watches_broke(&self) {
         self.observed().broken = Some(Instant::now());
     }
 
-    /// One thing happens; gives what.
     pub(super) fn act(&self, random: &mut fastrand::Rng, step: usize) -> String {
         let number = random.u8(0..NUMBERS);
         match random.u8(0..10) {
@@ -176,7 +162,6 @@ impl Registrar {
         format!("Machine {name} is of Node {node:?}")
     }
 
-    /// Somebody asks for a certificate; mostly rightly so.
     fn ask(&self, name: &str, number: u8, random: &mut fastrand::Rng) -> String {
         let serving = "kubernetes.io/kubelet-serving";
         let client = "kubernetes.io/kube-apiserver-client";
@@ -193,7 +178,7 @@ impl Registrar {
             4 => (client, "system:bootstrap:abcdef".to_owned(), for_agent, "client auth"),
             5 => (client, agent.clone(), for_agent, "client auth"),
             6 => (client, format!("system:node:n{}", (number + 1) % NUMBERS), for_agent, "client auth"),
-            // Those of kubelet clients are for others to decide.
+            // Other approvers decide about requests of kubelet clients.
             _ => ("kubernetes.io/kube-apiserver-client-kubelet", kubelet.clone(), for_kubelet(number), "client auth"),
         };
         let request = json!({
@@ -207,12 +192,12 @@ impl Registrar {
             self.observed().requests.insert(name.to_owned(), Asked { csr, decided: None, checked: false });
         }
         self.sim.put(request).expect("a request");
-        // What the server would know of whoever sent it.
+        // The server sets the fields of the sender.
         self.sim.edit(REQUESTS, "", name, |live| live["spec"]["username"] = json!(user));
         format!("{user} asks for {name} from {signer}")
     }
 
-    /// Decisions that nothing has supported for long when they were made.
+    /// Decisions that no recent state supports.
     pub(super) fn violations(&self) -> Vec<String> {
         let mut observed = self.observed();
         let Observed { states, requests, broken } = &mut *observed;
@@ -238,7 +223,6 @@ impl Registrar {
         violations
     }
 
-    /// Requests that nobody has decided about, although there is something to decide.
     pub(super) fn undecided(&self) -> Vec<String> {
         let observed = self.observed();
         let Some((_, state)) = observed.states.last() else { return Vec::new() };
@@ -249,12 +233,10 @@ impl Registrar {
         open.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Whether a request of a signer of ours is there without a decision.
     pub(super) fn is_open(&self, name: &str) -> bool {
         self.observed().requests.contains_key(name) && self.decision(name).is_none()
     }
 
-    /// Whether a request was approved, if it was decided.
     fn decision(&self, name: &str) -> Option<bool> {
         let conditions = |csr: &Value| csr["status"]["conditions"].clone();
         let conditions = self.sim.look_at(REQUESTS, "", name, conditions)?;
@@ -262,7 +244,7 @@ impl Registrar {
         kinds.next()
     }
 
-    /// Whether a request is to be approved; `None`: it is not ours to decide.
+    /// Whether a request should be approved; `None` if the decision is not ours.
     fn verdict(&self, csr: &Csr, state: &CsrState) -> Option<bool> {
         match judge(csr, self.machines.then_some(NAMESPACE), state).expect("everything is known") {
             CsrVerdict::Approved(_) => Some(true),

@@ -1,4 +1,4 @@
-//! What must hold at the end of a life, when nothing goes wrong any more.
+//! What must hold at the end of a life, when all disturbances are over.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,10 +15,9 @@ use super::{
 };
 use crate::world::NAMESPACE;
 
-/// So many sync periods nothing is written.
+/// For this many sync periods nothing is written.
 const PERIODS: u32 = 3;
 
-/// Checks a life that has come to rest, and that it stays at rest.
 pub(super) async fn end(life: &Life) {
     bundles_are_applied(life);
     objects_are_as_described(life);
@@ -48,8 +47,7 @@ fn bundles_are_applied(life: &Life) {
     }
 }
 
-/// Kind, namespace and name of the references. As long as the scope of a kind is not known, its namespace is written as
-/// `default`, which makes the same key (spec 10 §9.3, §10.1).
+/// Kind, namespace and name of the references; `default` for an unknown scope makes the same key (spec 10 §9.3, §10.1).
 fn references(mr: &Value) -> BTreeSet<[String; 3]> {
     let references = mr["status"]["resources"].as_array().into_iter().flatten();
     references.map(|reference| key(&reference["kind"], reference)).collect()
@@ -67,7 +65,7 @@ fn expected_references(bundle: &Bundle) -> BTreeSet<[String; 3]> {
     manifests.map(|manifest| key(&manifest["kind"], &manifest["metadata"])).collect()
 }
 
-/// What present bundles of our class say about an item, apart from those that released it.
+/// What existing ManagedResources of our class say about an item, except for those that released it.
 fn wants(life: &Life, item: Item) -> BTreeMap<&'static str, &Want> {
     let ours = life.bundles.iter().filter(|(_, bundle)| !bundle.away);
     let wants = ours.filter_map(|(name, bundle)| Some((*name, bundle.wants.get(&item)?)));
@@ -130,7 +128,7 @@ fn no_actor_is_left_over(life: &Life) {
     }
 }
 
-/// Only what several bundles describe differently is written, by each of them once a period (decision 11).
+/// Only items that several ManagedResources describe differently are written, once a period by each (decision 11).
 async fn nothing_is_written_at_rest(life: &Life) {
     let world = &life.world;
     let contested: BTreeSet<Item> = ITEMS.into_iter().filter(|item| wants(life, *item).len() > 1).collect();
@@ -144,7 +142,7 @@ async fn nothing_is_written_at_rest(life: &Life) {
     let is_contested = |request: &Recorded| {
         let info = &request.info;
         let item = Item::at(&info.resource, &info.group, &info.namespace, &info.name);
-        // Each such write begins a roll-out, or ends one: the conditions say so, too.
+        // Each such write begins or ends a roll-out, which conditions and Events report.
         let reports = info.resource == "events" || info.subresource == "status";
         item.is_some_and(|item| contested.contains(&item)) || (!contested.is_empty() && reports)
     };
@@ -152,7 +150,7 @@ async fn nothing_is_written_at_rest(life: &Life) {
     let requests = world.sim.requests();
     let writes: Vec<_> = requests.iter().filter(|request| ours(request) && is_write(request)).collect();
     assert_eq!(versions, self::versions(life, &contested), "nothing changes while idle: {:#?}", trace(world));
-    // Then each period sends what there is, and the server changes nothing.
+    // Then each period sends all objects, and the server changes nothing.
     let always = world.config.borrow().controllers.managed_resource.always_update;
     let is_repeated = |request: &Recorded| {
         let info = &request.info;
@@ -164,14 +162,13 @@ async fn nothing_is_written_at_rest(life: &Life) {
     let writes: Vec<_> = writes.into_iter().filter(|request| !is_repeated(request)).collect();
     let wrong: Vec<_> = writes.iter().filter(|request| !is_contested(request)).map(|request| &request.info).collect();
     assert!(wrong.is_empty(), "nothing is written while idle: {:#?}\n{:#?}", wrong, trace(world));
-    // a pair is two objects, and an update that lost its race is sent again
+    // A pair is two objects, and an update after a conflict is sent again.
     let most = contested.len() * 2 * BUNDLES.len() * 2 * (PERIODS as usize + 1);
     let writes: Vec<_> = writes.iter().filter(|request| request.info.subresource != "status").collect();
     assert!(writes.len() <= most, "{} writes for {contested:?}: {:#?}", writes.len(), trace(world));
     assert!(world.sim.object("namespaces", "", NAMESPACE).is_some());
 }
 
-/// The versions of all objects of items that are not contested.
 fn versions(life: &Life, contested: &BTreeSet<Item>) -> BTreeMap<ObjectPath, Value> {
     let version = |live: &Value| live["metadata"]["resourceVersion"].clone();
     let places = ITEMS.into_iter().filter(|item| !contested.contains(item)).flat_map(|item| item.places());

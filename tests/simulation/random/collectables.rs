@@ -1,5 +1,5 @@
-//! Collectable ConfigMaps in a life: they come and go, and Pods refer to them. Nothing is deleted that is young, or that
-//! something refers to for longer than a run takes; in the end all that is old and unused is gone.
+//! Collectable ConfigMaps, and Pods that refer to them, come and go. No object is deleted that is young, or that was
+//! referred to for longer than a run takes. Finally all old unused objects are gone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,14 +17,12 @@ use crate::world::{NAMESPACE, World};
 /// ConfigMaps `g0` to `g3`, Pods `h0` to `h2`.
 const NUMBERS: u8 = 4;
 const PERIOD: Duration = Duration::from_secs(60);
-/// A run may take as long as its period, and the kit waits 10 s more; a delayed request is carried out 1.5 s later.
+/// A run may take as long as its period, and the kit waits 10 s more; a delayed request is executed 1.5 s later.
 const RUN: Duration = Duration::from_secs(75);
-/// The same where nothing goes wrong.
 const SHORT_RUN: Duration = Duration::from_secs(2);
-/// Younger ones are spared; ten minutes, by a time of creation without fractions of seconds.
+/// Younger objects are kept: ten minutes, by a creation time without fractions of seconds.
 const YOUNG: f64 = 599.0;
 
-/// Shared by a life and the function that sees all requests.
 #[derive(Clone)]
 pub(super) struct Collectables {
     observed: Arc<Mutex<Observed>>,
@@ -35,21 +33,16 @@ pub(super) struct Collectables {
 
 #[derive(Default)]
 struct Observed {
-    /// What the Pods refer to.
     holders: BTreeMap<String, String>,
-    /// Since when something refers to a ConfigMap.
     since: BTreeMap<String, Instant>,
-    /// Those that were made as new ones, and when.
+    /// New ConfigMaps, and when they were created.
     made: BTreeMap<String, Instant>,
-    /// The age that those had that were last asked to be deleted.
     asked: BTreeMap<String, f64>,
-    /// Seconds by which the program's clock is ahead of the server's.
     ahead: i64,
     violations: Vec<String>,
 }
 
 impl Collectables {
-    /// With the collector in the configuration with which the program is started next.
     pub(super) fn new(world: &World, seed: u64, calm: bool) -> Self {
         world.config.borrow_mut().controllers.garbage_collector = Some(GarbageCollector { sync_period: PERIOD });
         let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed ^ 0x5eed_0005)));
@@ -60,12 +53,10 @@ impl Collectables {
         self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a request deletes one of these.
     pub(super) fn is_collected(info: &RequestInfo) -> bool {
         info.verb == "delete" && info.resource == "configmaps" && info.name.starts_with('g')
     }
 
-    /// Sees a request before it is carried out.
     pub(super) fn see(&self, info: &RequestInfo) {
         if !Self::is_collected(info) {
             return;
@@ -76,14 +67,13 @@ impl Collectables {
         if is_used {
             observed.violations.push(format!("{} is deleted although it is in use", info.name));
         }
-        // Whether it carries out the deletion shows later: the name may stand for another object by now.
+        // Whether the deletion is executed shows later: the name may belong to another object by now.
         if let Some(made) = observed.made.get(&info.name) {
             let age = observed.age(*made);
             observed.asked.insert(info.name.clone(), age);
         }
     }
 
-    /// The program's clock jumps by `seconds`.
     pub(super) fn jump(&self, seconds: i64) {
         self.observed().ahead += seconds;
     }
@@ -93,7 +83,6 @@ impl Collectables {
         self.observed().ahead
     }
 
-    /// Some things happen; gives what.
     pub(super) fn act(&self) -> String {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         let mut texts = Vec::new();
@@ -156,7 +145,6 @@ impl Collectables {
         format!("Pod {name} refers to ConfigMap {map}")
     }
 
-    /// What was wrong so far.
     pub(super) fn violations(&self) -> Vec<String> {
         let mut observed = self.observed();
         let is_gone = |name: &&String| self.sim.object("configmaps", NAMESPACE, name).is_none();
@@ -170,7 +158,6 @@ impl Collectables {
         std::mem::take(&mut observed.violations)
     }
 
-    /// ConfigMaps that are old, unused, and there still.
     pub(super) fn wrong(&self) -> Vec<String> {
         let observed = self.observed();
         let names = (0..NUMBERS).map(|number| format!("g{number}"));
@@ -190,7 +177,6 @@ impl Observed {
         self.asked.remove(name);
     }
 
-    /// Seconds, by the program's clock.
     fn age(&self, made: Instant) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "some hours")]
         let ahead = self.ahead as f64;

@@ -1,5 +1,3 @@
-//! What goes wrong in a life by itself: with requests, and with events on their way.
-
 use std::time::Duration;
 
 use sim::{EventFault, Fault, RequestInfo, Seen, WatchEnd};
@@ -7,12 +5,10 @@ use sim::{EventFault, Fault, RequestInfo, Seen, WatchEnd};
 use super::{beside::Beside, certificates::Registrar, watchman::Watchman};
 use crate::world::World;
 
-/// What kind of life it is.
 #[derive(Clone, Copy)]
 pub(super) struct Weather {
-    /// One request of so many is disturbed.
+    /// One of so many requests is disturbed.
     pub(super) calm: u16,
-    /// Events get lost, and watches fall silent.
     pub(super) lossy: bool,
 }
 
@@ -27,7 +23,6 @@ impl Weather {
     }
 }
 
-/// Disturbs all programs, until the faults of the simulator are cleared.
 pub(super) fn disturb(
     world: &World,
     watchman: Watchman,
@@ -55,7 +50,6 @@ pub(super) fn disturb(
     });
 }
 
-/// Only looks on.
 pub(super) fn calm(world: &World, watchman: Watchman, registrar: Registrar, beside: Beside) {
     world.sim.set_faults(move |info| {
         if info.user.starts_with("grm") {
@@ -71,7 +65,7 @@ pub(super) fn calm(world: &World, watchman: Watchman, registrar: Registrar, besi
 fn fault(random: &mut fastrand::Rng, info: &RequestInfo, weather: Weather) -> Fault {
     let short = Duration::from_millis(random.u64(1..1500));
     if info.verb == "watch" && info.resource == "managedresources" && random.u8(0..4) == 0 {
-        return Fault::FailBefore(Seen::forbidden(info)); // what is known of bundles is no evidence any more
+        return Fault::FailBefore(Seen::forbidden(info)); // the cache of ManagedResources is no evidence any more
     }
     if info.verb == "watch" {
         let end = match random.u8(0..6) {

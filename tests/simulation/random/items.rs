@@ -1,4 +1,4 @@
-//! What bundles may hold: objects of several kinds, some of which come in pairs.
+//! The items of ManagedResources: objects of several kinds, some of them in pairs.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,7 @@ use crate::{
     world::{NAMESPACE, config_map, namespace},
 };
 
-/// A namespace that comes and goes with its content.
 const EXTRA: &str = "extra";
-/// The annotation that tells who wrote an object, and when.
 pub(super) const VALUE: &str = "example.org/value";
 
 /// One object, or two that always go together.
@@ -18,38 +16,33 @@ pub(super) enum Item {
     ConfigMap(u8),
     Secret,
     Service,
-    /// With its autoscaler.
     Deployment,
-    /// With its definition.
     Widget,
     ClusterRole,
     /// With a ConfigMap in it.
     Namespace,
-    /// One of three of a name, whose kinds the bundles declare to be equivalent; a bundle holds one of them.
+    /// One of three kinds that the ManagedResources declare to be equivalent; a ManagedResource holds one of them.
     Twin(u8),
 }
 
-/// How a bundle wants an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Form {
-    /// As described.
     Plain,
-    /// Not any more, but somebody else may: annotation `mode: Ignore`.
+    /// Given up, but another one may hold it: annotation `mode: Ignore`.
     Released,
     /// Created, but never updated.
     CreatedOnce,
-    /// As described, and not to be deleted.
+    /// Updated, and never deleted.
     Kept,
 }
 
-/// What a bundle says about an item.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Want {
     pub(super) value: String,
     pub(super) form: Form,
 }
 
-/// Where an object is: resource as for kubectl, namespace, name.
+/// The path of an object: resource as for kubectl, namespace, name.
 pub(super) type ObjectPath = (&'static str, &'static str, &'static str);
 
 pub(super) const TWINS: [Item; 3] = [Item::Twin(0), Item::Twin(1), Item::Twin(2)];
@@ -70,7 +63,6 @@ pub(super) const ITEMS: [Item; 13] = [
     Item::Twin(2),
 ];
 
-/// The kinds of the twins.
 pub(super) fn equivalences() -> Value {
     let kinds: Vec<_> =
         ["ConfigMap", "Secret", "Service"].iter().map(|kind| json!({ "group": "", "kind": kind })).collect();
@@ -78,7 +70,6 @@ pub(super) fn equivalences() -> Value {
 }
 
 impl Item {
-    /// Its objects.
     pub(super) fn places(self) -> &'static [ObjectPath] {
         match self {
             Self::ConfigMap(0) => &[("configmaps", NAMESPACE, "c0")],
@@ -109,7 +100,6 @@ impl Item {
         is_core.then(|| format!("/api/v1/namespaces/{namespace}/{resource}/{name}"))
     }
 
-    /// The item an object of a request belongs to.
     pub(super) fn at(resource: &str, group: &str, namespace: &str, name: &str) -> Option<Self> {
         let is_at = |place: &ObjectPath| {
             let (plain, of_group) = place.0.split_once('.').unwrap_or((place.0, ""));
@@ -118,7 +108,6 @@ impl Item {
         ITEMS.into_iter().find(|item| item.places().iter().any(is_at))
     }
 
-    /// Its manifests.
     pub(super) fn manifests(self, want: &Want) -> Vec<Value> {
         let mut manifests = self.bare(&want.value);
         for manifest in &mut manifests {

@@ -1,4 +1,4 @@
-//! One life: bundles that share and exchange objects, users who change their minds and interfere, programs that end.
+//! One life: ManagedResources that share and exchange objects, users who interfere, programs that end.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,36 +25,29 @@ const STEPS: usize = 10;
 
 const OPERATION: &str = "gardener.cloud/operation";
 
-/// What was done so far, for a message.
 pub(super) type Steps = Arc<Mutex<Vec<String>>>;
 
-/// What users want of a bundle that exists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bundle {
     pub(super) wants: BTreeMap<Item, Want>,
-    /// Another class is responsible.
     pub(super) away: bool,
     ignored: bool,
-    /// Somebody asked for a run while it was ignored.
     asked: bool,
-    /// Its Secret is missing or broken.
     broken: bool,
     keeps_objects: bool,
 }
 
-/// A life in the making.
 pub(super) struct Life {
     pub(super) world: Rc<World>,
     pub(super) watchman: Watchman,
     pub(super) registrar: Registrar,
     pub(super) beside: Beside,
-    /// By name; those that are missing do not exist, or are on their way out.
+    /// By name. Absent ones do not exist, or are being deleted.
     pub(super) bundles: BTreeMap<&'static str, Bundle>,
     /// The user of the program that leads.
     pub(super) leader: String,
-    /// Programs that lost the lease and have not yet ended.
     deposed: Vec<String>,
-    /// Items with a finalizer that nobody takes away yet.
+    /// Items with a finalizer that no user removes yet.
     pub(super) stuck: BTreeSet<Item>,
     pub(super) random: fastrand::Rng,
     steps: Steps,
@@ -62,7 +55,6 @@ pub(super) struct Life {
     begin: tokio::time::Instant,
 }
 
-/// Lives a life and checks it.
 pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
     let weather = Weather::of(seed);
     let watchman = Watchman::new(&world.sim, weather.lossy);
@@ -105,7 +97,6 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
     world.stop_as(&life.leader).await;
 }
 
-/// The programs' last requests.
 pub(super) fn trace(world: &World) -> Vec<String> {
     let requests = world.sim.requests().into_iter().rev().filter(|request| request.info.user.starts_with("grm"));
     let line =
@@ -131,7 +122,7 @@ impl Life {
         tokio::time::sleep(Duration::from_millis(time)).await;
     }
 
-    /// Starts the leader anew if a fault crashed it, and lets the one before it end.
+    /// Restarts the leader if a fault crashed it, and ends the previous leader.
     async fn revive(&mut self) {
         if self.world.is_crashed_as(&self.leader) {
             self.world.crash_as(&self.leader).await;
@@ -158,7 +149,6 @@ impl Life {
         Want { value: format!("{bundle}-{}", self.step), form }
     }
 
-    /// One thing happens.
     async fn act(&mut self) {
         let bundle = BUNDLES[self.random.usize(0..BUNDLES.len())];
         for old in std::mem::take(&mut self.deposed) {
@@ -202,8 +192,6 @@ impl Life {
         }
     }
 
-    // --- bundles
-
     async fn change_bundle(&mut self, name: &'static str) {
         let mut wants = self.bundles.get(name).map(|bundle| bundle.wants.clone()).unwrap_or_default();
         if wants.is_empty() || self.random.u8(0..3) == 0 {
@@ -223,14 +211,13 @@ impl Life {
         self.set(name, wants).await;
     }
 
-    /// Writes a bundle's manifests; creates it if need be.
     async fn set(&mut self, name: &'static str, mut wants: BTreeMap<Item, Want>) {
         let before = self.bundles.get(name).map(|bundle| bundle.wants.clone()).unwrap_or_default();
         let mut twins = TWINS.into_iter().filter(|twin| wants.contains_key(twin));
         let twin = twins.clone().find(|twin| !before.contains_key(twin)).or_else(|| twins.next());
         wants.retain(|item, _| !TWINS.contains(item) || Some(*item) == twin);
         if TWINS.iter().any(|other| before.contains_key(other) && Some(*other) != twin) {
-            // An equivalent one is not deleted for it, and in nobody's hands any more.
+            // An equivalent object is not deleted for it, and belongs to no ManagedResource any more.
             self.watchman.keeps(TWINS);
         }
         self.note(format!("{name} wants {wants:?}"));
@@ -244,14 +231,13 @@ impl Life {
         self.report(name);
     }
 
-    /// Tells the watchman what the bundle holds.
     fn report(&self, name: &'static str) {
         let forms = |bundle: &Bundle| bundle.wants.iter().map(|(item, want)| (*item, want.form)).collect();
         let held = self.bundles.get(name).filter(|bundle| !bundle.away).map(forms).unwrap_or_default();
         self.watchman.holds(name, held);
     }
 
-    /// One of the same name may still be on its way out, and the event that says so may be lost.
+    /// A former one of the same name may still be in deletion, and the event of its end may be lost.
     async fn wait_until_gone(&mut self, name: &str) {
         for second in 0..1000 {
             if self.world.mr(name).is_none() {
@@ -311,7 +297,7 @@ impl Life {
         self.world.patch_bundle(name, json!({ "metadata": { "annotations": annotations } })).await;
     }
 
-    /// What was asked for meanwhile is still to be done (spec 10 §5.5).
+    /// A run that was requested meanwhile is still due (spec 10 §5.5).
     async fn end_ignoring(&self, name: &str, is_asked: bool) {
         self.note(format!("{name} is ignored no longer"));
         let asked = self.world.mr(name).unwrap_or_default()["metadata"]["annotations"][OPERATION] == "reconcile";
@@ -334,14 +320,13 @@ impl Life {
             1 => self.world.secret_data(name, &[("objects.yaml", b"{\"a\": [1, 2")]),
             2 => self.world.secret_data(name, &[("objects.yaml.br", &[0xff, 0x13, 0x37])]),
             _ => {
-                // some of it can be read
+                // Some of it can be read.
                 let text = format!("{}---\n- no map\n", crate::world::stream(&manifests[..manifests.len() / 2]));
                 self.world.secret_data(name, &[("objects.yaml", text.as_bytes())]);
             }
         }
     }
 
-    /// An item goes from a bundle to another one.
     async fn move_item(&mut self, from: &'static str) {
         let to = BUNDLES[self.random.usize(0..BUNDLES.len())];
         let Some(giver) = self.bundles.get(from).filter(|_| from != to) else { return };
@@ -371,8 +356,6 @@ impl Life {
         }
     }
 
-    // --- programs
-
     async fn restart(&mut self) {
         if self.random.bool() {
             self.note("the program is restarted".into());
@@ -384,7 +367,7 @@ impl Life {
         self.start_leader().await;
     }
 
-    /// Another replica leads now; the one before runs on for a while.
+    /// Another replica leads now; the previous leader continues for a while.
     async fn lose_lease(&mut self) {
         let next = format!("grm-{}", self.step);
         self.note(format!("{next} leads instead of {}", self.leader));
@@ -394,7 +377,6 @@ impl Life {
         self.start_leader().await;
     }
 
-    /// From now on everything is as users want it.
     async fn end_disturbances(&mut self) {
         self.step = STEPS;
         for old in std::mem::take(&mut self.deposed) {
@@ -415,7 +397,7 @@ impl Life {
         self.revive().await;
     }
 
-    /// Lost events are made good by a list, as after any watch that expired.
+    /// Forces a list, which replaces lost events, as after any watch that expired.
     fn expire(&self) {
         self.registrar.watches_broke();
         self.world.sim.compact();

@@ -1,11 +1,10 @@
-//! Random lives of several bundles: whatever happened, the end is what the last manifests say, and at no moment was
-//! anything done that must not be.
+//! Random lives of several ManagedResources: the final state is what the last manifests say, and no forbidden action
+//! happens at any moment. A seed is one life, in its own world and thread, and always the same. `SEEDS=20000 cargo test
+//! --test simulation random` tries more of them, `SEED=17` replays one.
 //!
-//! `items` is what bundles hold, `life` what happens to them, `users` who interferes, `certificates` and `beside` (static
-//! `tokens`, `access` to tokens, `collectables`) what happens beside them, `disturbances` what goes wrong by itself. `watchman` looks at each request, `check` at the end. Start at [`life::live`].
-//!
-//! A seed is one life, in a world and on a thread of its own, and always the same. `SEEDS=20000 cargo test --test
-//! simulation random` tries more of them, `SEED=17` plays one again.
+//! `items` are the contents of ManagedResources, `life` the changes to them, `users` interfering users, `certificates`
+//! and `beside` (static `tokens`, `access` to tokens, `collectables`) everything else in the cluster, `disturbances`
+//! the random faults. `watchman` checks each request, `check` the end. Start at [`life::live`].
 
 mod access;
 mod beside;
@@ -31,9 +30,8 @@ use std::{
 use crate::world::world;
 use life::Steps;
 
-/// Lives of a usual run.
 const SEEDS: u64 = 1_000;
-/// A run ends when so many lives went wrong.
+/// A run ends after this many failed lives.
 const ENOUGH: usize = 5;
 
 /// faults rows 1 to 8, 15, 16, 17, 21, 22 and 23
@@ -65,15 +63,13 @@ fn random_lives_end_in_the_state_of_the_last_manifests() {
     assert!(failed.is_empty(), "seeds whose lives went wrong: {failed:?}");
 }
 
-/// Whether a life goes well; if not, says what happened in it, and how to play it again.
 fn goes_well(seed: u64) -> bool {
     let steps = Steps::default();
     let noted = steps.clone();
-    // What it leaves behind when it panics is not looked at again.
     let outcome = catch_unwind(AssertUnwindSafe(|| world(seed, |world| life::live(world, seed, noted))));
     if outcome.is_err() {
         let steps = steps.lock().unwrap_or_else(PoisonError::into_inner).join("\n");
-        // Past the test harness, which would mix the lives of all threads.
+        // Straight to stderr, because the test harness would mix the lives of all threads.
         let text = format!("seed {seed}:\n{steps}\nreplay it: SEED={seed} cargo test --test simulation random\n");
         std::io::stderr().write_all(text.as_bytes()).expect("standard error is open");
     }

@@ -1,5 +1,5 @@
-//! Static tokens in a life: ServiceAccounts, their Secrets and the Pods that mount them come and go. No token is made
-//! invalid that its ServiceAccount wants, or that a Pod mounts; and none is let be valid again that it does not want.
+//! ServiceAccounts, Secrets with static tokens and Pods that mount them come and go. No token is invalidated that its
+//! ServiceAccount wants or that a Pod mounts, and no unwanted token becomes valid again.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,49 +19,39 @@ const PURPOSE: &str = "resources.gardener.cloud/purpose";
 /// ServiceAccounts `a0` to `a2`, Secrets `t0` to `t2`, Pods `p0` to `p2`.
 const NUMBERS: u8 = 3;
 
-/// A pass takes 3 min at most; what makes a token invalid is read in it.
+/// A reconcile takes 3 min at most, and itself reads the facts that make a token invalid.
 const RECONCILE: Duration = Duration::from_secs(200);
-/// The same where nothing goes wrong.
 const SHORT_RECONCILE: Duration = Duration::from_secs(5);
-/// A watch is believed in for 150 s.
+/// A watch counts as fresh for 150 s.
 const LAG: Duration = Duration::from_secs(360);
 
-/// Shared by a life and the function that sees all requests.
 #[derive(Clone)]
 pub(super) struct Tokens {
     observed: Arc<Mutex<Observed>>,
-    /// Its own: other lives stay as they are.
     random: Arc<Mutex<fastrand::Rng>>,
     sim: Sim,
-    /// Whether requests go their way undisturbed.
     calm: bool,
-    /// Whether events get lost: what the program believes may then be older than any limit.
+    /// Whether events get lost: the program's cache may then be arbitrarily old.
     lossy: bool,
 }
 
 #[derive(Default)]
 struct Observed {
-    /// How it was, and since when.
     states: Vec<(Instant, TokenState)>,
-    /// When the program sent a patch of a Secret.
     patched: BTreeMap<String, Vec<Instant>>,
-    /// Secrets that were considered when somebody looked last.
     considered: BTreeSet<String>,
     violations: Vec<String>,
 }
 
 #[derive(Clone, Default)]
 struct TokenState {
-    /// Whether a ServiceAccount wants no tokens.
     accounts: BTreeMap<String, bool>,
-    /// The ServiceAccounts of the Secrets.
     secrets: BTreeMap<String, String>,
-    /// The Secrets that Pods mount which have not ended.
     pods: BTreeMap<String, String>,
 }
 
 impl TokenState {
-    /// Whether the ServiceAccount of a Secret wants no tokens; `None`: one of both is not there.
+    /// Whether the ServiceAccount of a Secret wants no tokens; `None` if either is missing.
     fn wants_no_tokens(&self, secret: &str) -> Option<bool> {
         self.accounts.get(self.secrets.get(secret)?).copied()
     }
@@ -70,14 +60,12 @@ impl TokenState {
         self.pods.values().any(|mounted| mounted == secret)
     }
 
-    /// Whether it is right that a Secret begins to be considered.
     fn may_consider(&self, secret: &str) -> bool {
         self.wants_no_tokens(secret) == Some(true) && !self.is_mounted(secret)
     }
 }
 
 impl Tokens {
-    /// With the invalidator in the configuration with which the program is started next.
     pub(super) fn new(world: &World, seed: u64, calm: bool, lossy: bool) -> Self {
         world.config.borrow_mut().controllers.token_invalidator = Some(Workers { concurrent_syncs: 2 });
         let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed ^ 0x5eed_0003)));
@@ -90,14 +78,12 @@ impl Tokens {
         self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees a request before it is carried out.
     pub(super) fn see(&self, info: &RequestInfo) {
         if info.verb == "patch" && info.resource == "secrets" {
             self.observed().patched.entry(info.name.clone()).or_default().push(Instant::now());
         }
     }
 
-    /// Some things happen; gives what.
     pub(super) fn act(&self) -> String {
         self.look();
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
@@ -188,7 +174,6 @@ impl Tokens {
         format!("Pod {name} mounts Secret {secret}")
     }
 
-    /// The Secrets that are considered now.
     fn considered(&self, observed: &Observed) -> BTreeSet<String> {
         let secrets = observed.states.last().into_iter().flat_map(|(_, state)| state.secrets.keys());
         let is_considered = |live: &Value| live["metadata"]["labels"].get(CONSIDER).is_some();
@@ -196,7 +181,6 @@ impl Tokens {
         secrets.filter(is_considered).cloned().collect()
     }
 
-    /// Looks at what the program changed since the last time.
     fn look(&self) {
         let mut observed = self.observed();
         let now = self.considered(&observed);
@@ -220,13 +204,11 @@ impl Tokens {
         observed.considered = now;
     }
 
-    /// What was wrong so far.
     pub(super) fn violations(&self) -> Vec<String> {
         self.look();
         std::mem::take(&mut self.observed().violations)
     }
 
-    /// Secrets that are not as they should be in the end.
     pub(super) fn wrong(&self) -> Vec<String> {
         let observed = self.observed();
         let Some((_, state)) = observed.states.last() else { return Vec::new() };
@@ -241,15 +223,14 @@ impl Tokens {
         state.secrets.keys().filter(is_wrong).cloned().collect()
     }
 
-    /// Whether a Secret with a token is there.
     pub(super) fn has(&self, secret: &str) -> bool {
         self.observed().states.last().is_some_and(|(_, state)| state.secrets.contains_key(secret))
     }
 }
 
 impl Observed {
-    /// Whether a patch that was sent then was right by something that was so at most `window` before. A Secret becomes
-    /// considered by what was read; it ceases to be by what the watches say, one of which may be behind the other.
+    /// Whether a patch sent at that time was justified by a state at most `window` earlier. A Secret becomes considered
+    /// by what was read; it ceases to be by two watches, one of which may lag behind the other.
     fn supported(&self, secret: &str, considered: bool, sent: Instant, window: Duration) -> bool {
         let ends = self.states.iter().skip(1).map(|(since, _)| Some(*since)).chain([None]);
         let counted: Vec<&TokenState> = (self.states.iter().zip(ends))

@@ -1,5 +1,3 @@
-//! Users who interfere with the objects of bundles.
-
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,7 +7,6 @@ use super::{
     life::Life,
 };
 
-/// Finalizer of somebody who takes his time.
 const STUCK: &str = "example.org/stuck";
 
 impl Life {
@@ -39,9 +36,9 @@ impl Life {
         });
     }
 
-    /// Somebody deletes an object and creates it anew with what is in it, as `kubectl replace --force` does.
+    /// A user deletes an object and creates it again with its content, as `kubectl replace --force` does.
     pub(super) fn replace_live(&mut self) {
-        // What is in the others would go with them.
+        // The deletion of others would also delete their contents.
         let is_whole = |place: &ObjectPath| !place.1.is_empty() || place.0.starts_with("clusterroles");
         let places = ITEMS.into_iter().flat_map(|item| item.places()).filter(|place| is_whole(place));
         let Some(((resource, namespace, name), mut object)) = self.any_live(places) else { return };
@@ -58,7 +55,7 @@ impl Life {
         self.world.sim.put(object).expect("it was valid before");
     }
 
-    /// An object is held on its way out, and when it is let go somebody has one of the same name at once.
+    /// A finalizer delays the deletion of an object; once it is removed, a user at once recreates the object.
     pub(super) async fn create_anew(&mut self) {
         let items: Vec<_> = ITEMS.into_iter().filter(|item| item.core_path().is_some()).collect();
         let places = items.iter().map(|item| &item.places()[item.places().len() - 1]);
@@ -84,7 +81,6 @@ impl Life {
         }
     }
 
-    /// One of those objects that are there and stay.
     fn any_live<'a>(&mut self, places: impl Iterator<Item = &'a ObjectPath>) -> Option<(ObjectPath, Value)> {
         let sim = &self.world.sim;
         let live = places.filter_map(|place| Some((*place, sim.object(place.0, place.1, place.2)?)));
@@ -93,7 +89,6 @@ impl Life {
         Some(live.swap_remove(index))
     }
 
-    /// Somebody puts a finalizer on an object, or takes all such away.
     pub(super) async fn hold_live(&mut self) {
         if !self.stuck.is_empty() {
             return self.free_stuck().await;

@@ -1,4 +1,4 @@
-//! What must hold at each moment of a life: looked at with each request of the program.
+//! What must hold at each moment of a life: checked with each request of the program.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,31 +13,26 @@ use tokio::time::Instant;
 use super::items::{Form, ITEMS, Item};
 use crate::world::NAMESPACE;
 
-/// A pass acts on what it read at its beginning; it ends after a minute, and what it had sent by then a moment later.
+/// A reconcile acts on what it read at its start. It ends after a minute, and its requests a moment later.
 const RECONCILE: Duration = Duration::from_secs(70);
-/// What was sent before a lease was lost may arrive after it.
+/// A request that was sent before a lease was lost may arrive after it.
 const ON_THE_WAY: Duration = Duration::from_millis(5);
 
-/// Shared by a life, which writes down what its users want, and the function that sees all requests.
 #[derive(Clone)]
 pub(super) struct Watchman {
     observed: Arc<Mutex<Observed>>,
     sim: Sim,
-    /// Whether events get lost in this life: what the program believes may then be older than any limit.
+    /// Whether events get lost in this life: the program's cache may then be arbitrarily old.
     lossy: bool,
 }
 
 #[derive(Default)]
 struct Observed {
-    /// What each bundle holds, in which form.
     held: BTreeMap<&'static str, BTreeMap<Item, Form>>,
-    /// When a bundle last ceased to hold an item.
     dropped: BTreeMap<(&'static str, Item), Instant>,
-    /// Items that may stay although nobody wants them.
     may_stay: BTreeSet<Item>,
-    /// Programs that lost their lease, and when.
     deposed: BTreeMap<String, Instant>,
-    /// Deletions that are wrong if they were carried out, by number of the request.
+    /// Deletions that are wrong if they are executed, by number of the request.
     suspicious: Vec<(u64, String)>,
     violations: Vec<String>,
 }
@@ -51,7 +46,6 @@ impl Watchman {
         self.observed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A bundle holds this from now on.
     pub(super) fn holds(&self, bundle: &'static str, items: BTreeMap<Item, Form>) {
         let mut observed = self.observed();
         observed.may_stay.extend(
@@ -63,22 +57,18 @@ impl Watchman {
         }
     }
 
-    /// The objects of this bundle may stay when it goes.
     pub(super) fn keeps(&self, items: impl IntoIterator<Item = Item>) {
         self.observed().may_stay.extend(items);
     }
 
-    /// Whether an item may be there although nobody wants it.
     pub(super) fn may_stay(&self, item: Item) -> bool {
         self.observed().may_stay.contains(&item)
     }
 
-    /// A program lost its lease.
     pub(super) fn deposed(&self, user: &str) {
         self.observed().deposed.insert(user.to_owned(), Instant::now());
     }
 
-    /// What was wrong so far.
     pub(super) fn violations(&self) -> Vec<String> {
         let mut observed = self.observed();
         let suspicious = std::mem::take(&mut observed.suspicious);
@@ -91,9 +81,8 @@ impl Watchman {
         violations
     }
 
-    /// Sees a request before it is carried out.
     pub(super) fn see(&self, info: &RequestInfo) {
-        // Events only tell what happened; they are written without the lease too.
+        // Events only report; they are written without the lease, too.
         if matches!(info.verb.as_str(), "get" | "list" | "watch") || info.resource == "events" {
             return;
         }
@@ -115,7 +104,7 @@ impl Watchman {
         }
     }
 
-    /// Why an object must not be deleted now: its owner wants it, or nobody who ever had it has ceased to want it.
+    /// Returns why an object must not be deleted now: its owner wants it, or no ManagedResource has given it up.
     fn wrong(&self, observed: &Observed, info: &RequestInfo, item: Item) -> Option<String> {
         if self.lossy {
             return None;
@@ -136,7 +125,7 @@ impl Watchman {
             .then(|| format!("{item:?} is deleted, but no ManagedResource that held it has given it up: {}", info.path))
     }
 
-    /// Whether the status of a bundle names the object. Of a kind without namespaces it may name one (spec 10 §9.3).
+    /// Whether the status names the object. For a cluster-scoped kind it may include a namespace (spec 10 §9.3).
     fn knows(&self, bundle: &str, info: &RequestInfo) -> bool {
         let names = |mr: &Value| {
             let references = mr["status"]["resources"].as_array();
@@ -148,7 +137,7 @@ impl Watchman {
         self.sim.look_at("managedresources.resources.gardener.cloud", NAMESPACE, bundle, names).unwrap_or(false)
     }
 
-    /// Each object that names its owner has one, which carries a finalizer (spec 10 §8, §15).
+    /// The owner that an object names exists and has a finalizer (spec 10 §8, §15).
     fn check_responsibility(&self, observed: &mut Observed, info: &RequestInfo) {
         for item in ITEMS.into_iter().filter(|item| !observed.may_stay.contains(item)) {
             for (resource, namespace, name) in item.places() {

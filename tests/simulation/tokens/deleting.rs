@@ -1,4 +1,4 @@
-//! ServiceAccounts that go with their Secret (spec 30 §9).
+//! ServiceAccounts that are deleted with their Secret (spec 30 §9).
 
 use serde_json::{Value, json};
 
@@ -74,8 +74,7 @@ fn finalizer_is_removed_and_the_service_account_stays_with_deletion_off() {
     });
 }
 
-/// spec 30 §9: what flag mode left behind has no class, and may have any; with deletion off it must not hang, and neither must
-/// its Namespace
+/// spec 30 §9: finalizers of flag mode may be on Secrets of any class, and must not block them or their Namespace.
 #[test]
 fn finalizer_of_flag_mode_is_removed_with_deletion_off_whatever_the_class() {
     for labels in [json!({ PURPOSE: "token-requestor" }), json!({ PURPOSE: "token-requestor", super::CLASS: "garden" })]
@@ -106,7 +105,7 @@ fn finalizer_of_flag_mode_is_removed_with_deletion_off_whatever_the_class() {
     }
 }
 
-/// spec 30 §9 D2, D3 and D5: the ServiceAccount stays only where another instance wants the token still
+/// spec 30 §9 D2, D3 and D5: the ServiceAccount stays only if another instance still wants the token.
 #[test]
 fn changed_label_releases_the_secret() {
     for (labels, stays) in [
@@ -146,7 +145,7 @@ fn secret_in_deletion_gets_no_token() {
     });
 }
 
-/// spec 30 §9 D3: no ServiceAccount has such a name, so there is none to delete.
+/// spec 30 §9 D3: no ServiceAccount has such a name, so none is deleted.
 #[test]
 fn secret_with_an_impossible_service_account_name_is_released() {
     for (part, text) in [("name", "a/b"), ("name", ".."), ("namespace", "a/b"), ("namespace", "..")] {

@@ -1,5 +1,3 @@
-//! What a Secret gets.
-
 use serde_json::{Value, json};
 
 use super::{
@@ -176,7 +174,6 @@ fn kubeconfig_user_of_the_current_context_gets_the_token() {
             expected["users"][1]["user"]["token"] = json!(token);
             assert_eq!(written, expected);
 
-            // It is found again.
             annotate(&world, "some", json!("news"));
             seconds(100).await;
             assert_eq!(issued(&world), 1, "{}", last_error(&world));
@@ -269,8 +266,7 @@ fn kubeconfig_of_the_target_secret_gets_the_token() {
     });
 }
 
-/// spec 30 §5.1 f, §6 rule 5, §7: without a CA of the target none is written into a kubeconfig. One that is there is not
-/// compared with nothing: that would cost a token with each look.
+/// spec 30 §5.1 f, §6 rule 5, §7: without a CA of the target, an existing one is not compared: that would cost tokens.
 #[test]
 fn kubeconfig_ca_stays_without_a_ca_and_costs_no_token() {
     world(1, |world| async move {

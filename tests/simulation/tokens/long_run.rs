@@ -16,10 +16,9 @@ use crate::world::{NAMESPACE, World, seconds, world};
 
 const SECRETS: usize = 1_000;
 const DAYS: u64 = 30;
-/// How long the API server may have been there without a token that is due being renewed.
+/// The longest time for which a token may be overdue while the API server is reachable.
 const PATIENCE: Duration = Duration::from_secs(900);
 
-/// Expiry and time of renewal of each token.
 fn tokens(world: &World) -> BTreeMap<String, (Timestamp, Timestamp)> {
     let token = |secret: &Value| {
         let expires = claims(&value(secret, "token"))["exp"].as_i64()?;

@@ -1,7 +1,4 @@
-//! The token requestor (spec 30) in its surroundings: source and target are one simulated cluster.
-//!
-//! `issuing`: what a Secret gets. `renewing`: when it gets another one. `deleting`: ServiceAccounts that go with their Secret.
-//! `shell`: requests, conflicts, faults. `month`: a thousand tokens for thirty days.
+//! The token requestor (spec 30) in the whole program: source and target are one simulated cluster.
 
 mod deleting;
 mod issuing;
@@ -28,7 +25,6 @@ pub(super) fn configure(world: &World, deletes: bool, any_class: bool) {
     world.config.borrow_mut().controllers.token_requestor = Some(settings);
 }
 
-/// Starts a program with the requestor.
 pub(super) async fn start(world: &World) {
     configure(world, false, false);
     world.start().await;
@@ -36,7 +32,6 @@ pub(super) async fn start(world: &World) {
     world.sim.clear_requests();
 }
 
-/// The same with deletion of ServiceAccounts.
 pub(super) async fn start_deleting(world: &World) {
     configure(world, true, false);
     world.start().await;
@@ -65,7 +60,6 @@ pub(super) fn put(world: &World, name: &str, annotations: &[(&str, &str)], data:
     world.sim.put(access(name, annotations, data)).expect("a Secret");
 }
 
-/// Puts the Secret `access` and waits.
 pub(super) async fn given(world: &World, annotations: &[(&str, &str)], data: &[(&str, &str)]) {
     put(world, "access", annotations, data);
     seconds(2).await;
@@ -75,7 +69,6 @@ pub(super) fn secret(world: &World, name: &str) -> Value {
     world.sim.object("secrets", NAMESPACE, name).unwrap_or_default()
 }
 
-/// A data key in plain text; empty if it is not there.
 pub(super) fn value(secret: &Value, key: &str) -> String {
     let text = secret["data"][key].as_str().unwrap_or_default();
     String::from_utf8(BASE64_STANDARD.decode(text).expect("base64")).expect("text")
@@ -89,7 +82,6 @@ pub(super) fn renewal(world: &World) -> Option<Timestamp> {
     secret(world, "access")["metadata"]["annotations"][RENEW].as_str().and_then(|text| text.parse().ok())
 }
 
-/// Seconds until the renewal.
 pub(super) fn left(world: &World) -> i64 {
     let now = world.universe.env.clock.wall();
     renewal(world).map(|time| time.duration_since(now).as_secs()).unwrap_or_default()
@@ -116,26 +108,23 @@ pub(super) fn claims(token: &str) -> Value {
     serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(payload).expect("base64")).expect("JSON")
 }
 
-/// The last error of the actor of `access`.
 pub(super) fn last_error(world: &World) -> String {
     let path = format!("token-requestor/{NAMESPACE}/access");
     let actor = world.actors_of(PROGRAM).into_iter().find(|actor| actor.path == path);
     actor.and_then(|actor| actor.last_error).map(|(_, text)| text).unwrap_or_default()
 }
 
-/// Requests but those of watches and Events.
+/// Requests other than those of watches and Events.
 pub(super) fn asked(world: &World) -> Vec<String> {
     let is_other =
         |asked: &String| ["watch ", "list ", "create events", "patch events"].iter().all(|it| !asked.starts_with(it));
     world.asked().into_iter().filter(is_other).collect()
 }
 
-/// How many tokens were asked for.
 pub(super) fn issued(world: &World) -> usize {
     world.requests().iter().filter(|request| request.info.subresource == "token").count()
 }
 
-/// A kubeconfig for the user `one`, in YAML.
 pub(super) const KUBECONFIG: &str = "
 apiVersion: v1
 kind: Config

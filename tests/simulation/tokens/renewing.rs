@@ -1,5 +1,3 @@
-//! When a token is renewed.
-
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
@@ -147,7 +145,7 @@ fn token_stays_when_the_secret_is_no_longer_ours() {
     });
 }
 
-/// spec 30 "Better than upstream" 9: what is good is looked at, and not renewed.
+/// spec 30 "Better than upstream" 9: a good token is checked, and not renewed.
 #[test]
 fn token_renewal_skips_fresh_tokens_after_a_restart() {
     world(1, |world| async move {
@@ -166,7 +164,7 @@ fn token_renewal_skips_fresh_tokens_after_a_restart() {
 
         seconds(600).await;
         let expected: usize = asked(&world).iter().filter(|asked| asked.starts_with("create tokenreviews")).count();
-        // The kinds, and for both versions of mutating admission policies the proof that they are not served (decisions 38, 40).
+        // The kinds, and the proof that both versions of mutating admission policies are not served (decisions 38, 40).
         let group = "/apis/admissionregistration.k8s.io";
         let (v1, v1beta1) = (format!("{group}/v1"), format!("{group}/v1beta1"));
         let of_discovery = ["/api", "/apis", group, group, &v1, &v1beta1, "/readyz", "/readyz"];
@@ -191,7 +189,7 @@ fn token_renewal_comes_earlier_if_the_clock_jumps_ahead() {
     });
 }
 
-/// spec 30 T10: a server whose clock is behind by more than a lifetime makes no loop.
+/// spec 30 T10: a server clock that is more than a lifetime behind causes no loop.
 #[test]
 fn token_renewal_of_seemingly_expired_tokens_is_once_a_minute() {
     world(1, |world| async move {
@@ -204,7 +202,7 @@ fn token_renewal_of_seemingly_expired_tokens_is_once_a_minute() {
     });
 }
 
-/// fault 17: a token is renewed by the monotonic clock, too, whatever wakes its actor meanwhile.
+/// fault 17: a token is renewed by the monotonic clock, too, whatever enqueues its key meanwhile.
 #[test]
 fn token_renewal_is_in_time_if_the_clock_is_set_back() {
     for events in [false, true] {
@@ -227,7 +225,7 @@ fn token_renewal_is_in_time_if_the_clock_is_set_back() {
     }
 }
 
-/// fault 17: the clock was behind already when the token was issued.
+/// fault 17: the clock was already behind when the token was issued.
 #[test]
 fn token_renewal_is_in_time_if_the_clock_is_behind() {
     world(1, |world| async move {
@@ -242,7 +240,7 @@ fn token_renewal_is_in_time_if_the_clock_is_behind() {
     });
 }
 
-/// fault 17: the time of renewal is from somebody whose clock was ahead, or out of a backup.
+/// fault 17: the renewal time comes from a writer with a fast clock, or from a backup.
 #[test]
 fn token_renewal_is_at_80_percent_if_the_token_expires_before_its_renewal_time() {
     world(1, |world| async move {
@@ -258,7 +256,7 @@ fn token_renewal_is_at_80_percent_if_the_token_expires_before_its_renewal_time()
     });
 }
 
-/// spec 30 §5.5, fault 17: the time that was chosen for one token says nothing of another.
+/// spec 30 §5.5, fault 17: the renewal time of one token says nothing about another.
 #[test]
 fn token_renewal_of_a_restored_older_token_is_at_80_percent_of_its_life() {
     world(1, |world| async move {
@@ -278,7 +276,7 @@ fn token_renewal_of_a_restored_older_token_is_at_80_percent_of_its_life() {
     });
 }
 
-/// spec 30 T10: where the clocks differ by a life, the time that was chosen for a token stands.
+/// spec 30 T10: if the clocks differ by a lifetime, the renewal time that was chosen for a token counts.
 #[test]
 fn token_renewal_of_tokens_expired_by_our_clock_does_not_loop() {
     world(1, |world| async move {

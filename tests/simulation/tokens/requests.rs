@@ -1,5 +1,3 @@
-//! Requests, conflicts, faults.
-
 use std::{
     sync::{
         Arc,
@@ -21,7 +19,7 @@ use crate::{
     world::{NAMESPACE, PROGRAM, World, seconds, world, world_with},
 };
 
-/// What a Secret costs: three requests for a renewal, and no pass for one's own write.
+/// A renewal costs three requests, and the own write causes no reconcile.
 #[test]
 fn token_renewal_takes_three_requests() {
     world(1, |world| async move {
@@ -75,7 +73,6 @@ fn token_is_written_after_a_conflict() {
     });
 }
 
-/// A write that failed is tried again with the same token.
 #[test]
 fn token_whose_write_failed_is_used_again() {
     world(1, |world| async move {
@@ -95,7 +92,7 @@ fn token_whose_write_failed_is_used_again() {
     });
 }
 
-/// spec 30 T4: a token that could not be written is worth nothing when its ServiceAccount is gone, or was made anew.
+/// spec 30 T4: an unwritten token is worthless once its ServiceAccount is deleted or recreated.
 #[test]
 fn token_not_yet_written_is_dropped_with_its_service_account() {
     for is_made_anew in [true, false] {
@@ -125,7 +122,7 @@ fn token_not_yet_written_is_dropped_with_its_service_account() {
     }
 }
 
-/// A token that was written is not the answer to a later request for another one, though it is not known that it was written.
+/// A token whose write was not confirmed must not answer a later request for another one.
 #[test]
 fn token_rotation_after_a_lost_answer_gives_another_token() {
     for (looks_between, holder) in [(true, "access"), (false, "access"), (true, "there"), (false, "there")] {
@@ -159,7 +156,7 @@ fn token_rotation_after_a_lost_answer_gives_another_token() {
     }
 }
 
-/// Events are about what somebody can put right in the Secret: not about credentials or a busy server.
+/// Events report what a user can correct in the Secret: not bad credentials or a busy server.
 #[test]
 fn event_is_not_sent_for_faults_of_all_secrets() {
     for (fault, reported) in [
@@ -184,7 +181,7 @@ fn event_is_not_sent_for_faults_of_all_secrets() {
     }
 }
 
-/// spec 30 "Better than upstream" 8: a request that is not even sent, because of what an annotation says.
+/// spec 30 "Better than upstream" 8: an annotation prevents the request from being sent.
 #[test]
 fn event_reports_an_impossible_name() {
     for (annotations, expected) in [
@@ -210,7 +207,7 @@ fn event_reports_an_impossible_name() {
     }
 }
 
-/// Secrets that were restored without their tokens: a few passes at once, one token each, and renewals that are spread.
+/// Secrets restored without tokens cause few reconciles at once, one token each, and spread renewals.
 #[test]
 fn token_requests_of_many_secrets_are_spread() {
     world_with(1, Duration::from_millis(5), |world| async move {
@@ -222,7 +219,7 @@ fn token_requests_of_many_secrets_are_spread() {
         seconds(60).await;
 
         assert_eq!(issued(&world), 1_000);
-        // The simulator answers after 5 ms, and five passes of three requests or four go side by side.
+        // The simulator answers after 5 ms, and five reconciles of three or four requests run concurrently.
         let first = world.requests().iter().position(|request| request.info.subresource == "token");
         assert!(first.is_some_and(|first| first < 100), "the first request does not wait: {first:?}");
         let all = world.sim.objects("secrets");
@@ -232,19 +229,19 @@ fn token_requests_of_many_secrets_are_spread() {
     });
 }
 
-/// What a fault of [`tokens_are_in_no_text`] does at present.
+/// The current fault of [`tokens_are_in_no_text`].
 const NOTHING: usize = 0;
 const PATCH_FAILS: usize = 1;
 const REVIEW_FAILS: usize = 2;
 const REJECTED: usize = 3;
 
-/// Everything that is shown of the program, but its log.
+/// Everything that the program shows, except for its log.
 fn shown(world: &World) -> String {
     let actors = serde_json::to_string(&world.actors_of(PROGRAM)).expect("JSON");
     format!("{actors}\n{}", json!(world.sim.objects("events")))
 }
 
-/// No token leaves its Secret, whatever is said by those who were sent it.
+/// No token leaves its Secret, even if a receiver quotes it.
 #[test]
 fn tokens_are_in_no_text() {
     let ((tokens, mut texts), log) = logged(tracing::Level::DEBUG, || world(1, quoting));
@@ -260,7 +257,7 @@ fn tokens_are_in_no_text() {
     }
 }
 
-/// A life in which each who is sent a token quotes it: the tokens, and what was shown.
+/// A life in which each receiver of a token quotes it. Returns the tokens, and what was shown.
 async fn quoting(world: std::rc::Rc<World>) -> (Vec<String>, Vec<String>) {
     let of_target = |world: &World| value(&secret(world, "there"), "token");
     start(&world).await;
@@ -287,7 +284,7 @@ async fn quoting(world: std::rc::Rc<World>) -> (Vec<String>, Vec<String>) {
             _ => Fault::None,
         }
     });
-    // The target Secret has the token already, so that the fault can quote it.
+    // The target Secret already has the token, so that the fault can quote it.
     let target = [(format!("{TARGET}name"), "there"), (format!("{TARGET}namespace"), NAMESPACE)];
     let target = target.each_ref().map(|(key, text)| (key.as_str(), *text));
     given(&world, &target, &[]).await;

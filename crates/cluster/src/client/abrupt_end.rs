@@ -1,9 +1,7 @@
-//! Servers and proxies that close a TLS connection without saying so first.
+//! Accepts TLS connections that end without a `close_notify`, as Go's client does; many proxies do not send it.
 //!
-//! TLS wants a `close_notify` before the end, so that nobody can cut off a message unseen. Many proxies do not send it, and
-//! Go's client does without. So does ours: the end of the stream is an end like any other. Nothing can be cut off unseen
-//! even so: a body with a length or with chunks must be complete for the HTTP client, and the JSON of one that ends with
-//! the connection does not parse if a part is missing.
+//! We do not need the notice as protection against truncation: the HTTP client checks that a body with a length or with
+//! chunks is complete, and truncated JSON in a body that ends with the connection does not parse.
 
 use std::{
     io,
@@ -20,11 +18,10 @@ use hyper_util::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tower::Service;
 
-/// Makes the connections of another connector take an abrupt end for an end.
+/// Wraps a connector: its connections treat an abrupt end as a normal end.
 #[derive(Clone)]
 pub(crate) struct AbruptEnd<C>(pub(super) C);
 
-/// A connection whose abrupt end is an end.
 pub(crate) struct Stream<S>(S);
 
 impl<C> Service<Uri> for AbruptEnd<C>
@@ -93,7 +90,6 @@ mod tests {
 
     use super::*;
 
-    /// Gives its bytes, then an error.
     struct Source(&'static [u8], io::ErrorKind);
 
     impl AsyncRead for Source {

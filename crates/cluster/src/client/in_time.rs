@@ -1,7 +1,7 @@
-//! Connections that do not come about: a server, or what leads to it, that takes a connection and then says nothing.
+//! Gives up connections that do not come about: a server or proxy that accepts a connection and then stays silent.
 //!
-//! A request that is given up takes its connection along. But where another connection becomes free first, the HTTP client
-//! leaves the one it has begun to a task of its own, and that would wait for ever.
+//! A cancelled request cancels its connection attempt. But if another connection becomes free first, the HTTP client
+//! moves the attempt to a background task, which would wait for ever.
 
 use std::{
     task::{Context, Poll},
@@ -12,11 +12,9 @@ use futures::future::BoxFuture;
 use http::Uri;
 use tower::{BoxError, Service};
 
-/// For names, TCP, the proxy and TLS together. More than the proxy has for its part, whose error says more; less than the
-/// 30 s that most requests have.
+/// For DNS, TCP, the proxy and TLS. Above the proxy's own timeout, whose error says more; below most requests' 30 s.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Makes another connector give up after [`TIMEOUT`].
 #[derive(Clone)]
 pub(crate) struct InTime<C>(pub(super) C);
 

@@ -312,7 +312,7 @@ async fn silent_cluster_is_one_without_any_answer() {
     }
 }
 
-/// Answers of something that is no API server, or a broken one.
+/// Answers of a broken API server, or of something else.
 const NONSENSE: [&str; 13] = [
     r#"{"items": []}"#,
     r#"{"kind": "ConfigMapList", "items": []}"#,
@@ -419,7 +419,7 @@ async fn answer_without_end_or_with_too_many_values_is_an_error() {
     }
 }
 
-/// What an answer of the largest size takes.
+/// Room for an answer of the largest size.
 fn held(cluster: &Cluster) -> Share {
     let mut share = cluster.0.transport.room.share();
     share.fit(LARGEST_ANSWER).unwrap();

@@ -1,8 +1,8 @@
 //! The proof that a kind is not served (spec 10 §13.1, decision 38).
 //!
-//! The lists of groups prove nothing: while kube-apiserver starts they lack the groups of its CustomResourceDefinitions. The
-//! document of a version answers 503 then, and 404 for some 10 ms (facts §7). So three answers make a proof: `/readyz`
-//! was good, and later the version's document and that of its group did not name the kind.
+//! The lists of groups prove nothing: a starting kube-apiserver lacks the groups of its CustomResourceDefinitions, and
+//! answers 503 for the document of a version, then 404 for some 10 ms (facts §7). So a proof takes three answers:
+//! `/readyz` was good, and later the version's document and that of its group did not name the kind.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,49 +18,44 @@ use super::{
 };
 use crate::object::{GroupKind, GroupVersionKind};
 
-/// Where nobody says whether the server is ready, a version's absence counts when it has lasted for so long.
+/// If readiness of the server is unknown, a version's absence counts after this time.
 const UNREADY: Duration = Duration::from_secs(10);
 
-/// Proof that the API server serves a kind in no version. Only discovery makes one: who deletes, releases or forgets something
-/// because its kind is not served takes it as an argument, or asks for it.
+/// Proof that the API server serves a kind in no version. Only discovery makes one. Code that deletes, releases or
+/// forgets something because its kind is not served takes it as an argument, or requests it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProvedAbsent(GroupKind);
 
 /// How a kind is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Serving {
-    /// So: in the version that was asked for, or else in another one.
+    /// In the requested version, or else in another one.
     Served(Resource),
-    /// Not at all.
+    /// In no version.
     Absent(ProvedAbsent),
 }
 
-/// What the server itself says of a version.
+/// What the server's document says of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
-    /// `None`: it does not serve the version.
+    /// `None` if the version is not served.
     pub(super) version: Option<Version>,
-    /// All versions of the group.
     pub(super) all: Vec<Arc<str>>,
 }
 
-/// The last answer of a version.
 #[derive(Debug, Clone)]
 pub(super) struct AbsenceVerdict {
-    /// The number of the question.
     pub(super) number: u64,
-    /// When it was asked.
     pub(super) asked: Instant,
-    /// Since when no answer has named a resource of the version, if whether the server is ready cannot be asked.
+    /// Since when no answer has named a resource of the version; only set if readiness of the server is unknown.
     pub(super) missing_since: Option<Instant>,
     pub(super) answer: Result<Answer, ApiError>,
 }
 
-/// Whether the server has started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readiness {
     Ready,
-    /// The right to ask is missing.
+    /// The right to read `/readyz` is missing.
     Denied,
 }
 
@@ -69,7 +64,7 @@ impl ProvedAbsent {
         Self(kind.group_kind())
     }
 
-    /// What is not served.
+    /// The kind that is not served.
     pub fn kind(&self) -> &GroupKind {
         &self.0
     }
@@ -109,7 +104,7 @@ impl AbsenceVerdict {
 }
 
 async fn ask(transport: &Transport, group: &Arc<str>, version: &Arc<str>) -> Result<(Answer, Readiness), ApiError> {
-    // First: what is asked of a server that is ready already.
+    // First: the answers below count only if the server is ready already.
     let readiness = readiness(transport).await?;
     let root = if group.is_empty() { "/api" } else { "/apis" };
     let path = format!("{root}/{}", api_version(group, version));
@@ -137,7 +132,7 @@ async fn readiness(transport: &Transport) -> Result<Readiness, ApiError> {
     }
 }
 
-/// `None` for the 404 of an API server itself; that of a proxy says nothing.
+/// Returns `None` for a 404 of an API server itself; a proxy's 404 stays an error.
 fn found<T>(answer: Result<T, ApiError>) -> Result<Option<T>, ApiError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),

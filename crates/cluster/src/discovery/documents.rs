@@ -15,37 +15,34 @@ use super::super::{ApiError, Resource};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Served(pub(super) BTreeMap<Arc<str>, Vec<Version>>);
 
-/// One version of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) name: Arc<str>,
     pub(super) resources: Vec<Resource>,
-    /// Why the resources are not (all) known, or not fresh.
+    /// Why the resources are incomplete or stale.
     pub(super) stale: Option<String>,
 }
 
-/// A group with the names of its versions.
 pub(super) type GroupVersions = (Arc<str>, Vec<Arc<str>>);
 
 impl Served {
-    /// The resource of a kind in a version.
+    /// Returns the resource of a kind in a version. Fails if it is not served, or if the version is stale.
     pub(super) fn resource(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
         let missing = || ApiError::NoMatch(kind.clone());
         let version = self.versions(&kind.group).find(|version| *version.name == kind.version).ok_or_else(missing)?;
         version.resource(&kind.kind).cloned().ok_or_else(|| version.unknown().unwrap_or_else(missing))
     }
 
-    /// The resource of a kind in the first version that has it.
+    /// Returns the resource of a kind in the first version that has it.
     pub(super) fn preferred(&self, kind: &GroupKind) -> Option<Resource> {
         self.versions(&kind.group).find_map(|version| version.resource(&kind.kind)).cloned()
     }
 
-    /// All resources.
     pub(super) fn resources(&self) -> impl Iterator<Item = &Resource> {
         self.0.values().flatten().flat_map(|version| &version.resources)
     }
 
-    /// With the resources known before where a version is stale now and has none.
+    /// Keeps the resources known before for each version that is stale and empty now.
     pub(super) fn keeping(mut self, before: Option<&Self>) -> Self {
         for (group, versions) in &mut self.0 {
             for version in versions.iter_mut().filter(|version| version.stale.is_some() && version.resources.is_empty())
@@ -57,8 +54,7 @@ impl Served {
         self
     }
 
-    /// The versions that lack kinds which were known before, though they are not stale. That is no proof that the server
-    /// serves those no more (facts §7).
+    /// Returns the fresh versions that lack kinds known before, which does not prove that these are gone (facts §7).
     pub(super) fn lost_since(&self, before: &Self) -> Vec<(Arc<str>, Arc<str>)> {
         let versions =
             before.0.iter().flat_map(|(group, versions)| versions.iter().map(move |version| (group, version)));
@@ -70,7 +66,6 @@ impl Served {
         versions.filter(is_lost).map(|(group, version)| (group.clone(), version.name.clone())).collect()
     }
 
-    /// The version as it was before, stale for this reason.
     pub(super) fn keep(&mut self, group: &Arc<str>, version: &str, before: &Self, why: ApiError) {
         let why = match why {
             ApiError::Discovery(why) => why,
@@ -81,7 +76,7 @@ impl Served {
         }
     }
 
-    /// A version as its own document has it, in place of what was known; a new one comes last. Whether that is another one.
+    /// Replaces a version by its own document; a new version comes last. Returns true if that is a change.
     pub(super) fn put(&mut self, group: &Arc<str>, version: Version) -> bool {
         let versions = self.0.entry(group.clone()).or_default();
         match versions.iter_mut().find(|known| known.name == version.name) {
@@ -93,7 +88,7 @@ impl Served {
         true
     }
 
-    /// The version is not served. Whether it was.
+    /// Removes a version. Returns true if it was there.
     pub(super) fn remove(&mut self, group: &str, version: &str) -> bool {
         let Some(versions) = self.0.get_mut(group) else { return false };
         let before = versions.len();
@@ -123,7 +118,7 @@ impl Version {
         self.resources.iter().collect()
     }
 
-    /// The error for a miss in a version that is stale: it may be there.
+    /// The error for a miss in a stale version: the kind may exist.
     fn unknown(&self) -> Option<ApiError> {
         self.stale.clone().map(ApiError::Discovery)
     }
@@ -165,7 +160,7 @@ fn aggregated_version(group: &Arc<str>, version: &Value) -> Result<Version, ApiE
     Ok(Version { name, resources, stale })
 }
 
-/// Group, and its versions in the order of preference, from `APIVersions` (`/api`) or `APIGroupList` (`/apis`).
+/// Returns groups and their versions in order of preference, from `APIVersions` (`/api`) or `APIGroupList` (`/apis`).
 pub(super) fn legacy_groups(document: &Value) -> Result<Vec<GroupVersions>, ApiError> {
     if document["kind"] == "APIVersions" {
         let versions = list(document, "versions")?.iter().filter_map(Value::as_str).map(Arc::from).collect();
@@ -182,13 +177,13 @@ pub(super) fn legacy_groups(document: &Value) -> Result<Vec<GroupVersions>, ApiE
         .collect()
 }
 
-/// The names of a group's versions, from `APIVersions` (`/api`) or `APIGroup` (`/apis/<group>`).
+/// Returns the names of a group's versions, from `APIVersions` (`/api`) or `APIGroup` (`/apis/<group>`).
 pub(super) fn version_names(document: &Value) -> Result<Vec<Arc<str>>, ApiError> {
     let names = list(document, "versions")?.iter();
     Ok(names.filter_map(|version| version.as_str().or_else(|| version["version"].as_str())).map(Arc::from).collect())
 }
 
-/// The resources of an `APIResourceList`, without subresources.
+/// Returns the resources of an `APIResourceList`, without subresources.
 pub(super) fn legacy_resources(group: &Arc<str>, version: &Arc<str>, document: &Value) -> Result<Version, ApiError> {
     let resources = list(document, "resources")?.iter().filter(|resource| !text(resource, "name").contains('/'));
     let resources = resources.map(|resource| Resource {
@@ -201,7 +196,7 @@ pub(super) fn legacy_resources(group: &Arc<str>, version: &Arc<str>, document: &
     Ok(Version { name: version.clone(), resources: resources.collect(), stale: None })
 }
 
-/// `group/version`, or `version` for the core group.
+/// Returns `group/version`, or `version` for the core group.
 pub(super) fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }

@@ -1,4 +1,4 @@
-//! Fetches the discovery documents: two aggregated ones, or one per group and version from servers that do not know those.
+//! Fetches the discovery documents: two aggregated ones, or one per group and version from older servers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,18 +19,14 @@ use super::{
 
 /// `Accept` of an aggregated document; older servers answer with the plain one.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
-/// The core group, and all others.
 const ROOTS: [&str; 2] = ["/api", "/apis"];
-/// For each document.
 const LIMIT: Duration = Duration::from_secs(30);
-/// Documents of older servers fetched side by side.
 pub(super) const SIDE_BY_SIDE: usize = 8;
 
-/// The last aggregated document of each root with its entity tag: asked for again, the server answers 304.
+/// The last aggregated document of each root with its entity tag, for which the server answers 304.
 #[derive(Default)]
 pub(super) struct Cached([Option<(HeaderValue, Served)>; 2]);
 
-/// All groups.
 pub(super) async fn fetch(transport: &Transport, cached: &mut Cached) -> Result<Served, ApiError> {
     let mut all = Served::default();
     for (root, cached) in ROOTS.into_iter().zip(&mut cached.0) {
@@ -75,7 +71,7 @@ async fn fetch_legacy(transport: &Transport, root: &str, groups: Vec<GroupVersio
     Ok(served)
 }
 
-/// `None` when the version is gone meanwhile; stale when it cannot be asked.
+/// Returns `None` if the version has gone meanwhile; a stale version if its request fails.
 async fn fetch_version(transport: &Transport, root: &str, group: &Arc<str>, version: &Arc<str>) -> Option<Version> {
     let api_version = api_version(group, version);
     let call = Call::read(format!("{root}/{api_version}"));
@@ -90,7 +86,7 @@ async fn fetch_version(transport: &Transport, root: &str, group: &Arc<str>, vers
     }
 }
 
-/// Beside the gate: there are few, and everybody waits for them.
+/// Bypasses the request scheduler: such requests are few, and everything waits for them.
 pub(super) async fn get(transport: &Transport, call: &Call) -> Result<Answer, ApiError> {
     transport.perform(call, Deadline::after(LIMIT), async || Ok(Admission::default())).await
 }

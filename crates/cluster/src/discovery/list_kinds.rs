@@ -1,9 +1,8 @@
-//! The list kinds of the built-in API: a manifest of such a kind is no object (spec 10 §11.3).
+//! The list kinds of the built-in API: a manifest of such a kind is not an object (spec 10 §11.3).
 
 use crate::object::GroupVersionKind;
 
-/// Kinds that have a list kind, by built-in group. List kinds are theirs with the suffix `List`; a custom kind may
-/// bear such a name and is an ordinary object.
+/// Kinds with a list kind (suffix `List`), by built-in group. A custom kind with such a name is an ordinary object.
 const LISTABLE: [(&str, &[&str]); 22] = [
     (
         "",
@@ -63,7 +62,7 @@ const LISTABLE: [(&str, &[&str]); 22] = [
     ("storagemigration.k8s.io", &["StorageVersionMigration"]),
 ];
 
-/// Whether a kind is the list kind of a built-in kind, `List` of the core group included.
+/// Returns true for the list kind of a built-in kind, and for `List` of the core group.
 pub fn is_list_kind(kind: &GroupVersionKind) -> bool {
     let listable = LISTABLE.iter().find(|(group, _)| *group == kind.group);
     let of = kind.kind.strip_suffix("List");

@@ -1,9 +1,9 @@
 //! Which kinds the server serves (fault 11).
 //!
-//! `documents` reads the server's documents into [`Served`]; this file caches it, fetches it anew when a kind is missed
-//! or somebody has seen a change, and tells those who wait. A group that cannot be asked keeps its last good answer, so
-//! a broken aggregated API takes nothing away from anybody else. `absence` proves that a kind is not served: before that no
-//! kind is forgotten, and none that was never known counts as absent (spec 10 §13.1).
+//! `documents` parses the server's documents into [`Served`]. This file caches them, fetches them again after a miss or
+//! a reported change, and notifies subscribers. A group that cannot be read keeps its last good answer, so that a
+//! broken aggregated API affects no other group. `absence` proves that a kind is not served: without proof no kind is
+//! forgotten, and an unknown kind does not count as absent (spec 10 §13.1).
 
 mod absence;
 mod documents;
@@ -41,13 +41,13 @@ pub use self::{
 };
 use super::{ApiError, Resource, transport::Transport};
 
-/// A group is asked for anew at most this often.
+/// A group is fetched again at most this often.
 const PER_GROUP: Duration = Duration::from_secs(10);
 /// A document younger than this answers every question.
 const YOUNG: Duration = Duration::from_secs(1);
-/// Answers of versions are kept for so long.
+/// How long answers of versions are kept.
 const REMEMBERED: Duration = Duration::from_secs(60);
-/// The same for those that tell since when a version is missing: who asks seldom is not to wait for the proof anew.
+/// The same for answers that say since when a version is missing, so that rare questions do not start the proof again.
 const MISSING: Duration = Duration::from_secs(60 * 60);
 
 /// The kinds of one cluster; cheap to clone.
@@ -58,7 +58,6 @@ struct Inner {
     transport: Rc<Transport>,
     state: RefCell<DiscoveryState>,
     running: RefCell<Option<WeakShared<Refresh>>>,
-    /// Questions for versions that are under way.
     asking: RefCell<BTreeMap<VersionKey, WeakShared<Asking>>>,
     version: watch::Sender<u64>,
     requested: Notify,
@@ -66,37 +65,30 @@ struct Inner {
 
 type Refresh = LocalBoxFuture<'static, Result<(), ApiError>>;
 type Asking = LocalBoxFuture<'static, ()>;
-/// A group and one of its versions.
 type VersionKey = (Arc<str>, Arc<str>);
 
 /// How old an answer of a version may be.
 #[derive(Clone, Copy)]
 enum Age {
-    /// It was asked for after this moment, see [`Discovery::asked`].
+    /// Asked for after this moment, see [`Discovery::asked`].
     After(u64),
-    /// It answers the questions of [`PER_GROUP`]; that it cannot be told, those of [`YOUNG`].
+    /// At most [`PER_GROUP`] old; an error at most [`YOUNG`].
     Recent,
 }
 
 #[derive(Default)]
 struct DiscoveryState {
-    /// `None` before the first good answer.
     served: Option<Served>,
-    /// Why the last fetch failed.
     failure: Option<ApiError>,
-    /// When the last fetch began.
     began: Option<Instant>,
-    /// How many fetches and questions for versions have begun.
+    /// Number of fetches and questions for versions so far.
     begun: u64,
-    /// The last answers of versions that were asked for themselves.
     verdicts: BTreeMap<VersionKey, AbsenceVerdict>,
-    /// When a fetch last began for the sake of a group; entries older than [`PER_GROUP`] are dropped.
+    /// When the last fetch for a group began; entries older than [`PER_GROUP`] are dropped.
     asked: BTreeMap<Arc<str>, Instant>,
-    /// When a change of a group last made it be asked for at once; entries as old are dropped, too.
+    /// When a change of a group last allowed a fetch at once; entries older than [`PER_GROUP`] are dropped.
     changed: BTreeMap<Arc<str>, Instant>,
-    /// Groups somebody has seen a change of.
     requested: BTreeSet<Arc<str>>,
-    /// Documents with their entity tags.
     cached: Cached,
 }
 
@@ -112,11 +104,9 @@ impl Discovery {
         }))
     }
 
-    /// How the server serves a kind in a version. A miss asks the server, at most every 10 s per group.
-    ///
-    /// # Errors
-    /// [`ApiError::NoMatch`] if the version's own document says that it is not served; [`ApiError::Discovery`] or the failure
-    /// of the request if that cannot be told.
+    /// Returns how the server serves a kind in a version. A miss asks the server, at most every 10 s per group. Fails
+    /// with [`ApiError::NoMatch`] if the version's own document lacks the kind, and with [`ApiError::Discovery`] or the
+    /// failed request if that is unknown.
     pub async fn mapping(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
         match self.find(&kind.group, |served| served.resource(kind)).await {
             Err(ApiError::NoMatch(_)) => {
@@ -127,11 +117,8 @@ impl Discovery {
         }
     }
 
-    /// How the server serves a kind: in this version, or else in another one, or not at all. A miss asks the server, at most
-    /// every 10 s per version.
-    ///
-    /// # Errors
-    /// If it cannot be told.
+    /// Returns how the server serves a kind: in this version, or else in another one, or not at all. A miss asks the
+    /// server, at most every 10 s per version. Fails if that is unknown.
     pub async fn serving(&self, kind: &GroupVersionKind) -> Result<Serving, ApiError> {
         match self.mapping(kind).await {
             Ok(resource) => Ok(Serving::Served(resource)),
@@ -140,16 +127,13 @@ impl Discovery {
         }
     }
 
-    /// A moment, for [`Self::look_up`]: how often the server was asked so far.
+    /// Returns a moment for [`Self::look_up`]: the number of questions so far.
     pub fn asked(&self) -> u64 {
         self.0.state.borrow().begun
     }
 
-    /// As [`Self::serving`], but from answers that were asked for after that moment, whatever is known: for what a 404 means.
-    /// Asks the server however short a time ago that was done, unless somebody has since.
-    ///
-    /// # Errors
-    /// If it cannot be told.
+    /// As [`Self::serving`], but ignores everything that was asked before that moment: for the meaning of a 404. It
+    /// asks the server again however young the last answer is, unless another caller has asked since.
     pub async fn look_up(&self, kind: &GroupVersionKind, after: u64) -> Result<Serving, ApiError> {
         self.ask(kind, Age::After(after)).await
     }
@@ -171,8 +155,8 @@ impl Discovery {
         Ok(Serving::Absent(ProvedAbsent::new(kind)))
     }
 
-    /// What the server says of a version itself. Those who ask at once share the question. However long a question took, its
-    /// answer counts for who asked before it began: nobody asks more than twice.
+    /// Returns the server's answer about a version. Concurrent callers share the question. An answer counts for all
+    /// callers that asked before its question began, so no caller asks more than twice.
     async fn answer(&self, key: &VersionKey, age: Age) -> Result<Answer, ApiError> {
         let entered = self.asked();
         loop {
@@ -181,7 +165,7 @@ impl Discovery {
             if let Some(verdict) = known {
                 return verdict.answer;
             }
-            // A question under way may have begun before. Two do not run at once.
+            // A running question may have begun before. Two do not run at once.
             let running =
                 self.0.asking.borrow().get(key).and_then(WeakShared::upgrade).filter(|it| it.peek().is_none());
             let asking = running.unwrap_or_else(|| self.begin_asking(key));
@@ -207,7 +191,7 @@ impl Discovery {
         asking
     }
 
-    /// What a version says of itself counts more than any list.
+    /// A version's own document outranks every list.
     fn enter(&self, key: &VersionKey, verdict: AbsenceVerdict) {
         let (group, version) = key;
         let mut state = self.0.state.borrow_mut();
@@ -233,54 +217,53 @@ impl Discovery {
         self.0.version.send_modify(|version| *version += 1);
     }
 
-    /// What is known of a kind now, without asking the server.
+    /// Returns what is known of a kind now, without a request.
     pub fn known(&self, kind: &GroupVersionKind) -> Option<Resource> {
         self.0.state.borrow().served.as_ref()?.resource(kind).ok()
     }
 
-    /// How the server serves a kind in the version it prefers, without asking the server.
+    /// Returns the resource of a kind in its preferred version, without a request.
     pub fn known_preferred(&self, kind: &GroupKind) -> Option<Resource> {
         self.0.state.borrow().served.as_ref()?.preferred(kind)
     }
 
-    /// All kinds the server serves, as far as known, by group, in the server's order of versions.
+    /// Returns all known kinds, by group, in the server's order of versions.
     pub fn served(&self) -> Vec<Resource> {
         self.0.state.borrow().served.as_ref().map(|served| served.resources().cloned().collect()).unwrap_or_default()
     }
 
-    /// Somebody has seen that the kinds of a group change (an event of a CRD or APIService): the group is asked for anew by
-    /// the next question or by [`Self::run`]. A miss just before, e.g. of the kind that the CRD brings, does not put that
-    /// off; many changes share the 10 s.
+    /// Reports that the kinds of a group change (an event of a CRD or APIService): the next question or [`Self::run`]
+    /// fetches the group. An earlier miss, e.g. of the new kind, does not delay that; many changes share the 10 s.
     pub fn refresh_requested(&self, group: &str) {
         self.0.state.borrow_mut().changed(group, Instant::now());
         self.missed(group);
     }
 
-    /// Whether there was an answer of the server, and the kind is not in it.
+    /// Returns true if the server has answered and the kind is missing.
     pub(super) fn lacks(&self, resource: &Resource) -> bool {
         let state = self.0.state.borrow();
         state.served.as_ref().is_some_and(|served| served.resource(&resource.group_version_kind()).is_err())
     }
 
-    /// A path of the group was answered with 404, or one of a kind that is not known with anything else, so that what is
-    /// known is out of date: as [`Self::refresh_requested`], but at most every 10 s.
+    /// Reports that the known kinds are out of date: a path of the group was answered with 404, or a path of an unknown
+    /// kind with anything else. As [`Self::refresh_requested`], but at most every 10 s.
     pub(super) fn missed(&self, group: &str) {
         self.0.state.borrow_mut().requested.insert(group.into());
         self.0.requested.notify_one();
     }
 
-    /// Grows with each change of what is served.
+    /// Grows with each change of the served kinds.
     pub fn version(&self) -> u64 {
         *self.0.version.borrow()
     }
 
-    /// Is told of each change of [`Self::version`]: wake those who wait for a kind.
+    /// Notifies of each change of [`Self::version`].
     pub fn subscribe(&self) -> watch::Receiver<u64> {
         self.0.version.subscribe()
     }
 
-    /// Fetches what was requested, for ever; nothing at rest. One such task per cluster; without it only
-    /// questions lead to requests, and subscribers hear of changes late.
+    /// Fetches what was requested, for ever; sends nothing while there is no request. Run one such task per cluster:
+    /// without it only questions cause fetches, and subscribers learn of changes late.
     pub async fn run(self) {
         loop {
             let Some(due) = self.next_due() else {
@@ -301,7 +284,6 @@ impl Discovery {
         }
     }
 
-    /// When the first requested group may be asked for.
     fn next_due(&self) -> Option<Instant> {
         let state = self.0.state.borrow();
         let now = Instant::now();
@@ -316,7 +298,7 @@ impl Discovery {
             return Ok(found);
         }
         if let Some(running) = running {
-            running.await.ok(); // its error is remembered in the state
+            running.await.ok(); // the state keeps its error
             if let Ok(found) = self.look(&look) {
                 return Ok(found);
             }
@@ -327,7 +309,7 @@ impl Discovery {
         self.look(&look)
     }
 
-    /// Looks into the cache. A miss while the last fetch failed is no proof of absence.
+    /// Reads the cache. A miss is no proof of absence if the last fetch failed.
     fn look<T>(&self, look: &impl Fn(&Served) -> Result<T, ApiError>) -> Result<T, ApiError> {
         let state = self.0.state.borrow();
         let result = state.served.as_ref().map(look);
@@ -344,12 +326,11 @@ impl Discovery {
         state.requested.contains(group) && state.may_ask(group, Instant::now())
     }
 
-    /// The fetch that runs.
     fn running(&self) -> Option<Shared<Refresh>> {
         self.0.running.borrow().as_ref().and_then(WeakShared::upgrade).filter(|it| it.peek().is_none())
     }
 
-    /// Fetches all documents, or shares the fetch that runs; for the sake of `group`.
+    /// Fetches all documents for `group`, or joins the running fetch.
     fn refresh(&self, group: &str) -> Shared<Refresh> {
         if let Some(shared) = self.running() {
             return shared;
@@ -368,7 +349,7 @@ impl Discovery {
         let mut fresh = match fetched {
             Ok(fresh) => fresh,
             Err(error) => {
-                // That there are no documents says nothing of a kind.
+                // Missing documents say nothing of a kind.
                 let error = if error.is_not_served() { ApiError::Discovery(error.to_string()) } else { error };
                 self.0.state.borrow_mut().failure = Some(error.clone());
                 return Err(error);
@@ -388,7 +369,7 @@ impl Discovery {
         Ok(())
     }
 
-    /// Versions that the lists name no more are asked themselves. What cannot be told stays as it was, and is asked for again.
+    /// Asks for each version that the lists lack now. A version without an answer stays as is and is requested again.
     async fn confirm(&self, fresh: &mut Served, lost: Vec<VersionKey>) {
         let after = Age::After(self.asked());
         let answers = stream::iter(lost).map(|key| async move { (self.answer(&key, after).await, key) });
@@ -412,12 +393,10 @@ impl Discovery {
     }
 }
 
-/// The version that a kind names.
 fn version_key(kind: &GroupVersionKind) -> VersionKey {
     (kind.group.as_str().into(), kind.version.as_str().into())
 }
 
-/// The resource of a kind in a version.
 fn of_kind(version: Option<&Version>, kind: &GroupVersionKind) -> Option<Resource> {
     version.and_then(|version| version.resource(&kind.kind)).cloned()
 }
@@ -438,19 +417,18 @@ impl std::fmt::Debug for Discovery {
 }
 
 impl DiscoveryState {
-    /// Whether a fetch may begin for the sake of a group.
     fn may_ask(&self, group: &str, now: Instant) -> bool {
         self.free_at(group).is_none_or(|free| free <= now)
     }
 
-    /// When a fetch may begin for the sake of a group; `None` for at once.
+    /// Returns when a fetch for a group may begin; `None` for at once.
     fn free_at(&self, group: &str) -> Option<Instant> {
         let young_until = self.began.map(|began| began + YOUNG);
         let asked_until = self.asked.get(group).map(|asked| *asked + PER_GROUP);
         young_until.max(asked_until)
     }
 
-    /// A change was seen: the group may be asked for at once, unless that was so within the last [`PER_GROUP`].
+    /// Reports a change: the group may be fetched at once, unless that was allowed within the last [`PER_GROUP`].
     fn changed(&mut self, group: &str, now: Instant) {
         self.verdicts.retain(|(of, _), _| &**of != group);
         if self.changed.get(group).is_none_or(|changed| *changed + PER_GROUP <= now) {
@@ -459,12 +437,10 @@ impl DiscoveryState {
         }
     }
 
-    /// A requested group that may be asked for now.
     fn due(&self, now: Instant) -> Option<Arc<str>> {
         self.requested.iter().find(|group| self.may_ask(group, now)).cloned()
     }
 
-    /// A fetch begins: it answers all requests there are.
     fn begin(&mut self, group: &str, now: Instant) {
         self.began = Some(now);
         self.begun += 1;

@@ -27,7 +27,7 @@ fn groups(versions: &[Value]) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "g.io"}, "versions": versions}]})
 }
 
-/// A server whose `/apis` document can be changed. It is ready, and its versions say the same as that document.
+/// A server whose `/apis` document can be changed. It is ready, and its versions agree with that document.
 fn serving(first: Value) -> (Server, Shared_<Mutex<Value>>) {
     let apis = Shared_::new(Mutex::new(first));
     let shown = apis.clone();
@@ -40,7 +40,7 @@ fn serving(first: Value) -> (Server, Shared_<Mutex<Value>>) {
     (server, apis)
 }
 
-/// What a path below `/apis` answers according to the aggregated document.
+/// Answers a path below `/apis` according to the aggregated document.
 fn own_document(line: &str, apis: &Value) -> Reply {
     let versions = apis["items"][0]["versions"].as_array().cloned().unwrap_or_default();
     if line == "GET /apis/g.io" && !versions.is_empty() {
@@ -153,7 +153,7 @@ async fn removed_kind_is_noticed_by_the_next_question_after_a_refresh_request() 
     assert!(discovery.mapping(&kind("v1", "A")).await.unwrap_err().is_no_match());
 }
 
-/// architecture §6: the last good answer of a group is kept
+/// architecture §5: the last good answer of a group is kept
 #[tokio::test(start_paused = true)]
 async fn stale_group_keeps_its_last_good_answer() {
     let (server, apis) = serving(groups(&[version("v1", &[("A", "as")], "Current")]));
@@ -239,7 +239,7 @@ async fn look_up_ignores_questions_that_began_before_its_moment_or_never_ended()
     assert_eq!(discovery.look_up(&a, moment).await, absent(&a));
 }
 
-/// decision 38: a question that takes longer than its answer counts for others is not asked for ever
+/// decision 38: a question that takes longer than its answer counts for other callers is not repeated for ever
 #[tokio::test(start_paused = true)]
 async fn slow_discovery_answer_counts_for_its_callers() {
     for (seconds, code) in [(2, 500), (11, 500), (2, 200), (11, 200)] {
@@ -299,7 +299,7 @@ async fn absence_is_proved_by_a_server_that_is_ready_and_by_the_version_itself()
     }
 }
 
-/// decision 38: what is known is not forgotten because a list lacks it
+/// decision 38: a known kind is not forgotten because a list lacks it
 #[tokio::test(start_paused = true)]
 async fn kind_missing_in_a_list_stays_known_until_its_version_lacks_it() {
     let apis = Shared_::new(Mutex::new(groups(&[version("v1", &[("A", "as")], "Current")])));
@@ -361,7 +361,7 @@ async fn kind_is_found_in_another_version_that_only_the_group_names() {
     assert!(discovery.mapping(&old).await.unwrap_err().is_no_match());
 }
 
-/// spec 10 §13.1: without the right to ask whether the server is ready, a start must be over
+/// spec 10 §13.1: without the right to ask whether the server is ready, absence must outlast a start
 #[tokio::test(start_paused = true)]
 async fn absence_must_last_without_the_right_to_readyz() {
     let server = Server::new(|seen| match seen.line.as_str() {
@@ -457,7 +457,7 @@ async fn legacy_discovery_fetches_documents_one_by_one() {
     assert!(broken.to_string().ends_with("g.io/v0: service unavailable"), "{broken}");
 }
 
-/// api-facts §2: a path that is not served any more makes the group be asked for anew
+/// api-facts §2: a path that is not served any more makes discovery fetch the group again
 #[tokio::test(start_paused = true)]
 async fn unknown_path_requests_a_discovery_refresh() {
     let (server, apis) = serving(groups(&[version("v1", &[("A", "as")], "Current")]));

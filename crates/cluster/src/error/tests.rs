@@ -117,7 +117,7 @@ fn error_text_is_the_servers() {
     assert_eq!(empty.to_string(), "the API server answered 502 Bad Gateway");
 }
 
-/// api-facts §5: the whole object stands in the message
+/// api-facts §5: the message contains the whole object
 #[test]
 fn error_text_leaves_out_an_object() {
     let message = r#" "" is invalid: patch: Invalid value: "{\"data\":{\"password\":\"c2VjcmV0\"}}": illegal base64"#;
@@ -168,7 +168,7 @@ fn secret_error_text_keeps_names_only() {
     }
 }
 
-/// spec 00 decision 14: an object is left out, and what stands before it is masked like any other text.
+/// spec 00 decision 14: an object is left out, and the text before it is masked like any other text.
 #[test]
 fn error_text_is_cut_at_the_first_repeated_object() {
     let no_kind = r#"Object 'Kind' is missing in '{"a":1}'; patch: Invalid value: "x""#;

@@ -1,29 +1,26 @@
-//! Texts of answers without what must not be told: objects, and what a Secret holds.
+//! Removes objects and contents of Secrets from error texts.
 
 use http::StatusCode;
 
-/// Longest text taken from a plain answer.
 const LONGEST_PLAIN_TEXT: usize = 1024;
-/// What a quoted name follows in the API server's own texts. In a message about a Secret no other quote stays.
+/// Words before a quoted name in the API server's own texts. In a message about a Secret all other quotes are removed.
 const BEFORE_NAMES: [&str; 9] =
     ["secrets", "Secret", "namespaces", "User", "resource", "group", "namespace", "webhook", "version"];
-/// Longest name: of an object, a user, a webhook.
 const LONGEST_NAME: usize = 253;
-/// What a repeated object follows (api-facts §1, §5).
+/// Words before a repeated object (api-facts §1, §5).
 const BEFORE_OBJECTS: [&str; 3] =
     ["patch: Invalid value: ", "Object 'Kind' is missing in ", "Object 'apiVersion' is missing in "];
-/// What follows is about the content, in whose words ever.
+/// The text after these words is about the content, whatever its author.
 const BEFORE_CONTENT: [&str; 2] = [" is invalid: ", " denied the request"];
 pub(super) const LEFT_OUT: &str = "(left out)";
 
-/// A plain answer, cut; what stands for an empty one.
+/// Returns a plain answer, cut, or a replacement for an empty one.
 pub(super) fn plain_text(code: StatusCode, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PLAIN_TEXT)]).trim().to_owned();
     if text.is_empty() { format!("the API server answered {code}") } else { text }
 }
 
-/// Leaves out what repeats a whole object, which may be a Secret, and everything behind it; in a text about a Secret also what
-/// [`without_content`] leaves out (decision 14).
+/// Removes a repeated object and everything after it, or [`without_content`] for a text about a Secret (decision 14).
 pub(in super::super) fn without_objects(message: &str, secret: bool) -> String {
     if secret {
         return without_content(message, true);
@@ -32,14 +29,13 @@ pub(in super::super) fn without_objects(message: &str, secret: bool) -> String {
     format!("{message}{object}")
 }
 
-/// The text up to the first repeated object, and what stands for that.
 fn before_object(message: &str) -> (&str, &'static str) {
     let ends = BEFORE_OBJECTS.iter().filter_map(|marker| message.find(marker).map(|found| found + marker.len()));
     ends.min().map_or((message, ""), |end| (&message[..end], LEFT_OUT))
 }
 
-/// A text about a Secret without what may be its content: repeated objects, quotes that are no names, and data keys, which may
-/// be content too when the indentation of a manifest is broken.
+/// Removes possible content from a text about a Secret: repeated objects, quotes that are not names, and data keys,
+/// which are content if the indentation of a manifest is broken.
 pub(super) fn without_content(message: &str, names: bool) -> String {
     let (message, object) = before_object(message);
     let begin = BEFORE_CONTENT.iter().filter_map(|marker| message.find(marker)).min().unwrap_or(message.len());
@@ -47,7 +43,7 @@ pub(super) fn without_content(message: &str, names: bool) -> String {
     without_keys(&(without_quotes(head, true) + &without_quotes(tail, false))) + object
 }
 
-/// Replaces what stands in brackets: `data[key]`.
+/// Replaces the text in brackets: `data[key]`.
 pub(super) fn without_keys(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -60,7 +56,7 @@ pub(super) fn without_keys(text: &str) -> String {
     kept + rest
 }
 
-/// Replaces quoted runs; with `names`, all but names. A run without an end is taken as long.
+/// Replaces quoted text; with `names`, all except names. An unterminated quote counts as too long for a name.
 fn without_quotes(message: &str, names: bool) -> String {
     let mut kept = String::with_capacity(message.len());
     let mut rest = message;

@@ -18,7 +18,7 @@ fn regarding(name: &str) -> Reference {
     }
 }
 
-/// Runs the recorder's task beside `test`.
+/// Runs the recorder's task during `test`.
 async fn with_task<T>(recorder: &Recorder, test: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
@@ -27,7 +27,7 @@ async fn with_task<T>(recorder: &Recorder, test: impl Future<Output = T>) -> T {
     }
 }
 
-/// The Event that was sent, or changed, as far as it matters.
+/// Answers with the Event that was sent or changed, reduced to its name.
 fn accepted(seen: &Seen) -> Reply {
     let changed: Value = seen.line.rsplit('/').next().unwrap().into();
     let sent = &seen.body["metadata"]["name"];
@@ -125,7 +125,7 @@ async fn event_that_expired_is_created_again_with_its_count() {
     assert_eq!(requests[2].body["count"], 2);
 }
 
-/// spec 71 §5.1: Gardener's roles grant the source's Events create alone; what they refuse is not asked for again and again.
+/// spec 71 §5.1: Gardener's roles grant only the creation of Events in the source; a refused PATCH is not repeated.
 #[tokio::test(start_paused = true)]
 async fn event_repetitions_are_left_out_where_patching_is_refused() {
     let server =

@@ -1,4 +1,4 @@
-//! A client for the commands of people, whose kubeconfigs may have what those of the controller may not.
+//! A client for commands, whose kubeconfigs may use more features than the controllers' kubeconfigs.
 
 use kube::{
     Config,
@@ -10,11 +10,8 @@ use tower_http::decompression::DecompressionLayer;
 use super::Proxy;
 use crate::client::http_client;
 
-/// kube's own client if there is no proxy, and otherwise one like it, but with the limits of the controller's and without
-/// repetitions. kube knows SOCKS without password only.
-///
-/// # Errors
-/// When TLS cannot be set up, or credentials cannot be used.
+/// Returns kube's own client if there is no proxy. Otherwise a similar client with the controllers' time limits and
+/// without retries, because kube knows SOCKS without password only. Fails if TLS or the credentials cannot be used.
 pub fn client_through(proxy: Option<&Proxy>, config: Config) -> Result<kube::Client, kube::Error> {
     if proxy.is_none() {
         return kube::Client::try_from(config);

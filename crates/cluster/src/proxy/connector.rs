@@ -1,4 +1,4 @@
-//! From the server's address to a connection, through a proxy if there is one (spec 70 §8.1).
+//! Connects to a server, through a proxy if there is one (spec 70 §8.1).
 
 use std::{
     sync::Arc,
@@ -19,10 +19,9 @@ use tower::{BoxError, Service};
 
 use super::{Proxy, ProxyKind, port, socks, tunnel};
 
-/// For TCP, and for all up to the answer of a proxy. Most requests have 30 s: their errors shall name the proxy.
+/// For TCP, and for a proxy up to its answer. Below most requests' 30 s, so that their errors name the proxy.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Connects with servers. TLS to the server is the business of who calls.
 #[derive(Clone)]
 pub(crate) enum Connector {
     Direct(HttpConnector),
@@ -30,7 +29,7 @@ pub(crate) enum Connector {
     Through(Proxy, HttpsConnector<HttpConnector>),
 }
 
-/// The proxy is the reason, and its name has neither user nor password.
+/// The text names the proxy without user and password.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot get through the proxy {proxy}")]
 struct Barred {
@@ -42,8 +41,7 @@ struct Barred {
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 impl Connector {
-    /// `tls` is what the server is reached with: its CA is the proxy's, too. The proxy's certificate must be for the host of
-    /// its URL.
+    /// `tls` is for the server; its CA is valid for the proxy, too, whose certificate must be for the host of its URL.
     pub(crate) fn new(proxy: Option<&Proxy>, tls: &ClientConfig) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -82,7 +80,7 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Waits for the connection with the proxy and has that connect to the server, but not for ever; names it in the error.
+/// Connects to the proxy and through it to the server, in limited time. The error names the proxy.
 async fn through<S>(
     proxy: Proxy,
     connecting: impl Future<Output = Result<S, BoxError>>,

@@ -4,15 +4,14 @@ use kube::{Config, config::Kubeconfig};
 
 use super::{BadProxy, Proxy, ProxySettings};
 
-/// kube reads the environment where it finds no `proxy-url`, but not by our rules, and its errors show passwords. So it
-/// gets this one to read, and nothing connects to it.
+/// Keeps kube from reading the environment: its rules differ and its errors show passwords. Nothing connects to it.
 const PLACEHOLDER: &str = "http://placeholder.invalid";
 
-/// The `proxy-url` of a kubeconfig's current context, kept from kube while that makes a configuration of the file.
+/// The `proxy-url` of a kubeconfig's current context, hidden from kube while kube reads the file.
 pub struct GivenProxy(Option<String>);
 
 impl GivenProxy {
-    /// Takes it out of the kubeconfig.
+    /// Takes the `proxy-url` out of the kubeconfig.
     pub fn take(kubeconfig: &mut Kubeconfig) -> Self {
         let context = kubeconfig.current_context.as_ref();
         let context = context.and_then(|name| kubeconfig.contexts.iter().find(|context| context.name == *name));
@@ -22,10 +21,7 @@ impl GivenProxy {
         Self(proxy_url.and_then(|proxy_url| proxy_url.replace(PLACEHOLDER.to_owned())))
     }
 
-    /// The proxy that leads to the server of the configuration, which forgets the placeholder.
-    ///
-    /// # Errors
-    /// When the `proxy-url` cannot be used.
+    /// Returns the proxy to the configuration's server, and removes the placeholder. Fails for an invalid `proxy-url`.
     pub fn choose(self, config: &mut Config, proxies: &ProxySettings) -> Result<Option<Proxy>, BadProxy> {
         config.proxy_url = None;
         let reported = config.auth_info.exec.as_mut().and_then(|program| program.cluster.as_mut());

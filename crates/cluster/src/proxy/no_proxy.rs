@@ -1,10 +1,10 @@
-//! `NO_PROXY`: the servers that are reached without a proxy of the environment (spec 70 §8.1), by the rules of Go.
+//! `NO_PROXY`: servers that are reached without a proxy of the environment (spec 70 §8.1), by the rules of Go.
 
 use std::net::IpAddr;
 
 use super::digits;
 
-/// Servers that are reached directly. `localhost` and loopback addresses always are.
+/// Servers that are reached directly; `localhost` and loopback addresses always are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NoProxy(Vec<NoProxyEntry>);
 
@@ -28,7 +28,7 @@ impl NoProxy {
         Self(entries.filter_map(|entry| NoProxyEntry::of(&entry)).collect())
     }
 
-    /// `host` may be an IPv6 address in brackets. Names are compared as they are: one that ends with a dot is another.
+    /// `host` may be an IPv6 address in brackets. Names are compared literally: with a trailing dot it is another name.
     pub(super) fn contains(&self, host: &str, port: u16) -> bool {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         let address = host.parse().ok().map(|address: IpAddr| address.to_canonical());
@@ -44,7 +44,7 @@ impl NoProxy {
 }
 
 impl NoProxyEntry {
-    /// `text` is in lower case, without blanks around.
+    /// `text` is in lower case and trimmed.
     fn of(text: &str) -> Option<Self> {
         if text == "*" {
             return Some(Self::Everything);
@@ -95,12 +95,12 @@ fn network(text: &str) -> Option<NoProxyEntry> {
     let (address, prefix) = text.split_once('/')?;
     let (given, prefix): (IpAddr, u8) = (address.parse().ok()?, digits(prefix)?);
     let address = given.to_canonical();
-    // an IPv4 network that is written as one of IPv6
+    // an IPv4 network that is written as an IPv6 network
     let prefix = if given.is_ipv6() && address.is_ipv4() { prefix.checked_sub(96)? } else { prefix };
     (prefix <= if address.is_ipv4() { 32 } else { 128 }).then_some(NoProxyEntry::Network { address, prefix })
 }
 
-/// How many bits from the left are equal; `None` if one is IPv4, the other IPv6.
+/// Returns the number of equal bits from the left; `None` if one is IPv4, the other IPv6.
 fn common_bits(a: IpAddr, b: IpAddr) -> Option<u8> {
     let bits = match (a, b) {
         (IpAddr::V4(a), IpAddr::V4(b)) => (a.to_bits() ^ b.to_bits()).leading_zeros(),
@@ -110,7 +110,7 @@ fn common_bits(a: IpAddr, b: IpAddr) -> Option<u8> {
     u8::try_from(bits).ok()
 }
 
-/// `host:port` and `[host]:port`; an IPv6 address without brackets has no port.
+/// Splits `host:port` and `[host]:port`; an IPv6 address without brackets has no port.
 fn split_port(text: &str) -> Option<(&str, &str)> {
     if let Some(rest) = text.strip_prefix('[') {
         return rest.split_once("]:");

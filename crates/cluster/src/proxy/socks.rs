@@ -1,7 +1,6 @@
-//! SOCKS version 5 (RFC 1928) with user and password (RFC 1929), as far as a client needs it to reach a server by TCP.
+//! A client of SOCKS version 5 (RFC 1928) over TCP, with user and password (RFC 1929).
 //!
-//! That of `hyper_util` offers nothing but the password where there is one; Go offers to do without, too, and many proxies
-//! do not ask.
+//! Unlike `hyper_util`'s client it also offers to do without the password, as Go does: many proxies do not ask for it.
 
 use std::{io, net::IpAddr};
 
@@ -18,11 +17,8 @@ const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// Has the proxy at the other end of `stream` connect to a server; afterwards the stream is that to the server. A name is
-/// resolved by the proxy.
-///
-/// # Errors
-/// The connection breaks, the proxy refuses, or it does not speak SOCKS 5. Texts have neither user nor password.
+/// Makes the proxy at the other end of `stream` connect to a server. The proxy resolves names. Fails if the connection
+/// breaks, or the proxy refuses or does not speak SOCKS 5; texts have neither user nor password.
 pub(super) async fn connect<S>(stream: &mut S, host: &str, port: u16, user: Option<&User>) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -50,7 +46,7 @@ where
     if code != 0 {
         return Err(io::Error::other(format!("the SOCKS proxy refused: {}", refusal(code))));
     }
-    // What the proxy is called on its other side does not matter, but must be read.
+    // The proxy's outer address does not matter, but must be read.
     let address = match kind {
         IPV4 => 4,
         IPV6 => 16,
@@ -72,7 +68,7 @@ async fn log_in<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, user: &User) 
     }
 }
 
-/// A text after its length, which is one byte.
+/// Returns a text after its length, which is one byte.
 fn counted(before: &[u8], text: &[u8]) -> io::Result<Vec<u8>> {
     let length = u8::try_from(text.len())
         .map_err(|_| io::Error::other("SOCKS names, users and passwords have at most 255 bytes"))?;

@@ -4,7 +4,7 @@ fn proxies(variables: &[(&str, &str)]) -> ProxySettings {
     ProxySettings::of(&|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
 }
 
-/// What is chosen, for a `proxy-url` that can be used.
+/// Returns the chosen proxy, for a valid `proxy-url`.
 fn chosen(variables: &[(&str, &str)], server: &str, proxy_url: Option<&str>) -> String {
     let proxy = proxies(variables).choose(&server.parse().unwrap(), proxy_url).unwrap();
     proxy.map_or_else(|| "none".to_owned(), |proxy| proxy.to_string())
@@ -112,7 +112,7 @@ fn proxy_user_and_password_are_decoded() {
     for value in ["http://me:%4@p", "http://me:%+1@p", "http://me:%zz@p", "http://m e@p", "http://me:s/x@p"] {
         assert!(Proxy::of_variable(value).is_none(), "{value}");
     }
-    // what looks like host and port is user and password
+    // the apparent host and port are user and password
     for value in ["http://me:2024/sesame@p:3128", "me:2024?sesame@p:3128", "http://me:2024#sesame@p", "http://me/@p"] {
         assert!(Proxy::of_variable(value).is_none(), "{value}");
     }

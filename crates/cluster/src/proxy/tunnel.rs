@@ -1,6 +1,4 @@
-//! `CONNECT` (RFC 9110 §9.3.6), as far as a client needs it to reach a server.
-//!
-//! That of `hyper_util` does not tell with which status a proxy refuses, and people need it to find out why.
+//! A client of `CONNECT` (RFC 9110 §9.3.6). Unlike `hyper_util`'s client it reports the status of a refusing proxy.
 
 use std::io;
 
@@ -10,14 +8,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::User;
 
-/// The head of an answer is not longer.
 const LONGEST_HEAD: usize = 8 << 10;
 
-/// Has the proxy at the other end of `stream` connect to a server; afterwards the stream is that to the server. An IPv6
-/// address has its brackets.
-///
-/// # Errors
-/// The connection breaks, the proxy refuses, or it does not speak HTTP. Texts have neither user nor password.
+/// Makes the proxy at the other end of `stream` connect to a server. An IPv6 address has its brackets. Fails if the
+/// connection breaks, or the proxy refuses or does not speak HTTP; texts have neither user nor password.
 pub(super) async fn connect<S>(stream: &mut S, host: &str, port: u16, user: Option<&User>) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -35,7 +29,7 @@ where
     }
 }
 
-/// All up to the empty line. Byte by byte, because what follows is the server's.
+/// Reads up to the empty line, byte by byte, because the next bytes are the server's.
 async fn head<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     while !head.ends_with(b"\n\r\n") && !head.ends_with(b"\n\n") {
@@ -47,7 +41,7 @@ async fn head<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// That of `HTTP/1.1 200 OK`.
+/// Parses the status of `HTTP/1.1 200 OK`.
 fn status(head: &[u8]) -> Option<StatusCode> {
     let [b'0' | b'1', b' ', rest @ ..] = head.strip_prefix(b"HTTP/1.")? else { return None };
     let (code, rest) = rest.split_at_checked(3)?;
@@ -55,7 +49,6 @@ fn status(head: &[u8]) -> Option<StatusCode> {
 }
 
 impl User {
-    /// Value of `Proxy-Authorization`.
     fn basic(&self) -> String {
         format!("Basic {}", BASE64_STANDARD.encode([&self.name[..], b":", &self.password].concat()))
     }

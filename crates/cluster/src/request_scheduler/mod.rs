@@ -1,7 +1,7 @@
-//! The gate: how fast, how many at once, and whose turn it is.
+//! The request scheduler: rate, number of writes in flight, and fairness.
 //!
-//! `schedule` decides (plain values, no waiting); this file lets futures wait for its decisions. Dropping a waiting future
-//! gives up its place, dropping a [`Permit`] frees its slot, so nothing is lost when a pass is cut off.
+//! `schedule` decides (pure); this file lets futures wait for its decisions. Dropping a waiting future gives up its
+//! position, and dropping a [`Permit`] frees its slot, so nothing leaks when a reconcile is cut off.
 
 mod schedule;
 
@@ -20,7 +20,7 @@ use tokio::time::{Instant, Sleep};
 use self::schedule::{Asked, Schedule, Wish};
 use super::{RequestObserver, Resource, Side};
 
-/// The gate of one cluster; cheap to clone.
+/// The request scheduler of one cluster; cheap to clone.
 #[derive(Clone)]
 pub struct RequestScheduler(Rc<Inner>);
 
@@ -32,9 +32,8 @@ struct Inner {
 
 struct SchedulerState {
     schedule: Schedule,
-    /// Futures that wait, by ticket.
     seats: BTreeMap<u64, Seat>,
-    /// The one waiting future whose timer fires when a bucket refills: one timer, however many wait.
+    /// The waiting future whose timer fires when a bucket refills: one timer for all.
     timekeeper: Option<u64>,
 }
 
@@ -44,13 +43,12 @@ struct Seat {
     waker: Option<Waker>,
 }
 
-/// The right to send one request; a write's slot is free again when it is dropped.
+/// The right to send one request; dropping it frees the slot of a write.
 pub(super) struct Permit {
     request_scheduler: RequestScheduler,
     write: bool,
 }
 
-/// A future's place in the queue.
 struct Waiting {
     request_scheduler: RequestScheduler,
     ticket: u64,
@@ -60,19 +58,18 @@ struct Waiting {
 }
 
 impl RequestScheduler {
-    /// A gate with `qps` requests a second and resource type beyond a burst of `burst`; negative `qps` is unlimited.
+    /// Allows `qps` requests per second and resource type beyond a burst of `burst`; negative `qps` is unlimited.
     pub(super) fn new(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
         let shell = SchedulerState { schedule: Schedule::new(qps, burst), seats: BTreeMap::new(), timekeeper: None };
         Self(Rc::new(Inner { shell: RefCell::new(shell), side, observer }))
     }
 
-    /// A gate of half this rate.
+    /// As `new`, with half of this rate.
     pub(super) fn half(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
         let (qps, burst) = schedule::given_or_usual(qps, burst);
         Self::new(qps / 2.0, burst.div_ceil(2), side, observer)
     }
 
-    /// Waits for the turn of one request.
     pub(super) async fn acquire(&self, priority: Priority, key: &Rc<str>, resource: &Resource, write: bool) -> Permit {
         let asked = {
             let mut shell = self.0.shell.borrow_mut();
@@ -96,12 +93,12 @@ impl RequestScheduler {
         }
     }
 
-    /// Requests that wait for their turn.
+    /// Returns the number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.0.shell.borrow().schedule.waiting()
     }
 
-    /// Writes in flight.
+    /// Returns the number of writes in flight.
     pub fn writes_in_flight(&self) -> usize {
         self.0.shell.borrow().schedule.in_flight()
     }
@@ -111,7 +108,7 @@ impl RequestScheduler {
         change(&mut shell);
         shell.settle(Instant::now());
         if shell.schedule.next_refill().is_some() {
-            // It has no timer if its bucket still had tokens when it looked last, and only a slot was missing.
+            // The timekeeper has no timer if its bucket had tokens at its last check, and only a slot was missing.
             shell.wake_timekeeper();
         }
         drop(shell);
@@ -132,7 +129,7 @@ impl std::fmt::Debug for RequestScheduler {
 }
 
 impl SchedulerState {
-    /// Grants what may go now and wakes those futures.
+    /// Grants all requests that may go now, and wakes their futures.
     fn settle(&mut self, now: Instant) {
         for ticket in self.schedule.grant(now) {
             if let Some(seat) = self.seats.get_mut(&ticket) {
@@ -147,7 +144,7 @@ impl SchedulerState {
         seat.into_iter().for_each(Seat::wake);
     }
 
-    /// Takes a seat away; returns whether it had been granted. Somebody else watches the time if it did.
+    /// Removes a seat. Returns true if it was granted. Another future takes over the timer.
     fn stand_up(&mut self, ticket: u64) -> bool {
         let granted = self.seats.remove(&ticket).is_some_and(|seat| seat.granted);
         if self.timekeeper == Some(ticket) {

@@ -1,6 +1,6 @@
-//! Whose request goes next: a token bucket per resource type, writes in flight, lanes, turns of the askers.
+//! Order of requests: a token bucket per resource type, writes in flight, priorities, turns of the askers.
 //!
-//! Invariant: after [`Schedule::grant`], nothing that waits could go at that moment.
+//! Invariant: after [`Schedule::grant`], no waiting request could go at that moment.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,32 +12,29 @@ use std::{
 use kit::Priority;
 use tokio::time::Instant;
 
-/// Writes in flight per cluster (architecture §5): the server serves about a thousand a second, at a few milliseconds each.
+/// Writes in flight per cluster (architecture §5): the server does about a thousand per second, in some ms each.
 pub(super) const WRITES_AT_ONCE: usize = 16;
-/// Each eighth grant goes to the background lane first (contract rule 5).
+/// Each eighth grant goes to low priority first (contract rule 5).
 const LOW_PRIORITY_EVERY: u64 = 8;
-/// Tokens are fractions; what misses less than this to a whole one is a rounding error.
+/// Tokens are fractions; a token that lacks less than this is whole, because of rounding errors.
 const ROUNDING: f64 = 1e-6;
 
-/// Rate and burst, with client-go's defaults in the place of zeros.
+/// Returns rate and burst, with client-go's defaults for zeros.
 pub(super) fn given_or_usual(qps: f32, burst: u32) -> (f32, u32) {
     (if qps == 0.0 { 5.0 } else { qps }, if burst == 0 { 10 } else { burst })
 }
 
-/// Group and plural of a resource type.
 pub(super) type Bucket = (Arc<str>, Arc<str>);
 
-/// One request that wants to go.
 #[derive(Debug, Clone)]
 pub(super) struct Wish {
     pub(super) priority: Priority,
-    /// Who asks: askers of one lane take turns.
+    /// Who asks: askers of one priority take turns.
     pub(super) key: Rc<str>,
     pub(super) bucket: Bucket,
     pub(super) write: bool,
 }
 
-/// The answer to a wish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     /// It goes now.
@@ -51,10 +48,8 @@ pub(super) struct Schedule {
     buckets: BTreeMap<Bucket, Tokens>,
     high: Line,
     low: Line,
-    /// Lane and asker of each ticket.
     tickets: BTreeMap<u64, (Priority, Rc<str>)>,
     next_ticket: u64,
-    /// Those of `tickets` in the live lane.
     waiting_high: usize,
     waiting_writes: usize,
     in_flight: usize,
@@ -74,7 +69,6 @@ struct Tokens {
     waiting_writes: usize,
 }
 
-/// The wishes of one lane, by asker.
 #[derive(Default)]
 struct Line {
     turns: VecDeque<Rc<str>>,
@@ -82,7 +76,7 @@ struct Line {
 }
 
 impl Schedule {
-    /// Negative `qps`: no buckets. Zero: client-go's defaults of 5 a second and a burst of 10.
+    /// Negative `qps`: no buckets. Zero: client-go's defaults of 5 per second and a burst of 10.
     pub(super) fn new(qps: f32, burst: u32) -> Self {
         let (qps, burst) = given_or_usual(qps, burst);
         let (per_second, burst) = (f64::from(qps), f64::from(burst));
@@ -104,7 +98,6 @@ impl Schedule {
         self.tickets.len()
     }
 
-    /// Wishes that wait, in the live and in the background lane.
     pub(super) fn waiting_by_priority(&self) -> (usize, usize) {
         (self.waiting_high, self.tickets.len() - self.waiting_high)
     }
@@ -113,7 +106,7 @@ impl Schedule {
         self.in_flight
     }
 
-    /// Grants a wish at once, or queues it; call [`Schedule::grant`] then, for those the time has freed meanwhile.
+    /// Grants a wish at once, or queues it. Call [`Schedule::grant`] then, for wishes that time has freed meanwhile.
     pub(super) fn ask(&mut self, now: Instant, wish: Wish) -> Asked {
         self.refill(now, &wish.bucket);
         if self.is_first(&wish) && self.may_go(&wish.bucket, wish.write) {
@@ -130,7 +123,7 @@ impl Schedule {
         Asked::Waits(ticket)
     }
 
-    /// Grants all that may go now; their tickets in the order of their turns.
+    /// Grants all wishes that may go now. Returns their tickets in order.
     pub(super) fn grant(&mut self, now: Instant) -> Vec<u64> {
         let mut granted = Vec::new();
         let buckets: Vec<_> =
@@ -146,7 +139,6 @@ impl Schedule {
         granted
     }
 
-    /// A wish is given up. Nothing happens if it was granted before.
     pub(super) fn leave(&mut self, ticket: u64) {
         let Some((priority, key)) = self.remove(ticket) else { return };
         if let Some((_, bucket, write)) = self.line(priority).remove(&key, |(queued, _, _)| *queued == ticket) {
@@ -161,12 +153,11 @@ impl Schedule {
         Some(removed)
     }
 
-    /// A granted write has ended.
     pub(super) fn end_write(&mut self) {
         self.in_flight -= 1;
     }
 
-    /// When the next token comes that somebody waits for.
+    /// Returns when the next token comes that a wish waits for.
     pub(super) fn next_refill(&self) -> Option<Instant> {
         let rate = self.rate?;
         let missing = |tokens: &Tokens| Duration::from_secs_f64((1.0 - tokens.left).max(0.0) / rate.per_second);
@@ -201,7 +192,7 @@ impl Schedule {
         }
     }
 
-    /// Whether nobody waits for the same slot or token.
+    /// Returns true if no other wish waits for the same slot or token.
     fn is_first(&self, wish: &Wish) -> bool {
         let slots_free = self.in_flight < WRITES_AT_ONCE;
         let wanted = |tokens: &Tokens| tokens.waiting_reads > 0 || slots_free && tokens.waiting_writes > 0;
@@ -261,7 +252,7 @@ impl Line {
         queue.push_back(entry);
     }
 
-    /// Takes the first wish that may go, of the asker who waits longest for a turn; he goes to the end of the line.
+    /// Takes the first wish that may go, of the asker that has waited longest; that asker moves to the end of the line.
     fn take(&mut self, may_go: impl Fn(&(u64, Bucket, bool)) -> bool) -> Option<(u64, Bucket, bool)> {
         let wishes = &self.wishes;
         let has_one = |key: &Rc<str>| wishes.get(key).is_some_and(|queue| queue.iter().any(&may_go));

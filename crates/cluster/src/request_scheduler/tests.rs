@@ -23,7 +23,7 @@ fn read(request_scheduler: &RequestScheduler, key: &str) -> Pin<Box<dyn Future<O
     Box::pin(async move { request_scheduler.acquire(Priority::High, &key, &config_maps(), false).await })
 }
 
-/// Fills the gate with writes, queues those of `askers` in order, then lets one after the other go.
+/// Fills the scheduler, queues one write per asker, then ends the writes one by one. Returns the order of the askers.
 async fn order_of(askers: &[(Priority, &'static str)]) -> Vec<&'static str> {
     let request_scheduler = request_scheduler(-1.0, 0);
     let mut held: Vec<_> = (0..WRITES_AT_ONCE)
@@ -67,7 +67,7 @@ async fn high_priority_goes_first_and_each_eighth_grant_to_low_priority() {
 
     let order = order_of(&[&low[..], &high[..]].concat()).await;
 
-    // 16 fillers went before, so the 24th grant, the eighth here, is the background's
+    // 16 fillers went before, so the 24th grant, the eighth here, has low priority
     let position = order.iter().position(|key| *key == "background");
     assert_eq!(position, Some(7));
     assert_eq!(order.last(), Some(&"background"));
@@ -116,7 +116,7 @@ async fn permit_is_not_lost_by_a_dropped_wait() {
     for future in [&mut granted, &mut queued, &mut last] {
         assert!(futures::poll!(future.as_mut()).is_pending());
     }
-    held.pop(); // granted to b, who does not look any more
+    held.pop(); // granted to b, which was dropped
 
     drop(queued);
     drop(granted);

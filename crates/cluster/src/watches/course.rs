@@ -1,4 +1,4 @@
-//! The course of a watch: list, watch, and again, with pauses after failures.
+//! The loop of a watch: list, watch, and again, with pauses after failures.
 
 use std::{collections::BTreeSet, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
@@ -16,23 +16,19 @@ use super::{
 };
 use crate::object::{self, NamespacedName};
 
-/// How long a list may take.
 const LIST_TIME: Duration = Duration::from_secs(300);
 
-/// How long the list may take that only asks for the present version. Passes wait for it.
+/// Time limit of the list that only reads the present version. Reconciles wait for it.
 const VERSION_TIME: Duration = Duration::from_secs(10);
 
-/// An event that could not be read is tried so often before it is passed over by a list.
+/// After this many attempts an unreadable event is skipped by a list.
 const MOST_UNREADABLE: u32 = 2;
 
-/// So many watches in a row that say nothing for [`IDLE_LIMIT`], not even a bookmark, make a list follow: each was accepted,
-/// but nothing shows that whoever did so would tell of a change.
+/// After this many watches in a row without even a bookmark, relist: an accepted watch may report nothing.
 const MOST_SILENT: u32 = 2;
 
-/// Why a list or watch ended.
 struct Broken {
     error: ApiError,
-    /// Whether it ended at an event that cannot be read.
     unreadable: bool,
 }
 
@@ -43,7 +39,6 @@ impl From<ApiError> for Broken {
 }
 
 impl Informer {
-    /// Lists and watches one scope for ever.
     pub(super) async fn course(self: Rc<Self>, scope: Rc<Scope>) {
         let mut pace = Pace::default();
         loop {
@@ -86,7 +81,7 @@ impl Informer {
                 tracing::debug!(watch = %self.name, "a watch ended at once");
             }
             if scope.forbidden.get() && scope.namespace.is_none() {
-                // Where there are namespaces to watch instead, this task ends here.
+                // If single namespaces are watched instead, this task ends here.
                 self.places_changed();
             }
             tokio::time::sleep(pause).await;
@@ -108,7 +103,7 @@ impl Informer {
         }
         let is_denied = error.is_forbidden() || error.is_unauthorized();
         if is_passed_over || is_denied || error.is_not_served() || error.is_not_found() {
-            // Not a broken connection or a busy server: it does not tell of this kind any more.
+            // Not a broken connection or a busy server: it does not report this kind any more.
             self.unhear(scope);
         }
         scope.error.replace(Some(error.to_string()));
@@ -118,7 +113,7 @@ impl Informer {
         }
     }
 
-    /// The server denied the right to watch a scope. Readers are told when that has lasted.
+    /// Records that the server denied the right to watch a scope. Readers are notified if that lasts.
     pub(super) fn note_denial(&self, scope: &Scope) {
         if scope.deny(self.env.clock.monotonic()) {
             for member in self.members_of(scope) {
@@ -127,7 +122,7 @@ impl Informer {
         }
     }
 
-    /// One list if there is no position, then one watch until it ends.
+    /// Lists if there is no position, then watches until the watch ends.
     async fn round(&self, scope: &Scope) -> Result<(), Broken> {
         scope.whole.set(self.is_whole());
         let known = scope.position.borrow().clone();
@@ -150,7 +145,7 @@ impl Informer {
         let mut stream = self.cluster.watch(&self.key.resource, scope.namespace.as_deref(), query).await?;
         scope.opened.set(Some(self.env.clock.monotonic()));
         scope.allow();
-        // To be let in again by who said nothing is no news.
+        // Being accepted again after silence is not a sign of life.
         if scope.unreadable.get() == 0 && scope.silent.get() == 0 {
             self.hear_well(scope);
         }
@@ -184,8 +179,7 @@ impl Informer {
         }
     }
 
-    /// Silence for too long means a connection that died without a word, or somebody who has none: the watch is taken up again,
-    /// and if that does not help, with a list.
+    /// The connection died unnoticed, or the server sends nothing: reopen the watch; relist if that does not help.
     fn note_silence(&self, scope: &Scope) {
         scope.silent.set(scope.silent.get() + 1);
         tracing::debug!(watch = %self.name, times = scope.silent.get(), "a watch was silent and is reopened");
@@ -194,7 +188,7 @@ impl Informer {
         }
     }
 
-    /// The server was heard of, and nothing is wrong with the watch any more.
+    /// Records contact with the server, after which the watch has no error any more.
     fn hear_well(&self, scope: &Scope) {
         let was_wrong = scope.error.take().is_some();
         self.hear(scope);
@@ -203,14 +197,13 @@ impl Informer {
         }
     }
 
-    /// Tells all readers of an event.
     fn pass_on(&self, scope: &Scope, event: &WatchEvent) {
         if event.kind == WatchKind::Bookmark {
             return;
         }
         let name = NamespacedName::of(&event.object);
         let version = object::resource_version(&event.object).parse().ok();
-        // Who is not covered gets a list that is younger than this event.
+        // Readers that are not covered get a list that is younger than this event.
         for member in self.members_of(scope).iter().filter(|member| member.covers(scope)) {
             self.report(member, |sink| match event.kind {
                 WatchKind::Added | WatchKind::Modified => sink.put(&name, &event.object, How::Event),
@@ -231,11 +224,11 @@ impl Informer {
         }
     }
 
-    /// Reads what is there, tells these readers, and gives the version to watch from.
+    /// Lists the scope for these readers. Returns the version to watch from.
     pub(super) async fn list(&self, scope: &Scope, members: &[Rc<Member>]) -> Result<String, ApiError> {
         let namespace = scope.namespace.as_deref();
         let is_in = |name: &NamespacedName| scope.contains(name);
-        // Who wants to hear of changes only, and knows nothing yet, has nothing to compare.
+        // A reader that only wants changes and knows nothing yet has nothing to compare.
         let is_new = |member: &Member| !member.covers(scope) && !member.is_owed(scope);
         let begins_now =
             |member: &Member| member.start == Start::Now && is_new(member) && !member.sink.knows_any(&is_in);
@@ -258,7 +251,7 @@ impl Informer {
         Ok(version)
     }
 
-    /// Who came during the list and wants to hear of changes only hears of those after it. For all others there is another.
+    /// Readers that joined during the list and only want changes get those after it. All others get another list.
     fn begin_from_now(&self, scope: &Scope) {
         let now = self.env.clock.monotonic();
         let came = |member: &&Rc<Member>| member.start == Start::Now && !member.covers(scope);
@@ -309,7 +302,7 @@ impl Informer {
         }
     }
 
-    /// The present version, by a list of one object.
+    /// Returns the present version, by a list of one object.
     pub(super) async fn version_of(&self, namespace: Option<&str>) -> Result<String, ApiError> {
         let one = ListQuery { limit: Some(1), metadata_only: true, ..self.list_query() };
         let page = self.cluster.list(&self.context(VERSION_TIME), &self.key.resource, namespace, &one).await?;

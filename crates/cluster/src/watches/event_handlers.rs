@@ -1,4 +1,4 @@
-//! The filters of a watch, each guarded by itself: one that panics takes nothing from those behind it, and is told again.
+//! The event handlers of a watch. A panic of one of them does not affect the others; it gets the change again.
 
 use std::{
     cell::RefCell,
@@ -10,23 +10,19 @@ use std::{
 use super::{Change, How};
 use crate::{Cached, Store, object::NamespacedName};
 
-/// Objects a filter owes a reaction to, at most. What it misses beyond that it hears of with the next change only as what
-/// is new then.
+/// Maximum number of objects with a missed change per handler. Beyond it the handler only gets the next change.
 const MOST_MISSED: usize = 8192;
 
-/// All filters of a watch, in the order in which they came.
 pub(super) struct EventHandlers<R> {
-    /// For the log.
     watch: String,
     filters: RefCell<Vec<Rc<EventHandler<R>>>>,
 }
 
-/// What a reader does with a change.
 type HandlerFn<R> = Box<dyn Fn(&Change<'_, R>)>;
 
 struct EventHandler<R> {
     handler: HandlerFn<R>,
-    /// Objects of whose last change it panicked twice, as it knows them.
+    /// Objects for whose last change the handler panicked twice, as the handler knows them.
     missed: RefCell<BTreeMap<NamespacedName, Option<R>>>,
 }
 
@@ -35,7 +31,7 @@ impl<R: Cached> EventHandlers<R> {
         Self { watch, filters: RefCell::default() }
     }
 
-    /// Adds a filter and tells it of everything there is.
+    /// Adds an event handler and calls it for each cached object.
     pub(super) fn add(&self, filter: impl Fn(&Change<'_, R>) + 'static, store: &Store<R>) {
         let filter = Rc::new(EventHandler { handler: Box::new(filter), missed: RefCell::default() });
         for name in store.names() {
@@ -46,7 +42,6 @@ impl<R: Cached> EventHandlers<R> {
         self.filters.borrow_mut().push(filter);
     }
 
-    /// Tells all filters.
     pub(super) fn handle(&self, change: &Change<'_, R>) {
         let filters = self.filters.borrow().clone();
         for filter in filters {
@@ -54,7 +49,7 @@ impl<R: Cached> EventHandlers<R> {
         }
     }
 
-    /// A list is over: tells filters once more of objects whose last change they missed.
+    /// After a list: calls the event handlers again for objects whose last change they missed.
     pub(super) fn handle_missed(&self, store: &Store<R>, is_listed: impl Fn(&NamespacedName) -> bool) {
         let filters = self.filters.borrow().clone();
         for filter in filters {
@@ -69,8 +64,7 @@ impl<R: Cached> EventHandlers<R> {
 }
 
 impl<R: Cached> EventHandler<R> {
-    /// Tells of a change, and once more if the filter panics: it may have been about something that is over. A filter has to
-    /// bear to be told the same twice.
+    /// Calls the handler, and again after a panic, as the cause may be temporary: it must tolerate a change twice.
     fn handle(&self, watch: &str, change: &Change<'_, R>) {
         if self.missed.borrow().contains_key(change.name) {
             self.handle_late(watch, change);
@@ -79,11 +73,11 @@ impl<R: Cached> EventHandler<R> {
         }
     }
 
-    /// Tells of all changes since the one that was missed, once.
+    /// Reports all changes since the missed one, as one change.
     fn handle_late(&self, watch: &str, change: &Change<'_, R>) {
         let Some(known) = self.missed.borrow_mut().remove(change.name) else { return };
         if known.is_none() && change.new.is_none() {
-            return; // it came and went
+            return; // created and deleted again
         }
         if !self.attempt(watch, &Change { old: known.as_ref(), ..*change }) {
             self.miss(change.name, known);
@@ -97,7 +91,7 @@ impl<R: Cached> EventHandler<R> {
         }
     }
 
-    /// False if it panicked. The panic's text may hold parts of the object and is not logged here.
+    /// Returns false if the handler panicked. The panic's text may contain parts of the object and is not logged here.
     fn attempt(&self, watch: &str, change: &Change<'_, R>) -> bool {
         let handler = catch_unwind(AssertUnwindSafe(|| (self.handler)(change))).is_ok();
         if !handler {

@@ -1,5 +1,4 @@
-//! Indexes: which objects have something to do with a key. Kept with each change in the turn in which the store learned of
-//! it, before any filter is told.
+//! Indexes: objects by keys. They are updated together with the store, before event handlers run.
 
 use std::{
     cell::RefCell,
@@ -16,21 +15,18 @@ pub struct Index<K> {
     names: Arc<RwLock<BTreeMap<K, Vec<NamespacedName>>>>,
 }
 
-/// Keeps an index.
 pub(super) struct Keeper<K, R> {
     index: Index<K>,
     keys: fn(&NamespacedName, &R) -> Vec<K>,
-    /// Of the record that is about to be put in.
+    /// Keys of the cached object that is being put in.
     staged: RefCell<Vec<K>>,
 }
 
-/// An index as its watch sees it.
 pub(super) trait Indexed<R> {
-    /// Finds out the keys of a record that is about to be put in: the only part that may panic.
+    /// Computes the keys of a cached object before it is put in: the only step that may panic.
     fn stage(&self, name: &NamespacedName, new: &R);
-    /// The staged record was put in, in the place of the old one.
+    /// The staged object was put in and replaced `old`.
     fn commit(&self, name: &NamespacedName, old: Option<&R>);
-    /// A record was taken out.
     fn remove(&self, name: &NamespacedName, old: &R);
 }
 
@@ -51,17 +47,17 @@ impl<K: Ord> Index<K> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The objects of a key, in order.
+    /// Returns the objects of a key, in order.
     pub fn get(&self, key: &K) -> Vec<NamespacedName> {
         self.read().get(key).cloned().unwrap_or_default()
     }
 
-    /// How many objects a key has.
+    /// Returns the number of objects of a key.
     pub fn count(&self, key: &K) -> usize {
         self.read().get(key).map_or(0, Vec::len)
     }
 
-    /// Whether a key has an object.
+    /// Returns true if a key has an object.
     pub fn contains(&self, key: &K) -> bool {
         self.read().contains_key(key)
     }
@@ -86,7 +82,7 @@ impl<K: Ord> Index<K> {
 }
 
 impl<K: Ord + Clone> Index<K> {
-    /// All keys that have an object, in order.
+    /// Returns all keys that have an object, in order.
     pub fn keys(&self) -> Vec<K> {
         self.read().keys().cloned().collect()
     }

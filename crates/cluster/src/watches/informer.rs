@@ -1,7 +1,7 @@
-//! A feed: one stream of one kind, and its readers.
+//! An informer: the shared list-watch stream of a kind, and its readers.
 //!
-//! A feed knows nothing of what readers make of objects, and keeps none. `course.rs` lists and watches; `narrowing.rs`
-//! says where; `serving.rs` whether.
+//! It does not know what readers make of objects, and keeps none. `course.rs` lists and watches; `narrowing.rs` chooses
+//! the namespaces; `serving.rs` waits for the kind.
 
 use std::{
     cell::{Cell, RefCell},
@@ -23,54 +23,49 @@ use super::{
 };
 use crate::object::NamespacedName;
 
-/// What makes two readers share a stream.
+/// Readers with equal keys share an informer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct InformerKey {
     pub(super) resource: Resource,
     pub(super) label_selector: Option<String>,
     pub(super) field_selector: Option<String>,
-    /// Where it is watched as long as that is not denied.
+    /// The scopes to watch while that is not denied.
     pub(super) home: Vec<Option<String>>,
 }
 
-/// What the census says of when the server was heard of may be so much too old: else each event would be one for all who look at
-/// the census.
+/// The contact time in the status registry may be this much too old, or each event would change the registry.
 const SHOWN_EACH: Duration = Duration::from_secs(15);
 
-/// What a feed calls that has lost its last reader.
 type Deserted = Box<dyn Fn(&Rc<Informer>)>;
 
-/// One stream of one kind.
 pub(super) struct Informer {
     pub(super) cluster: Cluster,
     pub(super) env: Env,
     pub(super) key: InformerKey,
-    /// Place in the census and in logs, e.g. `source/managedresources`.
+    /// Path in the status registry and in logs, e.g. `source/managedresources`.
     pub(super) name: String,
-    /// Called when the last reader has left.
     deserted: Deserted,
     members: RefCell<Rc<[Rc<Member>]>>,
-    /// The scopes of [`FeedKey::home`].
+    /// The scopes of [`InformerKey::home`].
     pub(super) home: Vec<Rc<Scope>>,
     pub(super) narrowed: RefCell<Option<Narrowed>>,
-    /// Whether readers may be heard: before, all are gathered.
+    /// Whether it has begun; before that it only gathers readers.
     begun: Cell<bool>,
-    /// Whether lists and watches are made.
     running: Cell<bool>,
-    /// Follows discovery while all readers are content with a kind that is not served.
+    /// Follows discovery while all readers tolerate that the kind is not served.
     pub(super) serving: RefCell<Option<Task>>,
-    /// Why the kind is not watched, if it is known not to be served and all readers are content with that.
+    /// Why the kind is not watched: it is known not to be served, and all readers tolerate that.
     pub(super) unserved: RefCell<Option<Unserved>>,
     scopes_made: Cell<u64>,
-    /// The records of all readers, as the census shows them.
+    /// Number of cached objects of all readers, as in the status registry.
     cached_objects: Cell<usize>,
-    /// When the server was heard of, as the census shows it.
+    /// Time of the last contact, as in the status registry.
     shown_heard: Cell<Option<Instant>>,
     cell: kit::Cell,
 }
 
 impl Informer {
-    /// `deserted` is called when the last reader has left, and the stream has ended with that.
+    /// `deserted` is called when the last reader has left and the stream has ended.
     pub(super) fn new(
         cluster: &Cluster,
         env: &Env,
@@ -100,7 +95,6 @@ impl Informer {
         }
     }
 
-    /// A scope of its own.
     pub(super) fn new_scope(&self, namespace: String) -> Rc<Scope> {
         let id = self.scopes_made.get();
         self.scopes_made.set(id + 1);
@@ -113,7 +107,7 @@ impl Informer {
         self.members.borrow().clone()
     }
 
-    /// Does something with a reader. A panic is a defect in the reader, and no reason to keep the news from the others.
+    /// Calls a reader. A panic is a defect of that reader and does not affect the others.
     pub(super) fn report(&self, member: &Member, report: impl FnOnce(&dyn Sink)) {
         if member.is_gone() {
             return;
@@ -123,7 +117,7 @@ impl Informer {
         }
     }
 
-    /// Adds a reader. Of a stream that runs it gets what is there by a list, unless it wants to hear of changes only.
+    /// Adds a reader. If the stream runs, the reader gets the present objects by a list, unless it only wants changes.
     pub(super) fn join(self: &Rc<Self>, member: Rc<Member>) {
         let members: Vec<_> = self.members().iter().cloned().chain([member.clone()]).collect();
         self.members.replace(members.into());
@@ -160,7 +154,7 @@ impl Informer {
         }
     }
 
-    /// A reader leaves. The last one ends the stream.
+    /// Removes a reader. Without readers the stream ends.
     pub(super) fn leave(self: &Rc<Self>, member: &Rc<Member>) {
         if member.gone.replace(true) {
             return;
@@ -179,7 +173,6 @@ impl Informer {
         }
     }
 
-    /// Ends the stream for all readers.
     pub(super) fn end(&self) {
         self.halt();
         self.serving.take();
@@ -192,7 +185,7 @@ impl Informer {
 
     // --- running
 
-    /// Begins: all readers that are known from the start are there.
+    /// Begins, once all initial readers have joined.
     pub(super) fn begin(self: &Rc<Self>) {
         if !self.begun.replace(true) {
             self.follow_demand();
@@ -200,7 +193,7 @@ impl Informer {
         }
     }
 
-    /// Runs if a reader insists on it; else follows discovery.
+    /// Runs if a reader requires it; else follows discovery.
     fn follow_demand(self: &Rc<Self>) {
         let is_optional = self.members().iter().all(|member| member.optional);
         if is_optional {
@@ -216,7 +209,6 @@ impl Informer {
         }
     }
 
-    /// Makes lists and watches.
     pub(super) fn run(self: &Rc<Self>) {
         self.running.set(true);
         for scope in &self.home {
@@ -226,7 +218,6 @@ impl Informer {
         }
     }
 
-    /// Makes no lists and watches any more.
     pub(super) fn halt(&self) {
         self.running.set(false);
         self.narrowed.take();
@@ -237,22 +228,19 @@ impl Informer {
         self.running.get()
     }
 
-    /// Whether the kind is not watched because it is known not to be served.
+    /// Returns true if the kind is not watched because it is known not to be served.
     pub(super) fn is_unserved(&self) -> bool {
         self.unserved.borrow().is_some()
     }
 
-    /// Lists and watches a scope.
     pub(super) fn follow(self: &Rc<Self>, scope: &Rc<Scope>) {
         scope.run(self.task(self.clone().course(scope.clone())));
     }
 
-    /// A part of this feed's work.
     pub(super) fn task(&self, work: impl Future<Output = ()> + 'static) -> Task {
         Task::spawn(&self.env.fatal, format!("the watch of {}", self.name), work)
     }
 
-    /// The kind is served, or not.
     pub(super) fn set_unserved(self: &Rc<Self>, unserved: Option<Unserved>) {
         let served = unserved.is_none();
         self.unserved.replace(unserved);
@@ -273,14 +261,14 @@ impl Informer {
         self.show();
     }
 
-    /// Whether any reader wants more than metadata.
+    /// Returns true if any reader needs more than metadata.
     pub(super) fn is_whole(&self) -> bool {
         self.members().iter().any(|member| member.whole)
     }
 
-    // --- what readers see
+    // --- views of the readers
 
-    /// Where a reader looks: who cannot do with some namespaces sees that all of them are denied.
+    /// Calls `look` with the scopes of a reader: for readers that need all namespaces, the (denied) home scopes.
     pub(super) fn with_scopes_of<T>(&self, member: &Member, look: impl FnOnce(&[Rc<Scope>]) -> T) -> T {
         match self.narrowed.borrow().as_ref() {
             Some(narrowed) if member.elsewhere.is_some() => look(&narrowed.scopes),
@@ -292,23 +280,20 @@ impl Informer {
         self.with_scopes_of(member, <[Rc<Scope>]>::to_vec)
     }
 
-    /// The readers that look at a scope.
     pub(super) fn members_of(&self, scope: &Scope) -> Vec<Rc<Member>> {
         let looks = |member: &&Rc<Member>| self.with_scopes_of(member, |own| own.iter().any(|own| own.id == scope.id));
         self.members().iter().filter(looks).cloned().collect()
     }
 
-    /// The scope of a reader that holds the objects of a namespace.
     pub(super) fn scope_for(&self, member: &Member, namespace: &str) -> Option<Rc<Scope>> {
         self.with_scopes_of(member, |scopes| scopes.iter().find(|scope| scope.holds(namespace)).cloned())
     }
 
-    /// Whether changes are heard of where an object is.
+    /// Returns true if the reader gets the changes of an object's namespace.
     pub(super) fn is_listed_for(&self, member: &Member, name: &NamespacedName) -> bool {
         self.scope_for(member, &name.namespace).is_some_and(|scope| member.covers(&scope))
     }
 
-    /// How a scope stands for a reader.
     pub(super) fn state_of(&self, member: &Member, scope: &Scope) -> StoreState {
         let listed = member.covers(scope);
         match (member.sink.state(), &*scope.error.borrow()) {
@@ -319,7 +304,6 @@ impl Informer {
         }
     }
 
-    /// The server was heard of.
     pub(super) fn hear(&self, scope: &Scope) {
         scope.heard.set(Some(self.env.clock.monotonic()));
         let mut is_to_show = false;
@@ -333,13 +317,13 @@ impl Informer {
         self.show_heard();
     }
 
-    /// It does not tell of this kind any more: what is known is no evidence until it is heard of again.
+    /// The server does not report this kind any more: the store is no evidence until the next contact.
     pub(super) fn unhear(&self, scope: &Scope) {
         scope.heard.set(None);
         self.members_of(scope).iter().for_each(|member| self.report(member, |sink| sink.heard(None)));
     }
 
-    /// Tells a reader when that of its scopes was heard of of which that is longest ago, unless one never was.
+    /// Reports to a reader the last contact of its least recently heard scope, or none if one scope had no contact yet.
     pub(super) fn report_heard(&self, member: &Member) {
         let heard = self.with_scopes_of(member, |scopes| {
             let all: Option<Vec<_>> = scopes.iter().map(|scope| scope.heard.get()).collect();
@@ -350,7 +334,6 @@ impl Informer {
         }
     }
 
-    /// Brings the states of all stores, and the census, up to date.
     pub(super) fn show(&self) {
         for member in self.members().iter() {
             let standing = self.standing(member);
@@ -360,7 +343,6 @@ impl Informer {
         self.show_in_status_registry();
     }
 
-    /// Tells a reader that a scope has come further, or back.
     fn show_scopes(&self, member: &Member) {
         let states: Vec<_> = self.with_scopes_of(member, |scopes| {
             scopes.iter().map(|scope| (scope.id, self.state_of(member, scope))).collect()
@@ -409,7 +391,6 @@ impl Informer {
         });
     }
 
-    /// Shows when the server was heard of in that scope in which it is longest ago.
     fn show_heard(&self) {
         let heard = |scopes: &[Rc<Scope>]| scopes.iter().map(|scope| scope.heard.get()).min().flatten();
         let heard =
@@ -424,7 +405,6 @@ impl Informer {
         self.cell.update(now, |cell| cell.heard = now.checked_sub(ago).ok());
     }
 
-    /// The number of records has changed, or may have.
     pub(super) fn show_cached_objects(&self) {
         let cached_objects = self.members().iter().map(|member| member.sink.len()).sum();
         if self.cached_objects.replace(cached_objects) != cached_objects {

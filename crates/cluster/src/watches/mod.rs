@@ -1,18 +1,19 @@
-//! Watches: one stream per kind, many readers.
+//! Watches: one informer per kind, many readers.
 //!
-//! A reader says what it wants of a kind ([`Want`]) and gets a [`Watch`]: a small store of its own records, filters that
-//! are told of each change in the turn in which the store learned of it (contract rule 3), and indexes. Equal wants share
-//! one stream, a feed; it carries whole objects if any of its readers wants them, else metadata. A list after a lost watch
-//! becomes the differences to each store. On demand a watch starts *from now*: without a first list, it hears of changes
-//! from then on; what it keeps is decided by a predicate (interest).
+//! A reader describes its needs with [`WatchOptions`] and gets a [`Watch`]: a small store of its own cached objects,
+//! event handlers that run in the turn in which the store changes (contract rule 3), and indexes. Equal options share
+//! one informer; it streams whole objects if any reader needs them, else metadata. A list after a lost watch becomes
+//! the differences to each store. A watch may start *from now*: it gets the changes from then on, without a first list;
+//! a predicate (owners) decides what it keeps.
 //!
-//! *Heard of* means: an event, a bookmark, a list, or an opening after an end that was no unreadable event.
+//! *Contact* with the server is an event, a bookmark, a list, or a reopened watch. A watch that is reopened after an
+//! unreadable event or after a silence is not.
 //!
-//! * `want.rs`: what readers ask for, and what they are told; `reader.rs`, `filters.rs`, `index.rs`: what they make of it.
-//! * `feed.rs`, `member.rs`: a stream and its readers; `scope.rs`, `course.rs`: list, watch, position; `pace.rs`: how soon
-//!   again.
-//! * `narrowing.rs`: from everywhere to some namespaces and back; `serving.rs`: kinds that come and go.
-//! * `synced.rs`: whether there is enough for probes.
+//! * `watch_options.rs`: options and changes; `reader.rs`, `event_handlers.rs`, `index.rs`: the reader's side.
+//! * `informer.rs`, `member.rs`: a stream and its readers; `scope.rs`, `course.rs`: list, watch, position; `pace.rs`:
+//!   pause.
+//! * `narrowing.rs`: from all namespaces to some and back; `serving.rs`: kinds that are not always served.
+//! * `synced.rs`: sync state for probes.
 
 mod course;
 mod event_handlers;
@@ -36,6 +37,8 @@ use std::{
     rc::Rc,
 };
 
+use kit::{Env, SyncRequirement};
+
 pub use self::{
     index::Index,
     narrowing::MOST_NAMESPACES,
@@ -49,59 +52,56 @@ use self::{
     reader::Reader,
 };
 use super::{Cached, Cluster, Side};
-use kit::{Env, SyncRequirement};
 
 /// All watches of one cluster. Cheap to clone, bound to the thread that made it.
 #[derive(Clone)]
 pub struct Watches {
     cluster: Cluster,
     synced: Synced,
-    /// The same for those who wait.
+    /// The same, to wait for.
     requires: Rc<RefCell<Vec<SyncRequirement>>>,
     registry: Rc<Registry>,
 }
 
-/// The streams of one server.
 struct Registry {
     env: Env,
     informers: RefCell<Vec<Rc<Informer>>>,
     state: Cell<WatchesPhase>,
 }
 
-/// What becomes of new feeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WatchesPhase {
-    /// They are gathered.
+    /// They gather readers.
     Gathering,
-    /// They begin.
+    /// They run.
     Running,
     /// They do not begin any more.
     Stopped,
 }
 
 impl Watches {
-    /// Nothing is watched yet.
+    /// Creates a set without watches.
     pub fn new(cluster: &Cluster, env: &Env) -> Self {
         let registry =
             Registry { env: env.clone(), informers: RefCell::default(), state: Cell::new(WatchesPhase::Gathering) };
         Self { cluster: cluster.clone(), synced: Synced::empty(), requires: Rc::default(), registry: Rc::new(registry) }
     }
 
-    /// The watches of the same server in its other part: streams are shared, and start and stop with these; what is waited
-    /// for is not.
+    /// Returns the watches of the same server on another side: informers, start and stop are shared, the sync state is
+    /// not.
     #[must_use]
     pub fn as_side(&self, cluster: &Cluster) -> Self {
         let (synced, requires) = (Synced::empty(), Rc::default());
         Self { cluster: cluster.clone(), synced, requires, registry: self.registry.clone() }
     }
 
-    /// The cluster that is watched.
+    /// Returns the watched cluster.
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
     }
 
-    /// A watch of what is wanted. Before [`Self::start`] nothing is asked of the server; later a stream that runs is joined
-    /// if there is one, by a list if that is needed.
+    /// Opens a watch, without a request before [`Self::start`]. Later it joins a running informer, if necessary by a
+    /// list.
     pub fn open<R: Cached>(&self, options: WatchOptions<R>) -> Watch<R> {
         let home = options.home(&self.cluster);
         let WatchOptions { resource, label_selector, field_selector, cached, keep, .. } = options;
@@ -123,7 +123,7 @@ impl Watches {
         watch
     }
 
-    /// Begins to follow the server.
+    /// Starts all informers.
     pub fn start(&self) {
         if self.registry.state.get() == WatchesPhase::Gathering {
             self.registry.state.set(WatchesPhase::Running);
@@ -132,13 +132,12 @@ impl Watches {
         }
     }
 
-    /// How far the watches have come that were opened before [`Self::start`]; those that were opened later come and go, and
-    /// nobody waits for them.
+    /// Returns the sync state of the watches opened before [`Self::start`]. Later watches do not count.
     pub fn synced(&self) -> Synced {
         self.synced.clone()
     }
 
-    /// Waits until they have come as far as [`Self::synced`] asks.
+    /// Waits until all watches opened before [`Self::start`] are synced.
     pub async fn listed(&self) {
         let requires = self.requires.borrow().clone();
         for requirement in requires {
@@ -146,7 +145,7 @@ impl Watches {
         }
     }
 
-    /// Ends all watches. Their stores stay as they are, and are no longer fresh.
+    /// Ends all watches. Their stores keep their content and are no longer fresh.
     pub fn stop(&self) {
         self.registry.state.set(WatchesPhase::Stopped);
         let informers = self.registry.informers.take();
@@ -155,7 +154,6 @@ impl Watches {
 }
 
 impl Registry {
-    /// The feed of a key; a new one if there is none.
     fn informer(self: &Rc<Self>, cluster: &Cluster, key: InformerKey) -> Rc<Informer> {
         if let Some(informer) = self.informers.borrow().iter().find(|informer| informer.key == key) {
             return informer.clone();
@@ -182,14 +180,13 @@ impl Registry {
         std::iter::once(name.clone()).chain(numbered).find(is_free).unwrap_or(name)
     }
 
-    /// A feed has no readers any more.
     fn forget(&self, deserted: &Rc<Informer>) {
         self.informers.borrow_mut().retain(|informer| !Rc::ptr_eq(informer, deserted));
     }
 }
 
-/// The place of a feed in the census and in logs, e.g. `target/pods`; with the version where only some objects are watched,
-/// by their labels (`target/configmaps.v1`), and with the fields where those select (`target/services/metadata.name=a`).
+/// The name of an informer in the status registry and in logs, e.g. `target/pods`; with the version if a label selector
+/// is used (`target/configmaps.v1`), and with the fields of a field selector (`target/services/metadata.name=a`).
 fn name_of(side: Side, key: &InformerKey) -> String {
     let side = side.as_str();
     let resource = &key.resource;

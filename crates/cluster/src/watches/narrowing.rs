@@ -1,7 +1,7 @@
-//! Where a kind is watched that may not be watched everywhere: in some namespaces, and the way back.
+//! Watches single namespaces of a kind while all namespaces are denied, and finds the way back.
 //!
-//! Who was denied all namespaces may have been so for a moment only (an API server that has not yet read its roles, a role
-//! that is replaced). All are tried now and then, beside the watches there are, which stay until there is a list of all.
+//! A denial may be short: an API server has not read its roles yet, or a role is replaced. All namespaces are tried now
+//! and then. The present watches stay until there is a list of all namespaces.
 
 use std::{collections::BTreeSet, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
@@ -12,26 +12,25 @@ use super::{
     scope::{Again, Narrowed, Scope},
 };
 
-/// In so many namespaces a kind is watched at most that may not be watched everywhere.
+/// Maximum number of namespaces that are watched while all are denied.
 pub const MOST_NAMESPACES: usize = 64;
 
-/// All namespaces are tried first after this time, stretched likewise: most who were denied for a moment only may watch by then.
-/// It shows that a denial lasts.
+/// First try of all namespaces, stretched likewise: most short denials are over by then; others count as lasting.
 const FIRST_TRY: Duration = Duration::from_secs(31);
 
-/// All namespaces are tried this often, stretched by up to a tenth: one request each time as long as they are denied.
+/// All namespaces are tried this often, stretched by up to a tenth; one request per try while they are denied.
 const TRY_EVERY: Duration = Duration::from_secs(600);
 
-/// A watch that was not denied for so long after it was opened follows the server: the right to list is not that to watch.
+/// A watch without a denial for this long follows the server: the right to list is not the right to watch.
 const PROVEN_AFTER: Duration = Duration::from_secs(5);
 
 impl Informer {
-    /// The scope of everything, where there is such a scope and a part of it would do.
+    /// The scope of all namespaces, if there is one and the kind is namespaced.
     fn wide(&self) -> Option<&Rc<Scope>> {
         self.home.first().filter(|scope| scope.namespace.is_none() && self.key.resource.namespaced)
     }
 
-    /// The namespaces readers want to have watched, if not all.
+    /// The namespaces that readers want while all are denied.
     fn wanted(&self) -> BTreeSet<String> {
         let mut wanted = BTreeSet::new();
         for member in self.members().iter() {
@@ -42,7 +41,7 @@ impl Informer {
         wanted
     }
 
-    /// Looks anew where to watch: readers want other namespaces than before, or everything is denied.
+    /// Chooses the namespaces again, because readers want others, or all namespaces are denied.
     pub(super) fn places_changed(self: &Rc<Self>) {
         let Some(wide) = self.wide().filter(|_| self.is_running()) else { return };
         let before: Option<Vec<Rc<Scope>>> = self.narrowed.borrow().as_ref().map(|narrowed| narrowed.scopes.clone());
@@ -53,7 +52,6 @@ impl Informer {
         }
     }
 
-    /// Watches the namespaces that are wanted instead of all.
     fn narrow(self: &Rc<Self>, wide: &Rc<Scope>) {
         let scopes: Vec<_> =
             self.wanted().into_iter().take(MOST_NAMESPACES).map(|namespace| self.new_scope(namespace)).collect();
@@ -114,7 +112,7 @@ impl Informer {
         self.show();
     }
 
-    /// What is outside of the watched namespaces is not known any more.
+    /// Objects outside of the watched namespaces are unknown from now on.
     fn lose_what_is_elsewhere(&self) {
         let narrow = self.members();
         for member in narrow.iter().filter(|member| member.elsewhere.is_some()) {
@@ -123,7 +121,7 @@ impl Informer {
         }
     }
 
-    /// Who needed no more than some namespaces has left: who is left needs all.
+    /// The last reader that could do with single namespaces has left; the others need all namespaces.
     pub(super) fn widen_if_unneeded(self: &Rc<Self>) {
         let is_needed = self.members().iter().any(|member| member.elsewhere.is_some());
         if !is_needed && self.narrowed.take().is_some() {
@@ -131,7 +129,6 @@ impl Informer {
         }
     }
 
-    /// Tries all namespaces until they may be watched.
     async fn widen(self: Rc<Self>) {
         let Some(wide) = self.wide().cloned() else { return };
         let mut pause = FIRST_TRY;
@@ -143,13 +140,13 @@ impl Informer {
                 Ok(None) => {}
                 Err(_) => tracing::error!(watch = %self.name, "trying to watch all namespaces panicked"),
             }
-            // Nobody tells of what a list brought that did not come to its end.
+            // No watch updates the objects of an incomplete list.
             self.members().iter().for_each(|member| member.uncover(&wide));
             self.lose_what_is_elsewhere();
         }
     }
 
-    /// Lists everything if watching it is not denied; gives the version to watch from.
+    /// Lists all namespaces unless watching them is denied. Returns the version to watch from.
     async fn list_everything(&self, wide: &Scope) -> Option<String> {
         if !self.may_watch_everywhere(wide).await {
             return None;
@@ -166,13 +163,12 @@ impl Informer {
         };
         let ids = |scopes: &[Rc<Scope>]| scopes.iter().map(|scope| scope.id).collect::<Vec<_>>();
         if ids(&self.narrow_scopes()) != ids(&places) {
-            // What the list brought of elsewhere was lost with the change of places: nobody knows all.
+            // The change of namespaces lost objects of the list, so no reader knows all of them.
             self.members().iter().for_each(|member| member.uncover(wide));
         }
         Some(position)
     }
 
-    /// Watches everything again.
     fn watch_everywhere(self: &Rc<Self>, wide: &Rc<Scope>, position: String) {
         tracing::info!(watch = %self.name, "a kind may be watched in all namespaces again");
         wide.position.replace(Some(position));
@@ -183,24 +179,23 @@ impl Informer {
         self.hear(wide);
         self.follow(wide);
         if self.members().iter().any(|member| !member.covers(wide)) {
-            wide.restart(Again::List); // for who came during the list, or lost a part of it
+            wide.restart(Again::List); // for readers that joined during the list, or lost a part of it
         }
         self.show();
     }
 
-    /// Who heard of changes in some scopes is to hear of them in another: what happens in between becomes known by a list.
+    /// Readers that got changes of some scopes get those of another from now on; a list brings the changes in between.
     fn hand_over(&self, from: &[Rc<Scope>], to: &Scope) {
         for member in self.members().iter().filter(|member| from.iter().any(|scope| member.covers(scope))) {
             member.owe(to);
         }
     }
 
-    /// The watches of single namespaces.
     fn narrow_scopes(&self) -> Vec<Rc<Scope>> {
         self.narrowed.borrow().iter().flat_map(|narrowed| &narrowed.scopes).cloned().collect()
     }
 
-    /// Whether a watch of all namespaces can be opened, and stays open for a while.
+    /// Returns true if a watch of all namespaces can be opened, and stays open for a while.
     async fn may_watch_everywhere(&self, wide: &Scope) -> bool {
         let opened = async {
             let position = self.version_of(None).await?;

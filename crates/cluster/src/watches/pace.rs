@@ -1,4 +1,4 @@
-//! How soon a watch follows the one before.
+//! Pauses between the watches of a kind.
 
 use std::time::Duration;
 
@@ -7,24 +7,22 @@ use kit::Random;
 /// Back-off after a failed list or watch: 0.8 s · 2ⁿ, at most this, stretched by up to 100 %.
 const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 
-/// See [`MAX_BACK_OFF`].
 const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
 
-/// A watch that ends sooner counts as failed, whatever it brought: a server or proxy that answers and hangs up is not asked
-/// as fast as it answers.
+/// A shorter watch counts as failed: a server or proxy that answers and hangs up must not be called at its own pace.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
-/// A watch that was open for this long makes up for failures before it.
+/// A watch that was open for this long resets the back-off.
 const HEALTHY_WATCH: Duration = Duration::from_secs(60);
 
-/// A list, if there had to be one, and the watch after it.
+/// A list, if one was necessary, and the watch after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
     /// How long the watch was open; zero if it was not.
     pub open: Duration,
     /// Whether there was a list before it.
     pub listed: bool,
-    /// Whether it told of an object at another version than that from which it was opened.
+    /// Whether it reported an object at another version than the one it was opened from.
     pub moved: bool,
     /// How it ended.
     pub end: End,
@@ -33,9 +31,9 @@ pub struct Round {
 /// How a round ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Without an error: the server's time was over, or nothing came for too long.
+    /// Without an error: the server's time was over, or the watch was silent for too long.
     Closed,
-    /// The server does not remember its position any more: the next round begins with a list.
+    /// The server does not know its position any more: the next round begins with a list.
     Expired,
     /// With any other error.
     Failed,
@@ -48,10 +46,10 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// How long to wait after a round; `None` if the next one begins at once.
+    /// Returns the pause after a round; `None` if the next one begins at once.
     pub fn after(&mut self, round: Round, random: &Random) -> Option<Duration> {
         let was_healthy = round.open >= HEALTHY_WATCH;
-        // After an expiry there is a list, so that an event before it is no step forward.
+        // A list follows an expiry, so an event before it is no progress.
         if was_healthy || round.moved && round.end != End::Expired {
             self.failures = 0;
         }
@@ -60,7 +58,7 @@ impl Pace {
                 self.failures = 0;
                 return None;
             }
-            // A list follows at once, unless the one before has just not helped.
+            // A list follows at once, unless the list before did not help.
             End::Expired if self.failures == 0 && (was_healthy || !round.listed) => {
                 self.failures = 1;
                 return None;

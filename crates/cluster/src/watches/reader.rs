@@ -1,4 +1,4 @@
-//! The typed end of a feed: what one reader makes of its objects, and whom it tells.
+//! The typed side of an informer: one reader's store, indexes and event handlers.
 
 use std::{
     cell::RefCell,
@@ -18,15 +18,13 @@ use crate::{
     store::Put,
 };
 
-/// What a feed tells. Each is told of each event in the same turn.
+/// The calls of an informer to a reader. All readers get an event in the same turn.
 pub(super) trait Sink {
-    /// Whether it wants to know of an object.
     fn keeps(&self, name: &NamespacedName) -> bool;
-    /// The object is there.
     fn put(&self, name: &NamespacedName, object: &Value, how: How<'_>);
-    /// The object is gone, or left the selection, at a version; without one it is not known since when.
+    /// The object is gone, or left the selection, at a version; without a version that is unknown.
     fn remove(&self, name: &NamespacedName, version: Option<u64>, how: How<'_>);
-    /// A list told of everything: of the objects that `is_in`, those that were not `seen` are gone at its version.
+    /// A list is complete: objects that match `is_in` and were not `seen` are gone at its version.
     fn listed(
         &self,
         is_in: &dyn Fn(&NamespacedName) -> bool,
@@ -34,48 +32,40 @@ pub(super) trait Sink {
         version: Option<u64>,
         how: How<'_>,
     );
-    /// From now on all changes are heard of.
+    /// From now on the reader gets all changes.
     fn begun(&self, now: Instant);
-    /// Whether it knows an object that `is_in`.
     fn knows_any(&self, is_in: &dyn Fn(&NamespacedName) -> bool) -> bool;
     /// These objects are no longer watched.
     fn lose(&self, is_lost: &dyn Fn(&NamespacedName) -> bool);
-    /// The server was heard of, last at this time where that is longest ago.
+    /// Time of the last contact with the server, of the least recently heard scope.
     fn heard(&self, heard: Option<Instant>);
-    /// How far the watch has come.
     fn show(&self, standing: Standing);
-    /// It is watched elsewhere than before, or a scope stands differently.
+    /// The watched namespaces changed, or the state of a scope.
     fn scopes_changed(&self);
-    /// The right to watch a scope is missing.
     fn denied(&self);
-    /// What it is known to be.
     fn state(&self) -> StoreState;
-    /// How many objects it knows.
     fn len(&self) -> usize;
 }
 
-/// How far the scopes of a reader have come together.
+/// The combined state of a reader's scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Nothing is to be heard: the kind is not served, or the watch has ended.
+    /// Not watched: the kind is not served, or the watch has ended.
     Off,
     /// It is watched, or will be.
     On {
-        /// Whether all scopes were listed.
         listed: bool,
         /// Why one of them cannot be followed.
         error: Option<String>,
     },
 }
 
-/// A reader of objects as records.
 pub(super) struct Reader<R: Cached> {
-    /// Of the feed.
     pub(super) name: String,
     pub(super) store: Store<R>,
     /// Raised when the state of the store changes.
     pub(super) signal: Signal,
-    /// Raised when that of a scope does.
+    /// Raised when the state of a scope changes.
     pub(super) scopes: Signal,
     cached: ReadCached<R>,
     keep: Keep,
@@ -101,7 +91,6 @@ impl<R: Cached> Reader<R> {
         self.filters.add(filter, &self.store);
     }
 
-    /// Adds an index of all there is.
     pub(super) fn add_index(&self, index: Rc<dyn Indexed<R>>) {
         self.store.for_each(|name, cached| {
             index.stage(name, cached);
@@ -126,7 +115,7 @@ impl<R: Cached> Reader<R> {
         }
     }
 
-    /// The record of an object, and its place in the indexes; `None` if it cannot be read.
+    /// Converts an object and stages its index keys. Returns `None` if the object cannot be read.
     fn read(&self, name: &NamespacedName, object: &Value) -> Option<R> {
         let read = || {
             let cached = (self.cached)(object)?;
@@ -140,7 +129,7 @@ impl<R: Cached> Reader<R> {
         self.indexes.borrow().iter().for_each(|index| index.stage(name, cached));
     }
 
-    /// Puts a record in that the indexes have staged.
+    /// Puts in a cached object whose index keys are staged.
     fn enter(&self, name: &NamespacedName, cached: R, how: How<'_>, asked: Option<Instant>) -> Found {
         match self.store.put(name, cached.clone(), asked) {
             Put::Stored(old) => {
@@ -160,14 +149,14 @@ impl<R: Cached> Reader<R> {
         }
     }
 
-    /// What is known of an object is outdated since `version`, and nobody is told.
+    /// Removes a cached object that is stale since `version`, without a call of the event handlers.
     pub(super) fn forget(&self, name: &NamespacedName, version: u64) {
         if let Some(old) = self.store.take(name, version) {
             self.indexes.borrow().iter().for_each(|index| index.remove(name, &old));
         }
     }
 
-    /// An object is gone, if what is known of it is not newer than `version`.
+    /// Removes an object that is gone, unless the cached one is newer than `version`.
     pub(super) fn take(&self, name: &NamespacedName, version: u64, how: How<'_>) {
         if let Some(old) = self.store.take(name, version) {
             self.indexes.borrow().iter().for_each(|index| index.remove(name, &old));
@@ -233,7 +222,7 @@ impl<R: Cached> Sink for Reader<R> {
     fn show(&self, standing: Standing) {
         let state = match standing {
             Standing::Off => StoreState::Off,
-            // A store that was complete once keeps its state while the watch is taken up again; its age tells the rest.
+            // A store that was complete keeps its state while the watch is reopened; its age shows the gap.
             Standing::On { listed, error: Some(error) } if !listed || !self.store.is_heard_of() => {
                 StoreState::Failing(error)
             }

@@ -1,4 +1,4 @@
-//! One place where a kind is watched: a namespace, or everywhere. And some namespaces in place of everywhere.
+//! A scope: a namespace, or all namespaces, that is listed and watched as one. And single namespaces instead of all.
 
 use std::{
     cell::{Cell, RefCell},
@@ -12,21 +12,18 @@ use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 use super::super::store::IDLE_LIMIT;
 use crate::object::NamespacedName;
 
-/// Denials over so long show that a right is missing. Until an API server has read its roles, it denies everything.
+/// Denials for this long show that a right is missing. An API server denies everything until it has read its roles.
 const LASTING: Duration = Duration::from_secs(30);
 
-/// How far the watch of one scope has come.
 #[derive(Default)]
 pub(super) struct Scope {
-    /// Unlike that of any other scope of its feed.
+    /// Unique within its informer.
     pub(super) id: u64,
-    /// `None`: everywhere.
+    /// `None`: all namespaces.
     pub(super) namespace: Option<String>,
-    /// The version to watch from.
     pub(super) position: RefCell<Option<String>>,
-    /// Whether the first list, or one after it, is under way.
     pub(super) listing: Cell<bool>,
-    /// Whether the present list or watch is one of whole objects.
+    /// Whether the present list or watch returns whole objects.
     pub(super) whole: Cell<bool>,
     pub(super) error: RefCell<Option<String>>,
     pub(super) heard: Cell<Option<Instant>>,
@@ -34,11 +31,11 @@ pub(super) struct Scope {
     pub(super) opened: Cell<Option<Instant>>,
     /// Whether there was a list before it.
     pub(super) listed: Cell<bool>,
-    /// Whether it told of an object at another version than that from which it was opened.
+    /// Whether it reported an object at another version than the one it was opened from.
     pub(super) moved: Cell<bool>,
-    /// How many watches in a row ended at an event at this position that cannot be read.
+    /// Number of watches in a row that ended at an unreadable event at this position.
     pub(super) unreadable: Cell<u32>,
-    /// How many watches in a row ended by silence, since anything was heard.
+    /// Number of watches in a row that ended by silence, since the last sign of life.
     pub(super) silent: Cell<u32>,
     /// Whether the last list or watch was denied.
     pub(super) forbidden: Cell<bool>,
@@ -48,19 +45,18 @@ pub(super) struct Scope {
     task: RefCell<Option<Task>>,
 }
 
-/// The denials since the right to watch was there.
+/// The denials since the last success.
 #[derive(Debug, Clone, Copy, Default)]
 struct Denials {
-    /// The first and the last without another answer or failure in between.
+    /// The first and the last denial without another result in between.
     row: Option<(Instant, Instant)>,
     /// There were denials over [`LASTING`].
     have_lasted: bool,
 }
 
-/// What a course has to begin anew with, because its readers are others than before.
+/// What a course must repeat because its readers changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Again {
-    /// Nothing.
     #[default]
     No,
     /// The watch, from its position.
@@ -69,16 +65,13 @@ pub(super) enum Again {
     List,
 }
 
-/// The watches of single namespaces, where not everything may be watched. They end when this is dropped.
+/// The watches of single namespaces while not all may be watched. Dropping this ends them.
 pub(super) struct Narrowed {
-    /// By namespace.
     pub(super) scopes: Vec<Rc<Scope>>,
-    /// Looks for the way back.
     _widening: Task,
 }
 
-/// A task that ends when this is dropped. Its panic ends the process: a kind that nobody follows any more looks as if nothing
-/// happened to it.
+/// A task that ends when this is dropped. Its panic ends the process, because an unwatched kind would look unchanged.
 pub(super) struct Task(JoinHandle<()>);
 
 impl Scope {
@@ -86,22 +79,21 @@ impl Scope {
         Self { id, namespace, ..Self::default() }
     }
 
-    /// Whether it holds objects of a namespace.
+    /// Returns true if it contains the objects of a namespace.
     pub(super) fn holds(&self, namespace: &str) -> bool {
         self.namespace.as_ref().is_none_or(|own| own == namespace)
     }
 
-    /// Whether it holds an object.
     pub(super) fn contains(&self, name: &NamespacedName) -> bool {
         self.holds(&name.namespace)
     }
 
-    /// Whether the server was heard of within [`IDLE_LIMIT`].
+    /// Returns true if there was contact with the server within [`IDLE_LIMIT`].
     pub(super) fn is_heard_of(&self) -> bool {
         self.heard.get().is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
     }
 
-    /// The right to watch was denied; whether that has lasted now and had not before.
+    /// Records a denial of the right to watch. Returns true if the denials became lasting with it.
     pub(super) fn deny(&self, now: Instant) -> bool {
         self.forbidden.set(true);
         let before = self.is_denied_lastingly();
@@ -113,34 +105,33 @@ impl Scope {
         has_lasted && !before
     }
 
-    /// Another answer, or none: it says nothing about the right.
+    /// Records another failure, which says nothing about the right.
     pub(super) fn fail(&self) {
         self.forbidden.set(false);
         self.denials.set(Denials { row: None, ..self.denials.get() });
     }
 
-    /// The right to watch is there, or may be.
+    /// Records that the right to watch exists, or may exist.
     pub(super) fn allow(&self) {
         self.forbidden.set(false);
         self.denials.take();
     }
 
-    /// Whether denials that came over [`LASTING`], and nothing else since, show that the right to watch is missing.
+    /// Returns true if uninterrupted denials over [`LASTING`] show that the right to watch is missing.
     pub(super) fn is_denied_lastingly(&self) -> bool {
         self.denials.get().row.is_some_and(|(first, last)| last - first >= LASTING)
     }
 
-    /// Whether denials showed that once, and the right was not seen since.
+    /// Returns true if that was so once, and the right has not been seen since.
     pub(super) fn was_denied_lastingly(&self) -> bool {
         self.denials.get().have_lasted
     }
 
-    /// Follows the server by this task instead of the one before.
     pub(super) fn run(&self, course: Task) {
         self.task.replace(Some(course));
     }
 
-    /// Does not follow the server any more: the next course begins with a list.
+    /// Stops following the server: the next course begins with a list.
     pub(super) fn halt(&self) {
         self.task.take();
         self.position.take();
@@ -150,25 +141,24 @@ impl Scope {
         self.silent.set(0);
     }
 
-    /// Makes the course begin anew, at the latest when it awaits something.
+    /// Makes the course begin again, at its next await at the latest.
     pub(super) fn restart(&self, with: Again) {
         self.again.set(self.again.get().max(with));
         self.wake.notify_one();
     }
 
-    /// Whether [`Self::restart`] was called and not yet followed.
+    /// Returns true if [`Self::restart`] was called and the course has not begun again.
     pub(super) fn is_to_restart(&self) -> bool {
         self.again.get() != Again::No
     }
 
-    /// Comes when the course is to begin anew.
+    /// Waits until the course must begin again.
     pub(super) async fn restarted(&self) {
         while !self.is_to_restart() {
             self.wake.notified().await;
         }
     }
 
-    /// A round of the course begins.
     pub(super) fn begin(&self) {
         if self.again.take() == Again::List {
             self.position.take();
@@ -193,7 +183,6 @@ impl Drop for Narrowed {
 }
 
 impl Task {
-    /// `name`: what dies if it panics.
     pub(super) fn spawn(fatal: &Fatal, name: String, work: impl Future<Output = ()> + 'static) -> Self {
         Self(fatal.spawn(name, work))
     }

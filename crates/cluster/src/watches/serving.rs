@@ -1,26 +1,26 @@
-//! Kinds that are not served by every server, or not always: discovery says when to watch them.
+//! Kinds that are not always served: discovery decides when to watch them.
 
 use std::{rc::Rc, time::Duration};
 
 use super::informer::Informer;
 use crate::{ProvedAbsent, Serving};
 
-/// While discovery fails it is asked again after 1 s · 2ⁿ, at most this, stretched by up to 100 %.
+/// Back-off while discovery fails: 1 s · 2ⁿ, at most this, stretched by up to 100 %.
 const MAX_BACK_OFF: Duration = Duration::from_secs(120);
 
-/// Why a kind is not watched that readers can do without.
+/// Why an optional kind is not watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unserved {
-    /// It is not served in any version: there are no objects.
+    /// It is served in no version: there are no objects.
     Absent(ProvedAbsent),
-    /// It is not served in the version that is watched, but in this one: what objects there are is not known.
+    /// It is served in this version only, and not in the watched one: there may be objects.
     Elsewhere(String),
 }
 
 impl Informer {
-    /// Watches the kind as long as discovery knows it. Asks for it until there is an answer; later only hears of changes:
-    /// those of definitions, where they are watched, and those that the answers to requests for the kind make known. A watch
-    /// that runs ends by a proof only (spec 10 §13.1).
+    /// Watches the kind while discovery knows it. Asks discovery until there is an answer; later it only follows
+    /// changes: those of watched definitions, and those that discovery learns from answers to requests for the kind.
+    /// Only a proof ends a running watch (spec 10 §13.1).
     pub(super) fn follow_discovery(self: &Rc<Self>) {
         let this = Rc::downgrade(self);
         let (discovery, random) = (self.cluster.discovery().clone(), self.env.random.clone());
@@ -62,7 +62,7 @@ impl Informer {
                     }
                     let is_known = discovery.known_preferred(&kind.group_kind()).is_some();
                     let Some(informer) = this.upgrade() else { return };
-                    // Only what was forgotten, or is new, is asked for.
+                    // Asks only for a kind that was forgotten or is new.
                     let was_known = !matches!(*informer.unserved.borrow(), Some(Unserved::Absent(_)));
                     if is_known != was_known || discovery.known(&kind).is_some() != informer.is_running() {
                         break;

@@ -1,40 +1,34 @@
-//! Whether the stores that readiness and liveness ask for have had their first list.
+//! Whether the stores that readiness and liveness require have had their first list.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::{Store, StoreState};
 
-/// How far the stores of one cluster have come. Cheap to clone, readable from any thread.
+/// Sync state of the stores of one cluster. Cheap to clone, readable from any thread.
 #[derive(Clone, Default)]
 pub struct Synced {
-    /// Of each cluster.
+    /// One per cluster.
     stores: Vec<Arc<RwLock<Vec<SyncedStore>>>>,
 }
 
 type SyncedStore = Box<dyn Fn() -> Result<(), Missing> + Send + Sync>;
 
-/// Why a store has not had its first list.
 struct Missing {
     why: String,
-    /// Whether that was tried, and failed.
     has_failed: bool,
 }
 
 impl Synced {
-    /// Of one cluster, without a store.
     pub(super) fn empty() -> Self {
         Self { stores: vec![Arc::default()] }
     }
 
-    /// Whether all stores have had their first list; else why not.
-    ///
-    /// # Errors
-    /// The reason of the first store that has not.
+    /// Fails with the reason of the first store that has not had its first list.
     pub fn check(&self) -> Result<(), String> {
         self.first(|_| true).map_or(Ok(()), Err)
     }
 
-    /// Why a store has not had its first list, if that was tried and failed.
+    /// Returns why a store has not had its first list, if the list was tried and failed.
     pub fn failure(&self) -> Option<String> {
         self.first(|missing| missing.has_failed)
     }
@@ -46,15 +40,15 @@ impl Synced {
         })
     }
 
-    /// The stores of both.
+    /// Combines the stores of both.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.stores.extend(other.stores);
         self
     }
 
-    /// Adds a store. A watch that fails after its first list does not count: liveness would restart a process that is as
-    /// good as the next one, because its cluster is away (spec 70 trap 10).
+    /// Adds a store. A watch that fails after its first list does not count: if the cluster is down, liveness would
+    /// restart a process in vain (spec 70 trap 10).
     pub(super) fn add<R: Send + Sync + 'static>(&self, name: String, store: Store<R>) {
         let missing = move |why: &str, has_failed| Err(Missing { why: format!("{name}: {why}"), has_failed });
         let check = move || match store.state() {

@@ -19,7 +19,7 @@ use crate::{
     object::{self, NamespacedName},
 };
 
-/// What one reader knows of the objects of a kind, and whom it tells. Cheap to clone; it goes on until it is stopped.
+/// One reader's cached objects of a kind, with its event handlers. Cheap to clone; it runs until [`Self::stop`].
 pub struct Watch<R: Cached> {
     pub(super) reader: Rc<Reader<R>>,
     pub(super) informer: Rc<Informer>,
@@ -33,43 +33,43 @@ impl<R: Cached> Clone for Watch<R> {
 }
 
 impl<R: Cached> Watch<R> {
-    /// What is known.
+    /// Returns the store.
     pub fn store(&self) -> &Store<R> {
         &self.reader.store
     }
 
-    /// The kind it watches.
+    /// Returns the watched kind.
     pub fn resource(&self) -> &Resource {
         &self.informer.key.resource
     }
 
-    /// Where it is watched now: in these namespaces, or everywhere (`None`).
+    /// Returns the namespaces it watches now, or `None` for all.
     pub fn scopes(&self) -> Vec<Option<String>> {
         self.informer
             .with_scopes_of(&self.member, |scopes| scopes.iter().map(|scope| scope.namespace.clone()).collect())
     }
 
-    /// Whether it tells of more than metadata.
+    /// Returns true if it delivers more than metadata.
     pub fn reports_bodies(&self) -> bool {
         self.member.whole
     }
 
-    /// Whether the server denies the right to watch, at least somewhere. It may do so for a moment only, while it starts.
+    /// Returns true if the server denies the right to watch in any scope. A starting server may do so for a moment.
     pub fn is_forbidden(&self) -> bool {
         self.informer.with_scopes_of(&self.member, |scopes| scopes.iter().any(|scope| scope.forbidden.get()))
     }
 
-    /// Whether the right to watch is missing, at least somewhere: the server has denied it for long, and done nothing else since.
+    /// Returns true if the right to watch is missing in any scope: only denials for a long time.
     pub fn is_denied_lastingly(&self) -> bool {
         self.informer.with_scopes_of(&self.member, |scopes| scopes.iter().any(|scope| scope.is_denied_lastingly()))
     }
 
-    /// Whether that was so once, and the right was not seen since.
+    /// Returns true if that was so once, and the right has not been seen since.
     pub fn was_denied_lastingly(&self) -> bool {
         self.informer.with_scopes_of(&self.member, |scopes| scopes.iter().any(|scope| scope.was_denied_lastingly()))
     }
 
-    /// Whether what is known of an object is evidence: as [`Store::is_fresh`], of the namespace it is in, and of itself.
+    /// Returns true if the store is evidence for one object: as [`Store::is_fresh`], for its namespace and itself.
     pub fn is_fresh_for(&self, name: &NamespacedName) -> bool {
         let scope = self.informer.scope_for(&self.member, &name.namespace);
         scope.is_some_and(|scope| self.member.covers(&scope) && scope.is_heard_of())
@@ -77,7 +77,7 @@ impl<R: Cached> Watch<R> {
             && self.store().state() != StoreState::Off
     }
 
-    /// Whether what is known is evidence, wherever it is watched, of all objects.
+    /// Returns true if the store is evidence for all objects in all its scopes.
     pub fn is_fresh(&self) -> bool {
         let is_heard_of = self.informer.with_scopes_of(&self.member, |scopes| {
             !scopes.is_empty() && scopes.iter().all(|scope| self.member.covers(scope) && scope.is_heard_of())
@@ -85,8 +85,8 @@ impl<R: Cached> Watch<R> {
         is_heard_of && !self.store().has_unreadable() && self.store().state() != StoreState::Off
     }
 
-    /// The proof that there are no objects because their kind is not served, while that is so and all readers are content with
-    /// it. [`StoreState::Off`] proves nothing: the kind may be served in another version.
+    /// Returns the proof that there are no objects because their kind is not served, while that is so and all readers
+    /// are optional. [`StoreState::Off`] proves nothing, because another version of the kind may be served.
     pub fn absence(&self) -> Option<ProvedAbsent> {
         match &*self.informer.unserved.borrow() {
             Some(Unserved::Absent(proof)) => Some(proof.clone()),
@@ -94,7 +94,7 @@ impl<R: Cached> Watch<R> {
         }
     }
 
-    /// Tells each time that the kind turns out not to be served, also if that is known already, until the guard goes.
+    /// Calls `report` each time the kind turns out not to be served, even if that is known, until the guard is dropped.
     pub fn on_absence(&self, report: impl Fn() + 'static) -> Listening {
         let (watch, was_absent) = (self.clone(), Cell::new(false));
         let look = move || {
@@ -108,13 +108,13 @@ impl<R: Cached> Watch<R> {
         self.signal().listen(look)
     }
 
-    /// How far the objects of a namespace can be trusted; `Off` where it is not watched.
+    /// Returns the state for the objects of a namespace; `Off` if it is not watched.
     pub fn state_in(&self, namespace: &str) -> StoreState {
         let scope = self.informer.scope_for(&self.member, namespace);
         scope.map_or(StoreState::Off, |scope| self.informer.state_of(&self.member, &scope))
     }
 
-    /// Time since the server was last heard of in the scope that holds a namespace; `None` if it never was, or refuses.
+    /// Returns the time since the last contact in a namespace's scope; `None` if there was none or access is denied.
     pub fn age_in(&self, namespace: &str) -> Option<Duration> {
         let scope = self.informer.scope_for(&self.member, namespace);
         scope.and_then(|scope| scope.heard.get()).map(|heard| heard.elapsed())
@@ -125,12 +125,12 @@ impl<R: Cached> Watch<R> {
         &self.reader.signal
     }
 
-    /// Raised when it is watched elsewhere than before, or [`Self::state_in`] changes somewhere.
+    /// Raised when the watched namespaces change, or [`Self::state_in`] of any of them.
     pub fn scopes_signal(&self) -> &Signal {
         &self.reader.scopes
     }
 
-    /// For duties that cannot run before the first list is there. Of a kind that is not served there is none.
+    /// Returns the requirement for reconcilers that need the first list. It is met if the kind is not served.
     pub fn sync_requirement(&self) -> SyncRequirement {
         let (informer, member) = (self.informer.clone(), self.member.clone());
         let is_listed =
@@ -140,7 +140,7 @@ impl<R: Cached> Watch<R> {
             StoreState::Failing(error) => Some(error),
             StoreState::Off | StoreState::Starting | StoreState::Synced => None,
         };
-        // Without the target the process waits, without the source it is good for nothing (spec 70 §7.1).
+        // Without the target the process waits; without the source it cannot work (spec 70 §7.1).
         let excused = move || cluster.options().side == Side::Target && cluster.is_silent();
         let ready = move || informer.is_unserved() || is_listed();
         SyncRequirement::new(self.informer.name.clone(), ready, self.reader.signal.clone())
@@ -148,35 +148,36 @@ impl<R: Cached> Watch<R> {
             .excused_while(excused)
     }
 
-    /// Adds a filter. It is told at once of everything in the store, as [`How::First`], and of each change from now on. If
-    /// it panics it is told again, at once and then with the object's next change or list; others are told in any case.
+    /// Adds an event handler. It is called at once for each cached object, as [`How::First`], and for each change from
+    /// now on. If it panics it is called again, at once and with the object's next change or list; others are not
+    /// affected.
     pub fn subscribe(&self, filter: impl Fn(&Change<'_, R>) + 'static) {
         self.reader.subscribe(filter);
     }
 
-    /// The objects by keys, kept in the turn in which the store learns of them, before filters are told. An object whose
-    /// keys cannot be found out without a panic counts as one that cannot be read.
+    /// Adds an index, updated with the store, before event handlers run. Objects whose keys cause a panic are
+    /// unreadable.
     pub fn index<K: Ord + Send + Sync + 'static>(&self, keys: fn(&NamespacedName, &R) -> Vec<K>) -> Index<K> {
         let (index, keeper) = Keeper::new(keys);
         self.reader.add_index(Rc::new(keeper));
         index
     }
 
-    /// The namespaces to which it may be narrowed may be others than before.
+    /// Reports that the namespaces for narrowing may have changed.
     pub fn places_changed(&self) {
         if !self.member.is_gone() {
             self.informer.places_changed();
         }
     }
 
-    /// Enters the answer to a read or write of this process, as if the watch had reported it. `asked` is when the request
-    /// was sent: before the watch has begun to hear of changes nothing is entered, and what was asked for before its last
-    /// list adds nothing. What happened to the object meanwhile would be missed.
+    /// Enters the answer to a read or write of this process, as if the watch had reported it. `asked` is when the
+    /// request was sent. Before the watch gets changes nothing is entered, and an answer that was asked for before its
+    /// last list adds no object, because later changes of the object would be missed.
     pub fn wrote(&self, object: &Value, writer: &str, asked: Instant) {
         self.enter(object, How::Own { writer }, asked);
     }
 
-    /// The same for an answer of which a record was made already.
+    /// As [`Self::wrote`], for an answer that was converted already.
     pub fn wrote_cached(&self, name: &NamespacedName, cached: R, writer: &str, asked: Instant) {
         if self.informer.is_listed_for(&self.member, name) {
             self.reader.put_cached(name, cached, How::Own { writer }, asked);
@@ -184,32 +185,31 @@ impl<R: Cached> Watch<R> {
         }
     }
 
-    /// Enters an object of a list that this process read for another reason, as [`Self::wrote`] does.
+    /// As [`Self::wrote`], for an object of a list that this process read for another reason.
     pub fn found(&self, object: &Value, asked: Instant) -> Found {
         self.enter(object, How::First, asked)
     }
 
-    /// Enters that an object is gone, as a DELETE or a read of this process was answered. `version` is what was deleted, or
-    /// what was known when the read was sent: an object that was made anew meanwhile has a newer one, and stays.
+    /// Enters that an object is gone, after a DELETE or a read of this process. `version` is the deleted version, or
+    /// the cached one when the read was sent: an object that was recreated meanwhile is newer, and stays.
     pub fn deleted(&self, name: &NamespacedName, version: u64, writer: &str) {
         self.reader.take(name, version, How::Own { writer });
         self.informer.show_cached_objects();
     }
 
-    /// Forgets an object that nobody is interested in any more.
+    /// Removes an object that no reader keeps any more.
     pub fn forget(&self, name: &NamespacedName) {
         if !self.reader.keeps(name) {
             self.reader.forget(name, u64::MAX);
         }
     }
 
-    /// Ends the watch; the stream goes on while others read it. The store stays as it is, and is no longer fresh.
+    /// Ends the watch, but not the informer of other readers. The store keeps its content and is no longer fresh.
     pub fn stop(&self) {
         self.informer.leave(&self.member);
     }
 
-    /// Enters an answer of the server to this process. One in another version of the kind cannot be compared with what the
-    /// watch brings; of it counts only that what was known before is outdated.
+    /// Enters an answer. In another API version it cannot be compared, and only invalidates the cached object.
     fn enter(&self, object: &Value, how: How<'_>, asked: Instant) -> Found {
         let name = NamespacedName::of(object);
         if !self.informer.is_listed_for(&self.member, &name) {

@@ -1,13 +1,12 @@
-//! The JSON merge patch (RFC 7386) that leads from one object to another.
+//! JSON merge patches (RFC 7386).
 
 use serde_json::{Map, Value};
 
-/// The merge patch that turns `before` into `after`; `None` if nothing differs.
+/// Returns the merge patch that turns `before` into `after`; `None` if nothing differs.
 ///
-/// Objects are compared key by key, and a key that is gone becomes null. Lists are values: where one differs it is sent as
-/// a whole, in the order of `after`. A merge patch cannot set null, because null means *remove*: a key whose value is
-/// null counts as absent, on either side (lists excepted, whose items are not looked at). Numbers are the same only if
-/// they are written alike: 1 and 1.0 differ.
+/// Objects are compared key by key, and a missing key becomes null. Lists are values: a changed list is sent as a
+/// whole, in the order of `after`. A merge patch cannot set null, because null means *remove*: a key with value null
+/// counts as absent, except within lists. Numbers are equal only if they are written alike: 1 and 1.0 differ.
 pub fn difference(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         return (before != after).then(|| after.clone());
@@ -55,7 +54,6 @@ mod tests {
         target.into()
     }
 
-    /// Without keys whose value is null.
     fn without_nulls(value: &Value) -> Value {
         match value {
             Value::Object(object) => {

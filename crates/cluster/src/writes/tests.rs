@@ -28,7 +28,7 @@ impl Scene {
         Self { sim, cluster }
     }
 
-    /// Puts ConfigMap `a` there, with this metadata beside its name.
+    /// Stores ConfigMap `a` with this metadata beside its name.
     fn put(&self, metadata: Value) -> Value {
         self.sim.put(config_map(metadata)).unwrap()
     }
@@ -42,7 +42,7 @@ impl Scene {
         self.sim.requests().into_iter().map(|request| request.info.verb).collect()
     }
 
-    /// Right before each request of that verb, `change` is done to the server by somebody else: `times` times.
+    /// Another client changes the server with `change` right before each of the first `times` requests of that verb.
     fn before_each(&self, verb: &'static str, times: usize, change: impl Fn(&Sim, usize) + Send + 'static) {
         let (sim, mut done) = (self.sim.clone(), 0);
         self.sim.set_faults(move |request| {

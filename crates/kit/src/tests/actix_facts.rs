@@ -1,7 +1,5 @@
-//! What the kit relies on in actix 0.13, measured. If one of these fails with another version, read the contract (the
-//! module doc of `kit`) again before changing the test.
-//!
-//! Not here: `spawn_blocking` jobs end in any order, which is why tests run CPU jobs inline.
+//! Facts about actix 0.13 that the kit relies on. If a test fails with another version, read the contract (the module
+//! doc of `kit`) before changing it. Not tested: `spawn_blocking` jobs end in any order, so tests run CPU jobs inline.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +15,6 @@ use tokio::time::Instant;
 
 use crate::testing::{settle, universe};
 
-/// An actor that notes what happens to it.
 #[derive(Default)]
 struct Subject {
     notes: Notes,
@@ -31,15 +28,14 @@ enum Order {
     Note,
     Panic,
     Stop,
-    /// Spawn a future that never ends and notes when it is dropped.
+    /// Spawns a future that never ends and notes when it is dropped.
     Spawn,
-    /// Note after two hours.
+    /// Notes after two hours.
     Later,
-    /// `ctx.wait` for two futures.
+    /// Calls `ctx.wait` for two futures.
     WaitTwice,
 }
 
-/// Notes when it is dropped.
 struct Dropped(Notes);
 
 impl Drop for Dropped {
@@ -137,6 +133,7 @@ fn stopping_drops_spawned_futures_and_queued_messages() {
     });
 }
 
+/// fault 18: a full mailbox is bounded and refuses further messages, without a loss or a deadlock.
 #[test]
 fn mailbox_holds_sixteen_messages_and_try_send_fails_when_it_is_full() {
     universe(1, |_| async {

@@ -1,4 +1,4 @@
-//! Rule 12: the same seed does the same; CPU jobs.
+//! Rule 12: the same seed gives the same run; CPU jobs.
 
 use std::{
     cell::RefCell,
@@ -13,10 +13,10 @@ use futures::poll;
 use super::support::*;
 use crate::{testing::universe, *};
 
-/// More than is worked on at once.
+/// More than a job that runs in place may have.
 const LARGE: usize = 1024 * 1024;
 
-/// Runs a controller whose passes and wakes are drawn from `seed`, and gives what happened, as text.
+/// Runs a controller whose reconciles and wakes are drawn from `seed`. Returns what happened, as text.
 fn random_universe(seed: u64) -> String {
     universe(seed, |universe| async move {
         let (random, store) = (universe.env.random.clone(), Signal::default());
@@ -34,7 +34,7 @@ fn random_universe(seed: u64) -> String {
             };
             match (draw.unit() * 20.0) as u32 {
                 0 => Step::Panic,
-                // Of one duty only: two panics at once end the process.
+                // For one reconciler only: two panics at once end the process.
                 1 if reconcile.reconciler == 0 => Step::HangThenKill,
                 2..8 => Step::End(result),
                 _ => Step::After(Duration::from_secs_f64(draw.unit()), result),

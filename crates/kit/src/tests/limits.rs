@@ -1,4 +1,4 @@
-//! Rules 7 and 8: deadlines and needs.
+//! Rules 7 and 8: deadlines and required caches.
 
 use super::support::*;
 use crate::{testing::settle, *};

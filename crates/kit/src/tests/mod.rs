@@ -1,8 +1,4 @@
-//! The contract of the kit (the module doc of `kit`), rule by rule, on virtual time, and what it relies on in actix.
-//!
-//! `support` has the scripted controller all tests share. One file per group of rules: `wakes` (1, 2), `results` (4),
-//! `permits` (5), `panics` (6), `limits` (7, 8), `stopping` (10), `census` (11), `determinism` (12). `reentrancy`: what
-//! a controller's code may do from where. `actix_facts`: what would break the kit if a new actix did otherwise.
+//! Tests of the contract (the module doc of `kit`) on virtual time, one file per group of rules; and facts about actix.
 
 mod actix_facts;
 mod determinism;

@@ -27,6 +27,7 @@ fn rule_6_panic_drops_the_memory_of_its_key_only() {
     });
 }
 
+/// fault 19: a key that panics again and again is quarantined.
 #[test]
 fn rule_6_quarantine_retries_every_ten_minutes_and_when_the_object_changes() {
     run(Scripted::new(|_| Step::Panic), |supervised, controller, universe| async move {

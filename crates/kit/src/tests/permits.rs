@@ -1,4 +1,4 @@
-//! Rule 5: permits, lanes, time slices.
+//! Rule 5: permits, priorities, time slices.
 
 use std::{collections::BTreeMap, time::Duration};
 

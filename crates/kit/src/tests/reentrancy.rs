@@ -1,4 +1,4 @@
-//! What a controller's code may do from where: a wake, a signal or a look at the controller is allowed everywhere.
+//! Reentrancy: a controller's code may wake keys, raise signals and read the controller from everywhere.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -8,7 +8,7 @@ use std::{
 use super::support::*;
 use crate::{testing::settle, *};
 
-/// A controller's way to itself, filled when it runs.
+/// A controller's reference to itself, set when it runs.
 type Itself = Rc<OnceCell<Supervised<Scripted>>>;
 
 fn wake(itself: &Itself, name: &str) {

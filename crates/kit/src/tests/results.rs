@@ -1,4 +1,4 @@
-//! Rule 4: each result makes its own next pass.
+//! Rule 4: each outcome schedules its own next reconcile.
 
 use std::{cell::Cell as StdCell, rc::Rc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! Rule 4: keys that are looked at once in a while without another reason.
+//! Rule 4: periodic resyncs.
 
 use super::support::*;
 use crate::{testing::settle, *};

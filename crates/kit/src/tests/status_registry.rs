@@ -1,4 +1,4 @@
-//! Rule 11: what can be seen.
+//! Rule 11: observability.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -79,7 +79,7 @@ fn rule_11_waiting_wakes_and_their_high_water_mark_are_counted() {
     });
 }
 
-/// What an observer was told.
+/// The calls of an observer.
 #[derive(Clone, Default)]
 struct Recorder(Rc<RefCell<Vec<String>>>);
 
@@ -130,7 +130,7 @@ impl ReconcilerObserver for Recorder {
     }
 }
 
-/// The pass of this number, from one on.
+/// A reconcile by its number, from 1 on.
 struct OneReconcile {
     recorder: Recorder,
     number: usize,

@@ -1,4 +1,4 @@
-//! A controller that follows a script and writes down what it does.
+//! A scripted controller that records its reconciles.
 
 use std::{
     cell::{Cell as StdCell, RefCell},
@@ -15,41 +15,33 @@ use crate::{
     *,
 };
 
-/// The cause that concerns each scripted duty.
+/// The cause that concerns each scripted reconciler.
 pub(super) const EVENT: Causes = Causes::own(0);
 
-/// A pass of [`Scripted`], whose wakes name things by strings as its keys are.
+/// A reconcile of [`Scripted`]; keys and refs are strings.
 pub(super) type ScriptedReconcile = Reconcile<String, String>;
 
-/// What a pass does, as a function of the pass.
 pub(super) type Script = Rc<dyn Fn(&ScriptedReconcile) -> Step>;
 
-/// One scripted step.
 pub(super) enum Step {
-    /// Ends at once.
     End(Result<Outcome, Failure>),
-    /// Ends after a time.
     After(Duration, Result<Outcome, Failure>),
-    /// Does this.
     Run(LocalBoxFuture<'static, Result<Outcome, Failure>>),
     Panic,
     /// Ignores its deadline.
     Hang,
-    /// Ignores its deadline, and panics when it is dropped for that, which is outside of the pass: its actor dies.
+    /// Ignores its deadline, and panics when it is dropped. This panic is outside of the reconcile, so the actor dies.
     HangThenKill,
 }
 
-/// A controller whose passes follow a script and are written down.
 pub(super) struct Scripted {
     pub(super) permits: usize,
-    /// The causes of each duty.
     pub(super) causes: Vec<Causes>,
     pub(super) script: Script,
     /// Called when the object of a key is made.
     pub(super) on_object: Box<dyn Fn(&String)>,
     pub(super) ready: Rc<StdCell<bool>>,
     pub(super) readiness: Signal,
-    /// Why the store is not there.
     pub(super) error: Rc<RefCell<Option<String>>>,
     /// Whether the store's cluster does not answer at all.
     pub(super) away: Rc<StdCell<bool>>,
@@ -60,17 +52,16 @@ pub(super) struct Scripted {
     zero: StdCell<Option<Instant>>,
 }
 
-/// A pass that ran.
+/// A reconcile that ran.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) key: String,
     pub(super) reconciler: usize,
     pub(super) wake: Wake<String>,
-    /// When it began.
     pub(super) at: Duration,
-    /// How long it was given.
+    /// Time until its deadline.
     pub(super) limit: Duration,
-    /// How many passes its memory has seen, with this one.
+    /// How many reconciles its memory has seen, including this one.
     pub(super) memory: u32,
 }
 
@@ -141,7 +132,7 @@ impl Controller for Scripted {
     }
 }
 
-/// Counts a pass out, however it ends.
+/// Counts a reconcile out, however it ends.
 struct Leaving(Rc<Scripted>);
 
 impl Drop for Leaving {
@@ -159,7 +150,7 @@ impl Drop for PanicsWhenDropped {
 }
 
 impl Scripted {
-    /// A controller with one duty and five permits.
+    /// Creates a controller with one reconciler and five permits.
     pub(super) fn new(script: impl Fn(&ScriptedReconcile) -> Step + 'static) -> Self {
         Self {
             permits: 5,
@@ -183,13 +174,11 @@ impl Scripted {
         self
     }
 
-    /// Its duties have a resync of this period.
     pub(super) fn resync(mut self, period: Duration) -> Self {
         self.resync = Some(period);
         self
     }
 
-    /// One duty for each of these.
     pub(super) fn reconcilers(mut self, causes: impl IntoIterator<Item = Causes>) -> Self {
         self.causes = causes.into_iter().collect();
         self
@@ -205,28 +194,25 @@ impl Scripted {
         self.zero.get().map(|zero| zero.elapsed()).unwrap_or_default()
     }
 
-    /// When the passes began, in whole seconds.
+    /// Start times of the reconciles, in whole seconds.
     pub(super) fn seconds(&self) -> Vec<u64> {
         self.log.borrow().iter().map(|run| run.at.as_secs()).collect()
     }
 
-    /// The keys of the passes, in their order.
     pub(super) fn keys(&self) -> Vec<String> {
         self.log.borrow().iter().map(|run| run.key.clone()).collect()
     }
 
-    /// How many passes there were.
     pub(super) fn reconciles(&self) -> usize {
         self.log.borrow().len()
     }
 
-    /// The last pass.
     pub(super) fn last(&self) -> Run {
         self.log.borrow().last().cloned().expect("a reconcile ran")
     }
 }
 
-/// Steps in turn; the last one for ever.
+/// Runs the steps in turn, and repeats the last one for ever.
 pub(super) fn steps(steps: impl IntoIterator<Item = fn() -> Step>) -> impl Fn(&ScriptedReconcile) -> Step {
     let steps: RefCell<VecDeque<fn() -> Step>> = RefCell::new(steps.into_iter().collect());
     move |_| {
@@ -256,7 +242,6 @@ pub(super) fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// Lets virtual time pass.
 pub(super) async fn reconcile_time(count: u64) {
     tokio::time::sleep(seconds(count)).await;
 }
@@ -269,7 +254,7 @@ pub(super) fn object(name: &str) -> String {
     name.to_owned()
 }
 
-/// Runs `test` with a started controller, and stops it in the end.
+/// Runs `test` with a started controller, and stops the controller afterwards.
 pub(super) fn run<F: Future>(
     controller: Scripted,
     test: impl FnOnce(Supervised<Scripted>, Rc<Scripted>, Universe) -> F,
@@ -284,7 +269,6 @@ pub(super) fn run<F: Future>(
     })
 }
 
-/// What the census shows of a key.
 pub(super) fn shown(universe: &Universe, name: &str) -> ActorState {
     let path = format!("scripted/{name}");
     let actors = universe.env.status_registry.snapshot();

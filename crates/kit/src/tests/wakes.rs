@@ -1,4 +1,4 @@
-//! Rules 1 and 2: wakes are state; one pass at a time.
+//! Rules 1 and 2: wakes are state; one reconcile at a time.
 
 use std::{collections::BTreeSet, rc::Rc};
 

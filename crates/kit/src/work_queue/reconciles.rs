@@ -1,4 +1,4 @@
-//! Begin and end of passes.
+//! Begin and end of reconciles.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl<C: Controller> WorkQueue<C> {
-    /// The passes that the actor of `key` has permits for.
+    /// Begins the reconciles that the actor of `key` has permits for.
     pub(crate) fn begin(&mut self, key: &C::Key) -> Vec<Job<C::Key, C::Ref>> {
         let Some(entry) = self.entries.get_mut(key).filter(|_| !self.closing) else { return Vec::new() };
         entry.nudged = false;
@@ -47,7 +47,7 @@ impl<C: Controller> WorkQueue<C> {
         jobs
     }
 
-    /// Takes note of the end of a pass; true if the actor's life ends with it.
+    /// Records the end of a reconcile. Returns true if the actor ends with it.
     pub(crate) fn ended(&mut self, key: &C::Key, reconciler: usize, ended: Ended) -> bool {
         let under_way = self.entries.get_mut(key).and_then(|entry| entry.reconcilers[reconciler].running.take());
         let Some(UnderWay { wake, started, observer: of_reconcile, span }) = under_way else { return false };
@@ -82,7 +82,6 @@ impl<C: Controller> WorkQueue<C> {
         retired
     }
 
-    /// Applies the result of a pass to the slot: the next timer, signal or place in the queue.
     fn result_of(&mut self, key: &C::Key, reconciler: usize, wake: Wake<C::Ref>, ended: Ended) -> ReconcileResult {
         let now = self.env.clock.monotonic();
         let Some(entry) = self.entries.get_mut(key) else { return ReconcileResult::Success };
@@ -106,7 +105,7 @@ impl<C: Controller> WorkQueue<C> {
             }
             Ended::Panicked => self.failed(key, reconciler, wake, &Failure::new("the reconcile panicked")),
             Ended::TimedOut => {
-                // What a dropped pass had done is unknown, so the next one looks at everything.
+                // The effects of a dropped reconcile are unknown, so the next one is a full one.
                 state.retained.merge(Wake::low(Causes::RESTARTED));
                 let text = "the reconcile missed its deadline and was dropped";
                 self.failed(key, reconciler, wake, &Failure::new(text))
@@ -125,7 +124,6 @@ impl<C: Controller> WorkQueue<C> {
         ReconcileResult::Error
     }
 
-    /// Keeps the wake for a pass after a back-off.
     fn back_off(&mut self, key: &C::Key, reconciler: usize, wake: Wake<C::Ref>) {
         let Reconciler { first_back_off, max_back_off, .. } = self.reconcilers[reconciler].spec;
         let Some(entry) = self.entries.get_mut(key) else { return };

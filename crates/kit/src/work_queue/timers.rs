@@ -1,4 +1,4 @@
-//! Timers, deaths of actors, and the end of the board.
+//! Timers, deaths of actors, and closing of the work queue.
 
 use std::time::Duration;
 
@@ -24,7 +24,6 @@ impl<C: Controller> WorkQueue<C> {
         state.timer = Some(Timer { id, kind, due });
     }
 
-    /// The next timer that ends; pending while there is none.
     pub(crate) fn poll_timer(&mut self, cx: &mut Context<'_>) -> Poll<(C::Key, usize, Alarm)> {
         match self.timers.poll_expired(cx) {
             Poll::Ready(Some(expired)) => Poll::Ready(expired.into_inner()),
@@ -32,7 +31,6 @@ impl<C: Controller> WorkQueue<C> {
         }
     }
 
-    /// A timer ended.
     pub(crate) fn timer_ended(&mut self, key: &C::Key, reconciler: usize, alarm: Alarm) {
         match alarm {
             Alarm::Reconciler => self.own_timer_ended(key, reconciler),
@@ -40,7 +38,6 @@ impl<C: Controller> WorkQueue<C> {
         }
     }
 
-    /// Has a key looked at that may have no other reason, and once more in a period.
     fn resync(&mut self, key: &C::Key, reconciler: usize) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let Some(delay) = self.reconcilers[reconciler].resync_after(&self.env) else { return };
@@ -84,12 +81,11 @@ impl<C: Controller> WorkQueue<C> {
         self.wake_reconciler(key, reconciler, Wake::low(causes));
     }
 
-    /// How long it is until a wall time; zero if it is over.
     pub(super) fn until(&self, time: Timestamp) -> Duration {
         Duration::try_from(time.duration_since(self.env.clock.wall())).unwrap_or_default()
     }
 
-    /// An actor died of a panic outside of a pass: its slot gets a new one, which knows nothing.
+    /// Handles an actor that died of a panic outside of a reconcile: the key gets a new actor without memory.
     pub(crate) fn died(&mut self, key: &C::Key, generation: u64) {
         let (now, wall) = (self.env.clock.monotonic(), self.env.clock.wall());
         let Some(entry) = self.entries.get_mut(key).filter(|entry| entry.generation == generation) else { return };
@@ -126,7 +122,6 @@ impl<C: Controller> WorkQueue<C> {
         self.raise_if_over();
     }
 
-    /// Makes the next pass of a duty whose actor died.
     fn revive(&mut self, key: &C::Key, reconciler: usize) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let state = &mut entry.reconcilers[reconciler];
@@ -140,20 +135,19 @@ impl<C: Controller> WorkQueue<C> {
         }
     }
 
-    /// No new pass from now on. Gives the moment after which [`Board::raise_if_over`] is raised, unless no pass is under way.
+    /// Starts no more reconciles. If some are running, returns the moment after which [`WorkQueue::raise_if_over`] raises.
     pub(crate) fn close(&mut self) -> Option<Moment> {
         self.closing = true;
         (self.running() > 0).then(|| self.idle.moment())
     }
 
-    /// Says that the last pass of a closing board has ended.
     pub(super) fn raise_if_over(&self) {
         if self.closing && self.running() == 0 {
             self.idle.raise();
         }
     }
 
-    /// Forgets all keys and gives the addresses of their actors, to stop them.
+    /// Removes all entries. Returns the addresses of their actors, to stop them.
     pub(crate) fn clear(&mut self) -> Vec<Recipient<Order>> {
         self.timers.clear();
         let entries = std::mem::take(&mut self.entries);

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: accepting names, serving, emptying.
+//! CustomResourceDefinitions: accepts names, serves kinds, deletes their objects.
 
 use serde_json::Value;
 
@@ -14,7 +14,6 @@ use super::{
     EMPTYING, REACTION, is_deleting, scope, set_condition,
 };
 
-/// The group of definitions.
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 
 impl ApiState {
@@ -42,7 +41,6 @@ impl ApiState {
         }
     }
 
-    /// Accepts a definition's names, unless another one has them, and serves it.
     pub(crate) fn establish(&mut self, name: &str) {
         let key = Key::new(DEFINITIONS, "customresourcedefinitions", "", name);
         let Some(definition) = self.storage.get(&key).cloned() else { return };

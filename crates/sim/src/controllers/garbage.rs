@@ -1,4 +1,4 @@
-//! Garbage: objects whose owners are gone, and owners that wait for their dependents.
+//! Garbage collection: objects whose owners are gone, and owners that wait for their dependents.
 
 use std::{sync::Arc, time::Duration};
 
@@ -35,7 +35,7 @@ impl ApiState {
                 for key in self.owners.dependents(uid) {
                     self.agenda.add(REACTION, DueTask::CheckOwners { key });
                 }
-                // An owner in the foreground may have waited for this one.
+                // An owner in foreground deletion may have waited for this object.
                 for owner in owners(&before.value).cloned().collect::<Vec<_>>() {
                     if let Some(key) = self.owner_key(&owner, &change.key.namespace) {
                         self.agenda.add(REACTION, DueTask::HandleDependents { key });
@@ -46,7 +46,7 @@ impl ApiState {
         }
     }
 
-    /// Where an owner would be stored; `None` if its kind is not served.
+    /// Returns the key of an owner, or `None` if its kind is not served.
     fn owner_key(&self, owner: &Value, namespace: &str) -> Option<Key> {
         let text = |field: &str| owner[field].as_str().unwrap_or_default();
         let kind = self.registry.find_kind(text("apiVersion"), text("kind"))?;
@@ -58,7 +58,7 @@ impl ApiState {
         self.storage.get(&key).filter(|object| object.value["metadata"]["uid"] == owner["uid"]).cloned()
     }
 
-    /// Deletes an object whose owners are all gone, and takes absent owners off one that has others.
+    /// Deletes an object whose owners are all gone; otherwise removes the references to absent owners.
     pub(super) fn check_owners(&mut self, key: &Key) {
         let Some(object) = self.storage.get(key).cloned() else { return };
         if is_deleting(&object.value) && !waits_for_dependents(&object.value) {
@@ -67,7 +67,7 @@ impl ApiState {
         let (mut solid, mut waiting, mut absent) = (Vec::new(), Vec::new(), Vec::new());
         for owner in owners(&object.value) {
             if self.owner_key(owner, &key.namespace).is_none() {
-                // The kind is unknown: nothing can be said about the owner.
+                // The kind is unknown, so the owner may exist.
                 return;
             }
             match self.find_owner(owner, &key.namespace) {
@@ -100,7 +100,6 @@ impl ApiState {
         }
     }
 
-    /// Goes on with an object that is being deleted in the foreground or orphans its dependents.
     pub(super) fn handle_dependents(&mut self, key: &Key) {
         let Some(object) = self.storage.get(key).cloned().filter(|object| waits_for_dependents(&object.value)) else {
             return;

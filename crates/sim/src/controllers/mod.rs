@@ -1,8 +1,8 @@
 //! What the API server and kube-controller-manager do by themselves, on virtual time (facts §6, §7).
 //!
-//! Each change of an object is observed and may put a duty on the agenda; the agenda's driver performs it. Here is the
-//! way from one to the other; `definitions.rs` serves and empties CustomResourceDefinitions, `namespaces.rs` fills and
-//! empties namespaces, `garbage.rs` collects dependents. All but the definitions can be switched off.
+//! Each change of an object may add a task to the agenda, whose driver runs it. `definitions.rs` serves
+//! CustomResourceDefinitions and deletes their objects, `namespaces.rs` fills and empties namespaces, `garbage.rs`
+//! collects dependents. Tests can switch off everything except the definitions.
 
 mod definitions;
 mod garbage;
@@ -22,13 +22,12 @@ use super::{
     update,
 };
 
-/// How long the server's own controllers take to see a change.
+/// Delay until the server's own controllers see a change.
 const REACTION: Duration = Duration::from_millis(30);
-/// How long a namespace is left alone after its deletion, and a definition after its last object.
+/// Delay from the deletion of a namespace, or of the last object of a definition, to the next step.
 const EMPTYING: Duration = Duration::from_secs(5);
 
 impl ApiState {
-    /// Looks at each change and puts on the agenda what follows from it.
     pub(crate) fn observe(&mut self, change: &Change) {
         self.observe_definition(change);
         self.observe_namespace(change);
@@ -43,7 +42,6 @@ impl ApiState {
         }
     }
 
-    /// Does what is due.
     pub(crate) fn perform(&mut self, due_task: DueTask) {
         match due_task {
             DueTask::Establish { name } => self.establish(&name),
@@ -57,11 +55,11 @@ impl ApiState {
         }
     }
 
-    /// Deletes all objects of a kind, in a namespace or everywhere, as far as their finalizers let it.
+    /// Deletes all objects of a kind, in a namespace or everywhere, unless finalizers hold them.
     fn delete_all(&mut self, kind: &Arc<ServedKind>, namespace: Option<&str>) {
         let keys: Vec<Key> = self.storage.scan(&scope(kind, namespace)).map(|(key, _)| key.clone()).collect();
         for key in keys {
-            // Only a deleted-twice object can fail here, and that one is gone.
+            // This fails only for an object that was deleted twice and is gone.
             let _ = self.remove(kind, &key, &DeleteOptions::background(), false);
         }
     }
@@ -72,7 +70,6 @@ impl ApiState {
         }
     }
 
-    /// Takes a finalizer off an object, which may end it.
     fn drop_finalizer(&mut self, key: &Key, finalizer: &str) {
         let Some(object) = self.storage.get(key).cloned() else { return };
         if !has_finalizer(&object.value, finalizer) {
@@ -111,7 +108,7 @@ fn scope(kind: &ServedKind, namespace: Option<&str>) -> Scope {
     Scope::new(group, resource, namespace)
 }
 
-/// Sets a condition; its transition time moves only when its status does.
+/// Sets a condition; its transition time changes only with its status.
 fn set_condition(value: &mut Value, now: &str, name: &str, (status, reason, message): (&str, &str, &str)) {
     if !value["status"].is_object() {
         value["status"] = Value::Object(Map::new());

@@ -1,4 +1,4 @@
-//! Namespaces: what each one gets, and how it is emptied.
+//! Namespaces: their default objects, and their deletion.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,12 +17,9 @@ use super::{
     EMPTYING, REACTION, is_deleting, scope, set_condition,
 };
 
-/// What finalizers hold back in a namespace.
 #[derive(Default)]
 struct Left {
-    /// A text for each resource.
     resources: Vec<String>,
-    /// How many objects have each finalizer.
     finalizers: BTreeMap<String, usize>,
 }
 
@@ -49,7 +46,7 @@ impl ApiState {
             let is_held = self.storage.get(&key).is_some_and(|namespace| {
                 is_deleting(&namespace.value) && !namespace.value["status"]["conditions"].is_null()
             });
-            // Its deletion has begun and something was left: what is left now?
+            // The namespace is being deleted and this was its last object.
             if is_held && !self.has_contents(&change.key.namespace) {
                 self.agenda.add(EMPTYING, DueTask::EmptyNamespace { name: change.key.namespace.to_string() });
             }
@@ -61,7 +58,6 @@ impl ApiState {
         kinds.iter().any(|kind| self.storage.scan(&scope(kind, Some(namespace))).next().is_some())
     }
 
-    /// Deletes what is in a namespace; removes it when nothing is left, else says what is.
     pub(super) fn empty_namespace(&mut self, name: &str) {
         let key = Key::new("", "namespaces", "", name);
         let Some(namespace) = self.storage.get(&key).cloned() else { return };
@@ -77,7 +73,6 @@ impl ApiState {
         }
     }
 
-    /// Deletes the objects of all kinds, and counts those that are held back.
     fn delete_contents(&mut self, namespace: &str) -> Left {
         let kinds: Vec<_> = self.registry.all().filter(|kind| kind.namespaced).cloned().collect();
         let mut left = Left::default();
@@ -150,7 +145,6 @@ impl Left {
     }
 }
 
-/// Writes the conditions of a namespace that is not empty yet.
 fn report(namespace: &mut Value, left: &Left, now: &str) {
     let fine = [
         ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),

@@ -1,6 +1,5 @@
-//! HorizontalPodAutoscaler v1 and v2: what the old version has no field for is JSON text in its annotations.
-//!
-//! Metrics other than those of resources are refused.
+//! HorizontalPodAutoscaler v1 and v2. v1 keeps the fields that it lacks as JSON text in annotations. Only metrics of
+//! resources are converted.
 
 use serde_json::{Map, Value, json};
 
@@ -113,7 +112,6 @@ fn is_cpu_utilization(metric: &Value) -> bool {
         && metric.pointer("/resource/target/averageUtilization").is_some()
 }
 
-/// The part of a metric about a resource; other metrics are refused.
 fn resource(metric: &Value) -> Result<&Value, Failure> {
     match metric["type"].as_str() {
         Some("Resource") => Ok(&metric["resource"]),
@@ -137,7 +135,7 @@ fn old_current(metric: &Value) -> Result<Value, Failure> {
     )
 }
 
-/// Moves the numbers of a metric out of `part`.
+/// Moves the numbers of a metric out of `part` and renames them.
 fn renamed(metric: &Value, part: &str, names: [(&str, &str); 2]) -> Result<Value, Failure> {
     let resource = resource(metric)?;
     let mut old = json!({"name": resource["name"]});

@@ -1,34 +1,31 @@
-//! Cluster IPs and node ports: who has which.
+//! Cluster IPs and node ports in use, and their Services.
 
 use std::{collections::BTreeMap, net::Ipv4Addr};
 
 use serde_json::Value;
 
-/// Addresses of Services are in 10.0.0.0/16; the first 256 are kept free.
+/// Addresses of Services are in 10.0.0.0/16; the first 256 stay free.
 const FIRST_ADDRESS: u32 = 0x0a00_0100;
 const LAST_ADDRESS: u32 = 0x0a00_fffe;
 const NETWORK: u32 = 0x0a00_0000;
-/// Node ports.
 pub(super) const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 
-/// Taken addresses and node ports of Services, by what is taken.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Allocations {
     addresses: BTreeMap<u32, Owner>,
     ports: BTreeMap<u16, Owner>,
-    /// Where the search for the next free one begins: numbers are not used again at once.
+    /// Start of the search for the next free number, so that numbers are not reused at once.
     next_address: u32,
     next_port: u16,
 }
 
-/// Whose an address or port is. A fixture may have no uid yet when it takes one.
+/// The Service that holds an address or port. A fixture may have no uid yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owner {
     uid: String,
     name: String,
 }
 
-/// Why an address or port cannot be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     Taken,
@@ -37,7 +34,6 @@ pub(super) enum Refused {
 }
 
 impl Owner {
-    /// Of a Service: `old` knows its uid if the new state does not say.
     pub(super) fn of(new: &Value, old: Option<&Value>) -> Self {
         let text = |value: &Value, field: &str| value["metadata"][field].as_str().unwrap_or_default().to_owned();
         let uid = text(old.unwrap_or(new), "uid");
@@ -50,7 +46,6 @@ impl Owner {
 }
 
 impl Allocations {
-    /// Gives back what an object has taken: a Service that is removed, or was refused.
     pub(crate) fn release(&mut self, plural: &str, value: &Value) {
         if plural == "services" {
             self.release_all(&Owner::of(value, None));
@@ -62,7 +57,6 @@ impl Allocations {
         self.ports.retain(|_, other| !other.is(owner));
     }
 
-    /// Takes a certain address.
     pub(super) fn take_address(&mut self, address: Ipv4Addr, owner: &Owner) -> Result<(), Refused> {
         let bits = address.to_bits();
         if bits & 0xffff_0000 != NETWORK || bits == NETWORK || bits > LAST_ADDRESS {
@@ -77,7 +71,6 @@ impl Allocations {
         }
     }
 
-    /// Takes any free address.
     pub(super) fn next_address(&mut self, owner: &Owner) -> Result<Ipv4Addr, Refused> {
         let start = self.next_address.clamp(FIRST_ADDRESS, LAST_ADDRESS);
         let free = (start..=LAST_ADDRESS)
@@ -89,7 +82,7 @@ impl Allocations {
         Ok(Ipv4Addr::from_bits(free))
     }
 
-    /// Takes a certain node port. One Service may use one port for two protocols.
+    /// Takes this node port. One Service may use one port for two protocols.
     pub(super) fn take_port(&mut self, port: u16, owner: &Owner) -> Result<(), Refused> {
         if !PORTS.contains(&port) {
             return Err(Refused::OutOfRange);
@@ -103,7 +96,6 @@ impl Allocations {
         }
     }
 
-    /// Takes any free node port.
     pub(super) fn next_port(&mut self, owner: &Owner) -> Result<u16, Refused> {
         let start = self.next_port.clamp(*PORTS.start(), *PORTS.end());
         let free = (start..=*PORTS.end())

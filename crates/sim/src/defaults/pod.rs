@@ -8,10 +8,9 @@ use super::{
     remove,
 };
 
-/// How long a pod stays on a node that is not ready or reachable.
+/// Seconds that a pod stays on a node that is not ready or not reachable.
 const TOLERATION_SECONDS: i64 = 300;
 
-/// A Pod.
 pub(super) fn pod(pod: &mut Value, is_new: bool) {
     let spec = child(pod, "spec");
     fill(spec, "enableServiceLinks", true);
@@ -35,20 +34,18 @@ pub(super) fn pod(pod: &mut Value, is_new: bool) {
     }
 }
 
-/// A pod template: its metadata and spec.
 pub(super) fn template(template: &mut Value) {
     child(template, "metadata");
     spec(child(template, "spec"));
 }
 
-/// A pod's spec.
 pub(super) fn spec(spec: &mut Value) {
     fill(spec, "restartPolicy", "Always");
     fill(spec, "terminationGracePeriodSeconds", 30);
     fill(spec, "dnsPolicy", "ClusterFirst");
     fill(spec, "securityContext", empty());
     fill(spec, "schedulerName", "default-scheduler");
-    // The old and the new name of one field.
+    // The old and the new name of the same field.
     for (from, to) in [("serviceAccountName", "serviceAccount"), ("serviceAccount", "serviceAccountName")] {
         if let Some(name) = spec.get(from).cloned() {
             fill(spec, to, name);
@@ -83,7 +80,6 @@ fn container(container: &mut Value) {
     }
 }
 
-/// Whether an image has the tag `latest`, or none.
 fn has_moving_tag(image: &str) -> bool {
     let name = image.rsplit('/').next().unwrap_or_default();
     if image.is_empty() || name.contains('@') {
@@ -92,7 +88,6 @@ fn has_moving_tag(image: &str) -> bool {
     name.split_once(':').is_none_or(|(_, tag)| tag == "latest")
 }
 
-/// Limits and requests of containers and claims.
 pub(super) fn resources(resources: &mut Value) {
     for list in ["limits", "requests"] {
         canonicalize_all(resources.get_mut(list));

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// How a quantity is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Decimal,
@@ -14,7 +13,6 @@ const DECIMAL: [(&str, i32); 10] =
     [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
 const BINARY: [&str; 6] = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
-/// Maps whose values are quantities.
 const MAPS: [&str; 10] = [
     "limits",
     "requests",
@@ -30,10 +28,9 @@ const MAPS: [&str; 10] = [
 /// Fields that are quantities.
 const SINGLE: [&str; 3] = ["sizeLimit", "divisor", "averageValue"];
 
-/// Quantities are counted in billionths.
+/// Amounts are counted in billionths.
 const ONE: i128 = 1_000_000_000;
 
-/// Rewrites a quantity; what is none stays as it is.
 pub(super) fn canonicalize(value: &mut Value) {
     let text = match &*value {
         Value::String(text) => text.clone(),
@@ -45,7 +42,7 @@ pub(super) fn canonicalize(value: &mut Value) {
     }
 }
 
-/// Writes numbers as texts where both mean a quantity: decoders of types know texts only.
+/// Turns numbers into strings where a quantity is expected: typed decoders accept only strings.
 pub(crate) fn numbers_to_texts(value: &mut Value) {
     let to_text = |value: &mut Value| {
         if value.is_number() {
@@ -74,12 +71,10 @@ pub(crate) fn numbers_to_texts(value: &mut Value) {
     }
 }
 
-/// Rewrites the values of a map, e.g. `limits`.
 pub(super) fn canonicalize_all(map: Option<&mut Value>) {
     map.and_then(Value::as_object_mut).into_iter().flatten().for_each(|(_, value)| canonicalize(value));
 }
 
-/// Whether two quantities are the same amount.
 pub(super) fn is_same(a: &Value, b: &Value) -> bool {
     let amount = |value: &Value| value.as_str().and_then(parse).map(|(amount, _)| amount);
     amount(a).is_some() && amount(a) == amount(b)
@@ -115,7 +110,7 @@ fn canonical(text: &str) -> Option<String> {
     })
 }
 
-/// Billionths and the way they were written; `None` for what is no quantity or has no place in 128 bits.
+/// Returns the amount in billionths and its format, or `None` if it is no quantity or exceeds 128 bits.
 fn parse(text: &str) -> Option<(i128, Format)> {
     let (negative, rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -146,7 +141,6 @@ fn parse(text: &str) -> Option<(i128, Format)> {
     Some((if negative { -amount } else { amount }, format))
 }
 
-/// `digits` times a power of ten, rounded up.
 fn scale(digits: i128, exponent: i32) -> Option<i128> {
     let factor = 10_i128.checked_pow(exponent.unsigned_abs())?;
     if exponent >= 0 { digits.checked_mul(factor) } else { Some(digits / factor + i128::from(digits % factor != 0)) }

@@ -1,4 +1,4 @@
-//! Services: addresses, node ports, and what a change of the type brings and takes.
+//! Services: addresses, node ports, and changes of the type.
 
 use std::net::Ipv4Addr;
 
@@ -13,10 +13,8 @@ use crate::{
     status::{Cause, Failure},
 };
 
-/// Seconds for which a client stays with one pod.
 const AFFINITY_SECONDS: i64 = 10_800;
 
-/// Completes a Service and takes its addresses and ports.
 pub(super) fn apply(
     kind: &ServedKind,
     new: &mut Value,
@@ -35,7 +33,7 @@ pub(super) fn apply(
     if let Some(cause) = old.and_then(|old| changed_address(spec, &old["spec"])) {
         return Err(Failure::invalid(kind, &name, vec![cause]));
     }
-    // On failure everything is as it was.
+    // A copy, so that a failure changes nothing.
     let mut taken = allocations.clone();
     taken.release_all(&owner);
     let outcome = take_addresses(spec, &mut taken, &owner).and_then(|()| take_ports(spec, &mut taken, &owner));
@@ -99,7 +97,7 @@ fn common(spec: &mut Value) {
             remove(spec, field);
         }
     }
-    // Either of the two fields says it.
+    // Writers may set either of the two fields.
     if let Some(first) = spec["clusterIPs"].get(0).cloned() {
         fill(spec, "clusterIP", first);
     } else if let Some(address) = spec.get("clusterIP").cloned() {
@@ -107,7 +105,6 @@ fn common(spec: &mut Value) {
     }
 }
 
-/// Puts in what the writer left out and the stored Service has.
 fn keep(spec: &mut Value, old: &Value) {
     if has_address(spec) && has_address(old) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
@@ -135,7 +132,7 @@ fn keep(spec: &mut Value, old: &Value) {
     }
 }
 
-/// Drops what the old type needed and the new one does not, unless the writer changed it as well.
+/// Drops fields that only the old type needs, unless the writer changed them too.
 fn drop_of_other_types(spec: &mut Value, old: &Value) {
     let drop_same = |spec: &mut Value, fields: &[&str]| {
         for field in fields {
@@ -168,7 +165,7 @@ fn drop_of_other_types(spec: &mut Value, old: &Value) {
     }
 }
 
-/// An address stays as long as the type has one. Checked here, before another one is taken.
+/// Fails if the address changes although the type keeps it. Checked before another address is taken.
 fn changed_address(spec: &Value, old: &Value) -> Option<Cause> {
     let is_fixed = has_address(spec) && has_address(old) && old["clusterIP"].is_string();
     let changed = is_fixed && (old["clusterIP"] != spec["clusterIP"] || old["clusterIPs"][0] != spec["clusterIPs"][0]);
@@ -179,7 +176,7 @@ fn families(spec: &mut Value) {
     if !has_address(spec) {
         return;
     }
-    // Whoever makes the endpoints of such a Service may use both.
+    // Endpoints without a selector may be of both families.
     if is_headless(spec) && spec.get("selector").is_none() {
         fill(spec, "ipFamilyPolicy", "RequireDualStack");
         if spec["ipFamilyPolicy"] != "SingleStack" {
@@ -224,7 +221,7 @@ fn take_addresses(spec: &mut Value, allocations: &mut Allocations, owner: &Owner
 
 fn take_ports(spec: &mut Value, allocations: &mut Allocations, owner: &Owner) -> Result<(), Cause> {
     let takes_free_ones = has_node_ports(spec);
-    // Asked-for ports first, so that no free one is in their way.
+    // Requested ports first, so that automatic ones do not take them.
     for (index, port) in items(spec, "ports").enumerate() {
         let Some(number) = port.get("nodePort").filter(|number| **number != 0) else { continue };
         take_port(&format!("spec.ports[{index}].nodePort"), number, allocations, owner)?;
@@ -233,7 +230,7 @@ fn take_ports(spec: &mut Value, allocations: &mut Allocations, owner: &Owner) ->
     for (index, port) in items(spec, "ports").enumerate() {
         let (number, protocol) = (port["port"].clone(), port["protocol"].clone());
         if takes_free_ones && port.get("nodePort").is_none_or(|number| *number == 0) {
-            // One number serves a port over two protocols.
+            // One node port may serve a port of two protocols.
             let shared = given.iter().find(|(other, used, _)| *other == number && *used != protocol);
             port["nodePort"] = match shared {
                 Some((_, _, node_port)) => node_port.clone(),

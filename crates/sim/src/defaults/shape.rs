@@ -1,4 +1,4 @@
-//! What typed objects do not keep: null, and the empty values of fields that are left out when empty.
+//! Drops what typed objects do not keep: null, and empty values of fields that are omitted when empty.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ const MAPS: [&str; 10] = [
     "parameters",
 ];
 
-/// Lists that are there even when empty.
+/// Lists that are kept when empty.
 const KEPT_LISTS: [&str; 6] = ["containers", "rules", "endpoints", "addresses", "sources", "limits"];
 
 /// Flags that are left out when false, and numbers that are left out when 0.
@@ -41,7 +41,7 @@ const ZEROS: [&str; 16] = [
     "globalDefault",
 ];
 
-/// Texts that are left out when empty.
+/// Strings that are left out when empty.
 const TEXTS: [&str; 9] = [
     "subPath",
     "subPathExpr",
@@ -54,9 +54,9 @@ const TEXTS: [&str; 9] = [
     "workingDir",
 ];
 
-/// Drops from an object of a built-in kind what the server does not keep. The status is the server's own.
+/// Drops from a built-in object what the server does not keep, except in the status: the server writes it.
 pub(super) fn tidy(kind: &ServedKind, object: &mut Value) {
-    // These contain any JSON.
+    // These kinds contain arbitrary JSON.
     if matches!(kind.kind.as_str(), "CustomResourceDefinition" | "ControllerRevision") {
         return;
     }
@@ -65,7 +65,7 @@ pub(super) fn tidy(kind: &ServedKind, object: &mut Value) {
         if field == "status" && kind.has_status {
             return true;
         }
-        // Keys of maps are free: an entry may have any of the names above.
+        // Keys of maps are free: an entry may have one of the names above.
         if !matches!(field.as_str(), "data" | "binaryData" | "stringData" | "metadata") {
             tidy_value(value);
         }
@@ -92,7 +92,7 @@ fn tidy_value(value: &mut Value) {
     }
 }
 
-/// An empty variable has no value.
+/// The server drops the empty value of an environment variable.
 fn tidy_environment(variables: &mut Value) {
     for variable in variables.as_array_mut().into_iter().flatten() {
         if variable["value"] == "" {

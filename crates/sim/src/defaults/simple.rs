@@ -1,4 +1,4 @@
-//! Kinds with a few defaults each.
+//! Kinds with few defaults.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -10,10 +10,8 @@ use super::{
 };
 use crate::kinds::ServedKind;
 
-/// The group of roles and of those they are bound to.
 const RBAC: &str = "rbac.authorization.k8s.io";
 
-/// Completes an object of any other kind.
 pub(super) fn apply(kind: &ServedKind, new: &mut Value, old: Option<&Value>) {
     match kind.kind.as_str() {
         "Namespace" => namespace(new, old),
@@ -67,7 +65,7 @@ pub(super) fn apply(kind: &ServedKind, new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Only `/finalize` changes the finalizers: it sends a spec, other writers mostly do not.
+/// Only `/finalize` changes the finalizers: it sends a spec, most other writers do not.
 fn namespace(new: &mut Value, old: Option<&Value>) {
     let name = new["metadata"]["name"].clone();
     child(child(new, "metadata"), "labels")["kubernetes.io/metadata.name"] = name;
@@ -85,7 +83,6 @@ fn namespace(new: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// `stringData` is the writable form of `data`.
 fn secret(new: &mut Value) {
     fill(new, "type", "Opaque");
     let Some(texts) = new.as_object_mut().and_then(|fields| fields.remove("stringData")) else { return };
@@ -97,7 +94,6 @@ fn secret(new: &mut Value) {
     }
 }
 
-/// Volumes and claims are born with a finalizer.
 fn protect(new: &mut Value, old: Option<&Value>, finalizer: &str) {
     if old.is_some() {
         return;

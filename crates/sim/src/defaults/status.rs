@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{child, empty, fill, quantity};
 use crate::kinds::ServedKind;
 
-/// Gives a new object the status with which its kind starts; one that is there is only completed.
+/// Gives a new object the initial status of its kind, or completes the status it has.
 pub(super) fn initialize(kind: &ServedKind, object: &mut Value) {
     if !kind.has_status {
         return;
@@ -42,7 +42,6 @@ fn stored_versions(definition: &Value) -> Vec<Value> {
     versions.filter(|version| version["storage"] == true).map(|version| version["name"].clone()).collect()
 }
 
-/// The quality of service class of a pod.
 fn quality(spec: &Value) -> &'static str {
     let containers = ["initContainers", "containers"];
     let containers = containers.into_iter().flat_map(|list| spec[list].as_array().into_iter().flatten());

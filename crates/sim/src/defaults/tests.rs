@@ -12,7 +12,7 @@ fn completed(plural: &str, mut object: Value) -> Value {
     object
 }
 
-/// A second write of what the server returned changes nothing: each kind, facts §4.
+/// A second write of what the server returned changes nothing, for each kind: facts §4.
 #[test]
 fn defaults_are_stable() {
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {

@@ -1,14 +1,14 @@
-//! Deployments and the other kinds that make pods.
+//! Deployments and the other kinds that create pods.
 
 use serde_json::{Value, json};
 
 use super::{child, empty, fill, items, pod, remove};
 use crate::kinds::ServedKind;
 
-/// Counts the templates that a DaemonSet had.
+/// Counts the pod templates of a DaemonSet.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
-/// Completes a workload; `false` if the kind is none.
+/// Completes a workload; returns `false` for any other kind.
 pub(super) fn apply(kind: &ServedKind, new: &mut Value, old: Option<&Value>) -> bool {
     match kind.kind.as_str() {
         "Deployment" => deployment(child(new, "spec")),
@@ -61,7 +61,6 @@ fn stateful_set(spec: &mut Value) {
     pod::template(child(spec, "template"));
 }
 
-/// The spec of a PersistentVolumeClaim.
 pub(super) fn claim(spec: &mut Value) {
     fill(spec, "volumeMode", "Filesystem");
     if let Some(resources) = spec.get_mut("resources") {

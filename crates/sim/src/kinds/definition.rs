@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::{Generation, Scale, ServedKind, Subresource, version_order};
 
-/// All verbs, in the order in which the documents of custom groups have them.
+/// All verbs in the order of the documents of custom groups.
 const CUSTOM_VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
-/// The kinds that a CustomResourceDefinition defines: one per served version.
 pub(crate) fn of_definition(definition: &Value) -> Vec<ServedKind> {
     let spec = &definition["spec"];
     let versions = spec["versions"].as_array().into_iter().flatten();
@@ -78,7 +77,7 @@ fn subresources(kind: &str, has_status: bool, has_scale: bool) -> Vec<Subresourc
     scale.into_iter().chain(status).collect()
 }
 
-/// The warning of a deprecated version: the author's, or one that names the newest better version.
+/// The warning of a deprecated version: the author's, or a text with the newest better version.
 fn deprecation(spec: &Value, version: &Value) -> String {
     if let Some(own) = version["deprecationWarning"].as_str() {
         return own.to_owned();

@@ -2,11 +2,10 @@
 
 use super::{Generation, Scale, ServedKind, Subresource};
 
-/// One kind: its group and version; its kind, plural and short names; its traits; what it counts as a generation.
-///
-/// Traits: `ns` namespaced · `all`, `api-extensions` categories · `status`, `scale`, `token`, `finalize`, `approval`
-/// subresources · `rv` updates need a version · `put` updates create · `object` DELETE answers with the object · `review`
-/// can only be created · `nocoll` no deletion of the collection.
+/// One kind: group and version; kind, plural and short names; traits; generation. Traits: `ns` namespaced · `all`,
+/// `api-extensions` categories · `status`, `scale`, `token`, `finalize`, `approval` subresources · `rv` updates need a
+/// version · `put` updates create · `object` DELETE answers with the object · `review` can only be created · `nocoll`
+/// no deletion of the collection.
 type Row = (&'static str, &'static str, &'static str, Generation);
 
 const NONE: Generation = Generation::None;
@@ -107,10 +106,8 @@ const AROUND: &[Row] = &[
     ("events.k8s.io/v1", "Event events ev", "ns put", NONE),
 ];
 
-/// All verbs of an object, in the order of discovery documents.
 pub(super) const VERBS: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 
-/// The kinds that are compiled into the server.
 pub(crate) fn built_in() -> Vec<ServedKind> {
     [CORE, WORKLOADS, NETWORK_AND_STORAGE, ACCESS, AROUND].into_iter().flatten().map(kind).collect()
 }

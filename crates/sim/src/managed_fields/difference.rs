@@ -7,7 +7,6 @@ use super::{
     field_set::FieldSet,
 };
 
-/// Metadata that nobody owns.
 const UNOWNED: [&str; 10] = [
     "name",
     "namespace",
@@ -21,21 +20,17 @@ const UNOWNED: [&str; 10] = [
     "resourceVersion",
 ];
 
-/// The fields that two states of an object differ in.
 #[derive(Debug, Default)]
 pub(super) struct Difference {
-    /// New or changed.
     pub(super) written: FieldSet,
     pub(super) removed: FieldSet,
 }
 
-/// Walks through two states of an object at once.
 struct Walk<'v> {
-    /// Empty for custom kinds, whose lists are owned as a whole.
+    /// Empty for custom kinds, whose lists have one owner.
     kind: &'v str,
-    /// Field names down to where the walk is.
     names: Vec<&'v str>,
-    /// The same with list items, as field sets write it.
+    /// The same with list items, as in field sets.
     path: Vec<String>,
     difference: Difference,
 }
@@ -47,7 +42,7 @@ impl Difference {
         let is_built_in = !group.contains('.') || group.ends_with(".k8s.io");
         let kind = if is_built_in { new["kind"].as_str().unwrap_or_default() } else { "" };
         let mut walk = Walk { kind, names: Vec::new(), path: Vec::new(), difference: Self::default() };
-        // The status of a built-in kind does not belong to those who write the rest.
+        // Writers of the object do not own the status of a built-in kind.
         let has_foreign_status = is_built_in && subresource.is_empty();
         let is_owned =
             |field: &str| !(matches!(field, "apiVersion" | "kind") || (has_foreign_status && field == "status"));
@@ -57,7 +52,7 @@ impl Difference {
 }
 
 impl<'v> Walk<'v> {
-    /// Compares the fields of two objects; what is no object has none.
+    /// Compares the fields of two objects; other values have no fields.
     fn fields(&mut self, old: Option<&'v Value>, new: Option<&'v Value>, is_owned: impl Fn(&str) -> bool) {
         let (old, new) = (old.and_then(Value::as_object), new.and_then(Value::as_object));
         let known = old.into_iter().flat_map(Map::keys);
@@ -96,7 +91,7 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// Notes that an object or list came or went, if that is anybody's doing.
+    /// Records that an object or list appeared or vanished, if its existence has an owner.
     fn itself(&mut self, was_there: bool, is_there: bool, is_empty: bool) {
         let owned = match self.kind {
             "" => self.names != ["metadata"],
@@ -143,7 +138,6 @@ impl<'v> Walk<'v> {
         }
     }
 
-    /// The items of a list by their step; `None` if the list is owned as a whole.
     fn items(&self, list_type: ListType, list: Option<&'v Value>) -> Option<Vec<(String, &'v Value)>> {
         let items = list.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         match list_type {
@@ -166,7 +160,6 @@ impl<'v> Walk<'v> {
     }
 }
 
-/// How a field set names an item.
 fn step(keys: &[&str], item: &Value) -> Option<String> {
     let mut step = Map::new();
     for key in keys {

@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Marks that the field itself is in the set, beside fields below it.
+/// Marks that the field itself is in the set, besides fields below it.
 const ITSELF: &str = ".";
 
-/// A set of fields of one object. Steps of a path are `f:<field>`, `k:<keys of a list item>` and `v:<value of a list>`.
+/// Fields of one object. Steps of a path: `f:<field>`, `k:<keys of a list item>` and `v:<value of a list>`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct FieldSet {
-    /// Whether the field that this node stands for is in the set.
     member: bool,
     below: BTreeMap<String, FieldSet>,
 }
 
 impl FieldSet {
-    /// Reads `fieldsV1`; what has another form is left out.
+    /// Reads `fieldsV1`; skips steps of another form.
     pub(super) fn parse(json: &Value) -> Self {
         let mut set = Self::default();
         for (step, below) in json.as_object().into_iter().flatten() {
@@ -58,7 +57,7 @@ impl FieldSet {
         }
     }
 
-    /// Removes exactly the fields of `other`, not what is below them.
+    /// Removes exactly the fields of `other`, not those below them.
     pub(super) fn subtract(&mut self, other: &Self) {
         self.member &= !other.member;
         for (step, theirs) in &other.below {

@@ -5,7 +5,6 @@ use serde_json::Value;
 
 use super::super::status::Failure;
 
-/// Carries out the operations one after the other. Each that fails, fails the patch.
 pub(super) fn apply(value: &mut Value, operations: &[Value]) -> Result<(), Failure> {
     for operation in operations {
         let operation = adding_if_missing(value, operation.clone());
@@ -16,7 +15,7 @@ pub(super) fn apply(value: &mut Value, operations: &[Value]) -> Result<(), Failu
     Ok(())
 }
 
-/// Turns a `replace` of a field that is not there into an `add`. Places in lists have to be there.
+/// Turns a `replace` of a missing field into an `add`. List indexes must exist.
 fn adding_if_missing(value: &Value, mut operation: Value) -> Value {
     let path = operation["path"].as_str().unwrap_or_default();
     let parent = path.rsplit_once('/').and_then(|(parent, _)| value.pointer(parent));

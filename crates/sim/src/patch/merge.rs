@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// Puts the fields of `patch` into `value`; null removes.
 pub(super) fn apply(value: &mut Value, patch: &Value) {
     json_patch::merge(value, patch);
 }

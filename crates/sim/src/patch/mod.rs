@@ -1,6 +1,5 @@
-//! PATCH bodies (facts §5): reading them, and what they make of an object. Apply patches are refused.
-//!
-//! `merge.rs` RFC 7386, `json.rs` RFC 6902, `strategic.rs` the patch type of the built-in kinds.
+//! PATCH bodies (facts §5). `merge.rs`: RFC 7386. `json.rs`: RFC 6902. `strategic.rs`: the patch type of built-in
+//! kinds. Apply patches are refused.
 
 mod json;
 mod merge;
@@ -11,19 +10,16 @@ use serde_json::Value;
 
 use super::{kinds::ServedKind, status::Failure};
 
-/// A PATCH body by its content type.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Patch {
-    /// `application/merge-patch+json`.
     Merge(Value),
-    /// `application/json-patch+json`: the operations, not yet checked.
+    /// The operations, not checked yet.
     Json(Vec<Value>),
-    /// `application/strategic-merge-patch+json`.
     Strategic(Value),
 }
 
 impl Patch {
-    /// Reads a body. `content_type` is a media type without parameters.
+    /// `content_type` is a media type without parameters.
     pub(super) fn parse(kind: &ServedKind, content_type: &str, body: &[u8]) -> Result<Self, Failure> {
         match content_type {
             "application/merge-patch+json" => Ok(Self::Merge(object(body)?)),
@@ -40,7 +36,6 @@ impl Patch {
         }
     }
 
-    /// The object after the patch.
     pub(super) fn apply(&self, kind: &ServedKind, live: &Value) -> Result<Value, Failure> {
         let mut value = live.clone();
         match self {

@@ -1,4 +1,4 @@
-//! Strategic merge patches: merge patches that know which lists are merged item by item.
+//! Strategic merge patches: merge patches that merge some lists item by item.
 
 use serde_json::{Map, Value};
 
@@ -7,16 +7,15 @@ use super::super::{
     status::Failure,
 };
 
-/// Says what to do with the object or item it is in: `merge` (as without it), `replace` or `delete`.
+/// What to do with its object or item: `merge` (as without it), `replace` or `delete`.
 const DIRECTIVE: &str = "$patch";
-/// Before a list's name: its items or values in their new order. The order is not changed here.
+/// Prefix of a list's name: the new order of its items, which is ignored here.
 const ORDER: &str = "$setElementOrder/";
-/// Before a list's name: values to remove.
+/// Prefix of a list's name: values to remove.
 const DELETION: &str = "$deleteFromPrimitiveList/";
-/// Fields that stay; others are removed.
+/// Fields to keep; others are removed.
 const RETAINED: &str = "$retainKeys";
 
-/// Merges `patch` into an object of a built-in kind.
 pub(super) fn apply(kind: &str, value: &mut Value, patch: &Value) -> Result<(), Failure> {
     merge(kind, &mut Vec::new(), value, patch)
 }
@@ -119,7 +118,7 @@ fn merge_list<'p>(kind: &str, path: &mut Vec<&'p str>, present: &mut Value, item
     Ok(())
 }
 
-/// Values of the patch that are new come first.
+/// New values of the patch come first.
 fn merge_set(present: &mut Value, values: &[Value]) {
     let old = present.as_array().cloned().unwrap_or_default();
     let new = values.iter().filter(|value| !old.contains(value)).cloned();

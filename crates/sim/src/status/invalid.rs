@@ -1,13 +1,13 @@
-//! Refusals of content (422), of the moment (429, 503, 504) and of the server itself (500, 501).
+//! Refusals of content (422), of load and timing (429, 503, 504) and of the server itself (500, 501).
 
 use serde_json::Value;
 
 use super::{super::kinds::ServedKind, Cause, Details, Failure, Status, of_resource, qualified};
 
-/// What validation of the parameters of lists and watches calls its object.
+/// The object of findings about parameters of lists and watches.
 const LIST_OPTIONS: &str = "ListOptions.meta.k8s.io";
 
-/// The text of several findings. Equal ones appear once.
+/// The text of several findings. Equal findings appear once.
 fn summary(causes: &[Cause]) -> String {
     let mut lines: Vec<String> = Vec::new();
     for cause in causes {
@@ -23,9 +23,6 @@ fn summary(causes: &[Cause]) -> String {
 }
 
 impl Failure {
-    // --- 422
-
-    /// 422: the object's content. `name` may be empty.
     pub(crate) fn invalid(kind: &ServedKind, name: &str, causes: Vec<Cause>) -> Self {
         let message = format!("{} \"{name}\" is invalid: {}", qualified(&kind.kind, &kind.group), summary(&causes));
         let details = Details {
@@ -38,12 +35,11 @@ impl Failure {
         Self::new(422, "Invalid", message, Some(details))
     }
 
-    /// 422 of an object if there are findings.
     pub(crate) fn unless_empty(kind: &ServedKind, name: &str, causes: Vec<Cause>) -> Result<(), Self> {
         if causes.is_empty() { Ok(()) } else { Err(Self::invalid(kind, name, causes)) }
     }
 
-    /// 422: this kind is only updated with a version. It names the resource, unlike the others.
+    /// 422: updates of this kind need a version. Names the resource, unlike the other texts.
     pub(crate) fn version_required(kind: &ServedKind, name: &str) -> Self {
         let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
         let resource = qualified(&kind.plural, &kind.group);
@@ -52,59 +48,50 @@ impl Failure {
         Self::new(422, "Invalid", message, Some(details))
     }
 
-    /// 422: a custom object of another kind than the path's.
     pub(crate) fn wrong_custom_kind(kind: &ServedKind, name: &str, sent: &str) -> Self {
         let cause = Cause::invalid("kind", &sent.into(), &format!("must be {}", kind.kind));
         Self::invalid(kind, name, vec![cause])
     }
 
-    /// 422: an operation of a JSON patch does not fit the object.
     pub(crate) fn patch_does_not_apply() -> Self {
         Self::generic(422, "Invalid", "the server rejected our request due to an error in our request")
     }
 
-    /// 422: the outcome of a patch is no object of the kind. The real server repeats the object here; it may be a Secret.
+    /// 422: the patched object is invalid. The real server repeats it here, even a Secret.
     pub(crate) fn patch_result(text: &str) -> Self {
         let cause = Cause::invalid("patch", &"<object>".into(), text);
         let message = format!(" \"\" is invalid: {}", cause.line());
         Self::new(422, "Invalid", message, Some(Details { causes: vec![cause], ..Details::default() }))
     }
 
-    /// 422: a patch changed `kind` or `apiVersion`.
     pub(crate) fn patched_to_another_type() -> Self {
         Self::patch_result("the type of the object does not match the one of the path")
     }
 
-    /// 422: a DELETE's `propagationPolicy`.
     pub(crate) fn unknown_propagation_policy(policy: &str) -> Self {
         let supported = ["Foreground", "Background", "Orphan", "nil"];
         let cause = Cause::not_supported("propagationPolicy", &policy.into(), &supported);
         Self::options("DeleteOptions.meta.k8s.io", "DeleteOptions", cause)
     }
 
-    /// 422: `resourceVersionMatch` without `resourceVersion`.
     pub(crate) fn match_without_version() -> Self {
         Self::list_option("resourceVersionMatch is forbidden unless resourceVersion is provided")
     }
 
-    /// 422: an unknown `resourceVersionMatch`.
     pub(crate) fn unknown_match(text: &str) -> Self {
         let supported = ["Exact", "NotOlderThan", ""];
         let cause = Cause::not_supported("resourceVersionMatch", &text.into(), &supported);
         Self::options(LIST_OPTIONS, "ListOptions", cause)
     }
 
-    /// 422: the state at version 0.
     pub(crate) fn exact_match_of_zero() -> Self {
         Self::list_option("resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")
     }
 
-    /// 422: `sendInitialEvents` alone.
     pub(crate) fn initial_events_without_match() -> Self {
         Self::list_option("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
     }
 
-    /// 422: `resourceVersionMatch` of a watch.
     pub(crate) fn match_on_watch() -> Self {
         Self::list_option("resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")
     }
@@ -120,26 +107,21 @@ impl Failure {
         Self::new(422, "Invalid", message, Some(details))
     }
 
-    // --- 429, 503, 504
-
-    /// 429 of a server that has too much to do.
     pub(crate) fn too_many_requests() -> Self {
         Self { retry_after: Some(1), ..Self::plain(429, "Too many requests, please try again later.\n") }
     }
 
-    /// 503 of a server that starts, for a path that it may know later.
+    /// 503 of a starting server, for a path that it may know later.
     pub(crate) fn starting() -> Self {
         let text = "the request has been made before all known HTTP paths have been installed, please try again";
         let details = Details { retry_after_seconds: Some(5), ..Details::default() };
         Self { retry_after: Some(5), ..Self::new(503, "ServiceUnavailable", text.to_owned(), Some(details)) }
     }
 
-    /// 503 of a group whose own server is missing.
     pub(crate) fn service_unavailable_text() -> Self {
         Self::plain(503, "service unavailable\n")
     }
 
-    /// 504: a read of a version that did not come in time.
     pub(crate) fn version_in_future(asked: u64, present: u64) -> Self {
         let text = "Too large resource version";
         let cause = Cause { reason: "ResourceVersionTooLarge", message: text.into(), field: String::new() };
@@ -148,24 +130,18 @@ impl Failure {
         Self::new(504, "Timeout", message, Some(details))
     }
 
-    // --- 500, 501
-
-    /// 500 with any text, without a reason.
     pub(crate) fn internal(text: &str) -> Self {
         Self::of(Status { code: 500, message: text.into(), ..Status::new() })
     }
 
-    /// 500: a new object with a version.
     pub(crate) fn version_on_create() -> Self {
         Self::internal("resourceVersion should not be set on objects to be created")
     }
 
-    /// 500: the version of an update is no number.
     pub(crate) fn bad_version(text: &str) -> Self {
         Self::internal(&format!("strconv.ParseUint: parsing {}: invalid syntax", Value::from(text)))
     }
 
-    /// 500: the version of a watch is no number.
     pub(crate) fn watch_version(text: &str) -> Self {
         let text = Value::from(text);
         Self::internal(&format!(
@@ -173,7 +149,7 @@ impl Failure {
         ))
     }
 
-    /// 500: a custom object that the database does not take, or that the API server cannot even send to it.
+    /// 500: a custom object is too large for the database, or even for the request to it.
     pub(crate) fn request_too_large_for_storage(size: usize) -> Self {
         const LARGEST_SENT: usize = 2 * 1024 * 1024;
         if size <= LARGEST_SENT {

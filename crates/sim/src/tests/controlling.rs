@@ -86,7 +86,7 @@ fn dependents_follow_their_owner_as_it_was_asked() {
     }
 }
 
-/// Facts §6: without kube-controller-manager nothing of that happens.
+/// Facts §6: none of that happens without kube-controller-manager.
 #[test]
 fn controllers_off_means_that_nothing_happens_by_itself() {
     run(async {

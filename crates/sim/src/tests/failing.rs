@@ -25,7 +25,7 @@ fn a_failed_request_may_have_been_carried_out() {
     });
 }
 
-/// Fault 1: a crashed program hears nothing any more, and its next life starts with new clients.
+/// Fault 1: a crashed program receives nothing more, and its next run starts with new clients.
 #[test]
 fn a_crash_silences_all_clients_of_the_process() {
     run(async {
@@ -96,7 +96,7 @@ fn events_can_be_lost_doubled_and_overtaken() {
     });
 }
 
-/// Faults 5 and 6: ways in which a watch ends, or does not.
+/// Faults 5 and 6: the ways in which a watch ends, or stays silent.
 #[test]
 fn watches_break_in_each_way() {
     run(async {
@@ -121,7 +121,6 @@ fn watches_break_in_each_way() {
     });
 }
 
-/// Ten thousand objects and a hundred thousand requests are a test, not a benchmark.
 #[test]
 fn ten_thousand_objects_are_no_problem() {
     run(async {
@@ -145,7 +144,7 @@ fn ten_thousand_objects_are_no_problem() {
     });
 }
 
-/// facts §7.1: what a server that starts does not serve yet, and what it says of that
+/// facts §7.1: what a starting server does not serve yet, and what it answers
 #[test]
 fn a_server_that_starts_denies_what_definitions_define() {
     run(async {

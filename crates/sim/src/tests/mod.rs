@@ -27,13 +27,11 @@ fn options() -> SimOptions {
     SimOptions::new(Clock::starting_at(start), Random::seeded(1))
 }
 
-/// A server and a client of it.
 struct Bench {
     sim: Sim,
     client: kube::Client,
 }
 
-/// An answer: status, headers, body.
 struct Got {
     code: u16,
     headers: http::HeaderMap,
@@ -106,7 +104,6 @@ impl Bench {
         self.send("DELETE", path, &headers, body.to_string().into_bytes()).await.unwrap()
     }
 
-    /// Opens a watch.
     async fn watch(&self, path: &str) -> Events {
         self.watch_as(path, "application/json").await
     }
@@ -125,19 +122,16 @@ impl Bench {
     }
 }
 
-/// The lines of a watch.
 struct Events {
     lines: futures::stream::BoxStream<'static, std::io::Result<String>>,
 }
 
 impl Events {
-    /// The next event within a second.
     async fn next(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(Duration::from_secs(1), self.lines.next()).await.ok()??;
         Some(serde_json::from_str(&line.unwrap()).unwrap())
     }
 
-    /// The next event as `TYPE name`.
     async fn brief(&mut self) -> String {
         match self.next().await {
             None => "nothing".into(),

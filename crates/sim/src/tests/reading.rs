@@ -35,7 +35,7 @@ fn a_paged_list_shows_the_state_of_its_first_page() {
     });
 }
 
-/// Facts §2: an expired token is answered with one that goes on.
+/// Facts §2: the answer to an expired token has a token that continues.
 #[test]
 fn an_expired_token_comes_back_with_one_for_the_inconsistent_rest() {
     run(async {
@@ -57,7 +57,7 @@ fn an_expired_token_comes_back_with_one_for_the_inconsistent_rest() {
     });
 }
 
-/// Facts §2: parameters that do not go together.
+/// Facts §2: parameters that exclude each other.
 #[test]
 fn versions_and_tokens_follow_the_rules() {
     run(async {
@@ -104,7 +104,7 @@ fn metadata_lists_have_typed_items_and_a_single_one_is_not_acceptable_for_a_list
     });
 }
 
-/// Facts §2: what is not served.
+/// Facts §2: paths that are not served.
 #[test]
 fn unknown_paths_are_answered_as_the_real_server_does() {
     run(async {
@@ -168,7 +168,6 @@ fn a_group_without_its_server_is_stale_and_unavailable() {
     });
 }
 
-/// The client library's own discovery and typed reads work on it.
 #[test]
 fn the_client_library_discovers_and_reads() {
     run(async {

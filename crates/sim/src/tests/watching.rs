@@ -1,6 +1,6 @@
 use super::*;
 
-/// Facts §3: without a version first what is there, with one only what comes after it.
+/// Facts §3: without a version a watch starts with the present objects, with a version with later changes only.
 #[test]
 fn watch_starts_with_present_objects_or_after_its_version() {
     run(async {
@@ -23,7 +23,7 @@ fn watch_starts_with_present_objects_or_after_its_version() {
     });
 }
 
-/// Facts §3: an object that leaves the selection is deleted for it.
+/// Facts §3: an object that leaves the selection appears as deleted.
 #[test]
 fn leaving_a_selection_is_a_deletion_with_the_last_matching_content() {
     run(async {
@@ -47,7 +47,7 @@ fn leaving_a_selection_is_a_deletion_with_the_last_matching_content() {
     });
 }
 
-/// Facts §3: the last finalizer's removal is seen as the deletion of the state before it.
+/// Facts §3: the removal of the last finalizer appears as the deletion of the state before it.
 #[test]
 fn the_last_finalizer_is_still_in_the_deletion_event() {
     run(async {
@@ -69,7 +69,7 @@ fn the_last_finalizer_is_still_in_the_deletion_event() {
     });
 }
 
-/// Facts §3: bookmarks each minute with the version of all kinds, and before the end.
+/// Facts §3: bookmarks come each minute with the version of all kinds, and before the end.
 #[test]
 fn bookmarks_come_each_minute_and_before_the_timeout() {
     run(async {
@@ -131,7 +131,7 @@ fn watch_reports_an_expired_version_in_the_stream() {
     });
 }
 
-/// Facts §3: metadata only, and the list form's trap.
+/// Facts §3: watches of metadata, and the trap of the list form.
 #[test]
 fn watches_can_be_of_metadata() {
     run(async {
@@ -150,7 +150,7 @@ fn watches_can_be_of_metadata() {
     });
 }
 
-/// Facts §3: a watch that is not read is ended; what waits for it is still delivered.
+/// Facts §3: a watch that is not read is ended; queued events are still delivered.
 #[test]
 fn watch_that_is_not_read_is_ended() {
     run(async {
@@ -170,7 +170,6 @@ fn watch_that_is_not_read_is_ended() {
     });
 }
 
-/// The two halves of a cache agree: a list at a version and the changes after it make the present state.
 #[test]
 fn a_list_and_the_changes_after_it_make_the_present_state() {
     for seed in 0..20 {

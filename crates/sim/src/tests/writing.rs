@@ -110,7 +110,7 @@ fn a_write_without_a_change_keeps_the_version() {
     });
 }
 
-/// Facts §4: the status is a part of its own; custom kinds take no metadata there.
+/// Facts §4: the status is a subresource; custom kinds take no metadata there.
 #[test]
 fn the_status_is_written_through_its_own_path_only() {
     run(async {
@@ -148,7 +148,7 @@ fn custom_objects_are_replaced_with_a_version_only() {
     });
 }
 
-/// Facts §6: finalizers hold an object; its last one takes it away.
+/// Facts §6: finalizers hold an object; the removal of the last one removes it.
 #[test]
 fn an_object_with_finalizers_goes_when_the_last_one_is_removed() {
     run(async {
@@ -196,7 +196,7 @@ fn deletions_check_their_preconditions() {
     });
 }
 
-/// Facts §6: a collection is answered as it was.
+/// Facts §6: the answer shows the collection as it was.
 #[test]
 fn a_collection_is_deleted_by_its_selector() {
     run(async {
@@ -241,7 +241,6 @@ fn tokens_are_issued_bound_and_reviewed() {
     });
 }
 
-/// Bodies of the wrong shape are refused, never a panic.
 #[test]
 fn bodies_of_the_wrong_shape_are_refused() {
     run(async {
@@ -283,8 +282,8 @@ fn bodies_of_the_wrong_shape_are_refused() {
     });
 }
 
-/// As on a real API server what admission adds belongs to whoever wrote, and an update whose object it makes equal to the
-/// stored one changes nothing (facts §4).
+/// As on a real API server, the writer owns what admission adds, and an update that admission makes equal to the stored
+/// object changes nothing (facts §4).
 #[test]
 fn mutations_are_part_of_the_write_they_change() {
     run(async {
@@ -307,7 +306,7 @@ fn mutations_are_part_of_the_write_they_change() {
     });
 }
 
-/// facts §10: what a test changes by hand belongs to somebody, as on a server; a status is written by itself.
+/// facts §10: a test's edit has an owner, as on a server; the status is written by itself.
 #[test]
 fn edits_of_fixtures_belong_to_the_editor() {
     run(async {

@@ -1,4 +1,4 @@
-//! What the fields of built-in kinds may contain, as far as tests depend on it.
+//! Contents of built-in kinds, as far as tests depend on them.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
@@ -10,10 +10,8 @@ use crate::kinds::ServedKind;
 const MOST_DATA: usize = 1_048_576;
 /// Characters of an event's note.
 const MOST_NOTE: usize = 1024;
-/// Says who allowed a definition in a group of Kubernetes.
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
-/// Checks an object of a built-in kind.
 pub(super) fn check(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
     let spec = &new["spec"];
     match kind.kind.as_str() {
@@ -39,7 +37,6 @@ pub(super) fn check(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Checks that only new objects have to pass.
 pub(super) fn on_create(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
     if kind.custom || kind.kind != "PersistentVolumeClaim" {
         return;

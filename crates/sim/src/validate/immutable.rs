@@ -1,4 +1,4 @@
-//! What an update may not change (facts §4).
+//! Fields that an update may not change (facts §4).
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::kinds::ServedKind;
 const IMMUTABLE: &str = "field is immutable";
 const FROZEN: &str = "field is immutable when `immutable` is set";
 
-/// Fields of a StatefulSet's spec that may change.
+/// Mutable fields of a StatefulSet's spec.
 const STATEFUL_SET: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -22,7 +22,6 @@ const STATEFUL_SET: [&str; 7] = [
 /// Conditions that only `/approval` adds.
 const APPROVALS: [&str; 2] = ["Approved", "Denied"];
 
-/// Checks an update of an object.
 pub(super) fn check(kind: &ServedKind, old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     if kind.custom {
         return;
@@ -63,7 +62,6 @@ pub(super) fn check(kind: &ServedKind, old: &Value, new: &Value, causes: &mut Ve
     }
 }
 
-/// Checks a write of a part of a CertificateSigningRequest.
 pub(super) fn conditions(old: &Value, new: &Value, part: &str, causes: &mut Vec<Cause>) {
     let types = |object: &Value| -> Vec<String> {
         let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
@@ -87,7 +85,6 @@ pub(super) fn conditions(old: &Value, new: &Value, part: &str, causes: &mut Vec<
     }
 }
 
-/// A field that keeps its value.
 fn same(old: &Value, new: &Value, field: &str, causes: &mut Vec<Cause>) {
     let pointer = format!("/{}", field.replace('.', "/"));
     let after = new.pointer(&pointer).unwrap_or(&Value::Null);
@@ -96,7 +93,6 @@ fn same(old: &Value, new: &Value, field: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// An object without some of its fields.
 fn without(value: &Value, fields: &[&str]) -> Map<String, Value> {
     let mut rest = value.as_object().cloned().unwrap_or_default();
     rest.retain(|field, _| !fields.contains(&field.as_str()));
@@ -122,7 +118,7 @@ fn job(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// ConfigMaps and Secrets that are marked as immutable. Their contents are not in the texts.
+/// ConfigMaps and Secrets marked as immutable. The texts do not contain their contents.
 fn frozen(old: &Value, new: &Value, fields: &[&str], causes: &mut Vec<Cause>) {
     if old["immutable"] != true {
         return;
@@ -142,7 +138,7 @@ fn claim(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
             resources.remove("requests");
         }
     }
-    // The volume is chosen later than the claim is made.
+    // The volume is chosen after the claim is created.
     if before.get("volumeName").is_none() {
         after.remove("volumeName");
     }
@@ -164,7 +160,7 @@ fn pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
                 }
             }
         }
-        // The scheduler writes it through another path.
+        // The scheduler sets it through another path.
         spec.remove("nodeName");
         spec
     };
@@ -177,7 +173,7 @@ fn pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Of an event only the series may change.
+/// Only the series of an event may change.
 fn event(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     let fields = [
         "regarding",
@@ -192,7 +188,7 @@ fn event(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     ];
     for field in fields {
         if old[field] != new[field] {
-            // The internal name of the field.
+            // The texts use the internal name of the field.
             let name = if field == "note" { "message" } else { field };
             causes.push(Cause::invalid(name, &new[field], IMMUTABLE));
         }

@@ -17,7 +17,6 @@ const LABEL_VALUE: &str = "a valid label must be an empty string or consist of a
 const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or \
                           'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 
-/// What is wrong with the name of an object.
 pub(super) fn object_name(kind: &ServedKind, name: &str) -> Vec<String> {
     match (kind.group.as_str(), kind.kind.as_str()) {
         _ if kind.custom => subdomain(name),
@@ -57,7 +56,7 @@ fn path_segment(name: &str) -> Vec<String> {
     forbidden.map(|text| format!("may not contain '{text}'")).collect()
 }
 
-/// What is wrong with a name that may have a DNS name and a slash in front: keys of labels and annotations, finalizers.
+/// Findings about a name with an optional DNS name and slash: keys of labels and annotations, finalizers.
 pub(super) fn qualified_name(text: &str) -> Vec<String> {
     let mut findings = Vec::new();
     let name = match text.split_once('/') {
@@ -88,7 +87,6 @@ pub(super) fn qualified_name(text: &str) -> Vec<String> {
     findings
 }
 
-/// What is wrong with the value of a label.
 pub(super) fn label_value(value: &str) -> Vec<String> {
     let mut findings = Vec::new();
     if value.len() > 63 {
@@ -100,7 +98,6 @@ pub(super) fn label_value(value: &str) -> Vec<String> {
     findings
 }
 
-/// What is wrong with a key of a ConfigMap or Secret.
 pub(super) fn config_key(key: &str) -> Vec<String> {
     let mut findings = Vec::new();
     if key.len() > 253 {

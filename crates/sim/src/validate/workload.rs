@@ -1,11 +1,11 @@
-//! Pods and what makes them.
+//! Pods, and the kinds that create them.
 
 use serde_json::Value;
 
 use super::Cause;
 use crate::kinds::ServedKind;
 
-/// Checks a workload or pod; `false` if the kind is none.
+/// Checks a workload or pod; returns `false` for any other kind.
 pub(super) fn check(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) -> bool {
     let spec = &new["spec"];
     match kind.kind.as_str() {
@@ -62,7 +62,6 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether a `LabelSelector` selects these labels.
 fn matches(selector: &Value, labels: &Value) -> bool {
     let wanted = selector["matchLabels"].as_object().into_iter().flatten();
     let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
@@ -136,7 +135,6 @@ fn pod(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The name of an item has to be there and to be unique.
 fn named<'v>(field: &str, item: &'v Value, known: &mut Vec<&'v str>, causes: &mut Vec<Cause>) {
     let name = item["name"].as_str().unwrap_or_default();
     if name.is_empty() {

@@ -1,4 +1,4 @@
-//! Requests made by hand, so that they can be as odd as they like.
+//! Builds requests by hand, including malformed ones.
 
 use std::slice;
 
@@ -12,18 +12,17 @@ pub(super) const UTF8: u8 = 0x0C;
 pub(super) const DNS: u8 = 0x82;
 pub(super) const IP: u8 = 0x87;
 
-/// A request in parts: contents without their outer tags.
+/// The parts of a request: contents without their outer tags.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parts {
     /// Sets of pairs.
     pub(super) subject: Vec<u8>,
     pub(super) attributes: Vec<u8>,
-    /// What stands behind the attributes.
+    /// Bytes behind the attributes.
     pub(super) surplus: Vec<u8>,
 }
 
 impl Parts {
-    /// A request as tools make it.
     pub(super) fn usual(common_name: &str, organizations: &[&str], dns: &[&str], ips: &[&[u8]]) -> Self {
         let mut subject: Vec<u8> = organizations.iter().flat_map(|name| pair(10, UTF8, name.as_bytes())).collect();
         subject.extend(pair(3, UTF8, common_name.as_bytes()));
@@ -47,7 +46,6 @@ impl Parts {
     }
 }
 
-/// An element of these contents, one behind the other.
 pub(super) fn element(identifier: u8, contents: &[Vec<u8>]) -> Vec<u8> {
     let content = contents.concat();
     let length = content.len().to_be_bytes();
@@ -61,7 +59,7 @@ pub(super) fn element(identifier: u8, contents: &[Vec<u8>]) -> Vec<u8> {
     element
 }
 
-/// A set of one pair of the subject: attribute 2.5.4.`kind`, and a value with its tag.
+/// A set with one pair of the subject: attribute 2.5.4.`kind`, and a value with its tag.
 pub(super) fn pair(kind: u8, tag: u8, value: &[u8]) -> Vec<u8> {
     element(SET, &[pair_alone(kind, tag, value)])
 }
@@ -70,7 +68,6 @@ pub(super) fn pair_alone(kind: u8, tag: u8, value: &[u8]) -> Vec<u8> {
     element(SEQUENCE, &[element(OBJECT_IDENTIFIER, &[vec![0x55, 0x04, kind]]), element(tag, &[value.to_vec()])])
 }
 
-/// An attribute that requests extensions.
 pub(super) fn extension_request(extensions: &[Vec<u8>]) -> Vec<u8> {
     attribute(0x0E, &[element(SEQUENCE, extensions)])
 }
@@ -81,13 +78,12 @@ pub(super) fn attribute(kind: u8, values: &[Vec<u8>]) -> Vec<u8> {
     element(SEQUENCE, &[element(OBJECT_IDENTIFIER, &[kind]), element(SET, values)])
 }
 
-/// The extension 2.5.29.`kind`; `critical` is the encoded flag, or nothing.
+/// The extension 2.5.29.`kind`; `critical` is the encoded flag or empty.
 pub(super) fn extension(kind: u8, critical: &[u8], value: Vec<u8>) -> Vec<u8> {
     let kind = element(OBJECT_IDENTIFIER, &[vec![0x55, 0x1D, kind]]);
     element(SEQUENCE, &[kind, critical.to_vec(), element(0x04, &[value])])
 }
 
-/// The extension `subjectAltName`, with the tag of each name.
 pub(super) fn alternative_names(names: &[(u8, &[u8])]) -> Vec<u8> {
     let names: Vec<_> = names.iter().map(|(tag, name)| element(*tag, &[name.to_vec()])).collect();
     extension(17, &[], element(SEQUENCE, &names))
@@ -100,7 +96,7 @@ pub(super) fn pem(label: &str, content: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
-/// Ed25519, which takes no parameters.
+/// Ed25519; it takes no parameters.
 fn algorithm() -> Vec<u8> {
     element(SEQUENCE, &[element(OBJECT_IDENTIFIER, &[vec![0x2B, 0x65, 0x70]])])
 }

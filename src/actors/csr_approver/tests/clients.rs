@@ -53,7 +53,7 @@ fn bootstrap_token_is_accepted_until_the_node_exists() {
     is_denied(&World::empty().machine("others", "m1", ""), &csr, Basis::Cluster, r#"machine "m1" does not exist"#);
 }
 
-/// A label may hold more than the name of a Node can.
+/// A label value may be an invalid Node name.
 #[test]
 fn machine_label_that_is_no_node_name_is_not_looked_up() {
     let world = World::empty().machine(MACHINES, "m1", "Node_1");
@@ -178,7 +178,7 @@ fn gardenadm_gets_a_client_certificate_with_a_bootstrap_token() {
     assert!(world.asked.borrow().is_empty(), "no Machine or Node is consulted");
 }
 
-/// An absurdly long name must not keep a denial from being stored.
+/// A condition with a very long message could not be stored.
 #[test]
 fn messages_cut_long_names() {
     let common_name = format!("gardener.cloud:node-agent:machine:{}", "ä".repeat(100_000));

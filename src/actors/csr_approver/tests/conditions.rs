@@ -1,4 +1,4 @@
-//! spec 32 §4, §5 and §5.2: what is judged, and what is written.
+//! spec 32 §4, §5 and §5.2: the requests to judge, and the condition.
 
 use super::{builder::Parts, *};
 

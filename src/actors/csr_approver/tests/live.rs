@@ -1,4 +1,4 @@
-//! spec 32 T3, T8 and "Better than upstream" 1: what a denial rests on is read live, and errors are none.
+//! spec 32 T3, T8 and "Better than upstream" 1: live reads confirm a denial, and a failed read is no denial.
 
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ fn agent(username: &str) -> Csr {
     Csr::read(&csr(CLIENT, username, &parts.pem())).unwrap().unwrap()
 }
 
-/// Reads live what is asked for until there is a verdict.
 fn judge_live(csr: &Csr, world: &World) -> (CsrVerdict, Vec<Lookup>) {
     let mut live = Live::default();
     let mut lookups = Vec::new();
@@ -46,7 +45,7 @@ fn live_reads_are_made_one_by_one_and_give_the_same_verdict() {
     }
 }
 
-/// The table of what must be read live before it is written: K5 to K9, U1, U3, U3b and "does not exist".
+/// The denials that live reads must confirm: K5 to K9, U1, U3, U3b and "does not exist".
 #[test]
 fn denials_are_confirmed_only_if_they_rest_on_nodes_or_machines() {
     let empty = World::empty;
@@ -77,7 +76,7 @@ fn denials_are_confirmed_only_if_they_rest_on_nodes_or_machines() {
     }
 }
 
-/// A Node, an address or a label that is late may come; what is there and does not fit stays so.
+/// A missing Node, address or label may appear soon; a wrong one does not go away.
 #[test]
 fn denials_wait_a_short_time_for_facts_that_may_appear() {
     let node = |name| World::empty().node("n1", &[("Hostname", name)]).machine(MACHINES, "m1", "n1");

@@ -1,4 +1,4 @@
-//! The tables of spec 32, and what holds for any request.
+//! The tables of spec 32, and properties of all requests.
 
 mod builder;
 mod clients;
@@ -19,7 +19,7 @@ const SERVING: &str = "kubernetes.io/kubelet-serving";
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 const MACHINES: &str = "shoot--machines";
 
-/// Nodes and Machines that are there, and what was asked of them.
+/// The existing Nodes and Machines, and the lookups made so far.
 #[derive(Debug, Clone)]
 struct World {
     machine_namespace: Option<&'static str>,
@@ -30,7 +30,6 @@ struct World {
 }
 
 impl World {
-    /// One with a namespace of Machines, and nothing in it.
     fn empty() -> Self {
         let (nodes, machines, asked) = Default::default();
         Self { machine_namespace: Some(MACHINES), nodes, machines, asked }
@@ -43,7 +42,7 @@ impl World {
         self
     }
 
-    /// A Machine; with an empty label it has none.
+    /// Adds a Machine; an empty `node` means no label.
     fn machine(mut self, namespace: &str, name: &str, node: &str) -> Self {
         let labels = if node.is_empty() { json!({}) } else { json!({"node": node}) };
         let machine = Machine::of(&json!({"metadata": {"name": name, "labels": labels}}));
@@ -76,7 +75,6 @@ impl Facts for World {
     }
 }
 
-/// A CertificateSigningRequest as the API server has it.
 fn csr(signer: &str, username: &str, pem: &str) -> Value {
     json!({
         "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",

@@ -1,4 +1,4 @@
-//! What holds for any request: nothing panics, and what differs from an approved request in one thing is not approved.
+//! Properties of all requests: nothing panics, and one deviation from an approved request prevents the approval.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -6,7 +6,6 @@ use proptest::{collection, prelude::*, sample::Index};
 
 use super::{builder::Parts, *};
 
-/// A request, and the Nodes and Machines by which it is judged.
 #[derive(Debug, Clone)]
 struct Case {
     signer: String,
@@ -18,7 +17,6 @@ struct Case {
     world: World,
 }
 
-/// One thing that is made different.
 type Change = (&'static str, fn(&mut Case));
 
 impl Case {
@@ -46,13 +44,11 @@ impl Case {
         self.world.nodes.values_mut().next().expect("the world has a Node")
     }
 
-    /// The Machines of the configured namespace.
     fn labels(&mut self) -> impl Iterator<Item = &mut String> {
         self.world.machines.iter_mut().filter(|((namespace, _), _)| namespace == MACHINES).map(|(_, label)| label)
     }
 }
 
-/// An approved serving request for a Node of any addresses.
 fn serving() -> impl Strategy<Value = Case> {
     let dns = collection::btree_set("[a-z][a-z0-9.-]{0,12}", 1..4);
     let ips = collection::btree_set(any::<IpAddr>(), 1..4);
@@ -122,7 +118,7 @@ const SERVING_CHANGES: [Change; 27] = [
     ("an invalid address of the Node", |case| case.node().ip_addresses.push("10.0.0".to_owned())),
 ];
 
-/// For serving requests where Machines count.
+/// Further changes for serving requests, if a Machine namespace is configured.
 const MACHINE_CHANGES: [Change; 5] = [
     ("no Machine", |case| case.world.machines.clear()),
     ("no label", |case| case.labels().for_each(String::clear)),
@@ -141,13 +137,13 @@ const MACHINE_CHANGES: [Change; 5] = [
     }),
 ];
 
-/// An address that is none of these.
 fn surplus_ip(ips: &[IpAddr]) -> IpAddr {
     let candidates = (0..=u8::MAX).map(|last| IpAddr::V4(Ipv4Addr::new(192, 0, 2, last)));
     candidates.into_iter().find(|ip| !ips.contains(ip)).expect("there are fewer addresses than candidates")
 }
 
-/// An approved request of a node agent: who asks, whether Machines count, and the label of the Machine.
+/// An approved request of a node agent. `user` is the username (empty: the common name), whether a Machine namespace is
+/// configured, and the label of the Machine.
 fn node_agent() -> impl Strategy<Value = Case> {
     let organizations = prop_oneof![Just(vec![]), Just(vec!["gardener.cloud:node-agents".to_owned()])];
     let user = prop_oneof![

@@ -1,9 +1,9 @@
-//! spec 32 §5.1: odd requests. What is read, Go's `encoding/pem` and `x509.ParseCertificateRequest` read the same: the
-//! tables were compared with them. Three marks say where the outcome is another one than Go's:
+//! spec 32 §5.1: malformed and unusual requests. The tables were compared with Go's `encoding/pem` and
+//! `x509.ParseCertificateRequest`; a mark in a case names a difference:
 //!
-//! * *stricter*: Go reads it, the library does not; no common tool makes it
-//! * *ambiguous*: Go reads it, and the library could, but it can be read in more than one way, so we refuse it
-//! * *laxer*: Go does not read it, so the API server stores no such request
+//! * *stricter*: Go reads the request, the library does not; no common tool makes such a request
+//! * *ambiguous*: Go reads the request and the library could, but readers may differ, so we refuse it
+//! * *laxer*: Go does not read the request, so the API server stores no such request
 
 use std::net::IpAddr;
 
@@ -20,7 +20,7 @@ const T61: u8 = 0x14;
 const IA5: u8 = 0x16;
 const BMP: u8 = 0x1E;
 
-/// Made by Go, as kubelets and node agents do.
+/// Made by Go, as in kubelets and node agents.
 const GO: &str = "-----BEGIN CERTIFICATE REQUEST-----
 MIIBOTCB4AIBADA0MRUwEwYDVQQKEwxzeXN0ZW06bm9kZXMxGzAZBgNVBAMTEnN5
 c3RlbTpub2RlOm5vZGUtMTBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABJ5pFH0T
@@ -76,7 +76,7 @@ fn requests_of_common_tools_are_read() {
     assert_eq!(Request::from_pem(OPENSSL.as_bytes()), Ok(openssl));
 }
 
-/// Whether a request is read so; one that is ambiguous by our own rules, not by the library's.
+/// Asserts the result; a case named "ambiguous" must be refused by our own rules, not by the library.
 fn assert_read(what: &str, der: &[u8], expected: Option<Request>) {
     let read = Request::from_der(der);
     if what.starts_with("ambiguous") {

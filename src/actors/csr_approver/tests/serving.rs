@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use super::{builder::Parts, *};
 
-/// A serving request and what it is judged by; as it stands, it is approved.
 #[derive(Debug, Clone)]
 struct Case {
     username: &'static str,
@@ -28,13 +27,12 @@ impl Case {
         }
     }
 
-    /// With another Node.
     fn on(addresses: &[(&str, &str)]) -> Self {
         let case = Self::approved();
         Self { world: case.world.node("n1", addresses), ..case }
     }
 
-    /// With other Machines, by namespace, name and label.
+    /// Replaces the Machines: namespace, name, label.
     fn with_machines(machines: &[(&str, &str, &str)]) -> Self {
         let mut world = Self::approved().world;
         world.machines.clear();

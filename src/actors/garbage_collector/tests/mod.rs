@@ -1,4 +1,4 @@
-//! The pure parts: who is a candidate, what is a reference, and texts.
+//! The pure parts: candidates, references and texts.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! VerticalPodAutoscalers. Their generation is not looked at: they may be brought before anything that observes them, and
+//! VerticalPodAutoscalers. Their generation is ignored: they may be created before any controller observes them, and
 //! waiting for that would never end (spec 20 §11.2).
 
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! DaemonSets. How many Pods are ready does not matter: Nodes come and go.
+//! DaemonSets. The number of ready Pods does not matter: Nodes come and go.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(super) fn check(object: &Value) -> Check {
     Ok(())
 }
 
-/// How many Pods may be unavailable during a roll-out; 0 for whatever is not understood.
+/// Returns how many Pods may be unavailable during a roll-out; 0 for values that are not understood.
 fn max_unavailable(object: &Value, desired: i64) -> Result<i128, Trouble> {
     if desired == 0 || text(object, "spec.updateStrategy.type")? != "RollingUpdate" {
         return Ok(0);
@@ -47,7 +47,6 @@ fn max_unavailable(object: &Value, desired: i64) -> Result<i128, Trouble> {
     })
 }
 
-/// A share like `25%`, rounded down.
 fn percent_of(share: &str, total: i64) -> i128 {
     let percent = share.strip_suffix('%').and_then(|percent| percent.parse::<i64>().ok()).unwrap_or_default();
     (i128::from(percent) * i128::from(total)).div_euclid(100)

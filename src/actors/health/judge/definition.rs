@@ -1,5 +1,3 @@
-//! CustomResourceDefinitions.
-
 use serde_json::Value;
 
 use crate::actors::health::fields::{Check, may_be, must_be};

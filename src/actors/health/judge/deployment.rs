@@ -1,4 +1,4 @@
-//! Deployments. No number of replicas is asked for, and one that is paused is unhealthy.
+//! Deployments. The number of replicas does not matter. A paused Deployment is unhealthy.
 
 use serde_json::Value;
 

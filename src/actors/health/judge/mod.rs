@@ -1,5 +1,5 @@
-//! Whether an object is healthy (spec 20 §11): one file per kind or family, its rules top-down, the first that is broken
-//! names the trouble. Kinds without an entry in [`check`] are fine as long as they exist.
+//! Whether an object is healthy (spec 20 §11): one file per kind or family. Its rules run top-down, and the first
+//! broken rule names the trouble. Kinds without an entry in [`check`] are fine as long as they exist.
 
 mod autoscaler;
 mod certificate;
@@ -23,25 +23,23 @@ use crate::api::object::{GroupKind, GroupVersionKind};
 
 type Rules = fn(&Value) -> Check;
 
-/// Runs the rules of a kind; the version must match.
-///
-/// # Errors
-/// The first broken rule, or a field that cannot be read.
+/// Runs the rules of a kind; the version must match. Fails with the first broken rule, or with a field that cannot be
+/// read.
 pub(super) fn check(kind: &GroupVersionKind, object: &Value) -> Check {
     rules(&kind.group, &kind.version, &kind.kind).map_or(Ok(()), |rules| rules(object))
 }
 
-/// Whether there are rules for a kind in this version.
 pub(crate) fn is_checked(kind: &GroupVersionKind) -> bool {
     rules(&kind.group, &kind.version, &kind.kind).is_some()
 }
 
-/// The version in which objects of a kind are looked at, if there are rules for it: a watch that judges delivers this one.
+/// Returns the version in which objects of a kind are judged, or `None` if there are no rules. A watch that judges uses
+/// it.
 pub(crate) fn checked_version(kind: &GroupKind) -> Option<&'static str> {
     ["v1", "v1alpha1", "v1beta1"].into_iter().find(|version| rules(&kind.group, version, &kind.kind).is_some())
 }
 
-/// The rules of a group, version and kind (spec 20 §11.2).
+/// Returns the rules of a group, version and kind (spec 20 §11.2).
 fn rules(group: &str, version: &str, kind: &str) -> Option<Rules> {
     Some(match (group, version, kind) {
         ("apiextensions.k8s.io", "v1" | "v1beta1", "CustomResourceDefinition") => definition::check,

@@ -1,4 +1,5 @@
-//! Prometheus and Alertmanager objects of the Prometheus operator. Each of their conditions has a generation of its own.
+//! Prometheus and Alertmanager objects of the Prometheus operator. Each of their conditions has a generation of its
+//! own.
 
 use serde_json::Value;
 

@@ -1,5 +1,3 @@
-//! Pods.
-
 use serde_json::Value;
 
 use crate::{

@@ -1,4 +1,4 @@
-//! Services: one of type LoadBalancer must have got an address.
+//! Services. A Service of type LoadBalancer must have an address.
 
 use serde_json::Value;
 

@@ -1,5 +1,3 @@
-//! StatefulSets.
-
 use serde_json::Value;
 
 use crate::actors::health::fields::{Check, bad, generation_observed, number, optional_number};

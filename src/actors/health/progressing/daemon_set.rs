@@ -1,5 +1,3 @@
-//! DaemonSets.
-
 use serde_json::Value;
 
 use super::updated;

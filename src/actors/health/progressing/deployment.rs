@@ -1,4 +1,4 @@
-//! Deployments. Their status says nothing about Pods of an earlier ReplicaSet that are still ending: those are counted.
+//! Deployments. Their status does not show Pods of an earlier ReplicaSet that still end: those are counted.
 
 use serde_json::Value;
 

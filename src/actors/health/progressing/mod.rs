@@ -1,5 +1,5 @@
-//! Whether an object is still being rolled out (spec 20 §14): one file per kind or family, the first rule that is broken
-//! describes the roll-out. Whatever has no entry in [`check`] is never in a roll-out.
+//! Whether an object is still being rolled out (spec 20 §14): one file per kind or family. The first broken rule
+//! describes the roll-out. A kind without an entry in [`check`] is never in a roll-out.
 
 mod certificate;
 mod daemon_set;
@@ -18,10 +18,8 @@ use super::{
 };
 use crate::api::object::GroupVersionKind;
 
-/// Runs the rules of a kind. Where only Pods may still speak against an object, gives what they are counted by.
-///
-/// # Errors
-/// The first rule that says it is in a roll-out, or a field that cannot be read.
+/// Runs the rules of a kind. Returns how Pods are counted if only Pods can still speak against the object. Fails with
+/// the first rule that says it is in a roll-out, or with a field that cannot be read.
 pub(super) fn check(kind: &GroupVersionKind, object: &Value) -> Result<Option<Quota>, Trouble> {
     let done: Check = match (kind.group.as_str(), kind.version.as_str(), kind.kind.as_str()) {
         ("apps", "v1", "Deployment") => return deployment::check(object).map(Some),

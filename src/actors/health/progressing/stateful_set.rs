@@ -1,5 +1,3 @@
-//! StatefulSets.
-
 use serde_json::Value;
 
 use super::updated;

@@ -15,7 +15,7 @@ fn expect(check: &Result<Option<Quota>, Trouble>, text: Option<&str>, case: &Val
     }
 }
 
-/// spec 20 trap 15: one without a progress deadline is in a roll-out for ever.
+/// spec 20 trap 15: a Deployment without a progress deadline is in a roll-out for ever.
 #[test]
 fn deployments() {
     let condition = |status: &str, reason: &str| json!([{"type": "Progressing", "status": status, "reason": reason, "message": "in the middle"}]);

@@ -19,17 +19,15 @@ use crate::actors::leader::Timing;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Runs a test on a system whose time is virtual.
 fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     System::with_tokio_rt(runtime).block_on(test)
 }
 
-/// A server with one Lease that may not be watched, and whose trouble can be chosen.
+/// A server with one Lease that may not be watched, and with failures on demand.
 #[derive(Clone, Default)]
 struct Leases(Arc<Mutex<LeaderState>>);
 
-/// As an API server says that the Lease does not exist.
 fn absent() -> Reply {
     let details = json!({"name": "grm", "group": "coordination.k8s.io", "kind": "leases"});
     reply(
@@ -230,7 +228,7 @@ fn leader_election_never_has_two_writers_when_a_leader_cannot_renew() {
         let second = replica(&good, "b");
         sleep(5 * SECOND).await;
 
-        // only the first one's requests vanish
+        // only the first replica's requests vanish
         bad.replace(|_| late(3600, Reply::Broken));
         for _ in 0..400 {
             sleep(SECOND / 10).await;

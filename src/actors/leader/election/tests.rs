@@ -19,7 +19,6 @@ impl Candidate {
         Self { election: Election::new("me".into(), "ns".into(), "grm".into(), timing(), zero), zero }
     }
 
-    /// A leader since second 0.
     fn leading() -> Self {
         let mut candidate = Self::new();
         candidate.election.begin(candidate.at(0));
@@ -214,7 +213,7 @@ fn lease_holder_gives_up_after_the_renew_deadline() {
 
     leader.election.begin(leader.at(2));
     assert_eq!(leader.election.written(Answer::Failed, leader.at(7)), Action::Get);
-    // the wait ends at the deadline rather than after it
+    // the wait ends at the deadline, not after it
     assert_eq!(leader.election.read(Answer::Failed, leader.at(9)), Action::Wait(SECOND));
     assert_eq!(leader.election.begin(leader.at(10)), Action::Lost);
     assert_eq!(leader.election.held_since(), None);

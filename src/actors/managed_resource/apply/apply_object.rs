@@ -1,4 +1,4 @@
-//! One object: read if need be, create, merge, update (spec 10 §11.3, §11.7).
+//! Applies one object: read if necessary, create, merge, update (spec 10 §11.3, §11.7).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,64 +35,51 @@ use crate::{
 /// Field manager of our own writes: the API server derives it from the user agent.
 pub(crate) const OWN_MANAGER: &str = "gardener-resource-manager";
 
-/// A conflict is answered by reading and merging again, so often.
 const CONFLICTS: usize = 3;
 
-/// What the objects of one pass have in common.
 pub(crate) struct Scene<'a> {
     pub(crate) run: &'a Run<'a>,
     pub(crate) bundle: &'a Bundle,
-    /// Origin value of the bundle.
     origin: Origin,
     origin_text: String,
-    /// The status says that this very set was applied, and no other one attempted since.
+    /// The status says that exactly this set was applied, and no other set was attempted since.
     trusted: bool,
     pub(super) todo: &'a Todo,
-    /// What other bundles give away, as far as it was asked for.
     given_away: Mutex<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
 }
 
-/// An object was looked at, and written if need be.
 pub(super) struct Done {
     /// The object now; `None` if it was left to its other owner until the next period.
     pub(crate) cached: Option<CachedObject>,
     /// It was known before, and had to be written again.
     pub(crate) repaired: bool,
-    /// It was written, or the server refused to write what is as it should be.
+    /// It was written, or the server refused to write an object that is as it should be.
     pub(super) sent: bool,
 }
 
-/// What is known of an object before it is looked at.
 pub(super) struct Task {
-    /// What is to be sent for it, see [`Scene::intent`].
     pub(crate) manifest: u64,
-    /// What this process remembers of it.
     pub(super) fingerprint: Option<Fingerprint>,
-    /// The manifest of all attempts since it was as that one describes it; they have failed.
+    /// The manifest that it matched before, if all attempts since were for this manifest. They have failed.
     pub(super) attempted: Option<u64>,
-    /// A complete list did not hold it.
     pub(crate) absent: bool,
-    /// It is to be sent even if nothing differs.
     pub(super) forced: Forced,
     /// It was repaired by the same manifest not long ago.
     pub(super) again: bool,
 }
 
-/// Whether an object is sent that does not differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Forced {
     No,
-    /// Because admission may answer otherwise than before (decision 40).
+    /// Because admission may answer differently than before (decision 40).
     Revalidation,
-    /// Because the configuration says so.
     AlwaysUpdate,
 }
 
-/// Applies one object.
 pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task) -> Result<Done, ObjectError> {
     let display = identity::display_of_object(&planned.manifest);
     if let Some(error) = &planned.error {
-        // Its display string may not tell which document it is.
+        // The display string may not tell which document it is.
         let place = scene.bundle.place(planned.document);
         return Err(ObjectError::during(&display, &format_args!("{error} ({place})")));
     }
@@ -110,7 +97,7 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
     let asked = scene.run.controller.env.clock.monotonic();
     let step = Step { scene, planned, at, display, same_manifest, again, left, forced, asked };
     match scene.run.controller.objects.evidence(&planned.key) {
-        // Nobody has seen it, and no pass has written it: it will not be there.
+        // No watch has seen it, and no reconcile has written it: most likely it does not exist.
         Evidence::None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
         Evidence::None | Evidence::Known(_) => step.update().await,
     }
@@ -121,13 +108,11 @@ struct Step<'a> {
     planned: &'a PlannedObject,
     at: ObjectRef,
     display: String,
-    /// This process applied the same manifest before.
     same_manifest: bool,
-    /// It was repaired by the same manifest not long ago; an attempt may have failed since.
     again: bool,
     left: Left,
     forced: Forced,
-    /// No request was sent before.
+    /// No request was sent before this time.
     asked: Instant,
 }
 
@@ -138,7 +123,7 @@ impl<'a> Scene<'a> {
         Self { run, bundle, origin, origin_text, trusted, todo, given_away: Mutex::default() }
     }
 
-    /// Whether the bundle that an object names as its owner gives it away: it names the object in Ignore mode.
+    /// Returns true if the other owner gives the object away, by naming it in Ignore mode.
     async fn is_given_away(&self, owner: &NamespacedName, object: &ObjectKey) -> bool {
         let mut known = self.given_away.lock().await;
         if !known.contains_key(owner) {
@@ -148,7 +133,7 @@ impl<'a> Scene<'a> {
         given.contains(object) || self.bundle.equivalences.of_key(object).any(|key| given.contains(&key))
     }
 
-    /// Where the object lives. A kind that was unknown when the pass began may be served by now.
+    /// Returns the address of the object. A kind that was unknown when the reconcile began may be served by now.
     async fn address(&self, planned: &PlannedObject) -> Result<ObjectRef, ApiError> {
         let kind = GroupVersionKind::of(&planned.manifest).unwrap_or_default();
         let resource: Resource = match self.bundle.resource(&kind) {
@@ -159,12 +144,12 @@ impl<'a> Scene<'a> {
         Ok(resource.at(namespace, object::name(&planned.manifest)))
     }
 
-    /// Hash of everything that decides what is sent for an object, except the object as it is.
+    /// Returns the hash of everything that decides what is sent for an object, except the live object.
     pub(crate) fn intent(&self, planned: &PlannedObject) -> u64 {
         known::hash_of_intent(&planned.manifest, &self.merge_context(planned))
     }
 
-    /// The same if its replicas were an autoscaler's and are not now, or the other way round: the manifest is the same.
+    /// Returns the same hash for the opposite case of scaling: the manifest matches, but an autoscaler came or went.
     fn intent_if_scaled_otherwise(&self, planned: &PlannedObject) -> u64 {
         let context = self.merge_context(planned);
         let otherwise = MergeContext { preserve_replicas: !context.preserve_replicas, ..context };
@@ -191,8 +176,8 @@ impl<'a> Scene<'a> {
 }
 
 impl Step<'_> {
-    /// Creates the object without looking first. If the server refuses, it may be because the object is there: for a
-    /// Service whose node port is taken by itself, the answer is not *already exists*.
+    /// Creates without reading first. A refusal may mean that the object exists: for a Service that occupies its own
+    /// node port, the answer is not *already exists*.
     async fn create(&self) -> Result<Done, ObjectError> {
         match self.post().await {
             Ok(done) => Ok(done),
@@ -204,7 +189,7 @@ impl Step<'_> {
                 }
                 match self.read().await {
                     Ok(live) => self.bring_up_to_date(Some(live)).await,
-                    // It was there for a moment only.
+                    // It existed for a moment only.
                     Err(read) if read.is_not_found() && error.is_already_exists() => self.bring_up_to_date(None).await,
                     Err(_) => Err(ObjectError::api(&self.display, &error)),
                 }
@@ -215,7 +200,7 @@ impl Step<'_> {
     async fn update(&self) -> Result<Done, ObjectError> {
         let known = self.scene.run.controller.objects.body(&self.planned.key);
         let live = match known {
-            // Drift is looked at live, and so is what may be settled: that needs the managers of the fields.
+            // Objects that drifted or may be up to date are read live: comparing needs the managers of the fields.
             Some(body)
                 if !self.same_manifest && !self.scene.trusted && !self.left.is_unconfirmed(&self.planned.key) =>
             {
@@ -226,7 +211,6 @@ impl Step<'_> {
         self.bring_up_to_date(live).await
     }
 
-    /// Looks at the object; `None` if it is not there.
     async fn look(&self) -> Result<Option<Value>, ObjectError> {
         let objects = &self.scene.run.controller.objects;
         let known = objects.version(&self.planned.key);
@@ -240,8 +224,8 @@ impl Step<'_> {
         }
     }
 
-    /// Makes of the object as it is (`None` if it is not there) what the manifest says. Where somebody was faster it is
-    /// looked at again.
+    /// Makes the object what the manifest says, reading it again if another client was faster. `live`: `None` if
+    /// absent.
     async fn bring_up_to_date(&self, mut live: Option<Value>) -> Result<Done, ObjectError> {
         for attempt in 0.. {
             let result = match live {
@@ -259,7 +243,6 @@ impl Step<'_> {
         unreachable!("the last attempt returns, whatever it ends with")
     }
 
-    /// Merges the manifest into the live object and sends the result if it differs.
     async fn merge_into(&self, live: &Value) -> Result<Done, NotUpToDate> {
         if let Some(left) = self.left_to_its_owner(live).await {
             return Ok(left);
@@ -278,8 +261,8 @@ impl Step<'_> {
                 let repaired = differs && (self.same_manifest || self.again);
                 Ok(Done { cached: Some(cached), repaired, sent: true })
             }
-            // What no update may take out (spec 10 §12.9) is no failure of an object that is as it should be, and no
-            // reason to delete it.
+            // A field that no update may remove (spec 10 §12.9) is no failure of an object that is as it should be, and
+            // no reason to delete it.
             Err(error) if error.is_invalid() && self.is_right(differs, &merged, live) => {
                 tracing::debug!(object = %self.display, error = %error, "an object that is up to date cannot be sent again");
                 self.seen(live);
@@ -290,7 +273,6 @@ impl Step<'_> {
         }
     }
 
-    /// Creates an object that was there before, or may have been.
     async fn make_anew(&self) -> Result<Done, NotUpToDate> {
         match self.post().await {
             Ok(done) => Ok(Done { repaired: self.same_manifest, ..done }),
@@ -299,7 +281,6 @@ impl Step<'_> {
         }
     }
 
-    /// Whether an update would change something that counts.
     fn differs(&self, merged: &Value, live: &Value) -> bool {
         if !up_to_date::differs(merged, live) {
             return false;
@@ -307,19 +288,17 @@ impl Step<'_> {
         !(self.knows_defaults_of(live) && up_to_date::up_to_date(merged, live, OWN_MANAGER))
     }
 
-    /// Whether the further fields of our own manager are defaults.
     fn knows_defaults_of(&self, live: &Value) -> bool {
         self.left.knows_defaults_of(live, self.scene.trusted)
     }
 
-    /// Whether an object that no update may change is as its manifest describes it.
     fn is_right(&self, differs: bool, merged: &Value, live: &Value) -> bool {
         let may_be_defaults = || self.left.may_be_defaults(&self.planned.key);
         self.forced != Forced::AlwaysUpdate
             && (!differs || may_be_defaults() && up_to_date::up_to_date(merged, live, OWN_MANAGER))
     }
 
-    /// An update that the server refused (spec 10 §11.7): replaced where that is allowed.
+    /// Handles an update that the server refused (spec 10 §11.7): replaces the object where that is allowed.
     async fn not_updated(&self, merged: &Value, error: ApiError) -> Result<Done, ObjectError> {
         let status = error.status();
         let reason = status.map(|status| status.reason.as_str()).unwrap_or_default();
@@ -333,7 +312,7 @@ impl Step<'_> {
         })
     }
 
-    /// Deletes the object; the next pass, a few milliseconds later, creates it anew. Gives what to report.
+    /// Deletes the object. The next reconcile, a few milliseconds later, creates it anew. Returns what to report.
     async fn replace(&self, merged: &Value, error: &ApiError, propagation: Option<clean::Propagation>) -> ObjectError {
         let run = self.scene.run;
         let (uid, propagation) = (object::uid(merged), propagation.map(Into::into));
@@ -351,13 +330,14 @@ impl Step<'_> {
         if self.same_manifest || self.again { ObjectError::of_replaced(text) } else { ObjectError::text(text) }
     }
 
-    /// Reports that the live object names another bundle that exists as its owner, and wants it too (decision 11). While repairing drift
-    /// the object is left to it: else two bundles would repair each other for ever.
+    /// Handles a live object that another existing ManagedResource owns and wants too (decision 11): reports the
+    /// conflict. Returns `Some` if it is left to that owner, only while repairing drift: otherwise both would repair
+    /// each other for ever.
     async fn left_to_its_owner(&self, live: &Value) -> Option<Done> {
         let run = self.scene.run;
         let owner = clean::other_owner(object::annotation(live, ORIGIN), &self.scene.origin)?;
         run.controller.bundles.store().with(&owner, |_| ())?;
-        // On doubt it exists: then the object waits for the next period at most.
+        // If this is unconfirmed, the owner counts as existing: the object waits for the next period at most.
         if !run.controller.exists(&run.context, &owner).await.unwrap_or(true) {
             return None;
         }
@@ -371,8 +351,6 @@ impl Step<'_> {
             Done { cached: None, repaired: false, sent: false }
         })
     }
-
-    // --- requests
 
     async fn read(&self) -> Result<Value, ApiError> {
         let run = self.scene.run;
@@ -393,8 +371,8 @@ impl Step<'_> {
         run.controller.target.replace(&run.context, &self.at, None, merged).await
     }
 
-    /// What is remembered of the object. Where the watch tells of bodies in another version of the kind than the manifest's,
-    /// it is read in that version: else the two could never be compared, and each period would read the object.
+    /// Returns what is remembered of the object. If the watch delivers bodies in another version than the manifest's,
+    /// reads that version: otherwise the two could never be compared, and each period would read the object.
     async fn cached(&self, answer: &Value) -> CachedObject {
         let run = self.scene.run;
         let objects = &run.controller.objects;
@@ -408,12 +386,11 @@ impl Step<'_> {
                 objects.wrote(&self.planned.key, &reported, &run.writer, self.asked);
                 objects.cached_of(&self.planned.key, &reported)
             }
-            // It changed since: the next period looks at it.
+            // It changed since: the next period checks it.
             Ok(_) | Err(_) => cached,
         }
     }
 
-    /// Enters what a write was answered with, and keeps it for the next one.
     fn written(&self, object: &Value) {
         if self.planned.ignored {
             return;
@@ -422,8 +399,8 @@ impl Step<'_> {
         self.scene.run.controller.objects.keep_body(&self.planned.key, object);
     }
 
-    /// Enters what the server answered into the store of the kind. An object that is only ever created does not carry the
-    /// label that is watched, so nothing would be heard of it: it is read in each period.
+    /// Enters the answer into the cache. An object that is only ever created lacks the watched label, so that no change
+    /// of it is received: it is read in each period.
     fn seen(&self, object: &Value) {
         if self.planned.ignored {
             return;
@@ -438,9 +415,8 @@ enum PostError {
     Api(ApiError),
 }
 
-/// Why an object is not yet what the manifest says.
 enum NotUpToDate {
-    /// Somebody changed, deleted or created it after the look.
+    /// Another client changed, deleted or created it after it was read.
     Overtaken(ApiError),
     Failed(ObjectError),
 }

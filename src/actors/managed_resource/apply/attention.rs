@@ -1,5 +1,5 @@
-//! Whether an object is looked at now. Whatever started the reconciliation, this is where it is decided, so nothing gets past the
-//! back-off of an object that drifts again and again (spec 10 §5.4, decision 37).
+//! Whether an object is checked now. Whatever started the reconcile, the decision is made here, so that nothing
+//! bypasses the drift back-off (spec 10 §5.4, decision 37).
 
 use tokio::time::Instant;
 
@@ -11,27 +11,24 @@ use super::{
 };
 use crate::{api::object::ObjectKey, bundle::plan::PlannedObject};
 
-/// What an object needs.
 pub(super) enum Attention {
     /// Nothing: it is known to be as its manifest describes it.
     UpToDate,
-    /// A look, but not yet: somebody else keeps changing it.
+    /// A check, but not yet: another client keeps changing it.
     PutOff,
-    /// A look now.
     Look(Look),
 }
 
-/// Why an object is looked at.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Look {
-    /// It was as this manifest describes it, and a watch told of a change.
+    /// It was as this manifest describes it, and a watch reported a change.
     drifted: bool,
     /// It was repaired by the same manifest not long ago.
     pub(super) again: bool,
 }
 
 impl Scene<'_> {
-    /// What an object needs. `done` says that it is in the ledger.
+    /// Returns what an object needs. `done`: an earlier time slice has applied it.
     pub(super) fn attention(
         &self,
         object: &PlannedObject,
@@ -49,7 +46,7 @@ impl Scene<'_> {
             (Some(_), Evidence::Known(_)) => true,
             (Some(_), Evidence::None) | (None, _) => false,
         };
-        // Another manifest is no repair.
+        // Applying another manifest is no repair.
         if known.is_some() && !memory.drift_backoff.drifted(&object.key, now) {
             return Attention::PutOff;
         }
@@ -62,8 +59,7 @@ impl Scene<'_> {
         Attention::Look(Look { drifted, again })
     }
 
-    /// Takes note of how a look ended, for when the next one may come. One that found nothing to repair counts as a repair: it
-    /// costs as many requests.
+    /// Notes how a check ended. A check that found nothing to repair counts as a repair: it costs as many requests.
     pub(super) fn learn(
         &self,
         memory: &mut Memory,

@@ -1,26 +1,24 @@
-//! What is known of the last attempts for an object, and what that says of fields that only the live object has (spec 10
-//! §11.3, decision 40).
+//! What is known of the last attempts for an object, and what that says about fields that only the live object has
+//! (spec 10 §11.3, decision 40).
 
 use serde_json::Value;
 
 use super::{super::known::Content, OWN_MANAGER};
 use crate::{api::object::ObjectKey, bundle::up_to_date};
 
-/// What this process knows of the last attempts for an object.
 pub(super) enum Left {
-    /// The last one was this manifest, and left the object so.
+    /// The last attempt was this manifest, and left the object like this.
     By(Content),
-    /// It was as this manifest describes it, and no other one was attempted since; but this one was, without success.
+    /// The object was as this manifest describes it. Since then only this manifest was attempted, without success.
     ByFailures,
-    /// The last one was another manifest.
     ByOther,
     /// Nothing: the status may know.
     Unknown,
 }
 
 impl Left {
-    /// Whether the further fields of our own manager are defaults: the last attempt for the object was this manifest, with
-    /// success, and nobody has written under our name since. `trusted` is what the status says of the set.
+    /// Returns true if the additional fields of our own manager are defaults: the last attempt was this manifest and
+    /// succeeded, without a write under our name since. `trusted`: what the status says of the set.
     pub(super) fn knows_defaults_of(&self, live: &Value, trusted: bool) -> bool {
         match self {
             Self::By(content) => content.has_body_of(live) || !up_to_date::was_last_changed_by(live, OWN_MANAGER),
@@ -29,13 +27,12 @@ impl Left {
         }
     }
 
-    /// Whether further fields that the server does not let go are taken for defaults: nothing says that another manifest
-    /// had them, or no update of the kind succeeds (spec 10 §12.9), so that the refusal says nothing of this one.
+    /// Returns true if additional fields that the server refuses to remove count as defaults: no other manifest is
+    /// known to have had them, or no update of the kind succeeds (spec 10 §12.9), so that the refusal says nothing.
     pub(super) fn may_be_defaults(&self, key: &ObjectKey) -> bool {
         matches!(self, Self::By(_)) || self.is_unconfirmed(key)
     }
 
-    /// Whether that has to be found out from the live object.
     pub(super) fn is_unconfirmed(&self, key: &ObjectKey) -> bool {
         match self {
             Self::By(_) | Self::ByOther => false,

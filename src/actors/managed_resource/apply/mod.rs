@@ -1,11 +1,13 @@
-//! The apply path (spec 10 §9.7 to §9.10, §11): announce, clean up, release, apply rank by rank, report.
+//! The apply path (spec 10 §9.7 to §9.10, §11): announce, prune, release, apply rank by rank, report.
 //!
 //! * here: the set: in which order, how many at once, and what is reported
-//! * `attention`: whether an object is looked at now, and what is learned from a look for the next one
-//! * `left`: what is known of the last attempts for an object, and what that says of fields that only the live one has
-//! * `apply_object`: one object: read if need be, create, merge, update (spec 10 §11.3, §11.7); `object_error`: why it failed
+//! * `attention`: whether an object is checked now, and what a check means for the next
+//! * `left`: what is known of the last attempts for an object, and what that says about fields that only the live
+//!   object has
+//! * `apply_object`: one object: read if necessary, create, merge, update (spec 10 §11.3, §11.7); `object_error`: why
+//!   it failed
 //!
-//! What is sent is decided in [`bundle`](crate::bundle): `order`, `merge`, `settled`.
+//! [`bundle`](crate::bundle) decides what is sent: `order`, `merge`, `up_to_date`.
 
 mod apply_object;
 mod attention;
@@ -40,25 +42,22 @@ use crate::{
     bundle::{order, plan::PlannedObject},
 };
 
-/// So many objects of a rank are applied one after the other before others join them: small bundles are applied in the
-/// order of spec 10 §11.1, and the usual mistakes show as upstream shows them, with nothing after the first one touched.
+/// The first objects of a rank are applied one by one, in the order of spec 10 §11.1, so that the usual mistakes show
+/// as upstream shows them: nothing after the first failed object is touched.
 const SLOW_START: usize = 4;
 
-/// Objects side by side after that; more only makes the API server slower (measured).
+/// Number of objects that are applied side by side after that. More only slow down the API server (measured).
 const SIDE_BY_SIDE: usize = 16;
 
 /// An object that has failed for longer than this no longer holds up the others.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// How the application of the objects ended.
 enum Progress {
     Complete,
-    /// The time slice is used up; the rest comes in the next pass.
     Unfinished,
     Failed(Vec<(ObjectKey, ObjectError)>),
 }
 
-/// Applies a bundle.
 pub(super) async fn apply(
     run: &mut Run<'_>,
     memory: &mut Memory,
@@ -67,8 +66,7 @@ pub(super) async fn apply(
 ) -> Result<Outcome, Failure> {
     let began = run.controller.elapsed();
     let trusted = is_applied(run, &bundle);
-    // Who came for some objects and finds another set has to announce it first: what an attempt leaves behind is only
-    // known by that.
+    // Announce another set first: without the announcement, what a failed attempt leaves behind is unknown.
     let todo = if is_news(run, memory, &bundle) { todo.widened() } else { todo };
     if let Todo::All { .. } = todo {
         announce(run, memory, &bundle).await?;
@@ -90,7 +88,7 @@ pub(super) async fn apply(
             Err(report(run, memory, &bundle, text_of(errors)).await)
         }
         Progress::Complete => {
-            // Whatever was due and not sent: an object that is only ever created, or left to its other owner.
+            // Objects that were due and not sent: they are only ever created, or were left to their other owner.
             let was_due = |key: &ObjectKey, sent| todo.concerns(key) && run.is_due_again(key, sent, began);
             memory.are_sent(was_due, began);
             finish(run, memory, bundle, &todo).await
@@ -98,9 +96,9 @@ pub(super) async fn apply(
     }
 }
 
-/// Whether the status says that just this set was applied in this generation, and that no other one was attempted since:
-/// then a field that is in an object and in no manifest was not left behind by another manifest (spec 10 §11.3,
-/// architecture §6, "Settled").
+/// Returns true if the status says that exactly this set was applied in this generation, and that no other set was
+/// attempted since. Then a field that is in an object and in no manifest was not left behind by another manifest
+/// (spec 10 §11.3, architecture §6, "Up to date").
 pub(super) fn is_applied(run: &Run<'_>, bundle: &Bundle) -> bool {
     let mr = run.mr();
     mr.status.secrets_data_checksum.as_deref() == Some(bundle.checksum.as_str())
@@ -108,7 +106,7 @@ pub(super) fn is_applied(run: &Run<'_>, bundle: &Bundle) -> bool {
         && status::is_last_attempt_applied(&mr.status)
 }
 
-/// Whether this set is yet to be announced: it is not the one of the status, and no pass has said so.
+/// Returns true if this set is neither the status's nor announced already.
 fn is_news(run: &Run<'_>, memory: &Memory, bundle: &Bundle) -> bool {
     let announced = memory.announced.as_ref().is_some_and(|(generation, checksum)| {
         *generation == run.mr().metadata.generation && *checksum == bundle.checksum
@@ -116,8 +114,9 @@ fn is_news(run: &Run<'_>, memory: &Memory, bundle: &Bundle) -> bool {
     !announced && status::is_changed(&run.mr().status, &bundle.plan.references, &bundle.checksum)
 }
 
-/// Tells readers of a new set before anything is touched, once per generation and checksum (spec 10 §9.7). The new refs
-/// join the old ones in the same write, unless old objects must go first: nothing is created before they are gone.
+/// Announces a new set in the status before anything is touched, once per generation and checksum (spec 10 §9.7). The
+/// new refs join the old ones in the same write, unless old objects must be pruned first: nothing is created before
+/// they are gone.
 async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<(), Failure> {
     if !is_news(run, memory, bundle) {
         return Ok(());
@@ -130,8 +129,8 @@ async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Re
     Ok(())
 }
 
-/// Makes sure that every object is known by its ref before it is created: else one that was created just before a crash,
-/// and whose manifest is gone after it, would stay for ever (spec 10 §9.7, DEV).
+/// Makes sure that every object is known by its ref before it is created. Otherwise an object that was created just
+/// before a crash, and whose manifest is gone after it, would never be pruned (spec 10 §9.7, DEV).
 async fn remember(run: &mut Run<'_>, bundle: &Bundle) -> Result<(), Failure> {
     if includes(&run.mr().status.resources, &bundle.plan.added) {
         return Ok(());
@@ -144,7 +143,7 @@ fn includes(known: &[ResourceRef], references: &[ResourceRef]) -> bool {
     references.iter().all(|reference| known.contains(&reference.key()))
 }
 
-/// Deletes what left the bundle (spec 10 §9.8). An outcome means: not yet done, nothing else is touched.
+/// Prunes: deletes objects that left the manifests (spec 10 §9.8). Returns an outcome if it is not done yet.
 async fn prune(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<Option<Outcome>, Failure> {
     if bundle.plan.removed.is_empty() {
         return Ok(None);
@@ -175,13 +174,12 @@ async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle
     Err(Failure::new(format!("could not release all orphaned resources: {text}")))
 }
 
-/// Why it cannot be told which objects an autoscaler scales, if the bundle has such objects (spec 10 §11.2).
+/// Returns the error if it is unknown which objects are scaled, and there are scalable objects (spec 10 §11.2).
 fn autoscaler_failure(run: &Run<'_>, bundle: &Bundle) -> Option<String> {
     let error = run.controller.autoscalers.error().filter(|_| bundle.is_scalable())?;
     Some(format!("failed to compute all HPA target ref object keys: failed to list all HPAs: {error}"))
 }
 
-/// Reports that objects could not be applied, and gives the error of the pass.
 async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: String) -> Failure {
     memory.applied = None;
     memory.progress = None;
@@ -191,7 +189,7 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
         .plan
         .objects
         .iter()
-        // An object with an old ref is known by that, be it under another group or kind.
+        // An object with an old ref is known by it, even under another group or kind.
         .filter(|object| object.old.is_none() && memory.objects.contains_key(&object.key))
         .map(|object| object.reference.clone())
         .collect();
@@ -200,7 +198,7 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
         status::apply_failed(&status::found_gone(status, &gone, now), &text, &created, now)
     };
     if let Err(failure) = run.write_status(change).await {
-        // It was not reported.
+        // The absence was not reported.
         gone.iter().for_each(|object| run.controller.health_registry.note_absence(&run.reconcile.key, object));
         return failure;
     }
@@ -209,7 +207,7 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
     Failure::new(format!("could not apply all new resources: {text}"))
 }
 
-/// One error stands as it is; more are listed, by object, so that the text does not depend on which came first.
+/// Returns a single error as it is, several sorted by object, so that the text is stable.
 fn text_of(mut errors: Vec<(ObjectKey, ObjectError)>) -> String {
     errors.sort_by(|(a, _), (b, _)| a.cmp(b));
     match errors.as_slice() {
@@ -221,7 +219,7 @@ fn text_of(mut errors: Vec<(ObjectKey, ObjectError)>) -> String {
     }
 }
 
-/// The final status (spec 10 §9.10), and when the next pass is due.
+/// Writes the final status (spec 10 §9.10). Returns when the next reconcile is due.
 async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &Todo) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let (now, wall) = (controller.env.clock.monotonic(), controller.env.clock.wall());
@@ -240,15 +238,15 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         run.write_status(|status| status::finished(status, set, wall)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
         memory.keep_objects(|key| keys.contains(key));
-        // What left the bundle is nobody's business any more.
+        // Pruned objects have no owner any more.
         let held = keys.into_iter().cloned().chain(run.mr().status.resources.iter().map(ResourceRef::key)).collect();
         controller.objects.register(&run.reconcile.key, held);
-        // With a kind of which nothing could be told, what left the bundle is still there: that is not the end. Nor is it
-        // with one that is served since the pass began: the refs of its objects may have a namespace that they are not in.
+        // With an unknown kind, objects that should be pruned still exist. With a kind that is served only since the
+        // reconcile began, the refs of its objects may have a wrong namespace.
         let complete = bundle.uncertain.is_none() && bundle.all_kinds_known();
         memory.applied = complete.then(|| Applied::of(run.mr(), &bundle.secrets).into());
         memory.failed = None;
-        // What the status has no room for differs still, and was announced.
+        // Refs that the status has no room for still differ, and were announced.
         let differs = status::is_changed(&run.mr().status, &bundle.plan.references, &bundle.checksum);
         memory.announced = differs.then(|| (generation, bundle.checksum.clone()));
         memory.failing.clear();
@@ -263,10 +261,10 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         errors => format!("{count} objects, applied; {errors} documents do not decode"),
     });
     if memory.applied.is_none() {
-        // Some objects were repaired, others still fail; or not all is known: the back-off goes on.
+        // Some objects were repaired and others still fail, or not everything is known: the back-off goes on.
         return Ok(Outcome::Again);
     }
-    // Objects that this pass did not apply it did not look at, and of others the events have yet to come.
+    // This reconcile did not check the objects that it did not apply, and events of the others are still to come.
     Ok(steps::until_due(run, memory, now, None))
 }
 
@@ -288,7 +286,7 @@ async fn apply_objects(run: &Run<'_>, memory: &mut Memory, bundle: &Bundle, todo
     if failed.is_empty() { Progress::Complete } else { Progress::Failed(failed) }
 }
 
-/// Applies the objects of one rank. Gives whether the next rank may follow, and whether time is up.
+/// Applies the objects of one rank. Returns whether the next rank may follow, and whether the time is up.
 async fn apply_rank(
     scene: &Scene<'_>,
     memory: &mut Memory,
@@ -304,7 +302,7 @@ async fn apply_rank(
     loop {
         let width = if applied < SLOW_START { 1 } else { SIDE_BY_SIDE };
         while running.len() < width && !held_up && !scene.run.should_yield(now) {
-            // Two manifests of one object go one after the other.
+            // Two manifests of one object are applied one after the other.
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = scene.intent(object);
             let has_failed = memory.progress.as_ref().and_then(|progress| progress.failed.get(&object.key));
@@ -341,8 +339,8 @@ async fn apply_rank(
                 memory.failing.remove(&object.key);
                 memory.progress.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
-                // An object that was left to its other owner keeps its old fingerprint: that does not fit, so the next
-                // period looks at it again.
+                // An object that was left to its other owner keeps its old fingerprint, so that the next period checks
+                // it.
                 if let Some(cached) = done.cached {
                     let key = scene.run.controller.objects.shared(&object.key);
                     let before = memory.objects.get(&key).map(|seen| seen.sent).filter(|_| !done.sent);
@@ -364,7 +362,7 @@ async fn apply_rank(
 }
 
 impl Scene<'_> {
-    /// Whether the object is sent if it does not differ. `done` says that it is in the ledger.
+    /// Returns whether the object is sent if it does not differ. `done`: an earlier time slice has applied it.
     fn forced(&self, object: &PlannedObject, known: Option<&Fingerprint>, done: bool) -> Forced {
         let now = self.run.controller.elapsed();
         if object.ignored {

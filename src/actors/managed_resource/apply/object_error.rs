@@ -6,12 +6,12 @@ use cluster::ApiError;
 
 use super::super::{known::FailedObject, remove::clean::invalid_update};
 
-/// Why an object could not be applied. The text is the condition's (spec 10 §11.7).
+/// Its text is the condition's (spec 10 §11.7).
 #[derive(Debug)]
 pub(super) struct ObjectError {
     text: String,
     no_match: bool,
-    /// It was as its manifest describes it before, and was deleted so that it can be created anew.
+    /// The object was as described before, and was deleted so that it can be created anew.
     replaced: bool,
 }
 
@@ -24,7 +24,7 @@ impl ObjectError {
         Self::text(invalid_update::apply_error(display, &error.to_string()))
     }
 
-    /// A conflict stands as it is (spec 10 §11.7).
+    /// The text of a conflict stays as it is (spec 10 §11.7).
     pub(super) fn api(display: &str, error: &ApiError) -> Self {
         if error.is_conflict() {
             return Self::text(error.to_string());
@@ -32,27 +32,22 @@ impl ObjectError {
         Self { no_match: error.is_no_match() || error.is_not_served(), ..Self::during(display, error) }
     }
 
-    /// The same, of an object that was as its manifest describes it before, and was deleted so that it can be created anew.
     pub(super) fn of_replaced(text: String) -> Self {
         Self { replaced: true, ..Self::text(text) }
     }
 
-    /// As it was remembered.
     pub(super) fn of_failed(failed: &FailedObject) -> Self {
         Self { no_match: failed.no_match, ..Self::text(failed.text.clone()) }
     }
 
-    /// To remember it.
     pub(super) fn to_failed(&self, manifest: u64) -> FailedObject {
         FailedObject { manifest, text: self.text.clone(), no_match: self.no_match }
     }
 
-    /// Whether an object was deleted that had been right before, so that it can be created anew.
     pub(super) fn is_replaced(&self) -> bool {
         self.replaced
     }
 
-    /// Whether the target does not serve the kind.
     pub(super) fn is_no_match(&self) -> bool {
         self.no_match
     }

@@ -1,5 +1,5 @@
-//! While an object is fought over, conditions do not flip with each of our own writes: a status, or a text, is written when it has
-//! stood for a while (spec 20 §4.3, spec 10 §5.4).
+//! During a repair conflict, conditions do not flip with each of our own writes: a status, or a text, is written when
+//! it has stood for a while (spec 20 §4.3, spec 10 §5.4).
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::api::{
 };
 
 impl HealthRun<'_> {
-    /// Takes out the conditions whose new status has not stood for long enough. Gives when to look again.
+    /// Removes the conditions whose new status has not stood for long enough. Returns when to check again.
     pub(super) fn hold_back(
         &self,
         memory: &mut HealthMemory,
@@ -42,7 +42,6 @@ impl HealthRun<'_> {
 }
 
 impl Survey {
-    /// The object that a condition names, by its place in the refs.
     fn named(&self, kind: &str) -> Option<usize> {
         if kind == RESOURCES_HEALTHY {
             let Answer::First((index, _)) = &self.health else { return None };

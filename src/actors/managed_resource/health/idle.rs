@@ -1,4 +1,4 @@
-//! A bundle whose objects are settled, and known by watches: its period ends with a look instead of a pass.
+//! A ManagedResource whose objects are up to date and watched: its period ends with an idle check.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -16,13 +16,12 @@ use crate::{
     },
 };
 
-/// What a pass goes by of a ManagedResource whose objects are judged: its references, and what the conditions say that the
-/// duty writes, as a hash. Whether the bundle is to be judged is no part of it: that is asked anew.
+/// Hash of a judged ManagedResource's references, and of what the conditions say that the reconciler writes. Whether it
+/// is judged is determined anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JudgedState(u64);
 
 impl JudgedState {
-    /// `None` if the objects are not judged.
     pub(super) fn of(class: &OwnClass, reconciler: HealthReconciler, summary: &BundleSummary) -> Option<Self> {
         let BundleSummary { mr, references } = summary;
         let is_judged = eligibility::of(class, mr) == Eligibility::Eligible;
@@ -43,14 +42,12 @@ impl JudgedState {
 }
 
 impl HealthRun<'_> {
-    /// How the ManagedResource stands in the store.
     pub(super) fn judged_state(&self) -> Option<JudgedState> {
         let class = &self.controller.settings.class;
         let judged_state = |cached: &CachedBundle| JudgedState::of(class, self.reconciler, cached.summary());
         self.controller.bundles.store().with(&self.reconcile.key, judged_state).flatten()
     }
 
-    /// Looks whether all is still as it was when the objects were settled.
     pub(super) fn next_idle_check(&self, objects: ObjectsRevision, judged_state: JudgedState) -> IdleCheck {
         let (controller, key, reconciler) = (self.controller.clone(), self.reconcile.key.clone(), self.reconciler);
         IdleCheck::new(move || {
@@ -72,7 +69,6 @@ mod tests {
     use super::*;
     use crate::api::keys::DEFAULT_CLASS;
 
-    /// How a ManagedResource stands for a duty in which `value` is put in `at`.
     fn judged_state(reconciler: HealthReconciler, at: &str, value: Value) -> Option<JudgedState> {
         let mut object = json!({
             "metadata": {"namespace": "shoot", "name": "a", "uid": "u", "resourceVersion": "7", "labels": {}},

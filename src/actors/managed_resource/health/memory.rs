@@ -1,4 +1,4 @@
-//! What a health duty of a bundle remembers between passes. All of it can be lost.
+//! What a health reconciler of a ManagedResource remembers between reconciles. All of it may be lost.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,67 +12,48 @@ use crate::{
     },
 };
 
-/// Memory of the duties `health` and `health-progressing`, each its own.
 #[derive(Default)]
 pub(crate) struct HealthMemory {
-    /// Objects that no watch tells of, as they were when last read.
+    /// Objects that no watch delivers, as they were when last read.
     read: BTreeMap<ObjectKey, (Instant, Seen)>,
-    /// Kinds that cannot be watched, and since when that is known.
     failing: BTreeMap<GroupKind, Instant>,
-    /// Kinds of which it cannot be told whether they are served, and since when.
     undiscovered: BTreeMap<GroupVersionKind, Instant>,
-    /// Objects that cannot be read, and since when.
     unread: BTreeMap<ObjectKey, Instant>,
-    /// What was said of the Service that is named.
+    /// The Events quoted for the Service that the condition names.
     pub(super) quoted: Option<Quoted>,
-    /// When a condition was last written.
     pub(super) written: Option<Instant>,
-    /// Not before this time do changes of objects lead to the next look.
+    /// Changes of objects lead to no check before this time.
     not_before: Option<Instant>,
-    /// The bundle was applied since the last look.
     applied: bool,
     /// Conditions that should say something else than is written, and since when.
     flipping: BTreeMap<&'static str, (Flip, Instant)>,
 }
 
-/// Time that a bundle rests after a look, for each object it has: while a thousand objects come up, it is not walked over
-/// for each of them. Twenty objects rest for 4 ms.
+/// Pause after a check, for each object: while a thousand objects come up, they are not all checked for each.
 const REST: Duration = Duration::from_micros(200);
 
-/// The longest rest.
 const LONGEST_REST: Duration = Duration::from_secs(1);
 
-/// What a condition should say instead of what is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Flip {
-    /// Another status, whatever the text.
     Status(ConditionStatus),
-    /// The same status for another reason, or with another text.
     Text(Report),
 }
 
-/// An object that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// It does not exist.
     Missing,
-    /// It does; what is wrong with it.
     There(Option<Box<Judgement>>),
 }
 
-/// Events that were quoted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Quoted {
-    /// The Service.
     pub(super) service: ObjectKey,
-    /// Which Events.
     pub(super) fingerprint: u64,
-    /// How they were quoted.
     pub(super) block: String,
 }
 
 impl Flip {
-    /// From what is written to what was found; `None` if that is the same.
     pub(super) fn between(written: &Condition, found: &Report) -> Option<Self> {
         if written.status != found.status {
             return Some(Self::Status(found.status.clone()));
@@ -83,13 +64,13 @@ impl Flip {
 }
 
 impl HealthMemory {
-    /// How long the next look has to wait. `applied`: the bundle was applied since the last one.
+    /// Returns how long the next check has to wait. `applied`: the ManagedResource was applied since the last check.
     pub(super) fn pause(&mut self, applied: bool, now: Instant) -> Option<Duration> {
         self.applied |= applied;
         self.not_before.filter(|then| *then > now).map(|then| then - now)
     }
 
-    /// A look at this many objects begins. What was read of them before they were applied is forgotten.
+    /// A check of this many objects begins. Forgets what was read of them before they were applied.
     pub(super) fn begins(&mut self, objects: usize, now: Instant) {
         if std::mem::take(&mut self.applied) {
             self.read.clear();
@@ -101,8 +82,8 @@ impl HealthMemory {
         self.not_before = Some(now + rest);
     }
 
-    /// How long a condition has to wait until it says something else: what it should say has to stand for so long. `None` if it
-    /// says that already, or nothing holds it back.
+    /// Returns how long the new value of a condition must still stand, or `None` if it is written already, or is not
+    /// held back.
     pub(super) fn holds_back(
         &mut self,
         kind: &'static str,
@@ -120,51 +101,42 @@ impl HealthMemory {
         Some(left)
     }
 
-    /// What was read of an object, if that is not older than `limit`.
     pub(super) fn read(&self, key: &ObjectKey, now: Instant, limit: Duration) -> Option<&Seen> {
         let (when, seen) = self.read.get(key)?;
         (now.saturating_duration_since(*when) < limit).then_some(seen)
     }
 
-    /// Remembers what was read of an object.
     pub(super) fn has_read(&mut self, key: &ObjectKey, now: Instant, seen: Seen) {
         self.unread.remove(key);
         self.read.insert(key.clone(), (now, seen));
     }
 
-    /// Forgets what was read of an object that a watch tells of by now.
     pub(super) fn forget_read(&mut self, key: &ObjectKey) {
         self.read.remove(key);
         self.unread.remove(key);
     }
 
-    /// Forgets what was read of objects that left the bundle.
     pub(super) fn keep_read(&mut self, is_kept: impl Fn(&ObjectKey) -> bool) {
         self.read.retain(|key, _| is_kept(key));
         self.unread.retain(|key, _| is_kept(key));
     }
 
-    /// For how long a kind is known not to be watched.
     pub(super) fn has_failed_for(&mut self, kind: &GroupKind, now: Instant) -> Duration {
         now.saturating_duration_since(*self.failing.entry(kind.clone()).or_insert(now))
     }
 
-    /// For how long an object cannot be read.
     pub(super) fn is_unread_for(&mut self, key: &ObjectKey, now: Instant) -> Duration {
         now.saturating_duration_since(*self.unread.entry(key.clone()).or_insert(now))
     }
 
-    /// For how long it cannot be told whether a kind is served.
     pub(super) fn is_undiscovered_for(&mut self, kind: &GroupVersionKind, now: Instant) -> Duration {
         now.saturating_duration_since(*self.undiscovered.entry(kind.clone()).or_insert(now))
     }
 
-    /// It can be told whether a kind is served.
     pub(super) fn is_discovered(&mut self, kind: &GroupVersionKind) {
         self.undiscovered.remove(kind);
     }
 
-    /// A kind is watched.
     pub(super) fn is_watched(&mut self, kind: &GroupKind) {
         self.failing.remove(kind);
     }
@@ -297,7 +269,7 @@ mod tests {
         assert_eq!(memory.holds_back("a", yes(), now + 4 * second), Some(2 * second), "it did not stand");
     }
 
-    /// spec 20 §4.3: a status that others overtake with texts is not held back by them.
+    /// spec 20 §4.3: a change of the status is not delayed by texts that change meanwhile.
     #[test]
     fn condition_flip_is_of_the_status_or_else_of_the_text() {
         let found =

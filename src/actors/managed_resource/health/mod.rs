@@ -1,17 +1,18 @@
-//! The duties `health` and `health-progressing` of a bundle's actor (spec 20): they keep the conditions
+//! The reconcilers `health` and `health-progressing` of a ManagedResource's actor (spec 20): they keep the conditions
 //! `ResourcesHealthy` and `ResourcesProgressing` as the objects of the target cluster are.
 //!
 //! An object is judged where the watch delivers it (`known/objects.rs` calls the pure functions of
-//! [`actors::health`](crate::actors::health)), and only the verdict is kept. A change of a verdict wakes the bundles that hold
-//! the object; their pass walks over verdicts and writes, through the status cell, if what readers see has changed.
+//! [`actors::health`](crate::actors::health)), and only the verdict is cached. A change of a verdict wakes the owners
+//! of the object. Their reconcile walks over the verdicts and writes, through the status cell, if users would see
+//! something new.
 //!
-//! * [`pass`]: one pass, from whether to judge to the write. **Start reading here**
+//! * [`reconcile`]: one reconcile, from whether to judge to the write. **Start reading here**
 //! * [`run`]: what its steps share
-//! * [`rest`]: the look that ends a period in which nothing happened
-//! * [`survey`]: the walk over the objects of a bundle
-//! * [`hold`]: what is not written yet while an object is fought over
+//! * [`idle`]: the idle check that ends a period in which nothing happened
+//! * [`survey`]: the walk over the objects of a ManagedResource
+//! * [`hold`]: what is not written yet during a repair conflict
 //! * [`service`]: the Events about a Service without an address
-//! * [`memory`]: what a duty remembers
+//! * [`memory`]: what a reconciler remembers
 
 mod hold;
 mod idle;

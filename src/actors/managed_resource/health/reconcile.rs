@@ -1,4 +1,4 @@
-//! One pass of a health duty: whether to judge, survey, one write if readers would see something new (spec 20 §7, §10, §13).
+//! One reconcile of a health reconciler: judge or not, survey, at most one write (spec 20 §7, §10, §13).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,20 +36,16 @@ use crate::{
 /// Texts that change while status and reason stay are written at most this often (spec 20, "Better than upstream" 10).
 const TEXTS_EVERY: Duration = Duration::from_secs(2);
 
-/// How a look ended.
 struct Surveyed {
-    /// Time until the next one.
     next: Duration,
-    /// As long as nothing changes, another look would find the same.
+    /// As long as nothing changes, another check would find the same.
     is_unchanged: bool,
-    /// How the ManagedResource stands then, if its conditions are known to say what was found.
+    /// The state of the ManagedResource after the check, if its conditions are known to say what was found.
     judged_state: Option<JudgedState>,
 }
 
-/// A condition, and what it should say.
 pub(super) type NewCondition = (&'static str, Report);
 
-/// Runs a pass.
 pub(crate) async fn run(
     controller: &Rc<ManagedResources>,
     cell: &StatusCell,
@@ -58,11 +54,11 @@ pub(crate) async fn run(
     reconciler: HealthReconciler,
 ) -> Result<Outcome, Failure> {
     if let Some(moment) = controller.initial_sync.under_way(&reconcile.key) {
-        // The lists of the start enter what would have to be read one by one.
+        // The lists of the initial sync enter what would have to be read one by one.
         return Ok(Outcome::Wait(vec![moment]));
     }
     let now = controller.env.clock.monotonic();
-    // After a failure the back-off is the rest: another outcome would make the next one begin anew.
+    // After a failure the back-off is the pause: another outcome would restart the back-off.
     let is_repeated = reconcile.because_of(Causes::AGAIN);
     if let Some(pause) =
         memory.pause(reconcile.because_of(REJUDGE.with(Causes::RESTARTED)), now).filter(|_| !is_repeated)
@@ -86,7 +82,7 @@ pub(crate) async fn run(
         Eligibility::Excluded => {
             reconcile.detail(Vec::new());
             let class = &controller.settings.class;
-            // Of a bundle of another class no event may tell any more.
+            // No further event may report a ManagedResource of another class.
             if class.is_responsible(&mr) || class.holds(&mr) {
                 return Ok(Outcome::Done);
             }
@@ -115,7 +111,7 @@ impl HealthRun<'_> {
         };
         let surveyed = self.surveyed(cell, memory, mr, judged_state, &absent).await;
         if surveyed.is_err() {
-            // It was not reported.
+            // The absence was not reported.
             absent.iter().for_each(|object| controller.health_registry.note_absence(key, object));
         }
         let Surveyed { next, is_unchanged, judged_state } = surveyed?;
@@ -167,7 +163,6 @@ impl HealthRun<'_> {
         }
     }
 
-    /// What the conditions should say, as far as that is known.
     async fn reports(&self, memory: &mut HealthMemory, mr: &ManagedResource, survey: &Survey) -> Vec<NewCondition> {
         let refs = &mr.status.resources;
         let mut reports = Vec::new();
@@ -192,7 +187,7 @@ impl HealthRun<'_> {
         reports
     }
 
-    /// How long a write has to wait that would only change texts.
+    /// Returns how long a write has to wait that would only change texts.
     fn put_off(
         &self,
         memory: &HealthMemory,
@@ -207,8 +202,8 @@ impl HealthRun<'_> {
         (only_texts && !changes.is_empty() && since < TEXTS_EVERY).then(|| TEXTS_EVERY - since)
     }
 
-    /// Writes what the conditions do not say yet, unless the bundle has become another one meanwhile: then its own wake is
-    /// under way. Gives how the ManagedResource stands when they say it.
+    /// Writes what the conditions do not say yet, unless the ManagedResource has changed: then its own wake is under
+    /// way. Returns its state afterwards.
     async fn write(
         &self,
         cell: &StatusCell,
@@ -235,7 +230,7 @@ impl HealthRun<'_> {
             }
             is_same = true;
             let mut next = present.clone();
-            // Somebody may have changed a condition since the look began.
+            // Another client may have changed a condition since the check began.
             for (kind, report) in changes(present, reports) {
                 let before = conditions::find(&present.conditions, kind).map(|condition| condition.status.clone());
                 let (reason, message) = (&report.reason, &report.message);
@@ -255,7 +250,7 @@ impl HealthRun<'_> {
         Ok(judged_state)
     }
 
-    /// Logs what was written, and records that a bundle is not healthy any more, or is again.
+    /// Logs what was written. Records an Event if the ManagedResource became healthy or unhealthy.
     fn report(&self, mr: &ManagedResource, kind: &str, before: Option<ConditionStatus>, report: &Report) {
         let Report { status, reason, message } = report;
         let is_health = kind == RESOURCES_HEALTHY;
@@ -289,7 +284,6 @@ impl HealthRun<'_> {
         }
     }
 
-    /// Shows on the dashboard how the objects of each kind stand, and which are not fine, and why.
     fn show(&self, survey: &Survey, objects: usize) {
         if self.reconciler != HealthReconciler::Health {
             return;
@@ -298,7 +292,7 @@ impl HealthRun<'_> {
         let summary = format!("{objects} objects: {bad} not healthy, {progressing} in a roll-out");
         let mut details = vec![("Health".to_owned(), summary)];
         if objects > 0 {
-            // One line for all kinds: there are thousands of bundles.
+            // One line for all kinds: there are thousands of ManagedResources.
             details.push(("Kinds".to_owned(), survey.by_kind()));
         }
         details.extend(shown.iter().cloned());
@@ -313,7 +307,6 @@ impl HealthRun<'_> {
     }
 }
 
-/// The reports that differ from what the conditions say.
 fn changes<'a>(status: &ManagedResourceStatus, reports: &'a [NewCondition]) -> Vec<&'a NewCondition> {
     let differs = |kind: &str, report: &Report| {
         let condition = conditions::find(&status.conditions, kind);

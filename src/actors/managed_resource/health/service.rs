@@ -11,13 +11,12 @@ use crate::{
     api::{managed_resource::ResourceRef, object::GroupVersionKind},
 };
 
-/// Whether Events are quoted for an object that a reference names.
 pub(super) fn has_events(reference: &ResourceRef) -> bool {
     reference.group_version_kind() == GroupVersionKind::new("", "v1", "Service")
 }
 
-/// The block of Events behind the text of the check; empty if there are none, or if they cannot be listed. As long as they
-/// are the same it stays as it is, whatever their age (spec 20, "Better than upstream" 16).
+/// Returns the block of Events behind the text of the check, empty without Events or if they cannot be listed. It stays
+/// as long as the Events are the same, whatever their age (spec 20, "Better than upstream" 16).
 pub(super) async fn events(run: &HealthRun<'_>, memory: &mut HealthMemory, reference: &ResourceRef) -> String {
     let query = ListQuery {
         field_selector: Some(field_selector(&reference.namespace, &reference.name)),

@@ -1,4 +1,4 @@
-//! The walk over the objects of a bundle: which of them is the first that is not fine, and what is wrong with the others.
+//! Walks over the objects of a ManagedResource: the first with a finding, and what is wrong with the others.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,88 +32,62 @@ use crate::{
     },
 };
 
-/// Objects that are shown on the dashboard; the others are counted.
 const SHOWN: usize = 20;
 
-/// What could not be read, or not be looked up, is tried again after this time first.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a walk found.
 #[derive(Default)]
 pub(super) struct Survey {
-    /// The first object with a finding; its place in the refs.
     pub(super) health: Answer<(usize, Finding)>,
-    /// The first object that is being rolled out.
     pub(super) progress: Answer<(usize, String)>,
-    /// Why the verdict on roll-outs cannot be had; the pass of `health-progressing` fails with it.
+    /// Why the verdict on roll-outs is unknown. The reconcile of `health-progressing` fails with it.
     pub(super) progress_error: Option<String>,
-    /// When to look again, if that is before the period.
     pub(super) again: Option<Duration>,
-    /// All objects that are not fine, up to a bound, and why.
+    /// All objects with a finding, up to a bound, and why.
     pub(super) shown: Vec<(String, String)>,
-    /// As many again as there was no room for.
     pub(super) hidden: usize,
-    /// How the objects of each kind stand, in the order of the refs.
     kinds: Vec<(GroupKind, Tally)>,
     /// Objects that are missing or unhealthy, or that could not be checked.
     pub(super) bad: usize,
-    /// Objects that are being rolled out.
     pub(super) progressing: usize,
-    /// Objects that no watch told of.
     unwatched: usize,
 }
 
-/// How many objects stand how.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Tally {
-    /// They exist, and nothing is wrong with them.
     healthy: usize,
-    /// They are missing or unhealthy, or could not be checked.
     unhealthy: usize,
-    /// It is not known yet.
     unknown: usize,
 }
 
-/// A question to all objects in order: the first *yes* decides, unless something before it is not known yet.
+/// A question to all objects in order: the first *yes* decides, unless an earlier object is not known yet.
 #[derive(Default, Debug)]
 pub(super) enum Answer<T> {
-    /// None of them.
     #[default]
     None,
-    /// This one.
     First(T),
-    /// Not known yet.
     Pending,
 }
 
-/// How an object stands.
 enum SurveyState {
     Judged(Option<Box<Judgement>>),
     Missing(Option<String>),
-    /// It cannot be told: why, since when, and what would help.
+    /// Why it is unknown, since when, and what would help.
     Unknown(String, Duration, Remedy),
-    /// Its kind's watch has not begun.
     Starting,
     /// Only a read would tell, and nothing depends on it.
     Unread,
 }
 
-/// What ends an unknown state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Remedy {
-    /// The watch, which tells when it begins.
     Watch,
-    /// Another attempt.
     Attempt,
 }
 
-/// How the target serves a kind.
 enum Served {
-    /// Like this.
     As(Resource),
-    /// Not at all; the error of the look-up.
     No(String),
-    /// That cannot be told: why, and since when.
     Unknown(String, Duration),
 }
 
@@ -135,7 +109,7 @@ impl<T> Answer<T> {
     }
 }
 
-/// Looks at all objects. Objects that no watch tells of are read, as long as something depends on them.
+/// Checks all objects. Objects that no watch delivers are read, as long as something depends on them.
 pub(super) async fn survey(
     run: &HealthRun<'_>,
     memory: &mut HealthMemory,
@@ -176,7 +150,6 @@ pub(super) async fn survey(
     survey
 }
 
-/// How the target serves the kinds.
 async fn kinds(
     run: &HealthRun<'_>,
     memory: &mut HealthMemory,
@@ -270,7 +243,7 @@ impl Survey {
         judgement: &Judgement,
     ) {
         match &judgement.health {
-            // Of versions without rules only the existence counts, although the watch judges in another one.
+            // Versions without rules only need to exist, although the watch judges another version.
             _ if !judge::is_checked(kind) => {}
             HealthVerdict::Fine => {}
             HealthVerdict::Bad(text) => self.bad(index, reference, Finding::Unhealthy(text.to_string())),
@@ -311,7 +284,7 @@ impl Survey {
         self.progress.yes((index, text.to_owned()));
     }
 
-    /// Whether all is fine, and any change of that would be told of.
+    /// Returns true if everything is fine, and any change would be reported.
     pub(super) fn is_unchanged(&self) -> bool {
         let (health, progress) = (&self.health, &self.progress);
         matches!((health, progress), (Answer::None, Answer::None))
@@ -328,7 +301,7 @@ impl Survey {
         }
     }
 
-    /// Counts an object. The refs are sorted by kind, so its kind is the last one or a new one.
+    /// Counts an object. The refs are sorted by kind, so its kind is the last or a new one.
     fn count(&mut self, kind: GroupKind, standing: impl FnOnce(&mut Tally) -> &mut usize) {
         if self.kinds.last().is_none_or(|(last, _)| *last != kind) {
             self.kinds.push((kind, Tally::default()));
@@ -338,7 +311,6 @@ impl Survey {
         }
     }
 
-    /// How the objects of each kind stand, in one line.
     pub(super) fn by_kind(&self) -> String {
         let parts = self.kinds.iter().take(SHOWN).map(|(kind, tally)| format!("{kind} {tally}"));
         let mut line = parts.collect::<Vec<_>>().join("; ");
@@ -348,7 +320,6 @@ impl Survey {
         line
     }
 
-    /// The condition `ResourcesProgressing`, if it is known.
     pub(super) fn progress_report(&self, refs: &[ResourceRef]) -> Option<Report> {
         match &self.progress {
             Answer::First((index, text)) => refs.get(*index).map(|named| report::progress(Some((named, text)))),
@@ -369,19 +340,17 @@ impl fmt::Display for Tally {
 }
 
 impl HealthRun<'_> {
-    /// How long a kind that cannot be watched is waited for, before it is reported (spec 20 §12).
+    /// How long to wait for a kind that cannot be watched, before it is reported (spec 20 §12).
     fn patience(&self) -> Duration {
         self.controller.settings.health.sync_period.min(Duration::from_secs(180)) / 2
     }
 
-    /// Whether a Deployment has just the Pods it wants.
     fn counted(&self, deployment: &ObjectKey, quota: &Quota) -> Counted {
         let ManagedResources { pods, objects, .. } = &**self.controller;
         pods.count(&deployment.namespace, quota, || objects.namespaces_of(&deployment.group_kind()))
     }
 
-    /// How an object stands, and whether a watch tells of it. `None` if that is not known and `read` says that nothing
-    /// depends on it.
+    /// Returns the state, and whether a watch delivers it. `None`: unknown, and by `read` nothing depends on it.
     async fn state(
         &self,
         memory: &mut HealthMemory,
@@ -407,7 +376,7 @@ impl HealthRun<'_> {
                 SurveyState::Unknown(error, memory.has_failed_for(&kind, now), Remedy::Watch)
             }
             Standing::Unknown => {
-                // A period is stretched by up to a tenth: what was read in the last one is not old enough for this one.
+                // A period may be a tenth shorter than set. Reads of the last period must be too old for this one.
                 let limit = self.controller.settings.health.sync_period * 8 / 10;
                 let known = memory.read(&key, now, limit).cloned();
                 let seen = match known {
@@ -428,7 +397,7 @@ impl HealthRun<'_> {
         (Some(state), is_reported)
     }
 
-    /// Reads an object that no watch tells of. One that a watch should tell of is entered into its store.
+    /// Reads an object that no watch delivers. If a watch should deliver it, enters it into the cache.
     async fn read(
         &self,
         memory: &mut HealthMemory,
@@ -440,7 +409,7 @@ impl HealthRun<'_> {
         let resource = &self.judged_in(resource);
         let at = resource.at(if resource.namespaced { key.namespace.as_str() } else { "" }, &reference.name);
         let asked = controller.env.clock.monotonic();
-        // A server that does not answer must not use up the time in which the others are judged.
+        // A server that does not answer must not use up the time in which the other objects are judged.
         let deadline = self.context.deadline.min(Deadline::after(self.patience()));
         let context = Context { deadline, ..self.context.clone() };
         let seen = match controller.target.get(&context, &at).await {
@@ -457,8 +426,8 @@ impl HealthRun<'_> {
         Ok(seen)
     }
 
-    /// How an object is read that may be in a roll-out: in the version whose rules are known, whatever the reference says
-    /// (spec 20 §13). Where that is not served only its existence counts.
+    /// Returns how to read an object that may be in a roll-out: in the version whose rules are known, whatever the
+    /// reference says (spec 20 §13). If that version is not served, only the object's existence counts.
     fn judged_in(&self, resource: &Resource) -> Resource {
         let kind = resource.group_version_kind();
         let known = judge::checked_version(&kind.group_kind()).filter(|_| is_workload(&kind));
@@ -467,7 +436,6 @@ impl HealthRun<'_> {
         served.unwrap_or_else(|| resource.clone())
     }
 
-    /// Whether the object carries the label by which objects are watched.
     fn is_watched(&self, live: &Value) -> bool {
         object::label(live, MANAGED_BY) == Some(self.controller.settings.managed_by.as_str())
     }

@@ -1,4 +1,4 @@
-//! The course of the start: when all have claimed, each claimed kind is listed, and its objects are compared.
+//! Lists each wanted kind, once all ManagedResources have submitted their wanted objects, and compares the objects.
 
 use std::{collections::BTreeSet, pin::pin, rc::Rc, time::Duration};
 
@@ -28,32 +28,30 @@ use crate::{
     },
 };
 
-/// Bundles that have not claimed by then read their objects live.
+/// ManagedResources that have not submitted by then read their objects live.
 const COLLECTING: Duration = Duration::from_secs(5);
 
-/// Time for the lists of one kind, and for the Secrets.
 const LISTING: Duration = Duration::from_secs(300);
 
-/// Kinds of which a page is under way at once …
+/// Number of kinds that may request a page at once …
 const SIDE_BY_SIDE: usize = 4;
 
-/// … not counting those that have not answered for so long.
+/// … not counting kinds whose request has not been answered for this long.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// So long Secrets that one list brought are kept for the passes that need them.
+/// How long listed Secrets are kept for the reconciles that need them.
 const PRELOADED: Duration = Duration::from_secs(60);
 
-/// Objects compared in one go before others get their turn.
 const COMPARED_AT_ONCE: usize = 50;
 
-/// Whether a bundle was ever applied by what its status says. Of one that was not no object is known, so each is created
-/// without reading; to list what is there, and to decode the manifests for that, would nearly always be in vain. If the
-/// objects exist after all, as after the move of a control plane, each creation is refused once, and the object read.
+/// Returns true if the ManagedResource was ever applied, by its status. If not, its objects are created without
+/// reading, because listing and decoding would nearly always be in vain. If they exist after all, as after the move of
+/// a control plane, each creation is refused once, and the object is read.
 fn is_known(mr: &ManagedResource) -> bool {
     mr.status != ManagedResourceStatus::default()
 }
 
-/// The next page, in turn with other kinds. A server that does not answer gives up its turn.
+/// Returns the next page, in turn with other kinds. A server that does not answer gives up its turn.
 async fn next_page(pages: &mut Pages, turns: &Semaphore) -> Option<Result<Page, ApiError>> {
     let mut page = pin!(pages.next());
     let turn = turns.acquire().await;
@@ -67,17 +65,16 @@ async fn next_page(pages: &mut Pages, turns: &Semaphore) -> Option<Result<Page, 
 }
 
 impl ManagedResources {
-    /// Runs the start, from the first list of ManagedResources to the last verdict.
     pub(super) async fn run_initial_sync(self: Rc<Self>) {
         self.bundles.sync_requirement().met().await;
         let needed = self.needed_secrets();
         if !needed.is_empty() {
             let context = self.start_context();
-            // What is read before changes are heard of would have to be read again.
+            // Secrets that are read before their changes are received would have to be read again.
             drop(tokio::time::timeout(COLLECTING, self.secrets.heard_of()).await);
             self.secrets.preload(&context, &needed).await;
         }
-        // Only now: the pass of a bundle that claims nothing may have come and gone meanwhile.
+        // Not earlier: the reconcile of a ManagedResource that submits nothing may have come and gone meanwhile.
         let expected = self.applied_now().filter(|(_, mr)| is_known(mr)).map(|(name, _)| name).collect();
         self.initial_sync.begin_collecting(expected);
         let collected = async {
@@ -88,17 +85,16 @@ impl ManagedResources {
                 }
             }
         };
-        // After the time is over the sweep goes on with what was claimed.
+        // When the time is over, comparing begins with what was submitted.
         drop(tokio::time::timeout(COLLECTING, collected).await);
         let turns = Semaphore::new(SIDE_BY_SIDE);
         let kinds = self.initial_sync.begin_comparing().into_values();
         join_all(kinds.map(|kind| self.compare_or_skip(kind, &turns))).await;
         self.initial_sync.end();
-        // There are more bundles than permits: the turn of many is still to come.
+        // There are more ManagedResources than permits: many still wait for their turn.
         tokio::time::sleep(PRELOADED).await;
     }
 
-    /// The bundles whose first pass will apply them.
     fn applied_now(&self) -> impl Iterator<Item = (NamespacedName, ManagedResource)> {
         self.bundles.store().names().into_iter().filter_map(|name| {
             let mr = self.bundles.store().with(&name, CachedBundle::managed_resource)?.ok()?;
@@ -128,19 +124,18 @@ impl ManagedResources {
         self.initial_sync.compared(bundles);
     }
 
-    /// Lists one kind and compares each object with its claims.
     async fn compare(&self, mut kind: WantedKind, turns: &Semaphore) -> Result<(), ApiError> {
         let context = self.start_context();
         let group_kind = kind.resource.group_kind();
         let scopes = self.objects.scopes(&group_kind);
         self.watched(&kind).await;
         if self.autoscalers_starting(&kind).is_some() {
-            // How many replicas are right is not known yet: the bundles look themselves, when it is.
+            // The right number of replicas is not known yet: the ManagedResources check themselves when it is.
             return Ok(());
         }
         self.objects.watch(&kind.resource);
         if self.objects.scopes(&group_kind) != scopes {
-            // Without the right to watch it everywhere, it is watched in namespaces: those watches have to begin too.
+            // Without the right to watch all namespaces, single namespaces are watched: wait for those watches too.
             self.watched(&kind).await;
         }
         let mut compared = Ok(());
@@ -150,7 +145,6 @@ impl ManagedResources {
         compared
     }
 
-    /// Lists one kind in one namespace, or everywhere.
     async fn compare_scope(
         &self,
         kind: &mut WantedKind,
@@ -172,14 +166,14 @@ impl ManagedResources {
                 }
             }
         }
-        // It is created without reading.
+        // Objects that the list lacks are created without reading.
         let in_scope = |name: &NamespacedName| scope.as_ref().is_none_or(|scope| *scope == name.namespace);
         let left = kind.wanted.extract_if(.., |name, _| in_scope(name));
         self.initial_sync.are_absent(left.flat_map(|(_, wanted)| wanted));
         Ok(())
     }
 
-    /// Waits until changes of the kind are heard of, or that takes too long.
+    /// Waits until changes of the kind are received, or until that takes too long.
     async fn watched(&self, kind: &WantedKind) {
         let starting = self.objects.starting([&kind.resource.group_kind()]);
         for moment in starting.into_iter().chain(self.autoscalers_starting(kind)) {
@@ -193,7 +187,7 @@ impl ManagedResources {
 
     fn compare_object(&self, wanted_object: &WantedObject, live: &Value, asked: Instant) {
         if self.objects.found(&wanted_object.key, live, asked) == Found::Removed {
-            // No event will tell of it again: the bundle has to look.
+            // No event will report it again: the ManagedResource has to read it.
             return;
         }
         let Ok((manifest, old)) = json::from_slice::<(Value, Option<Old>)>(&wanted_object.wanted) else { return };

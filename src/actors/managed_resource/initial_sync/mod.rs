@@ -1,13 +1,13 @@
-//! The start over many bundles: claim, then sweep (architecture §6).
+//! The initial sync of many ManagedResources: collect, then compare (architecture §6).
 //!
-//! Reading ten thousand objects one by one would take minutes and hide everything else. So each listed bundle first
-//! decodes and leaves its *claims*: which objects it wants, and how. When all have, or after five seconds, each claimed
-//! kind is listed once; each object is compared with its claim, and only the verdict is kept.
+//! Reading ten thousand objects one by one would take minutes and hide everything else. So each listed ManagedResource
+//! first decodes its manifests and submits its *wanted objects*. When all have submitted, or after five seconds, each
+//! wanted kind is listed once. Each object is compared with what is wanted, and only the verdict is kept.
 //!
-//! * here: how it begins and ends, and the part of each bundle: its claims
-//! * `sweep`: the course of the start, the lists and the comparison
+//! * here: how it begins and ends, and how each ManagedResource submits its wanted objects
+//! * `compare`: the course of the initial sync, the lists and the comparison
 //!
-//! Its state, who is to claim, what is claimed, and what was found, is in `known/claims.rs`.
+//! Its state is in `known/initial_sync.rs`.
 
 mod compare;
 
@@ -28,7 +28,7 @@ use crate::{
     bundle::hpa,
 };
 
-/// Runs the start over many bundles. They wait for its end, however it ends.
+/// Runs the initial sync. ManagedResources wait for its end, however it ends.
 pub(super) async fn run(controller: Rc<ManagedResources>) {
     if AssertUnwindSafe(controller.clone().run_initial_sync()).catch_unwind().await.is_err() {
         tracing::error!("the initial sync panicked; ManagedResources read their objects one by one");
@@ -37,7 +37,7 @@ pub(super) async fn run(controller: Rc<ManagedResources>) {
     controller.secrets.drop_preloaded();
 }
 
-/// What the pass of a bundle does for the start. Gives the moments to wait for; `None` means that the pass goes on by itself.
+/// Runs a reconcile's part in the initial sync. Returns the moments to wait for, or `None` if the reconcile goes on.
 pub(super) async fn take_part(run: &Run<'_>, memory: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
     match run.controller.initial_sync.step(&run.reconcile.key, memory) {
         InitialSyncStep::Over => Ok(None),
@@ -46,14 +46,14 @@ pub(super) async fn take_part(run: &Run<'_>, memory: &mut Memory) -> Result<Opti
     }
 }
 
-/// Leaves the claims of a bundle. `None` means that the pass goes on by itself.
+/// Submits the wanted objects of a ManagedResource. Returns `None` if the reconcile goes on by itself.
 async fn wanted_object(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     let initial_sync = &run.controller.initial_sync;
     let Ok(bundle) = steps::read(run).await else {
         initial_sync.has_nothing_wanted(&run.reconcile.key);
         return Ok(None);
     };
-    // The watches begin before the lists, so that no change gets lost in between.
+    // The watches begin before the lists, so that no change is lost in between.
     drop(bundle.watch_kinds(run));
     if bundle.is_scalable() {
         run.controller.autoscalers.find().await;
@@ -68,7 +68,7 @@ async fn wanted_object(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
         let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();
         let (Some(resource), None, false) = (bundle.resource(&kind), &object.error, object.ignored) else { continue };
         if unknown_scaling && hpa::is_scalable(&object.key.group_kind()) {
-            // How many replicas are right cannot be told: the bundle looks itself.
+            // The right number of replicas is unknown: the reconcile reads the object itself.
             continue;
         }
         let Ok(wanted) = serde_json::to_vec(&(&object.manifest, &object.old)) else { continue };
@@ -99,7 +99,7 @@ fn wanted_by(run: &Run<'_>, bundle: &Bundle) -> WantedBy {
     }
 }
 
-/// What the bundle is if the sweep finds all its objects settled: applied, with nothing left to report.
+/// Returns the state if the comparison finds all objects up to date, or `None` if something would still be left to do.
 fn applied(run: &Run<'_>, bundle: &Bundle) -> Option<Applied> {
     let mr = run.mr();
     let reported = status::is_reported_applied(&mr.status);

@@ -1,5 +1,5 @@
-//! Which kinds mutating admission may change: what is kept of a MutatingWebhookConfiguration, a MutatingAdmissionPolicy or
-//! a binding of one (spec 10 §11.3, decision 40). Pure.
+//! Pure. Cached fields of MutatingWebhookConfigurations, MutatingAdmissionPolicies and bindings: which kinds they match
+//! (spec 10 §11.3, decision 40).
 
 use std::{
     collections::BTreeSet,
@@ -9,31 +9,24 @@ use std::{
 
 use serde_json::Value;
 
-/// What is kept of such an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Admission {
-    /// Hash of all that decides about answers; not of metadata and status.
+    /// Hash of all that decides about answers, without metadata and status.
     content: u64,
-    /// What it matches.
     pub(crate) kinds: MatchedKinds,
-    /// Of a binding: the policy.
     pub(crate) policy: Option<Arc<str>>,
 }
 
-/// The kinds whose updates are matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MatchedKinds {
-    /// Possibly every one: it cannot be told.
     Any,
-    /// These, as group and plural; `*` is each.
+    /// These, as group and plural; `*` stands for each.
     Named(Arc<BTreeSet<(String, String)>>),
 }
 
-/// Every group, and every resource.
 const EACH: &str = "*";
 
 impl Admission {
-    /// Of a MutatingWebhookConfiguration.
     pub(crate) fn of_configuration(object: &Value) -> Self {
         let webhooks = object.get("webhooks");
         let rules = webhooks.and_then(Value::as_array).map(|webhooks| webhooks.iter().map(|webhook| &webhook["rules"]));
@@ -45,14 +38,13 @@ impl Admission {
         Self { content: hash_of(webhooks), kinds, policy: None }
     }
 
-    /// Of a MutatingAdmissionPolicy.
     pub(crate) fn of_policy(object: &Value) -> Self {
         let spec = object.get("spec");
         let rules = object.pointer("/spec/matchConstraints/resourceRules");
         Self { content: hash_of(spec), kinds: rules.map_or(MatchedKinds::Any, MatchedKinds::of_rules), policy: None }
     }
 
-    /// Of a MutatingAdmissionPolicyBinding: it matches what its policy matches, or less.
+    /// A binding matches what its policy matches, or less.
     pub(crate) fn of_binding(object: &Value) -> Self {
         let spec = object.get("spec");
         let rules = object.pointer("/spec/matchResources/resourceRules");
@@ -61,7 +53,6 @@ impl Admission {
         Self { content: hash_of(spec), kinds: rules.map_or(MatchedKinds::Any, MatchedKinds::of_rules), policy }
     }
 
-    /// Whether both answer alike, as far as the objects tell.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.content == other.content
     }
@@ -74,12 +65,11 @@ fn hash_of(content: Option<&Value>) -> u64 {
 }
 
 impl MatchedKinds {
-    /// No kind.
     pub(crate) fn none() -> Self {
         Self::Named(Arc::default())
     }
 
-    /// By a list of rules. One that cannot be read may match anything.
+    /// A rule that cannot be read may match anything.
     fn of_rules(rules: &Value) -> Self {
         let texts = |rule: &Value, field: &str| -> Option<Vec<String>> {
             rule[field].as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
@@ -91,7 +81,7 @@ impl MatchedKinds {
             else {
                 return Self::Any;
             };
-            // Objects that exist are updated.
+            // Revalidation updates objects that exist.
             if !operations.iter().any(|operation| operation == EACH || operation == "UPDATE") {
                 continue;
             }
@@ -105,7 +95,6 @@ impl MatchedKinds {
         if rules.is_null() || rules.is_array() { Self::Named(Arc::new(named)) } else { Self::Any }
     }
 
-    /// What either of both matches.
     pub(crate) fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Named(some), Self::Named(more)) => Self::Named(Arc::new(some.union(&more).cloned().collect())),
@@ -113,7 +102,7 @@ impl MatchedKinds {
         }
     }
 
-    /// Whether objects of a resource may be matched. Versions do not count: a rule is for equivalent ones as well.
+    /// Returns true if objects of a resource may be matched. Versions do not count: a rule covers equivalent ones.
     pub(crate) fn may_match(&self, group: &str, plural: &str) -> bool {
         let Self::Named(named) = self else { return true };
         named.iter().any(|(in_group, resource)| {

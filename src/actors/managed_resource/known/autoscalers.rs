@@ -1,7 +1,7 @@
-//! Which objects a HorizontalPodAutoscaler scales: one small index out of a watch (spec 10 §11.2).
+//! Which objects HorizontalPodAutoscalers scale: a small index, filled by a watch (spec 10 §11.2).
 //!
-//! The watch starts with the first bundle. Without the right to all of them those in the namespaces of the configuration
-//! count; all are tried now and then.
+//! The watch starts with the first ManagedResource. Without the right to all autoscalers, those in the configured
+//! namespaces count. Watching all is retried now and then.
 
 use std::{
     cell::{Cell, RefCell},
@@ -20,11 +20,9 @@ use crate::{
     bundle::{hpa, identity::Equivalences},
 };
 
-/// The versions in which autoscalers may be read: what they scale is said alike. The first is the one webhooks read, with
-/// which the stream is shared.
+/// Both versions name the scaled object alike. Webhooks read the first too, so that both share one informer.
 const VERSIONS: [&str; 2] = ["v2", "v1"];
 
-/// What is kept of an autoscaler.
 #[derive(Clone, Debug)]
 struct CachedAutoscaler {
     uid: Arc<str>,
@@ -32,31 +30,25 @@ struct CachedAutoscaler {
     scales: Option<ObjectKey>,
 }
 
-/// Hears of objects that got their first autoscaler or lost their last one.
 pub(crate) type ScalingListener = Rc<dyn Fn(&ObjectKey)>;
 
-/// The index.
 pub(crate) struct Autoscalers {
     watches: Watches,
     running: RefCell<Option<Running>>,
-    /// What still runs when the controller has stopped must not start the watch again.
+    /// Set when the controller has stopped: code that still runs must not start the watch again.
     ended: Cell<bool>,
-    /// Told of each object that gets its first autoscaler or loses its last one.
     changed: ScalingListener,
-    /// Autoscalers that are gone, and count for a while all the same.
     lingering: Rc<RefCell<Lingering>>,
-    /// Why it cannot be told whether autoscalers are served.
     unknown: RefCell<Option<String>>,
 }
 
 struct Running {
     watch: Watch<CachedAutoscaler>,
-    /// By what they scale.
     scaled: Index<ObjectKey>,
 }
 
 impl CachedAutoscaler {
-    /// From an autoscaler. One whose target cannot be read scales nothing, with a warning (spec 10 §11.2, DEV).
+    /// An autoscaler whose target cannot be read scales nothing, with a warning (spec 10 §11.2, DEV).
     fn of(autoscaler: &Value) -> Self {
         let scales = match hpa::scale_target(autoscaler) {
             Ok(scaled) => Some(scaled),
@@ -84,7 +76,6 @@ impl Cached for CachedAutoscaler {
 }
 
 impl Autoscalers {
-    /// Nothing is watched yet.
     pub(crate) fn new(watches: &Watches, changed: ScalingListener) -> Self {
         Self {
             watches: watches.clone(),
@@ -96,7 +87,7 @@ impl Autoscalers {
         }
     }
 
-    /// Starts the watch if need be. A cluster that does not serve autoscalers has none.
+    /// Starts the watch if necessary. A cluster that does not serve autoscalers has none.
     pub(crate) fn start(&self) {
         if self.ended.get() || self.running.borrow().is_some() {
             return;
@@ -109,8 +100,7 @@ impl Autoscalers {
         }
     }
 
-    /// Finds out how autoscalers are served, if nothing is known of it yet. That nothing is known is no *there are none*: until it
-    /// can be told, [`Self::error`] says so.
+    /// Finds out how autoscalers are served. Unknown does not mean *none*: then [`Self::error`] returns why.
     pub(crate) async fn find(&self) {
         self.start();
         if self.ended.get() || self.running.borrow().is_some() {
@@ -149,8 +139,7 @@ impl Autoscalers {
         Running { watch, scaled }
     }
 
-    /// The moment to wait for while the first list is under way: before its end nothing is known of what is scaled. It
-    /// comes, because a list that does not end fails.
+    /// Returns the moment to wait for during the first list. It always comes, because a list that does not end fails.
     pub(crate) fn pending(&self) -> Option<Moment> {
         let running = self.running.borrow();
         let watch = &running.as_ref()?.watch;
@@ -158,7 +147,6 @@ impl Autoscalers {
         (watch.store().state() == StoreState::Starting).then_some(moment)
     }
 
-    /// Why autoscalers cannot be listed, if so.
     pub(crate) fn error(&self) -> Option<String> {
         match self.running.borrow().as_ref().map(|running| running.watch.store().state()) {
             Some(StoreState::Failing(error)) => Some(error),
@@ -167,13 +155,11 @@ impl Autoscalers {
         }
     }
 
-    /// Whether any change of what is scaled would be heard of.
     pub(crate) fn is_fresh(&self) -> bool {
         self.running.borrow().as_ref().is_none_or(|running| running.watch.is_fresh())
     }
 
-    /// Whether an autoscaler scales the object of a bundle, under any equivalent group and kind; or did a moment ago. `period`:
-    /// when the last period of the bundle ended.
+    /// Returns true if an autoscaler scales an object, under any equivalent group and kind, or did so a moment ago.
     pub(crate) fn scales(
         &self,
         key: &ObjectKey,
@@ -189,7 +175,6 @@ impl Autoscalers {
             || self.lingers(key, equivalences, bundle, period).is_some()
     }
 
-    /// Until when the autoscaler of an object counts for a bundle although it is gone; `None` if it does not.
     pub(crate) fn lingers(
         &self,
         key: &ObjectKey,
@@ -202,7 +187,7 @@ impl Autoscalers {
         until(key).or_else(|| equivalences.of_key(key).find_map(|key| until(&key)))
     }
 
-    /// A bundle asks for the deletion of an object: if that is an autoscaler, the bundle does not miss it.
+    /// A ManagedResource deletes an object. If that is an autoscaler, it does not count for it once it is gone.
     pub(crate) fn is_deleted_by(&self, bundle: &NamespacedName, key: &ObjectKey) {
         if key.group == "autoscaling" && key.kind == "HorizontalPodAutoscaler" {
             let now = self.watches.cluster().clock().monotonic();
@@ -211,7 +196,6 @@ impl Autoscalers {
         }
     }
 
-    /// Ends the watch for good.
     pub(crate) fn stop(&self) {
         self.ended.set(true);
         let running = self.running.borrow_mut().take();
@@ -221,20 +205,17 @@ impl Autoscalers {
     }
 }
 
-/// What a change of an autoscaler means for the objects it scales.
 #[derive(Default)]
 struct Moved<'a> {
-    /// It lost its last autoscaler.
     lost: Option<&'a ObjectKey>,
-    /// It got its first one.
     got: Option<&'a ObjectKey>,
 }
 
-/// The objects that got their first autoscaler by a change, or lost their last one. The index is as it is after the change.
+/// Returns the objects that got their first autoscaler or lost their last one. `index` includes the change already.
 fn moved<'a>(change: &Change<'a, CachedAutoscaler>, index: &Index<ObjectKey>) -> Moved<'a> {
     let old = change.old.and_then(|cached| cached.scales.as_ref());
     let new = change.new.and_then(|cached| cached.scales.as_ref());
-    // Who applies waits for the first list.
+    // The apply path waits for the first list.
     if old == new || change.how == How::First {
         return Moved::default();
     }

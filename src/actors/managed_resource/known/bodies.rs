@@ -1,7 +1,7 @@
-//! Bodies last answered: they save the GET before a PUT.
+//! Bodies of last answers: they save the GET before a PUT.
 //!
-//! A body is only used while a fresh store shows the very version it was answered with. The memory is bounded; what does
-//! not fit is read.
+//! A body is only used while a fresh cache shows exactly the body's version. The memory is bounded. Objects whose body
+//! does not fit are read.
 
 use std::{
     cell::RefCell,
@@ -14,14 +14,12 @@ use serde_json::Value;
 
 use crate::api::object::{self, ObjectKey};
 
-/// Bytes of all bodies together (architecture §8). Enough for some thousand objects that are changed soon after they were
-/// created; what is at rest needs none.
+/// Bytes of all bodies together (architecture §8): enough for some thousand objects that change soon after creation.
 const BYTES: usize = 1 << 20;
 
-/// Bytes that a body takes besides its JSON.
 const BESIDES: usize = 128;
 
-/// The bodies, as JSON: a tree would take five times as much.
+/// The bodies, as JSON: trees would take five times as much memory.
 #[derive(Default)]
 pub(super) struct Bodies {
     inner: RefCell<Inner>,
@@ -29,9 +27,9 @@ pub(super) struct Bodies {
 
 #[derive(Default)]
 struct Inner {
-    /// Never walked over.
+    /// Never iterated.
     bodies: HashMap<Rc<ObjectKey>, Body>,
-    /// Keys by age, oldest first; may hold keys that were replaced or taken since.
+    /// Keys by age, oldest first. It may hold keys that were replaced or taken since.
     ages: VecDeque<(u64, Rc<ObjectKey>)>,
     bytes: usize,
     next_age: u64,
@@ -44,7 +42,7 @@ struct Body {
 }
 
 impl Bodies {
-    /// Keeps an answer to a write. It has no `managedFields`: a PUT without them leaves them as they are.
+    /// Keeps the answer to a write. It has no `managedFields`: a PUT without them leaves them as they are.
     pub(super) fn keep(&self, key: Rc<ObjectKey>, object: &Value) {
         let Ok(json) = serde_json::to_vec(object) else { return };
         let mut inner = self.inner.borrow_mut();
@@ -61,7 +59,6 @@ impl Bodies {
         inner.shrink();
     }
 
-    /// Takes the body out, if it is of this version.
     pub(super) fn take(&self, key: &ObjectKey, version: &str) -> Option<Value> {
         let body = self.inner.borrow_mut().remove(key)?;
         if &*body.version == version { json::from_slice(&body.json).ok() } else { None }
@@ -136,13 +133,11 @@ mod tests {
         assert!(inner.bodies.contains_key(&key("999")));
     }
 
-    /// An object whose body takes this many bytes.
     fn of_size(size: usize) -> Value {
         let empty = object("1", "").to_string().len();
         object("1", &"x".repeat(size - BESIDES - empty))
     }
 
-    /// The keys from `0` on of which there is a body.
     fn kept(bodies: &Bodies) -> Vec<usize> {
         let inner = bodies.inner.borrow();
         (0..20).filter(|index| inner.bodies.contains_key(&key(&index.to_string()))).collect()

@@ -1,4 +1,4 @@
-//! ManagedResources in the store: compact bytes, parsed for the pass that needs them.
+//! Cached ManagedResources: compact JSON, parsed for the reconcile that needs it.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -15,7 +15,7 @@ use crate::api::{
     object,
 };
 
-/// What the store keeps of a ManagedResource: its JSON without `managedFields`, in one piece.
+/// A cached ManagedResource: its JSON without `managedFields`, in one piece.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedBundle {
     uid: Arc<str>,
@@ -24,61 +24,44 @@ pub(crate) struct CachedBundle {
     summary: Arc<BundleSummary>,
 }
 
-/// What each change of a ManagedResource is judged by. The references are most of it, and not in it.
+/// The fields by which changes are judged, without the references, which are most of the object.
 #[derive(Debug)]
 pub(crate) struct BundleSummary {
-    /// The typed view, with an empty `status.resources`.
+    /// With an empty `status.resources`.
     pub(crate) mr: ManagedResource,
-    /// Hash of `status.resources`.
     pub(crate) references: u64,
 }
 
-/// A ManagedResource at one version, parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct ParsedBundle {
-    /// As it came, but for `managedFields`.
     pub(crate) cached: CachedBundle,
-    /// The typed view.
     pub(crate) mr: ManagedResource,
 }
 
 /// Serializes an object without its `managedFields`.
 struct Slim<'a>(&'a Value);
 
-/// The same of the metadata.
 struct SlimMetadata<'a>(&'a Value);
 
 impl CachedBundle {
-    /// From the object; `None` if it is not shaped like a ManagedResource.
     pub(crate) fn of(object: &Value) -> Option<Self> {
         ParsedBundle::of(object).ok().map(|parsed| parsed.cached)
     }
 
-    /// The typed view alone.
-    ///
-    /// # Errors
-    /// Never for a record made by [`BundleRecord::of`], which has read it before.
+    /// Parses the object. Never fails, because `of` has parsed it before.
     pub(crate) fn managed_resource(&self) -> Result<ManagedResource, ReadError> {
         ManagedResource::from_slice(&self.json)
     }
 
-    /// The typed view without the references.
     pub(crate) fn summary(&self) -> &BundleSummary {
         &self.summary
     }
 
-    /// With the typed view.
-    ///
-    /// # Errors
-    /// As [`BundleRecord::managed_resource`].
     pub(crate) fn parsed(&self) -> Result<ParsedBundle, ReadError> {
         Ok(ParsedBundle { cached: self.clone(), mr: self.managed_resource()? })
     }
 
-    /// The object.
-    ///
-    /// # Errors
-    /// Never: it is what was written by this process.
+    /// Returns the object. Never fails, because this process wrote the JSON.
     pub(crate) fn raw(&self) -> serde_json::Result<Value> {
         json::from_slice(&self.json)
     }
@@ -100,7 +83,6 @@ impl BundleSummary {
     }
 }
 
-/// Hash of `status.resources`.
 pub(crate) fn hash_of_references(references: &[ResourceRef]) -> u64 {
     let mut hasher = DefaultHasher::new();
     references.hash(&mut hasher);
@@ -118,10 +100,6 @@ impl Cached for CachedBundle {
 }
 
 impl ParsedBundle {
-    /// From an object of the API server.
-    ///
-    /// # Errors
-    /// If it is not shaped like a ManagedResource.
     pub(crate) fn of(object: &Value) -> Result<Self, ReadError> {
         let json = serde_json::to_vec(&Slim(object))?;
         let mr = ManagedResource::from_slice(&json)?;

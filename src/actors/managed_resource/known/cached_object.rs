@@ -1,4 +1,4 @@
-//! What is remembered of an object: hashes and marks instead of its content (architecture §5, §6).
+//! What is cached of an object: hashes and flags instead of its content (architecture §5, §6).
 
 use std::{
     hash::{DefaultHasher, Hasher},
@@ -16,10 +16,10 @@ use crate::api::{
 };
 use crate::{actors::health::Judgement, bundle::merge::MergeContext};
 
-/// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, and with nothing else, as
-/// measured on a real control plane. Kinds without a generation are missing, and so are kinds that have one that never changes
-/// (`PriorityClass`): the presence of the field proves nothing. That of a Deployment grows with its annotations too, whoever
-/// writes them.
+/// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, and with nothing
+/// else, as measured on a real control plane. Kinds without a generation are missing. So are kinds whose generation
+/// never changes (`PriorityClass`), since the presence of the field proves nothing, and Deployments, whose generation
+/// grows with their annotations too, whichever client writes them.
 const GENERATION_COVERS_BODY: [(&str, &str); 15] = [
     ("", "Pod"),
     ("", "ReplicationController"),
@@ -38,56 +38,47 @@ const GENERATION_COVERS_BODY: [(&str, &str); 15] = [
     ("policy", "PodDisruptionBudget"),
 ];
 
-/// What is remembered of one object at one resource version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CachedObject {
-    /// Identity of this incarnation.
     pub(crate) uid: Box<str>,
-    /// Opaque; precondition of writes.
     pub(crate) resource_version: Box<str>,
     /// 0 for kinds that have none.
     pub(crate) generation: i64,
-    /// Labels, annotations, owner references and finalizers.
+    /// Hash of labels, annotations, owner references and finalizers.
     pub(super) metadata_hash: u64,
-    /// The labels and annotations that a bundle names, and owner references.
+    /// Hash of the labels and annotations that a ManagedResource names, and of owner references.
     pub(super) named_hash: u64,
-    /// Everything but metadata and status; `None` if only the metadata was seen.
+    /// Hash of everything except metadata and status; `None` if only the metadata was seen.
     pub(super) body_hash: Option<NonZeroU64>,
-    /// Whether it is being deleted.
     pub(crate) deleting: bool,
-    /// It carries the keep-object annotation: never delete it (spec 10 §13.2).
+    /// It has the keep-object annotation: never delete it (spec 10 §13.2).
     pub(crate) keep_object: bool,
-    /// It carries the garbage collector's label (spec 10 §13.2).
+    /// It has the garbage collector's label (spec 10 §13.2).
     pub(crate) garbage_collectable: bool,
-    /// What is wrong with it, if the watch of its kind judges (spec 20 §11, §14). No part of its content.
+    /// What is wrong with it, if the watch of its kind judges (spec 20 §11, §14). Not part of its content.
     pub(super) judgement: Option<Box<Judgement>>,
-    /// The origin annotation: who owns it (spec 10 §3.2).
+    /// The origin annotation, which names its owner (spec 10 §3.2).
     pub(crate) origin: Option<Arc<str>>,
 }
 
-/// What of an object a merge could change: as much as has to be remembered to tell whether it is still the same.
+/// What a merge could change of an object: enough to tell whether it is still the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Content {
-    /// Hash of identity, and whether it is being deleted.
     object: u64,
     generation: i64,
-    /// See [`ObjectRecord::metadata_hash`].
     metadata: u64,
-    /// See [`ObjectRecord::named_hash`].
     named: u64,
-    /// See [`ObjectRecord::body_hash`].
     body: Option<NonZeroU64>,
 }
 
-/// Whether a generation that stays the same proves that nothing outside of metadata and status changed. Only for kinds
-/// the API server itself serves; for objects of CRDs it always does.
+/// Returns true if an unchanged generation proves that nothing outside of metadata and status changed. Only for kinds
+/// that the API server itself serves; for objects of CRDs it always proves that.
 pub(super) fn generation_covers_body(group: &str, kind: &str) -> bool {
     GENERATION_COVERS_BODY.contains(&(group, kind))
 }
 
-/// A hash of all that decides what a merge would send, except the live object and the old labels: the manifest and the
-/// context. With an equal [`ObjectRecord`] of the live object, an equal hash means that a merge would find what it found
-/// before.
+/// Hash of all that decides what a merge would send, except the live object and the old labels: the manifest and the
+/// context. If this hash and the cached live object are both unchanged, a merge would find what it found before.
 pub(crate) fn hash_of_intent(manifest: &Value, context: &MergeContext<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     write_value(&mut hasher, manifest);
@@ -149,10 +140,9 @@ fn is_empty(value: &Value) -> bool {
         || value.as_object().is_some_and(|map| map.is_empty())
 }
 
-/// The same bytes for trees that are equal, whatever the order of their keys (`serde_json` keeps them sorted); numbers count by
-/// value. Each value starts with a tag and, where its end is not clear, its length; so no two trees write the same bytes.
-///
-/// SipHash with fixed keys: the same in every run of one build, but not meant to be stored.
+/// Writes equal bytes exactly for equal trees. Keys are sorted (`serde_json` keeps them so), and numbers count by
+/// value. Each value starts with a tag and, where its end is not clear, its length. SipHash with fixed keys: the same
+/// in every run of one build, but not meant for storage.
 fn write_value(hasher: &mut DefaultHasher, value: &Value) {
     match value {
         Value::Null => hasher.write_u8(0),
@@ -186,7 +176,7 @@ fn write_text(hasher: &mut DefaultHasher, text: &str) {
 
 fn write_number(hasher: &mut DefaultHasher, number: &Number) {
     let float = number.as_f64().unwrap_or(f64::NAN);
-    // All integers that a float can be, and that JSON numbers hold, fit.
+    // All integers fit that a float can represent and JSON numbers can hold.
     let integer = number.as_i128().or((float.fract() == 0.0 && float.abs() < 1e30).then_some(float as i128));
     match integer {
         Some(integer) => {
@@ -205,19 +195,17 @@ impl cluster::Cached for CachedObject {
         &self.uid
     }
 
-    /// 0 for a version that is no number; the API server has none.
     fn version(&self) -> u64 {
         self.resource_version.parse().unwrap_or_default()
     }
 }
 
 impl CachedObject {
-    /// From a whole object, of which these labels and annotations count; all if that is not known.
+    /// From a whole object. `named`: the labels and annotations that count; all if `None`.
     pub(crate) fn of_object(object: &Value, named: Option<&[Rc<Named>]>) -> Self {
         Self { body_hash: Some(hash_of_body(object)), ..Self::of_metadata(object, named) }
     }
 
-    /// From the metadata alone, as a metadata-only watch delivers it.
     pub(crate) fn of_metadata(object: &Value, named: Option<&[Rc<Named>]>) -> Self {
         Self {
             uid: object::uid(object).into(),
@@ -234,7 +222,7 @@ impl CachedObject {
         }
     }
 
-    /// Its content: what it is compared by. The resource version does not matter.
+    /// Returns what the object is compared by. The resource version does not matter.
     pub(crate) fn content(&self) -> Content {
         let mut hasher = DefaultHasher::new();
         write_text(&mut hasher, &self.uid);
@@ -243,18 +231,15 @@ impl CachedObject {
         Content { object: hasher.finish(), generation: self.generation, metadata, named, body: self.body_hash }
     }
 
-    /// Whether both are the same object with the same content.
     pub(super) fn same_content(&self, other: &Self) -> bool {
         self.content().is(&other.content())
     }
 }
 
 impl Content {
-    /// Whether both are of the same object, with the same content.
-    ///
-    /// The body counts when both know it; otherwise the generation must speak for it ([`generation_covers_body`]). Of the
-    /// metadata what is named is enough; where one of the two was made before that was known, nothing may have changed. The begin
-    /// of a deletion is a change.
+    /// Returns true if both are of the same object, with the same content. Bodies count if both are known, otherwise
+    /// generations stand for them ([`generation_covers_body`]). Of the metadata, equal named entries are enough; if one
+    /// side was made before the names were known, all metadata must be equal. The begin of a deletion is a change.
     pub(crate) fn is(&self, other: &Self) -> bool {
         let same_body = match (self.body, other.body) {
             (Some(this), Some(other)) => this == other,
@@ -263,7 +248,6 @@ impl Content {
         same_body && self.object == other.object && (self.named == other.named || self.metadata == other.metadata)
     }
 
-    /// Whether an object has the body that this one had, as far as that can be told.
     pub(crate) fn has_body_of(&self, object: &Value) -> bool {
         self.body.is_none_or(|body| body == hash_of_body(object))
     }

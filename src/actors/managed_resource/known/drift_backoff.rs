@@ -1,4 +1,4 @@
-//! How often an object is looked at, and repaired, that drifts again and again (spec 10 §5.4, decision 37).
+//! How often an object that drifts again and again is checked and repaired (spec 10 §5.4, decision 37).
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,32 +9,29 @@ use tokio::time::Instant;
 
 use crate::api::object::ObjectKey;
 
-/// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet for a sync period.
-/// A shorter quiet would not do: an opponent that takes three seconds for its next change would never be answered more rarely.
+/// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet for a sync
+/// period. A shorter quiet time would not do: an opponent that takes three seconds for its next change would never be
+/// slowed down.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// How often the refs of a bundle may be repaired that drifted lately.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DriftBackoff {
     refs: BTreeMap<ObjectKey, Pause>,
 }
 
-/// Time after the repair of a ref.
 #[derive(Debug, Clone, Copy)]
 struct Pause {
-    /// What was wanted of the object. Another manifest is no repair.
+    /// Hash of what was wanted. Applying another manifest is no repair.
     intent: u64,
-    /// No other repair before.
     end: Instant,
     length: Duration,
-    /// The pauses begin anew after that, if the ref does not drift before.
+    /// The back-off starts over after this, if the ref does not drift before.
     forgotten: Instant,
-    /// The ref drifted again meanwhile.
     due: bool,
 }
 
 impl DriftBackoff {
-    /// Takes note that a ref drifted. True if it may be repaired now.
+    /// Notes that a ref drifted. Returns true if it may be repaired now.
     pub(crate) fn drifted(&mut self, key: &ObjectKey, now: Instant) -> bool {
         match self.refs.get_mut(key) {
             Some(pause) if now < pause.end => {
@@ -45,39 +42,35 @@ impl DriftBackoff {
         }
     }
 
-    /// Whether a ref may not be repaired yet.
     pub(crate) fn holds(&self, key: &ObjectKey, now: Instant) -> bool {
         self.refs.get(key).is_some_and(|pause| now < pause.end)
     }
 
-    /// Takes note that a ref of which this is wanted was repaired, or looked at in vain. The next look waits twice as long, at
-    /// most `cap`.
+    /// Notes that a ref was repaired, or checked in vain. The next pause is twice as long, at most `cap`.
     pub(crate) fn repaired(&mut self, key: &ObjectKey, intent: u64, now: Instant, cap: Duration) {
         let length = self.next_pause(key, intent, cap);
         let end = now + length;
         self.refs.insert(key.clone(), Pause { intent, end, length, forgotten: end + cap.max(length), due: false });
     }
 
-    /// How long the pause will be after the next repair.
     pub(crate) fn next_pause(&self, key: &ObjectKey, intent: u64, cap: Duration) -> Duration {
         let before = self.refs.get(key).filter(|pause| pause.intent == intent);
         before.map_or(FIRST_PAUSE, |pause| (pause.length * 2).min(cap))
     }
 
-    /// Whether a ref of which this is wanted was repaired lately.
     pub(crate) fn is_fought_over(&self, key: &ObjectKey, intent: u64) -> bool {
         self.refs.get(key).is_some_and(|pause| pause.intent == intent)
     }
 
-    /// Takes note that something else is wanted of a ref, and was applied: its drift is no longer the old one.
+    /// Notes that another manifest was applied, which ends the old back-off.
     pub(crate) fn begins_anew(&mut self, key: &ObjectKey, intent: u64) {
         if self.refs.get(key).is_some_and(|pause| pause.intent != intent) {
             self.refs.remove(key);
         }
     }
 
-    /// Takes out the refs whose repair was put off and is due; forgets those that have been quiet. They are due no longer: if
-    /// the drift has ended by itself there is nothing to repair, and no repair would say so.
+    /// Takes the refs whose postponed repair is due, and forgets quiet refs. Taken refs are due no longer: if the drift
+    /// has ended by itself, no repair would say so.
     pub(crate) fn take_due(&mut self, now: Instant) -> BTreeSet<ObjectKey> {
         self.refs.retain(|_, pause| pause.due || now < pause.forgotten);
         let due = self.refs.iter_mut().filter(|(_, pause)| pause.due && pause.end <= now);
@@ -88,12 +81,10 @@ impl DriftBackoff {
         .collect()
     }
 
-    /// When the next repair that was put off is due.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.refs.values().filter(|pause| pause.due).map(|pause| pause.end).min()
     }
 
-    /// Whether all has been quiet.
     pub(crate) fn is_empty(&self) -> bool {
         self.refs.is_empty()
     }
@@ -109,7 +100,7 @@ mod tests {
         ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() }
     }
 
-    /// Repairs as often as allowed while somebody changes the object again at once; gives the seconds of the repairs.
+    /// Repairs whenever allowed while an opponent undoes it at once. Returns the seconds of the repairs.
     fn repairs(until: u64) -> Vec<u64> {
         let zero = Instant::now();
         let mut drift_backoff = DriftBackoff::default();
@@ -171,7 +162,7 @@ mod tests {
         assert!(drift_backoff.is_empty());
     }
 
-    /// spec 10 §5.4: an opponent that takes its time is answered ever more rarely too.
+    /// spec 10 §5.4: a slow opponent is answered ever more rarely too.
     #[tokio::test(start_paused = true)]
     async fn drift_backoff_grows_against_a_slow_opponent() {
         let zero = Instant::now();
@@ -191,7 +182,7 @@ mod tests {
         assert_eq!(repairs, [0, 3, 6, 10, 18, 34, 66]);
     }
 
-    /// spec 10 §5.4: another manifest is no repair.
+    /// spec 10 §5.4: applying another manifest is no repair.
     #[tokio::test(start_paused = true)]
     async fn drift_backoff_starts_over_with_another_manifest() {
         let now = Instant::now();

@@ -1,8 +1,8 @@
-//! Which bundles are judged at present: only those are woken by their objects. And which objects a pass found gone, and which
-//! somebody else keeps changing.
+//! Which ManagedResources are judged at present: only those are woken by their objects. Also which objects a reconcile
+//! found gone, and which objects another client keeps changing.
 //!
-//! An object that somebody deletes is made anew within milliseconds. That it was gone must be seen in the condition all the
-//! same (spec 20 §4.3, scenario 23), so it is noted here until the condition says so.
+//! An object that another client deletes is created again within milliseconds. The condition must show the deletion all
+//! the same (spec 20 §4.3, scenario 23), so it is noted here until the condition shows it.
 
 use std::{
     cell::RefCell,
@@ -14,34 +14,29 @@ use tokio::time::Instant;
 
 use crate::api::object::{NamespacedName, ObjectKey};
 
-/// The registry of the bundles that are judged.
 #[derive(Default)]
 pub(crate) struct HealthRegistry {
-    /// Bundles that are judged, with the objects that were found gone since the condition was last written.
+    /// ManagedResources that are judged, with the objects that were found gone since the condition was last written.
     judged: RefCell<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
-    /// Bundles that wait until a kind is served.
     awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
-    /// Objects of bundles that are repaired again and again.
     fights: RefCell<BTreeMap<NamespacedName, BTreeMap<ObjectKey, Fight>>>,
 }
 
-/// An object that is repaired again and again.
+/// A repair conflict: an object that is repaired again and again.
 #[derive(Debug, Clone, Copy)]
 struct Fight {
-    /// The next repair is under way by then, if there is one.
+    /// The next repair, if any, has begun by then.
     until: Instant,
-    /// How long a status of a condition has to stand before it is written.
     hold: Duration,
 }
 
-/// The shortest time a status has to stand: controllers need it to catch up with our write.
+/// The shortest time a status must stand: controllers need it to catch up with our write.
 const SHORTEST_HOLD: Duration = Duration::from_secs(2);
 
-/// The next repair of a fight begins so long after its pause at the latest, as a rule.
+/// As a rule, the next repair begins at most this long after its pause.
 const LATE: Duration = Duration::from_secs(1);
 
 impl HealthRegistry {
-    /// A bundle is judged, or not.
     pub(crate) fn set(&self, bundle: &NamespacedName, is_judged: bool) {
         let mut judged = self.judged.borrow_mut();
         if !is_judged {
@@ -51,24 +46,21 @@ impl HealthRegistry {
         }
     }
 
-    /// Whether the bundle is judged.
     pub(crate) fn is_judged(&self, bundle: &NamespacedName) -> bool {
         self.judged.borrow().contains_key(bundle)
     }
 
-    /// An object of the bundle is gone.
     pub(crate) fn note_absence(&self, bundle: &NamespacedName, object: &ObjectKey) {
         if let Some(absent) = self.judged.borrow_mut().get_mut(bundle) {
             absent.insert(object.clone());
         }
     }
 
-    /// Takes the objects that were found gone.
     pub(crate) fn take_absent(&self, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
         self.judged.borrow_mut().get_mut(bundle).map(std::mem::take).unwrap_or_default()
     }
 
-    /// An object of the bundle is repaired once more; after that a pause of this length follows.
+    /// An object of the ManagedResource is repaired once more. A pause of this length follows.
     pub(crate) fn is_fought_over(&self, bundle: &NamespacedName, object: &ObjectKey, now: Instant, pause: Duration) {
         let mut fights = self.fights.borrow_mut();
         fights.retain(|_, objects| {
@@ -79,7 +71,7 @@ impl HealthRegistry {
         fights.entry(bundle.clone()).or_default().insert(object.clone(), fight);
     }
 
-    /// How long a status of a condition has to stand before it is written, if this object, or any (`None`), is fought over.
+    /// Returns how long a status must stand if this object, or any (`None`), is in a repair conflict.
     pub(crate) fn hold(&self, bundle: &NamespacedName, object: Option<&ObjectKey>, now: Instant) -> Option<Duration> {
         let fights = self.fights.borrow();
         let objects = fights.get(bundle)?;
@@ -87,12 +79,10 @@ impl HealthRegistry {
         of_object.map(|(_, fight)| fight.hold).max()
     }
 
-    /// The bundle waits for a kind.
     pub(crate) fn awaits_kind(&self, bundle: &NamespacedName) {
         self.awaiting_kinds.borrow_mut().insert(bundle.clone());
     }
 
-    /// Takes the bundles that wait for a kind.
     pub(crate) fn take_awaiting_kinds(&self) -> BTreeSet<NamespacedName> {
         std::mem::take(&mut self.awaiting_kinds.borrow_mut())
     }

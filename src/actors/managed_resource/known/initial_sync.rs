@@ -1,6 +1,5 @@
-//! The state of a start over many bundles: who is to claim, what is claimed, and what was found (architecture §6).
-//!
-//! What is done with it is in the room `start`.
+//! State of the initial sync of many ManagedResources: which of them have not submitted their wanted objects yet, which
+//! objects are wanted, and what was found (architecture §6). The folder `initial_sync` runs it.
 
 use std::{
     cell::RefCell,
@@ -17,20 +16,16 @@ use crate::{
     bundle::identity::Equivalences,
 };
 
-/// Claims beyond this are not taken; their objects are read live.
+/// Bytes of wanted objects. Objects beyond this are read live.
 const WANTED_BYTES: usize = 64 << 20;
 
-/// What a pass has to do for the start.
 pub(crate) enum InitialSyncStep {
-    /// Nothing: the start is over for this bundle.
+    /// Nothing: the initial sync is over for this ManagedResource.
     Over,
-    /// Leave its claims.
     Collect,
-    /// Wait.
     Wait(Vec<Moment>),
 }
 
-/// The state of the start.
 #[derive(Default)]
 pub(crate) struct InitialSync {
     state: RefCell<InitialSyncState>,
@@ -40,7 +35,7 @@ pub(crate) struct InitialSync {
 #[derive(Default)]
 struct InitialSyncState {
     phase: Phase,
-    /// Bundles that were listed and have not yet claimed.
+    /// ManagedResources that were listed and have not submitted their wanted objects yet.
     expected: BTreeSet<NamespacedName>,
     wanted: BTreeMap<GroupVersionKind, WantedKind>,
     bytes: usize,
@@ -56,23 +51,20 @@ enum Phase {
     Over,
 }
 
-/// What is claimed of one kind.
 pub(crate) struct WantedKind {
     pub(crate) resource: Resource,
-    /// By namespace, which is empty for cluster-scoped objects, and name.
+    /// By namespace (empty for cluster-scoped objects) and name.
     pub(crate) wanted: BTreeMap<NamespacedName, Vec<WantedObject>>,
 }
 
-/// One object that one bundle wants.
 pub(crate) struct WantedObject {
     pub(crate) wanted_by: Rc<WantedBy>,
     pub(crate) key: Rc<ObjectKey>,
     pub(crate) manifest_hash: u64,
-    /// JSON of the manifest and of what was applied before: trees would take five times as much.
+    /// JSON of the manifest and of what was applied before. Trees would take five times as much memory.
     pub(crate) wanted: Box<[u8]>,
 }
 
-/// What the claims of one bundle have in common.
 pub(crate) struct WantedBy {
     pub(crate) bundle: NamespacedName,
     pub(crate) origin: String,
@@ -80,32 +72,29 @@ pub(crate) struct WantedBy {
     pub(crate) equivalences: Equivalences,
     pub(crate) force_overwrite_labels: bool,
     pub(crate) force_overwrite_annotations: bool,
-    /// The status says that this very set was applied.
+    /// The status says that exactly this set was applied.
     pub(crate) trusted: bool,
 }
 
-/// What the sweep found for one bundle.
 #[derive(Default)]
 struct SyncResult {
-    /// What the bundle is if all its objects are settled.
+    /// The applied state, valid if all objects are up to date.
     applied: Option<Applied>,
     up_to_date: Fingerprints,
     absent: BTreeSet<Rc<ObjectKey>>,
     collected: usize,
-    /// Kinds of its claims that are still to be listed.
     kinds: usize,
-    /// Raised when there are no more of them.
     complete: Signal,
 }
 
 impl InitialSync {
-    /// What the pass of a bundle has to do. At the end of the start the bundle's memory is filled with what was found.
+    /// Returns what a reconcile has to do. At the end of the initial sync, fills `memory` with the findings.
     pub(crate) fn step(&self, bundle: &NamespacedName, memory: &mut Memory) -> InitialSyncStep {
         let mut state = self.state.borrow_mut();
         match state.phase {
             Phase::Listing => InitialSyncStep::Wait(vec![self.signal.moment()]),
             Phase::Collecting if state.expected.contains(bundle) => InitialSyncStep::Collect,
-            // Those who are to claim need the permits first: their time is short.
+            // ManagedResources that have not submitted yet need the permits first: their time is short.
             Phase::Collecting if !state.expected.is_empty() && !state.results.contains_key(bundle) => {
                 InitialSyncStep::Wait(vec![self.signal.moment()])
             }
@@ -126,7 +115,7 @@ impl InitialSync {
         }
     }
 
-    /// The moment to wait for as long as a list of the start may bring objects of a bundle.
+    /// Returns the moment to wait for, as long as a list of the initial sync may bring objects of a ManagedResource.
     pub(crate) fn under_way(&self, bundle: &NamespacedName) -> Option<Moment> {
         let state = self.state.borrow();
         let results = state.results.get(bundle);
@@ -138,7 +127,7 @@ impl InitialSync {
         }
     }
 
-    /// A listed bundle will not claim anything.
+    /// A listed ManagedResource submits no (more) wanted objects.
     pub(crate) fn has_nothing_wanted(&self, bundle: &NamespacedName) {
         let mut state = self.state.borrow_mut();
         if state.expected.remove(bundle) && state.expected.is_empty() {
@@ -147,16 +136,15 @@ impl InitialSync {
         }
     }
 
-    /// A bundle is gone, or what it wanted counts no more: nothing is kept for it.
+    /// A ManagedResource is gone, or its wanted objects do not count any more: nothing is kept for it.
     pub(crate) fn leaves(&self, bundle: &NamespacedName) {
         let results = self.state.borrow_mut().results.remove(bundle);
         if let Some(results) = results {
-            results.complete.raise(); // another of its duties may wait
+            results.complete.raise(); // another of its reconcilers may wait
         }
         self.has_nothing_wanted(bundle);
     }
 
-    /// Ends the start: everybody reads live.
     pub(crate) fn end(&self) {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Over;
@@ -167,7 +155,7 @@ impl InitialSync {
         waiting.iter().for_each(Signal::raise);
     }
 
-    /// The lists of bundles and Secrets are here: these bundles are to claim.
+    /// ManagedResources and Secrets are listed: the `expected` ManagedResources have to submit their wanted objects.
     pub(crate) fn begin_collecting(&self, expected: BTreeSet<NamespacedName>) {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Collecting;
@@ -176,10 +164,9 @@ impl InitialSync {
         self.signal.raise();
     }
 
-    /// Room for what a bundle claims; the moment when all of it is found out. `None`: too late, the sweep has taken what
-    /// there was, and its end may have been told already.
-    ///
-    /// `wanted`: how many objects it has; `applied`: what it is if all of them turn out to be settled.
+    /// Makes room for the wanted objects of a ManagedResource. Returns the moment when all are compared, or `None` if
+    /// the comparison has begun without them. `wanted`: number of its objects. `applied`: its state if all are up to
+    /// date.
     pub(crate) fn begin_bundle(
         &self,
         bundle: &NamespacedName,
@@ -196,7 +183,6 @@ impl InitialSync {
         Some(moment)
     }
 
-    /// Takes a claim; `false` when there is no room for more.
     pub(crate) fn add(&self, kind: GroupVersionKind, resource: &Resource, wanted_object: WantedObject) -> bool {
         let mut state = self.state.borrow_mut();
         if state.bytes + wanted_object.wanted.len() > WANTED_BYTES {
@@ -207,12 +193,12 @@ impl InitialSync {
         let name = NamespacedName::new(namespace, &wanted_object.key.name);
         let kind = state.wanted.entry(kind);
         let kind = kind.or_insert_with(|| WantedKind { resource: resource.clone(), wanted: BTreeMap::new() });
-        // Hardly ever is an object claimed twice.
+        // Two ManagedResources hardly ever want the same object.
         kind.wanted.entry(name).or_insert_with(|| Vec::with_capacity(1)).push(wanted_object);
         true
     }
 
-    /// A complete list does not hold these objects: they do not exist, or do not carry our label.
+    /// A complete list lacks these objects: they do not exist, or do not carry our label.
     pub(crate) fn are_absent(&self, initial_sync: impl Iterator<Item = WantedObject>) {
         let mut state = self.state.borrow_mut();
         for wanted_object in initial_sync {
@@ -222,19 +208,16 @@ impl InitialSync {
         }
     }
 
-    /// An object is as its bundle wants it.
     pub(crate) fn is_up_to_date(&self, bundle: &NamespacedName, key: Rc<ObjectKey>, seen: Fingerprint) {
         if let Some(results) = self.state.borrow_mut().results.get_mut(bundle) {
             results.up_to_date.insert(key, seen);
         }
     }
 
-    /// The moment of the next news about the start as a whole.
     pub(crate) fn moment(&self) -> Moment {
         self.signal.moment()
     }
 
-    /// Ends the claiming, and gives what was claimed.
     pub(crate) fn begin_comparing(&self) -> BTreeMap<GroupVersionKind, WantedKind> {
         let mut state = self.state.borrow_mut();
         state.phase = Phase::Comparing;
@@ -248,12 +231,12 @@ impl InitialSync {
         let free = state.results.values().filter(|results| results.kinds == 0);
         let free: Vec<Signal> = free.map(|results| results.complete.clone()).collect();
         drop(state);
-        self.signal.raise(); // bundles without claims wait for nothing
+        self.signal.raise(); // ManagedResources without wanted objects wait for nothing
         free.iter().for_each(Signal::raise);
         kinds
     }
 
-    /// A kind is swept, or cannot be: the bundles that held an object of it, and wait for no other kind, go on.
+    /// A kind was compared, or cannot be. ManagedResources that want objects of it, and of no other kind, go on.
     pub(crate) fn compared(&self, bundles: BTreeSet<NamespacedName>) {
         let mut free = Vec::new();
         for bundle in bundles {
@@ -267,7 +250,6 @@ impl InitialSync {
         free.iter().for_each(Signal::raise);
     }
 
-    /// Whether nobody is left who is to claim.
     pub(crate) fn all_collected(&self) -> bool {
         self.state.borrow().expected.is_empty()
     }
@@ -283,7 +265,6 @@ impl Memory {
 }
 
 impl WantedKind {
-    /// The bundles that claim an object of it.
     pub(crate) fn bundles(&self) -> BTreeSet<NamespacedName> {
         self.wanted.values().flatten().map(|wanted_object| wanted_object.wanted_by.bundle.clone()).collect()
     }
@@ -298,7 +279,6 @@ mod tests {
         NamespacedName::new("shoot", name)
     }
 
-    /// A bundle claims an object; `false` if there is no room.
     fn add(initial_sync: &InitialSync, name: &str, kind: &str, bytes: usize) -> bool {
         let wanted_by = WantedBy {
             bundle: bundle(name),
@@ -316,7 +296,7 @@ mod tests {
         initial_sync.add(GroupVersionKind::new("", "v1", kind), &resource, wanted_object)
     }
 
-    /// Claims in which these bundles have claimed objects of one kind each, and the sweep is to begin.
+    /// An initial sync before comparing: each of these ManagedResources has submitted an object of a kind.
     fn collected(bundles: &[(&str, &str)]) -> InitialSync {
         let initial_sync = InitialSync::default();
         initial_sync.begin_collecting(bundles.iter().map(|(name, _)| bundle(name)).collect());

@@ -1,7 +1,7 @@
-//! Autoscalers that are gone, and count for a while all the same (spec 10 §11.2, decision 37). Pure.
+//! Pure. Autoscalers that are gone still count for a while (spec 10 §11.2, decision 37).
 //!
-//! One that is replaced (`kubectl replace --force`), or that moves to another bundle, is away for a moment only. Its workload must
-//! not drop to the replicas of its manifest meanwhile.
+//! An autoscaler that is replaced (`kubectl replace --force`), or that moves to another ManagedResource, is absent for
+//! a moment only. Its workload must not drop to the replicas of its manifest meanwhile.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -12,51 +12,44 @@ use tokio::time::Instant;
 
 use crate::api::object::{NamespacedName, ObjectKey};
 
-/// An autoscaler that is gone counts for so long, or to the next period of the bundle.
+/// An autoscaler that is gone counts for this long, or until the next period of the ManagedResource.
 const LINGERS: Duration = Duration::from_secs(60);
 
-/// What a bundle deletes and nobody sees go is remembered for so long.
+/// A deletion by a ManagedResource is forgotten after this time if no watch reports it.
 const DELETION: Duration = Duration::from_secs(600);
 
-/// The autoscalers that are gone, by what they scaled.
 #[derive(Debug, Default)]
 pub(super) struct Lingering {
     gone: BTreeMap<ObjectKey, Gone>,
-    /// Autoscalers that a bundle deletes, and since when.
+    /// Autoscalers that a ManagedResource deletes: by which, and since when.
     deletions: BTreeMap<NamespacedName, (NamespacedName, Instant)>,
 }
 
-/// The last autoscaler of an object is gone.
 #[derive(Debug, Clone)]
 struct Gone {
     since: Instant,
-    /// The bundle that deleted it.
     by: Option<NamespacedName>,
 }
 
 impl Lingering {
-    /// A bundle asks for the deletion of an autoscaler.
     pub(super) fn is_deleted_by(&mut self, bundle: &NamespacedName, autoscaler: NamespacedName, now: Instant) {
         self.deletions.retain(|_, (_, since)| now.saturating_duration_since(*since) < DELETION);
         self.deletions.insert(autoscaler, (bundle.clone(), now));
     }
 
-    /// An object lost its last autoscaler.
     pub(super) fn lost(&mut self, scaled: &ObjectKey, autoscaler: &NamespacedName, now: Instant) {
         self.gone.retain(|_, gone| now.saturating_duration_since(gone.since) < LINGERS);
         let by = self.deletions.remove(autoscaler).map(|(bundle, _)| bundle);
         self.gone.insert(scaled.clone(), Gone { since: now, by });
     }
 
-    /// An object has an autoscaler.
     pub(super) fn got(&mut self, scaled: &ObjectKey) {
         if let Entry::Occupied(gone) = self.gone.entry(scaled.clone()) {
             gone.remove();
         }
     }
 
-    /// Until when the autoscaler of an object counts for a bundle although it is gone; `None` if it does not.
-    /// `period`: when the last period of the bundle ended.
+    /// Returns until when an absent autoscaler counts, or `None`. `period`: end of the ManagedResource's last period.
     pub(super) fn until(
         &self,
         scaled: &ObjectKey,

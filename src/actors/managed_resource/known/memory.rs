@@ -1,4 +1,4 @@
-//! What the actor of a bundle remembers between passes. All of it can be lost: unknown means *read live*.
+//! What the actor of a ManagedResource remembers between reconciles. All of it may be lost: unknown means *read live*.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,94 +19,71 @@ use crate::api::{
     object::ObjectKey,
 };
 
-/// The fingerprints of objects that were right.
 pub(crate) type Fingerprints = BTreeMap<Rc<ObjectKey>, Fingerprint>;
 
-/// Memory of the duty `managedresource`.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// What the last full success was about.
     pub(crate) applied: Option<Rc<Applied>>,
-    /// What the last pass was about in which objects failed.
+    /// The last reconcile in which objects failed.
     pub(crate) failed: Option<Applied>,
-    /// The objects that were right when last looked at.
     pub(crate) objects: Rc<Fingerprints>,
-    /// The set that was announced in the conditions, by generation and checksum: it is not announced again.
+    /// The set that was announced in the conditions, by generation and checksum. It is not announced again.
     pub(crate) announced: Option<(i64, String)>,
-    /// Refs that drifted lately.
     pub(crate) drift_backoff: DriftBackoff,
-    /// Objects that failed.
     pub(crate) failing: BTreeMap<ObjectKey, Failing>,
-    /// When the next period is due.
     pub(crate) period: Option<Instant>,
-    /// When the last one ended.
     pub(crate) last_period: Option<Instant>,
-    /// Objects whose autoscaler is gone, and until when it counts all the same: then they are looked at.
+    /// Objects whose autoscaler is gone, and until when it still counts. Then they are checked.
     pub(crate) unscaled: BTreeMap<ObjectKey, Instant>,
-    /// Objects that a complete list at start did not hold.
+    /// Objects that a complete list of the initial sync lacked.
     pub(crate) absent: BTreeSet<Rc<ObjectKey>>,
-    /// What was done before the time slice ended, for the pass that goes on.
     pub(crate) progress: Option<Progress>,
 }
 
-/// An object that fails.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failing {
-    /// Since when.
     pub(crate) since: Instant,
-    /// The manifest that it was right by before, if no other one was attempted since.
+    /// The manifest that the object matched before, if no other manifest was attempted since.
     pub(crate) manifest: Option<u64>,
 }
 
-/// A full success: for this ManagedResource, generation and Secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Applied {
-    /// `metadata.uid` of the ManagedResource.
     pub(crate) uid: String,
-    /// Its generation.
     pub(crate) generation: i64,
-    /// The Secrets, in order, with the versions they had.
     pub(crate) secrets: Vec<(String, u64)>,
-    /// Hash of what the status says of the set: refs, checksum, generation, condition. Somebody may have changed it.
+    /// Hash of what the status says of the set, except times: another client may have changed it.
     pub(crate) status: u64,
 }
 
-/// What is done already, by passes that together look at all objects, each for a time slice.
+/// What is done already, by reconciles that together check all objects, each for a time slice.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Progress {
-    /// Objects that are applied, with the hash of their manifest.
     pub(crate) applied: BTreeMap<ObjectKey, u64>,
-    /// Objects that were to be deleted; with an item of the message if they are still there.
+    /// Objects that pruning has handled, with an item of the message if they still exist.
     pub(crate) pruned: BTreeMap<ObjectKey, Option<String>>,
-    /// Objects that failed. They are not tried again before the others had their turn: each failure may have taken ten
-    /// seconds.
+    /// Objects that failed. All others have their turn first: each failure may have taken ten seconds.
     pub(crate) failed: BTreeMap<ObjectKey, FailedObject>,
 }
 
-/// An object that failed in an earlier pass of those that together look at all objects.
+/// An object that failed in an earlier time slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailedObject {
-    /// Hash of its manifest.
     pub(crate) manifest: u64,
-    /// What the condition says of it.
     pub(crate) text: String,
-    /// The target does not serve its kind.
     pub(crate) no_match: bool,
 }
 
-/// An object that was as described.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fingerprint {
     /// Hash of the manifest with all that a merge adds to it.
     pub(crate) manifest: u64,
-    /// The object then.
     pub(crate) content: Content,
     /// When it was written last, in milliseconds since the controller began; 0 if that was before.
     pub(crate) sent: u64,
 }
 
 impl Progress {
-    /// Takes note that an object is applied.
     pub(crate) fn has_applied(&mut self, key: &ObjectKey, manifest: u64) {
         self.pruned.remove(key);
         self.failed.remove(key);
@@ -115,7 +92,6 @@ impl Progress {
 }
 
 impl Memory {
-    /// Takes note that an object is right.
     pub(crate) fn remember(&mut self, key: Rc<ObjectKey>, seen: Fingerprint) {
         debug_assert_eq!(
             Rc::strong_count(&self.objects),
@@ -125,7 +101,7 @@ impl Memory {
         Rc::make_mut(&mut self.objects).insert(key, seen);
     }
 
-    /// Takes note that these objects count as written at this time, whatever has become of them.
+    /// Treats these objects as written at `when`, whatever has become of them.
     pub(crate) fn are_sent(&mut self, is_such: impl Fn(&ObjectKey, u64) -> bool, when: u64) {
         if self.objects.iter().any(|(key, seen)| is_such(key, seen.sent)) {
             let such = Rc::make_mut(&mut self.objects).iter_mut().filter(|(key, seen)| is_such(key, seen.sent));
@@ -133,7 +109,7 @@ impl Memory {
         }
     }
 
-    /// Takes note that an attempt for an object that began then has failed. Gives since when it fails.
+    /// Notes that an attempt that began at `begun` has failed. Returns since when the object fails.
     pub(crate) fn has_failed(&mut self, key: &ObjectKey, manifest: u64, begun: Instant) -> Instant {
         let seen = self.objects.get(key).map(|seen| seen.manifest);
         let before = seen.or_else(|| self.failing.get(key)?.manifest);
@@ -143,20 +119,18 @@ impl Memory {
         failing.since
     }
 
-    /// Takes note that it is not known whether an object is right.
     pub(crate) fn forget(&mut self, key: &ObjectKey) {
         if self.objects.contains_key(key) {
             Rc::make_mut(&mut self.objects).remove(key);
         }
     }
 
-    /// Forgets all other objects. The map is built anew, which takes half of the memory of one that grew.
+    /// Forgets all other objects. Builds a new map, which takes half of the memory of a map that grew.
     pub(crate) fn keep_objects(&mut self, is_kept: impl Fn(&ObjectKey) -> bool) {
         let kept = self.objects.iter().filter(|(key, _)| is_kept(key));
         self.objects = Rc::new(kept.map(|(key, seen)| (key.clone(), *seen)).collect());
     }
 
-    /// Forgets what is known of objects and what was told of them.
     pub(crate) fn forget_objects(&mut self) {
         self.announced = None;
         self.applied = None;
@@ -167,7 +141,6 @@ impl Memory {
 }
 
 impl Applied {
-    /// The ManagedResource as it is now, with these Secrets.
     pub(crate) fn of(mr: &ManagedResource, secrets: &[(String, u64)]) -> Self {
         Self {
             uid: mr.metadata.uid.clone(),
@@ -177,12 +150,11 @@ impl Applied {
         }
     }
 
-    /// Whether it was about this ManagedResource, as far as the ManagedResource itself tells; the Secrets are the caller's.
+    /// Returns true if this is about `mr`, as far as the ManagedResource itself shows. The caller compares the Secrets.
     pub(crate) fn is_about(&self, mr: &ManagedResource) -> bool {
         self.fits(mr, || hash_of_references(&mr.status.resources))
     }
 
-    /// The same for one of which the references are not there.
     pub(crate) fn is_about_summary(&self, summary: &BundleSummary) -> bool {
         self.fits(&summary.mr, || summary.references)
     }
@@ -232,7 +204,6 @@ mod tests {
         assert_eq!(names(&look), ["a", "b", "c"]);
     }
 
-    /// There is one for each object.
     #[test]
     fn fingerprint_takes_56_bytes() {
         assert_eq!(size_of::<Fingerprint>(), 56);

@@ -2,24 +2,24 @@
 //!
 //! Of the clusters, from watches:
 //!
-//! * [`snapshot`]: ManagedResources, as compact bytes
-//! * [`secrets`]: which bundle needs which Secret, and what version it has
-//! * [`objects`]: the objects of all bundles: who is interested in which, and what watches know of them
-//! * [`object_record`]: what is remembered of such an object, in a few bytes
+//! * [`cached_bundle`]: ManagedResources, as compact JSON
+//! * [`secrets`]: the versions of Secrets, and their data when it is needed
+//! * [`objects`]: the objects of all ManagedResources: which ManagedResource owns which, and what watches know of them
+//! * [`cached_object`]: what is cached of such an object, in a few bytes
 //! * `named`: which labels and annotations of an object count
 //! * `autoscalers`: which objects a HorizontalPodAutoscaler scales
-//! * `lingering`: autoscalers that are gone, and count for a while all the same
-//! * `pods`: the Pods that Deployments are counted by, one watch for all
+//! * `lingering`: autoscalers that are gone and still count for a while
+//! * `pods`: the Pods that are counted for Deployments, one watch for all
 //! * `admission`: which kinds webhooks and policies may change
 //!
 //! Of our own work:
 //!
-//! * [`memory`]: what the actor of a bundle remembers between passes. All of it can be lost
-//! * `damping`: how often what drifts again and again is repaired
-//! * `revalidation`: when an object is sent again because mutating admission may answer otherwise
-//! * `claims`: the state of a start over many bundles
-//! * `health_registry`: which bundles are judged at all, and which objects were found gone
-//! * `bodies`: bodies last answered: they save the GET before a PUT
+//! * [`memory`]: what the actor of a ManagedResource remembers between reconciles. All of it may be lost
+//! * `drift_backoff`: how often an object that drifts again and again is repaired
+//! * `revalidation`: when an object is sent again because mutating admission may answer differently
+//! * `initial_sync`: the state of the initial sync
+//! * `health_registry`: which ManagedResources are judged, and which objects were found gone
+//! * `bodies`: bodies of last answers, which save the GET before a PUT
 
 mod admission;
 mod autoscalers;

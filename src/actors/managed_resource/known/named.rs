@@ -1,5 +1,5 @@
-//! Which labels and annotations of an object count. Those that neither the manifest nor the old ref nor a rule of spec 10 §12 names
-//! are no drift: a merge keeps them, whatever they are (spec 10 §5.4, decision 37).
+//! Which labels and annotations of an object count. Entries that neither the manifest nor the old ref nor a rule of
+//! spec 10 §12 names are no drift: a merge keeps them, whatever they are (spec 10 §5.4, decision 37).
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -7,25 +7,23 @@ use serde_json::{Map, Value};
 
 use crate::{api::managed_resource::ResourceRef, bundle::plan::Old};
 
-/// Keys of this program mean something whether a manifest names them or not.
+/// Keys of this program count whether a manifest names them or not.
 const OWN: &str = "resources.gardener.cloud/";
 
 /// The token's account, which a controller fills in (spec 10 §12.8a).
 const SERVICE_ACCOUNT: &str = "kubernetes.io/service-account.";
 
-/// Where a key stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MetadataMap {
     Labels,
     Annotations,
 }
 
-/// The labels and annotations of an object that a bundle names. Hashes of them: one more that counts costs a look.
+/// The labels and annotations that a ManagedResource names for an object, hashed: a collision only costs a check.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Named {
-    /// All labels count, and all annotations: they are replaced, not merged.
+    /// All labels count, or all annotations: they are replaced, not merged.
     forced: [bool; 2],
-    /// Sorted.
     keys: Box<[u32]>,
 }
 
@@ -33,12 +31,10 @@ fn hash(map: MetadataMap, key: &str) -> u32 {
     let mut hasher = DefaultHasher::new();
     hasher.write_u8(map as u8);
     hasher.write(key.as_bytes());
-    // The upper half is as good as the lower one.
     (hasher.finish() >> 32) as u32
 }
 
 impl Named {
-    /// What a ref names, as it is to be, and as it was applied before.
     pub(crate) fn of(reference: &ResourceRef, old: Option<&Old>, force_labels: bool, force_annotations: bool) -> Self {
         let old_labels = old.into_iter().flat_map(|old| old.labels.keys());
         let old_annotations = old.into_iter().flat_map(|old| old.annotations.keys());
@@ -51,13 +47,12 @@ impl Named {
         Self { forced: [force_labels, force_annotations], keys: keys.into() }
     }
 
-    /// Whether a label or annotation counts.
     fn counts(&self, map: MetadataMap, key: &str) -> bool {
         self.forced[map as usize] || self.keys.binary_search(&hash(map, key)).is_ok()
     }
 }
 
-/// The entries that count for somebody; all if `named` is not known for everybody.
+/// Returns the entries that count for an owner, or all entries if `named` is unknown.
 pub(super) fn counting<'a>(
     named: Option<&'a [std::rc::Rc<Named>]>,
     map: MetadataMap,

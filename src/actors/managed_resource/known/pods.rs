@@ -1,8 +1,7 @@
-//! The Pods of the target cluster, as far as Deployments are counted by them (spec 20 §15): one watch for all bundles, from
-//! the first rolled-out Deployment until nobody holds a Deployment any more. Of a Pod stay hashes of its labels.
-//!
-//! Without the right to all Pods those of the namespaces are watched that have such Deployments, each by itself, so that a
-//! namespace without the right to its Pods holds up its own Deployments alone. Meanwhile all Pods are tried now and then.
+//! The Pods of the target cluster that are counted for Deployments (spec 20 §15). One watch serves all
+//! ManagedResources, from the first rolled-out Deployment until no Deployment has an owner. Without the right to all
+//! Pods, each namespace with such Deployments is watched by itself, so that a forbidden namespace holds up its own
+//! Deployments only. Watching all Pods is retried now and then.
 
 use std::{
     cell::{Cell, RefCell},
@@ -21,23 +20,20 @@ use crate::{
     api::object::{self, NamespacedName},
 };
 
-/// Pods are watched this much longer than somebody needs them.
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
-/// What is kept of a Pod.
 #[derive(Clone, Debug)]
 struct CachedPod {
     version: u64,
     summary: PodSummary,
 }
 
-/// The Pods.
 pub(crate) struct Pods {
     watches: Watches,
     running: RefCell<Option<Running>>,
-    /// The namespaces in which Pods were counted, to be watched if not all may be.
+    /// Namespaces in which Pods were counted. They are watched if not all Pods may be.
     places: Rc<RefCell<BTreeSet<String>>>,
-    /// What still runs when the controller has stopped must not start watches again.
+    /// Set when the controller has stopped: code that still runs must not start watches again.
     ended: Cell<bool>,
     idle_since: Cell<Option<Instant>>,
     listener: PodsListener,
@@ -48,18 +44,14 @@ struct Running {
     _listening: Listening,
 }
 
-/// Told of Pods of a namespace: as they counted before, and as they count now. With no namespace: of anything else that
-/// may change what is known of Pods.
+/// Called with a namespace and its Pods, as they counted before and as they count now. Called without a namespace if
+/// anything else may change what is known of Pods.
 pub(crate) type PodsListener = Rc<dyn Fn(Option<&str>, &[&PodSummary])>;
 
-/// Whether a Deployment's Pods are those it wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Counted {
-    /// They have not been listed yet.
     Starting,
-    /// They cannot be listed.
     Failing(String),
-    /// Yes or no.
     Known(bool),
 }
 
@@ -71,7 +63,7 @@ impl CachedPod {
 }
 
 impl Cached for CachedPod {
-    /// Not kept: nobody asks which incarnation of a Pod is counted.
+    /// Not cached: a Pod counts whatever its uid.
     fn uid(&self) -> &'static str {
         ""
     }
@@ -82,7 +74,6 @@ impl Cached for CachedPod {
 }
 
 impl Pods {
-    /// Nothing is watched yet.
     pub(crate) fn new(watches: &Watches, listener: PodsListener) -> Self {
         Self {
             watches: watches.clone(),
@@ -94,8 +85,8 @@ impl Pods {
         }
     }
 
-    /// Counts the Pods of a Deployment. Starts the watch if need be; `inhabited` are the namespaces in which there are
-    /// Deployments to be counted.
+    /// Counts the Pods of a Deployment; starts the watch if necessary. `inhabited`: namespaces with Deployments to
+    /// count for.
     pub(crate) fn count(
         &self,
         namespace: &str,
@@ -114,7 +105,7 @@ impl Pods {
                  \"{namespace}\" is not among these"
             )),
             StoreState::Off | StoreState::Starting => Counted::Starting,
-            // Who was heard of before is only away for a while.
+            // A watch that was in sync before has failed only for a while: its Pods are counted.
             StoreState::Failing(error) if watch.age_in(namespace).is_none() => Counted::Failing(error),
             StoreState::Failing(_) | StoreState::Synced => {
                 let mut pods = 0;
@@ -125,7 +116,6 @@ impl Pods {
         }
     }
 
-    /// The watch; begins it if need be.
     fn watch(&self) -> Watch<CachedPod> {
         if let Some(running) = &*self.running.borrow() {
             return running.watch.clone();
@@ -142,8 +132,8 @@ impl Pods {
         watch
     }
 
-    /// Has the Pods of a namespace watched if not all are. Where there are too many namespaces, those without Deployments
-    /// make room.
+    /// Watches the Pods of a namespace if not all are watched. If there are too many, those without Deployments make
+    /// room.
     fn watch_in(&self, namespace: &str, watch: &Watch<CachedPod>, inhabited: impl FnOnce() -> BTreeSet<String>) {
         let is_new = self.places.borrow_mut().insert(namespace.to_owned());
         let is_out = watch.state_in(namespace) == StoreState::Off;
@@ -156,7 +146,6 @@ impl Pods {
         }
     }
 
-    /// Whether [`Pods::end_if_idle`] would do something.
     pub(crate) fn is_to_end(&self, is_needed: impl Fn() -> bool) -> bool {
         if self.running.borrow().is_none() || is_needed() {
             return false;
@@ -165,7 +154,6 @@ impl Pods {
         self.idle_since.get().is_none_or(|since| now.saturating_duration_since(since) >= WATCH_AFTER_LAST)
     }
 
-    /// Ends the watch some time after the last Deployment.
     pub(crate) fn end_if_idle(&self, is_needed: bool) {
         if is_needed || self.running.borrow().is_none() {
             self.idle_since.set(None);
@@ -179,7 +167,6 @@ impl Pods {
         }
     }
 
-    /// Ends the watch for good.
     pub(crate) fn stop(&self) {
         self.ended.set(true);
         self.end();
@@ -194,8 +181,8 @@ impl Pods {
     }
 }
 
-/// Only that a Pod begins or ends to count is of interest: between that its status changes often. The end of the first list
-/// is told as a whole, and so is that a namespace is no longer watched.
+/// Reports only Pods that begin or cease to count, because the status of a Pod changes often in between. The end of the
+/// first list, and the end of a namespace's watch, are reported as a whole.
 fn report(change: &Change<'_, CachedPod>, listener: &PodsListener) {
     if matches!(change.how, How::First | How::Lost) {
         return;

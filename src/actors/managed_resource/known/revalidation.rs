@@ -1,8 +1,8 @@
-//! When an object is sent again although it seems equal: mutating admission may answer otherwise (spec 10 §11.3,
+//! When an object is sent again although it seems equal: mutating admission may answer differently (spec 10 §11.3,
 //! decision 40).
 //!
-//! Times are milliseconds since the controller began. Nothing is kept for a bundle, and 8 bytes for an object: the time of its
-//! last write. The rest follows from that and from the few changes that are remembered here.
+//! Times are milliseconds since the controller began. This takes no memory for a ManagedResource, and 8 bytes for an
+//! object: the time of its last write. The rest follows from that and from the few changes that are remembered here.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,52 +13,47 @@ use std::{
 
 use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 
-/// So long after a change API servers and webhooks may still answer as before it: their own watches have to hear of it,
-/// and policies are compiled once in a second.
+/// After a change, API servers and webhooks may answer as before for this long: their own watches must receive it, and
+/// policies are compiled once per second.
 pub(crate) const SETTLING: Duration = Duration::from_secs(2);
 
-/// A change concerns many objects: their turns come within this time, and no more often.
+/// A change concerns many objects: each gets one turn within this time.
 pub(crate) const SPREAD: Duration = Duration::from_secs(60);
 
-/// Objects that were written within so long are sent again at the same time.
+/// Objects that were written within this time are sent again at the same time.
 const TOGETHER: Duration = Duration::from_secs(60);
 
-/// What decides whether an object is to be sent again.
 #[derive(Debug, Default)]
 pub(crate) struct Revalidation {
-    /// Each object is sent again at least this often; `None` is never.
+    /// Each object is sent again at least this often; `None` means never.
     period: Option<Duration>,
-    /// Another one in each process, so that nobody's turn is always late.
+    /// Differs between processes, so that the same ManagedResource is not always the last.
     seed: u64,
-    /// Since when answers may differ: for all objects, for those of a kind, for those in a namespace.
+    /// Since when answers may differ: for all objects, for a kind, for a namespace.
     everything: RefCell<Since>,
     kinds: RefCell<BTreeMap<GroupKind, Since>>,
     namespaces: RefCell<BTreeMap<String, Since>>,
-    /// The last of these times.
     latest: Cell<u64>,
 }
 
-/// Since when answers may differ: when changes have settled. Changes that follow each other faster than they settle put nothing off:
-/// the time of an earlier one stays until a later one has settled.
+/// Since when answers may differ: when changes have settled. Changes that follow each other faster than they settle
+/// postpone nothing: the time of an earlier change stays until a later one has settled.
 #[derive(Debug, Default, Clone, Copy)]
 struct Since {
     /// Had settled when the last change came, or is the first to settle after it.
     first: u64,
-    /// Settles next; then it takes the place of the first one.
+    /// Settles next, and then replaces `first`.
     next: u64,
-    /// The last change.
     last: u64,
-    /// The last change that no other one preceded for [`SPREAD`]: nobody waits for a turn.
+    /// The last change that came at least [`SPREAD`] after its predecessor: its objects do not wait for a turn.
     at_once: u64,
 }
 
 impl Revalidation {
-    /// Nothing has changed yet.
     pub(crate) fn new(period: Option<Duration>, seed: u64) -> Self {
         Self { period, seed, ..Self::default() }
     }
 
-    /// Answers about these kinds may differ from now on; `None` is all.
     pub(crate) fn kinds_changed(&self, kinds: Option<&[GroupKind]>, now: u64) {
         let since = self.since(now);
         match kinds {
@@ -73,7 +68,7 @@ impl Revalidation {
         }
     }
 
-    /// Answers about the objects in a namespace may differ from now on. `at_once`: they do not wait for the turn of their bundle.
+    /// Answers about objects in a namespace may differ now. `at_once`: without waiting for their turn.
     pub(crate) fn namespace_changed(&self, namespace: &str, at_once: bool, now: u64) {
         let since = self.since(now);
         let mut known = self.namespaces.borrow_mut();
@@ -84,7 +79,6 @@ impl Revalidation {
         }
     }
 
-    /// A namespace is gone, and its objects with it.
     pub(crate) fn namespace_gone(&self, namespace: &str) {
         self.namespaces.borrow_mut().remove(namespace);
     }
@@ -95,13 +89,12 @@ impl Revalidation {
         since
     }
 
-    /// Whether an object that was written at `sent` is to be sent again.
     pub(crate) fn is_due(&self, bundle: &NamespacedName, object: &ObjectKey, sent: u64, now: u64) -> bool {
         self.due(bundle, sent).is_some_and(|due| due <= now) || self.is_outdated(bundle, object, sent, now)
     }
 
-    /// Whether admission may answer otherwise than when the object was written. What was written since the last turn of its
-    /// bundle waits for the next one, whatever else the bundle is looked at for.
+    /// Returns true if admission may answer differently than when the object was written. An object that was written
+    /// since the last turn of its ManagedResource waits for the next turn, for whatever reason it is checked.
     fn is_outdated(&self, bundle: &NamespacedName, object: &ObjectKey, sent: u64, now: u64) -> bool {
         if sent >= self.latest.get() {
             return false;
@@ -113,9 +106,8 @@ impl Revalidation {
             || is_after(self.namespaces.borrow().get(&object.namespace))
     }
 
-    /// When an object of a bundle that was written at `sent` is to be sent again without another reason: between half a
-    /// period and a whole one later. Objects that were written together are sent together, which costs one read of the
-    /// Secrets.
+    /// Returns when an object is sent again without another reason: half a period to a whole period after `sent`.
+    /// Objects that were written together are sent together, which costs one read of the Secrets.
     pub(crate) fn due(&self, bundle: &NamespacedName, sent: u64) -> Option<u64> {
         let half = millis(self.period?) / 2;
         let together = (half / 8).clamp(1, millis(TOGETHER));
@@ -124,14 +116,13 @@ impl Revalidation {
         Some(((written + 1) * together).saturating_add(half).saturating_add(random))
     }
 
-    /// The next turn of a bundle at `earliest` or later. Each has one in each [`SPREAD`].
+    /// Returns the next turn of a ManagedResource at `earliest` or later. Each has one turn in each [`SPREAD`].
     pub(crate) fn turn(&self, bundle: &NamespacedName, earliest: u64) -> u64 {
         let round = millis(SPREAD);
         let wait = (self.first_turn(bundle) + round - earliest % round) % round;
         earliest.saturating_add(wait)
     }
 
-    /// How many turns a bundle had.
     fn round(&self, bundle: &NamespacedName, now: u64) -> u64 {
         (now.saturating_add(millis(SPREAD)) - self.first_turn(bundle)) / millis(SPREAD)
     }
@@ -142,7 +133,6 @@ impl Revalidation {
 }
 
 impl Since {
-    /// There was a change that settles at `since`.
     fn add(&mut self, since: u64, now: u64) {
         if self.last <= now {
             (self.first, self.next) = (self.last, since);
@@ -152,14 +142,13 @@ impl Since {
         self.last = since;
     }
 
-    /// Whether a change has settled after `sent`; `is_turn` says that it is the turn of what was sent then.
+    /// Returns true if a change has settled after `sent`. `is_turn`: it is the turn of an object that was sent then.
     fn is_after(&self, sent: u64, is_turn: bool, now: u64) -> bool {
         let is_between = |since: u64| sent < since && since <= now;
         is_between(self.at_once) || (is_turn && [self.first, self.next, self.last].into_iter().any(is_between))
     }
 }
 
-/// In milliseconds.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
@@ -226,7 +215,7 @@ mod tests {
         assert!(due("Secret", "other", 19_000) && due("ConfigMap", "ns", 9_000) && !due("ConfigMap", "ns", 22_000));
     }
 
-    /// spec 10 §11.3 (a), (b): changes that never end put nothing off, and send nothing more than once in a minute.
+    /// spec 10 §11.3 (a), (b): changes that never end postpone nothing, and send an object at most once per minute.
     #[test]
     fn revalidation_is_due_once_in_a_minute_while_something_changes_all_the_time() {
         for (pause, of_namespace) in [(250, true), (250, false), (1_000, true), (1_900, false), (2_000, true)] {
@@ -239,7 +228,7 @@ mod tests {
                         false => known.kinds_changed(None, now),
                     }
                 }
-                // Other causes have the bundle looked at all the time.
+                // Other causes have the ManagedResource checked all the time.
                 if known.is_due(&bundle(1), &object, sent, now) {
                     sent = now;
                     writes.push(now);

@@ -1,7 +1,7 @@
-//! The Secrets of bundles: what version they have, and their data for the moment it is needed.
+//! The Secrets of ManagedResources: their versions, and their data when it is needed.
 //!
-//! Only versions are kept. Data is read when a bundle is decoded and dropped with it; at start, when many Secrets are
-//! needed at once, one paged list brings them all.
+//! Only versions are cached. Data is read when manifests are decoded, and dropped with them. At start, when many
+//! Secrets are needed at once, one paged list brings them all.
 
 use std::{
     cell::RefCell,
@@ -19,19 +19,17 @@ use crate::{
     bundle::decode,
 };
 
-/// Up to so many Secrets are read one by one.
+/// Up to this many Secrets are read one by one.
 const FEW: usize = 64;
 
-/// A list is read if it brings at most so many times the Secrets that are needed.
+/// A list is read if it brings at most this many times the Secrets that are needed.
 const WORTH_LISTING: usize = 8;
 
-/// How long the server may take to say how many Secrets there are.
 const COUNTING: Duration = Duration::from_secs(10);
 
-/// Data that a list brings ahead of its use; what is beyond is read one by one.
+/// Bytes of data that a list may bring before they are used. Data beyond this is read one by one.
 const PRELOAD_BYTES: usize = 64 << 20;
 
-/// What the store keeps of a Secret.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedSecret {
     uid: Arc<str>,
@@ -41,23 +39,18 @@ pub(crate) struct CachedSecret {
 /// A Secret's data, with the version it was read at. Its Debug form shows no content.
 #[derive(Clone)]
 pub(crate) struct SecretData {
-    /// `metadata.resourceVersion`.
     pub(crate) version: u64,
-    /// Data keys and their decoded values.
     pub(crate) data: BTreeMap<String, Vec<u8>>,
 }
 
-/// Reads Secrets.
 pub(crate) struct Secrets {
     cluster: Cluster,
     resource: Resource,
     watch: Watch<CachedSecret>,
-    /// Brought by a list and not yet used.
     preloaded: RefCell<BTreeMap<NamespacedName, SecretData>>,
 }
 
 impl CachedSecret {
-    /// From a Secret's metadata.
     pub(crate) fn of(object: &Value) -> Option<Self> {
         let version = object::resource_version(object).parse().ok()?;
         Some(Self { uid: object::uid(object).into(), version })
@@ -81,7 +74,6 @@ impl SecretData {
         Ok(Self { version, data })
     }
 
-    /// Bytes of all values.
     fn size(&self) -> usize {
         self.data.values().map(Vec::len).sum()
     }
@@ -94,28 +86,22 @@ impl std::fmt::Debug for SecretData {
 }
 
 impl Secrets {
-    /// Reads through `cluster`; the watch tells of changes.
     pub(crate) fn new(cluster: &Cluster, watch: Watch<CachedSecret>) -> Self {
         let resource = watch.resource().clone();
         Self { cluster: cluster.clone(), resource, watch, preloaded: RefCell::default() }
     }
 
-    /// For the start: whether changes are heard of.
     pub(crate) fn sync_requirement(&self) -> SyncRequirement {
         self.watch.sync_requirement()
     }
 
-    /// Whether the Secret may have changed, or be gone, since it was read at `version`.
+    /// Returns true if the Secret may have changed, or be gone, since it was read at `version`.
     pub(crate) fn changed_since(&self, secret: &NamespacedName, version: u64) -> bool {
         let store = self.watch.store();
         !store.is_fresh() || store.with(secret, |cached| cached.version != version).unwrap_or(true)
     }
 
-    /// Whether an object with this uid is the Secret. Asks the server where nothing is known: without a watch nothing is
-    /// entered.
-    ///
-    /// # Errors
-    /// Whatever the request ends with, but for not found.
+    /// Returns true if the Secret has this uid. Asks the server if it is not cached. *Not found* is no error.
     pub(crate) async fn is(&self, context: &Context, secret: &NamespacedName, uid: &str) -> Result<bool, ApiError> {
         if let Some(known) = self.watch.store().with(secret, |cached| *cached.uid == *uid) {
             return Ok(known);
@@ -128,15 +114,11 @@ impl Secrets {
         }
     }
 
-    /// Waits until changes of Secrets are heard of.
     pub(crate) async fn heard_of(&self) {
         self.watch.sync_requirement().met().await;
     }
 
-    /// The Secret's data, live or as the list at start brought it.
-    ///
-    /// # Errors
-    /// Whatever the request ends with; not found included.
+    /// Returns the Secret's data, preloaded or live. Fails with the error of the request, *not found* included.
     pub(crate) async fn read(&self, context: &Context, secret: &NamespacedName) -> Result<SecretData, ApiError> {
         let preloaded = self.preloaded.borrow_mut().remove(secret);
         if let Some(data) = preloaded.filter(|data| !self.changed_since(secret, data.version)) {
@@ -145,7 +127,7 @@ impl Secrets {
         let at = self.resource.at(&secret.namespace, &secret.name);
         let asked = self.cluster.clock().monotonic();
         let live = self.cluster.get(context, &at).await?;
-        // Before the watch has begun nothing is entered, and what was read then counts as changed.
+        // Before the watch has begun nothing is cached, and this data will count as changed.
         self.watch.found(&live, asked);
         SecretData::of(&live)
     }
@@ -197,7 +179,6 @@ impl Secrets {
         Ok(())
     }
 
-    /// Drops what a list brought and nobody used.
     pub(crate) fn drop_preloaded(&self) {
         self.preloaded.borrow_mut().clear();
     }

@@ -1,5 +1,5 @@
-//! The Namespace that a bundle is in, held by the bundle itself (spec 10 §13.7, decision 41): it cannot end before the
-//! ManagedResource does, so it is deleted last and not waited for.
+//! The Namespace that a ManagedResource is in, if the ManagedResource owns it (spec 10 §13.7, decision 41): it cannot
+//! end before the ManagedResource does, so it is deleted last and not waited for.
 
 use cluster::{ApiError, Located, Resource};
 
@@ -14,20 +14,15 @@ use crate::api::{
     object::{self, GroupVersionKind},
 };
 
-/// A conflict is answered by reading and deciding again, so often; then the next pass tries again.
 const CONFLICTS: usize = 3;
 
-/// What a deleted bundle holds.
 pub(super) struct Held {
-    /// What is deleted first, and waited for.
+    /// Deleted first, and waited for.
     pub(super) others: Vec<ResourceRef>,
-    /// Its own Namespace.
     pub(super) own: Option<ResourceRef>,
-    /// The item of the message, if nobody knows whether a Namespace is its own.
     pub(super) unconfirmed: Option<String>,
 }
 
-/// Finds the Namespace of the bundle among its references.
 pub(super) async fn sort(run: &Run<'_>, references: &[ResourceRef]) -> Held {
     let may_be_own = |reference: &ResourceRef| itself::is_namespace_of(&run.reconcile.key, &reference.key());
     let mut held = Held { others: references.to_vec(), own: None, unconfirmed: None };
@@ -44,7 +39,7 @@ pub(super) async fn sort(run: &Run<'_>, references: &[ResourceRef]) -> Held {
     held
 }
 
-/// Whether source and target are one cluster: the target has this very ManagedResource. One that does not serve the kind has none.
+/// Returns true if source and target are one cluster: the target has this very ManagedResource.
 async fn is_in_target(run: &Run<'_>) -> Result<bool, ApiError> {
     let (key, target) = (&run.reconcile.key, &run.controller.target);
     let kind = GroupVersionKind::new(keys::GROUP, keys::VERSION, keys::KIND);
@@ -55,7 +50,6 @@ async fn is_in_target(run: &Run<'_>) -> Result<bool, ApiError> {
     }
 }
 
-/// Deletes the Namespace. Gives the item of the message if its deletion was not accepted.
 pub(super) async fn delete_last(run: &Run<'_>, reference: &ResourceRef) -> Option<String> {
     let mut attempt = 0;
     let error = loop {
@@ -70,7 +64,6 @@ pub(super) async fn delete_last(run: &Run<'_>, reference: &ResourceRef) -> Optio
     Some(clean::still_pending(&display(reference), Some(&error), ""))
 }
 
-/// Deletes the Namespace as it is now, unless it is to stay or is being deleted. Gives a text if that cannot be told.
 async fn try_delete(run: &Run<'_>, reference: &ResourceRef) -> Result<Option<String>, ApiError> {
     let controller = run.controller;
     let asked = controller.env.clock.monotonic();
@@ -86,6 +79,6 @@ async fn try_delete(run: &Run<'_>, reference: &ResourceRef) -> Result<Option<Str
         Some(Pruned::Done) => return Ok(None),
         None => {}
     }
-    // A grace time that cannot be read holds up nothing: the deletion was accepted.
+    // An unreadable grace time holds up nothing: the deletion was accepted.
     delete(run, reference, &at, uid, object::resource_version(&live), asked).await.map(|_| None)
 }

@@ -1,4 +1,4 @@
-//! What a bundle holds of itself: its own ManagedResource, its own Secrets, and bundles that hold it in turn.
+//! Refs of a ManagedResource to itself, to its own Secrets, and to ManagedResources that have a ref to it in turn.
 //!
 //! All of this exists only where source and target are one cluster. Uids tell, as they are unique everywhere.
 
@@ -12,13 +12,15 @@ use super::{
 };
 use crate::api::{managed_resource::ResourceRef, object::NamespacedName};
 
-/// Whether the clean-up of a bundle leaves an object alone and does not wait for its end.
+/// Returns true if pruning leaves an object alone and does not wait for its end.
 ///
-/// * Its own ManagedResource: it ends when the clean-up has ended, so it would wait for itself.
-/// * A Secret that it reads its manifests from, as long as it is not being deleted: without it nothing could be applied.
-/// * A ManagedResource that is being deleted and waits for this one, which is being deleted too: both would wait for ever.
+/// * Its own ManagedResource: it ends when pruning has ended, so it would wait for itself.
+/// * A Secret that the ManagedResource reads its manifests from, as long as the ManagedResource is not being deleted:
+///   without the Secret nothing could be applied.
+/// * A ManagedResource that is being deleted and waits for this one, which is being deleted too: both would wait for
+///   ever.
 ///
-/// The error says why that cannot be told.
+/// The error says why this is unknown.
 pub(super) async fn is_spared(run: &Run<'_>, reference: &ResourceRef, uid: &str) -> Result<bool, String> {
     let (key, mr) = (reference.key(), run.mr());
     let name = NamespacedName::new(&key.namespace, &key.name);
@@ -34,13 +36,14 @@ pub(super) async fn is_spared(run: &Run<'_>, reference: &ResourceRef, uid: &str)
     is_own.map_err(|error| format!("whether the bundle reads its manifests from it cannot be told: {error}"))
 }
 
-/// Whether the object is the ManagedResource of that name in the source cluster. The store may be late here: a uid does not come
-/// again, and what is spared is being deleted anyway. Where it does not know that yet, the object is waited for until it does.
+/// Returns true if the object is the ManagedResource of that name in the source cluster. The cache may be late here: a
+/// uid never comes again, and a spared object is being deleted anyway. If the cache does not know the deletion yet,
+/// pruning waits for the object until it does.
 fn is_same(run: &Run<'_>, name: &NamespacedName, uid: &str) -> bool {
     run.controller.bundles.store().with(name, |cached| cached.uid() == uid).unwrap_or(false)
 }
 
-/// Whether a bundle that is being deleted waits, directly or by others, for the end of the bundle of this pass.
+/// Returns true if a ManagedResource in deletion waits, directly or through others, for the reconciled one.
 fn waits_for(run: &Run<'_>, bundle: NamespacedName) -> bool {
     let store = run.controller.bundles.store();
     let mut seen = BTreeSet::new();

@@ -1,4 +1,5 @@
-//! Removing objects: what left a bundle, and what is left of a bundle that is deleted or handed over (spec 10 §13, §15).
+//! Pruning: removes objects that left the manifests, and all objects of a ManagedResource that is deleted or handed
+//! over (spec 10 §13, §15).
 
 use std::collections::BTreeSet;
 
@@ -29,24 +30,20 @@ use crate::{
     bundle::{identity, order},
 };
 
-/// How long until objects that are being deleted are looked at again, if no watch tells of them earlier (spec 10 §17.2).
+/// Objects that are being deleted are checked again after this time, if no watch reports them earlier (spec 10 §17.2).
 const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// A conflict is answered by reading and deciding again, so often; then the object is left for the next pass.
+/// Conflicts that are answered by deciding anew. After them, the object is left for the next reconcile.
 const CONFLICTS: usize = 3;
 
-/// Deletions side by side.
 const SIDE_BY_SIDE: usize = 16;
 
-/// What became of one object.
 pub(super) enum Pruned {
-    /// It is gone, or it is not to be deleted.
     Done,
-    /// It is still there; why, if something went wrong.
     Pending(Option<String>),
 }
 
-/// Deletes a bundle's objects, then gives the ManagedResource free (spec 10 §15).
+/// Deletes the objects of a ManagedResource, then removes its finalizer (spec 10 §15).
 pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let now = controller.env.clock.wall();
@@ -79,7 +76,7 @@ async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Reports what is still there; the pass ends with it (spec 10 §9.8, §15).
+/// Reports the objects that still exist. The reconcile ends with it (spec 10 §9.8, §15).
 pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
     let text = status::aggregate(status::CLEAN_PREFIX, pending);
     let now = run.controller.env.clock.wall();
@@ -88,13 +85,12 @@ pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Res
     Ok(Outcome::After(LOOK_AGAIN))
 }
 
-/// The items of the message for objects that stay because it cannot be told whether they left the bundle.
 pub(crate) fn left_unconfirmed(references: &[ResourceRef], unconfirmed: &str) -> Vec<String> {
     references.iter().map(|reference| clean::still_pending(&display(reference), Some(unconfirmed), "")).collect()
 }
 
-/// Deletes objects, workloads before what they need. Gives the items of the message for those that are still there;
-/// `None` if the time slice ended before all were looked at.
+/// Prunes objects, workloads before what they need. Returns the items of the message for objects that still exist, or
+/// `None` if the time slice ended before all were checked.
 pub(crate) async fn prune(run: &Run<'_>, memory: &mut Memory, references: &[ResourceRef]) -> Option<Vec<String>> {
     let begin = run.controller.env.clock.monotonic();
     let asked = run.controller.target.discovery().asked();
@@ -134,13 +130,13 @@ async fn clean_one(run: &Run<'_>, reference: &ResourceRef, discovered: u64) -> P
     match try_clean(run, reference, discovered, known).await {
         Ok(pruned) => pruned,
         Err(error) if error.is_not_found() => gone(run, reference, known, &Nowhere::NotFound),
-        // An object with a name that no request can carry cannot be there.
+        // No object can have a name that no request can carry.
         Err(ApiError::BadRequest(_)) => gone(run, reference, known, &Nowhere::NotFound),
         Err(error) => Pruned::Pending(Some(error.to_string())),
     }
 }
 
-/// The object is not there any more, as was proved. `known` is its version before anybody asked.
+/// The object is proved to be gone. `known` is its version before the first request.
 fn gone(run: &Run<'_>, reference: &ResourceRef, known: Option<u64>, why: &Nowhere) -> Pruned {
     if let Nowhere::Kind(absent) = why {
         tracing::info!(object = %display(reference), kind = %absent.kind(), "an object is gone: its kind is not served");
@@ -149,8 +145,7 @@ fn gone(run: &Run<'_>, reference: &ResourceRef, known: Option<u64>, why: &Nowher
     Pruned::Done
 }
 
-/// `discovered` is the moment since which that the kind is not served must have been asked for; `before` is the version of
-/// the object that was known then.
+/// `discovered`: an absence of the kind must be proved after this. `before`: the object's version known then.
 async fn try_clean(
     run: &Run<'_>,
     reference: &ResourceRef,
@@ -177,7 +172,7 @@ async fn try_clean(
             return Ok(left);
         }
         match delete(run, reference, &at, &cached.uid, &cached.resource_version, asked).await {
-            // What is known of the object, or of its kind, is old: look at it.
+            // The cached object, or its kind, is outdated: read it.
             Err(error) if error.is_conflict() || error.is_not_served() => {}
             result => return result,
         }
@@ -192,14 +187,13 @@ async fn try_clean(
         };
         controller.objects.watch(&at.resource);
         match clean_live(run, reference, &at, &live, asked).await {
-            // Somebody was faster: the object may be another bundle's by now, or another one.
+            // Another client was faster. The object may belong to another ManagedResource by now, or be a new object.
             Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
             result => return result,
         }
     }
 }
 
-/// What the watch of the kind knows of the object.
 fn watched(run: &Run<'_>, resource: &Resource, key: &ObjectKey) -> Evidence {
     run.controller.objects.watch(resource);
     run.controller.objects.evidence(key)
@@ -235,7 +229,6 @@ async fn clean_live(
     finalize(run, at, live).await
 }
 
-/// Deletes an object as it was seen.
 pub(super) async fn delete(
     run: &Run<'_>,
     reference: &ResourceRef,
@@ -255,14 +248,15 @@ pub(super) async fn delete(
         }
         Deleted::Pending(object) => {
             run.controller.objects.wrote(&key, &object, &run.writer, asked);
-            // Its grace time begins now; that it cannot be read is told at once.
+            // Its grace time begins now. If that is unreadable, it is reported at once.
             let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
             Pruned::Pending(grace.err().map(|error| error.to_string()))
         }
     })
 }
 
-/// What was seen without uid or version is there all the same: only a name that no request can carry is nobody's.
+/// The object was seen, so it exists: here `BadRequest` means that its uid or version is missing. Only for a name that
+/// no request can carry does `BadRequest` prove absence.
 fn unsent(error: ApiError) -> ApiError {
     match error {
         ApiError::BadRequest(text) => ApiError::Decode(text),
@@ -285,11 +279,11 @@ async fn finalize(run: &Run<'_>, at: &ObjectRef, live: &Value) -> Result<Pruned,
         }
         Err(error) => return Ok(Pruned::Pending(Some(error.to_string()))),
     }
-    // Whether it is gone by that, the next look tells.
+    // The next check tells whether the object is gone now.
     Ok(Pruned::Pending(None))
 }
 
-/// What becomes of an object that is not ours to delete, or of which that cannot be told: nothing is deleted on doubt.
+/// Returns what becomes of an object that is not ours. Unconfirmed objects are never deleted.
 pub(super) async fn left_alone(
     run: &Run<'_>,
     reference: &ResourceRef,
@@ -307,8 +301,8 @@ pub(super) async fn left_alone(
     }
 }
 
-/// Whether the object belongs to another bundle that exists: then it is not ours to delete (decision 10). The error says
-/// whom nobody tells of, and what would help.
+/// Returns true if the object belongs to another ManagedResource that exists: then it is not ours to delete
+/// (decision 10). The error names the ManagedResource that could not be read, and what would help.
 async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> Result<bool, String> {
     let controller = run.controller;
     let own = Origin::new(controller.settings.cluster_id.clone(), run.reconcile.key.clone());
@@ -332,7 +326,7 @@ async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Opti
     Ok(exists)
 }
 
-/// Deletes the claims of a StatefulSet, before it is deleted itself (spec 10 §13.3).
+/// Deletes the PersistentVolumeClaims of a StatefulSet, before it is deleted itself (spec 10 §13.3).
 async fn delete_claims(run: &Run<'_>, stateful_set: &Value) -> Result<(), String> {
     let selector = match volume_claims::claims_to_delete(stateful_set) {
         Ok(Some(selector)) => selector,
@@ -352,7 +346,7 @@ async fn delete_claims(run: &Run<'_>, stateful_set: &Value) -> Result<(), String
     deleted.map_err(|error| volume_claims::not_cleaned(&error.to_string()))
 }
 
-/// The item of the message for an object that is still there (spec 10 §13.6).
+/// Returns the item of the message for an object that still exists (spec 10 §13.6).
 async fn pending_item(run: &Run<'_>, reference: &ResourceRef, error: Option<String>) -> String {
     let mut events = String::new();
     if reference.api_version == "v1" && reference.kind == "Service" {

@@ -1,4 +1,4 @@
-//! Releasing objects whose manifests are in Ignore mode now: they stay, without our marks (spec 10 §14).
+//! Releases objects whose manifests are in Ignore mode now: they stay, without our marks (spec 10 §14).
 
 use super::{super::steps::Run, clean};
 use crate::{
@@ -8,10 +8,9 @@ use crate::{
 use cluster::Located;
 use futures::{StreamExt, stream};
 
-/// Releases side by side.
 const SIDE_BY_SIDE: usize = 16;
 
-/// Releases objects; gives the items of the message for those that could not be released, by their display strings.
+/// Releases objects. Returns the items of the message for failures, sorted by display strings.
 pub(crate) async fn release(run: &Run<'_>, references: &[ResourceRef]) -> Vec<String> {
     let mut named: Vec<(String, &ResourceRef)> =
         references.iter().map(|reference| (display(reference), reference)).collect();

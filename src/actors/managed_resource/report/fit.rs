@@ -1,7 +1,7 @@
-//! What is left out of a status that is too large to be stored (spec 10 §9.7, decision 36). Pure.
+//! Pure. Decides what to leave out of a status that is too large to be stored (spec 10 §9.7, decision 36).
 //!
-//! Labels and annotations of refs are what a merge compares with, and can be done without: what left a manifest then stays in its
-//! object. The refs themselves cannot: without them nobody knows what is to be deleted. So they come last.
+//! The merge compares with the labels and annotations of refs. Without them, entries that left a manifest stay in the
+//! object. The refs themselves are left out last: pruning needs them.
 
 use super::status::bounded;
 use crate::api::{
@@ -12,34 +12,30 @@ use crate::api::{
 /// Labels or annotations of one ref that take more bytes than this are left out first.
 const LARGE: usize = 1024;
 
-/// Reason of `ResourcesApplied` if not even the refs can be stored.
 const STATUS_TOO_LARGE: &str = "StatusTooLarge";
 
-/// How what is said of a status that is not whole begins.
 const NOTE: &str = " The status is too large to be stored (";
 
-/// A status on its way into the database: as much of it as fits.
+/// A status to write, shrunk until it fits.
 pub(super) struct Draft<'a> {
     stored: &'a ManagedResourceStatus,
     status: ManagedResourceStatus,
     stage: Stage,
-    /// Refs without their annotations, without their labels.
+    /// Number of refs without their annotations, and without their labels.
     left_out: [usize; 2],
 }
 
-/// What may be left out, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     LargeAnnotations,
     LargeLabels,
-    /// The small ones too.
     LabelsAndAnnotations,
     /// The stored refs stay as they are.
     References,
     Nothing,
 }
 
-/// Whether a stored ref is what is left of a ref of the same manifest when the status was too large.
+/// Returns true if `stored` is `reference`, or what was left of it when the status was too large.
 pub(super) fn stands_for(stored: &ResourceRef, reference: &ResourceRef) -> bool {
     let bare = |reference: &ResourceRef| ResourceRef {
         labels: Default::default(),
@@ -52,7 +48,6 @@ pub(super) fn stands_for(stored: &ResourceRef, reference: &ResourceRef) -> bool 
             && bare(stored) == bare(reference)
 }
 
-/// A message without what it says of a status that is not whole.
 pub(super) fn without_note(message: &str) -> &str {
     message.split_once(NOTE).map_or(message, |(message, _)| message)
 }
@@ -62,7 +57,6 @@ fn size_of(map: &std::collections::BTreeMap<String, String>) -> usize {
 }
 
 impl<'a> Draft<'a> {
-    /// The whole status, in place of the one that is stored.
     pub(super) fn new(status: ManagedResourceStatus, stored: &'a ManagedResourceStatus) -> Self {
         let mut draft = Self { stored, status, stage: Stage::LargeAnnotations, left_out: [0, 0] };
         if draft.status.resources != stored.resources
@@ -73,16 +67,13 @@ impl<'a> Draft<'a> {
         draft
     }
 
-    /// The status as it is to be written.
     pub(super) fn status(&self) -> &ManagedResourceStatus {
         &self.status
     }
 
-    /// Leaves something out, as the object of `size` bytes is too large; `refused` says who says so. False if nothing is left
-    /// that could be left out.
-    ///
-    /// An eighth goes at once: a write of this size is not cheap. The steps depend on the whole status alone, so the same status
-    /// always ends as the same.
+    /// Leaves out more, because an object of `size` bytes was refused with the text `refused`. Returns false if nothing
+    /// more can be left out. Saves an eighth at once, because each attempt is expensive. Depends on the whole status
+    /// alone, so that the same status always has the same result.
     pub(super) fn shrink(&mut self, size: usize, refused: &str) -> bool {
         loop {
             let done = match self.stage {
@@ -109,8 +100,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Takes out maps above `limit` bytes, the largest first, until so many bytes are saved. `which`: 0 for annotations, 1 for
-    /// labels. Whether there was one.
+    /// Empties maps above `limit` bytes, largest first, until `wanted` bytes are saved. `which`: 0 annotations, 1
+    /// labels.
     fn shrink_maps(&mut self, wanted: usize, limit: usize, which: usize) -> bool {
         let map = |reference: &mut ResourceRef| match which {
             0 => std::mem::take(&mut reference.annotations),
@@ -138,7 +129,6 @@ impl<'a> Draft<'a> {
         self.status.conditions.iter_mut().find(|condition| condition.kind == RESOURCES_APPLIED)
     }
 
-    /// Says in `ResourcesApplied` what is left out, and why.
     fn say(&mut self, refused: &str) {
         let [annotations, labels] = self.left_out;
         let lacks_references = self.stage == Stage::References;
@@ -158,7 +148,7 @@ impl<'a> Draft<'a> {
         if lacks_references && matches!(applied.reason.as_str(), APPLY_SUCCEEDED | APPLY_PROGRESSING) {
             applied.reason = STATUS_TOO_LARGE.to_owned();
         }
-        // Only its times may differ from what is written already.
+        // Keep the stored condition if only its times differ.
         if let Some(stored) = stored
             && (&stored.status, &stored.reason, &stored.message, &stored.codes)
                 == (&applied.status, &applied.reason, &applied.message, &applied.codes)

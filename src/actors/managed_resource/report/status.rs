@@ -1,6 +1,4 @@
-//! What a pass reports: each row of spec 10 §16 as a function from one status to the next.
-//!
-//! A function changes only what its row names. Whether the result must be written is [`needs_write`]'s answer.
+//! What a reconcile reports: each row of spec 10 §16 as a function that changes only what its row names.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -21,59 +19,48 @@ use crate::{
     bundle::decode::DecodeError,
 };
 
-/// Message of row "applied".
 const APPLIED_MESSAGE: &str = "All resources are applied.";
-/// Message of row "change detected" for `ResourcesApplied`.
 const RECONCILED_MESSAGE: &str = "The resources are currently being reconciled.";
-/// Message of row "change detected" for `ResourcesHealthy`.
 const HEALTH_PENDING_MESSAGE: &str = "The health checks have not yet been executed for the current set of resources.";
-/// Message of row "change detected" for `ResourcesProgressing`.
 const PROGRESSING_PENDING_MESSAGE: &str = "Checks have not yet been executed for the current set of resources.";
-/// Message of row "ignored".
 const IGNORED_MESSAGE: &str = "ManagedResource is marked to be ignored.";
-/// Message of row "deleting".
 const DELETED_MESSAGE: &str = "The resources are currently being deleted.";
-/// Prefix of the aggregated error of clean-up (spec 10 §13.6).
+/// Prefix of the aggregated error of pruning and deletion (spec 10 §13.6).
 pub(crate) const CLEAN_PREFIX: &str = "Could not clean all old resources";
 /// Prefix of the aggregated error of release (spec 10 §13.6).
 pub(crate) const RELEASE_PREFIX: &str = "Could not release all orphaned resources";
-/// The longest message that is written, in bytes. The API server refuses objects beyond 1.5 MiB and each write of the
-/// status carries its messages.
+/// The longest message, in bytes. The API server refuses objects beyond 1.5 MiB; each status write carries all
+/// messages.
 const MESSAGE_LIMIT: usize = 30 * 1024;
 
-/// What a pass has applied that reached its final phase (spec 10 §9.10).
+/// What a reconcile applied that reached its final phase (spec 10 §9.10).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AppliedSet<'a> {
-    /// The new refs, sorted.
     pub(crate) refs: Vec<ResourceRef>,
-    /// Checksum over the kept manifests.
     pub(crate) checksum: String,
-    /// The generation that was applied.
     pub(crate) generation: i64,
-    /// Documents that could not be decoded; the others have been applied.
+    /// Manifests that could not be decoded. All others were applied.
     pub(crate) errors: &'a [DecodeError],
-    /// Objects that may have left the bundle and are still there: items of the message.
+    /// Objects that may have to be pruned and still exist: items of the message.
     pub(crate) left: &'a [String],
 }
 
-/// Row "Secret unreadable".
 pub(crate) fn secret_unreadable(status: &ManagedResourceStatus, error: &str, now: Timestamp) -> ManagedResourceStatus {
     with_applied(status, ConditionStatus::False, CANNOT_READ_SECRET, error, now)
 }
 
-/// Whether row "change detected" is due: the refs (with their order, labels and annotations, but for those that the status had
-/// no room for) or the checksum differ.
+/// Returns true if row "change detected" is due: the checksum or the refs differ, including their order, labels and
+/// annotations. Labels and annotations that the status had no room for do not count.
 pub(crate) fn is_changed(status: &ManagedResourceStatus, refs: &[ResourceRef], checksum: &str) -> bool {
     let is_same = status.resources.len() == refs.len()
         && status.resources.iter().zip(refs).all(|(stored, reference)| fit::stands_for(stored, reference));
     !is_same || status.secrets_data_checksum.as_deref() != Some(checksum)
 }
 
-/// Row "change detected" (spec 10 §9.7), written before anything is touched.
-///
-/// `added` are the new refs for which the old index found nothing. They are appended to the refs, so that an object is
-/// known before it is created: otherwise one that was created just before a crash, and whose manifest is gone after it,
-/// would stay for ever. An old ref stays as it is, because its labels and annotations are what the merge compares with.
+/// Row "change detected" (spec 10 §9.7), written before anything is touched. `added` are the new refs that the old
+/// index lacks: appending them makes an object known before it is created, so that it is pruned even if the process
+/// crashes and its manifest goes. Old refs stay unchanged, because the merge compares with their labels and
+/// annotations.
 pub(crate) fn change_detected(
     status: &ManagedResourceStatus,
     added: &[ResourceRef],
@@ -101,23 +88,21 @@ pub(crate) fn change_detected(
     next
 }
 
-/// New refs join those of a set that was announced before: what it said about the set stays.
+/// Adds refs to a set that was announced before. The conditions stay.
 pub(crate) fn remembered(status: &ManagedResourceStatus, added: &[ResourceRef]) -> ManagedResourceStatus {
     ManagedResourceStatus { resources: union(&status.resources, added), ..status.clone() }
 }
 
-/// Row "deletion pending".
 pub(crate) fn deletion_pending(status: &ManagedResourceStatus, message: &str, now: Timestamp) -> ManagedResourceStatus {
     with_applied(status, ConditionStatus::Progressing, DELETION_PENDING, message, now)
 }
 
-/// Row "release failed".
 pub(crate) fn release_failed(status: &ManagedResourceStatus, message: &str, now: Timestamp) -> ManagedResourceStatus {
     with_applied(status, ConditionStatus::False, RELEASE_FAILED, message, now)
 }
 
-/// Row "apply failed". `created` are refs of objects that exist although the run failed; they join the refs, so that
-/// they are not forgotten when their manifests go (spec 10 "Better than upstream" 3).
+/// Row "apply failed". `created` are refs of objects that exist although the run failed. They join the refs, so that
+/// they are pruned when their manifests go (spec 10 "Better than upstream" 3).
 pub(crate) fn apply_failed(
     status: &ManagedResourceStatus,
     error: &str,
@@ -129,7 +114,8 @@ pub(crate) fn apply_failed(
     next
 }
 
-/// Rows "applied", "decoding failed", and "deletion pending" where objects were left on doubt (spec 10 §9.3), with the fields that only the final phase sets (spec 10 §9.10).
+/// Rows "applied", "decoding failed", and "deletion pending" where unconfirmed objects were left (spec 10 §9.3). Also
+/// sets the fields that only the final phase sets (spec 10 §9.10).
 pub(crate) fn finished(status: &ManagedResourceStatus, set: AppliedSet<'_>, now: Timestamp) -> ManagedResourceStatus {
     let mut next = if !set.errors.is_empty() {
         let message = decoding_message(set.errors);
@@ -145,7 +131,6 @@ pub(crate) fn finished(status: &ManagedResourceStatus, set: AppliedSet<'_>, now:
     next
 }
 
-/// Whether the condition says just what row "applied" says.
 pub(crate) fn is_reported_applied(status: &ManagedResourceStatus) -> bool {
     conditions::find(&status.conditions, RESOURCES_APPLIED).is_some_and(|condition| {
         condition.status == ConditionStatus::True
@@ -154,9 +139,9 @@ pub(crate) fn is_reported_applied(status: &ManagedResourceStatus) -> bool {
     })
 }
 
-/// Whether the last set that was attempted is the one whose checksum stands in the status, and was applied as far as its
-/// documents decode. Each attempt at another set is announced ([`change_detected`]) before anything of it is sent, so
-/// that after a failure or a crash the condition says otherwise.
+/// Returns true if the last set that was attempted is the set whose checksum is in the status, and all of its decodable
+/// manifests were applied. Each attempt at another set is announced first ([`change_detected`]), so that the condition
+/// differs after a failure or a crash.
 pub(crate) fn is_last_attempt_applied(status: &ManagedResourceStatus) -> bool {
     conditions::find(&status.conditions, RESOURCES_APPLIED).is_some_and(|condition| {
         matches!(
@@ -166,8 +151,7 @@ pub(crate) fn is_last_attempt_applied(status: &ManagedResourceStatus) -> bool {
     })
 }
 
-/// An object was found gone in a pass that failed: that is said as well, because after it health is not judged any more
-/// (spec 20 §4.1, scenario 4).
+/// Reports an object that a failed reconcile found gone: health is not judged after it (spec 20 §4.1, scenario 4).
 pub(crate) fn found_gone(
     status: &ManagedResourceStatus,
     gone: &BTreeSet<ObjectKey>,
@@ -184,7 +168,6 @@ pub(crate) fn found_gone(
     next
 }
 
-/// Row "ignored".
 pub(crate) fn ignored(status: &ManagedResourceStatus, now: Timestamp) -> ManagedResourceStatus {
     let mut next = status.clone();
     for (kind, value) in [
@@ -197,8 +180,8 @@ pub(crate) fn ignored(status: &ManagedResourceStatus, now: Timestamp) -> Managed
     next
 }
 
-/// Row "deleting" (spec 10 §15). With `keep_objects` nothing is deleted and `ResourcesApplied` stays as it is;
-/// otherwise it keeps a message that already tells about deletion.
+/// Row "deleting" (spec 10 §15). With `keep_objects` nothing is deleted, and `ResourcesApplied` stays as it is.
+/// Otherwise `ResourcesApplied` keeps a message that is already about deletion.
 pub(crate) fn deleting(status: &ManagedResourceStatus, keep_objects: bool, now: Timestamp) -> ManagedResourceStatus {
     let mut next = status.clone();
     for (kind, value) in [(RESOURCES_HEALTHY, ConditionStatus::False), (RESOURCES_PROGRESSING, ConditionStatus::True)] {
@@ -215,8 +198,7 @@ pub(crate) fn deleting(status: &ManagedResourceStatus, keep_objects: bool, now: 
     deletion_pending(&next, message, now)
 }
 
-/// Whether a status must be sent: one that equals what is stored must not, so that nobody is woken for nothing (spec 10
-/// "Better than upstream" 8).
+/// Returns true if a status differs from the stored one: only then it is written (spec 10 "Better than upstream" 8).
 pub(super) fn needs_write(stored: &ManagedResourceStatus, next: &ManagedResourceStatus) -> bool {
     stored != next
 }
@@ -233,15 +215,13 @@ fn with_applied(
     next
 }
 
-/// The old refs, and behind them those of the added whose object is not yet among them.
 fn union(old: &[ResourceRef], added: &[ResourceRef]) -> Vec<ResourceRef> {
     let mut known: HashSet<_> = old.iter().map(ResourceRef::key).collect();
     let new = added.iter().filter(|reference| known.insert(reference.key()));
     old.iter().chain(new).cloned().collect()
 }
 
-/// One error out of many, in an order that is the same each time (spec 10 §13.6). Bounded: the first items in full, the
-/// rest is counted.
+/// Joins errors into one (spec 10 §13.6): the first in full, the others counted. Sort them first, for a stable text.
 pub(crate) fn aggregate(prefix: &str, items: &[String]) -> String {
     let text = match items {
         [item] => format!("{prefix}: 1 error occurred: {item}"),
@@ -255,7 +235,6 @@ fn decoding_message(errors: &[DecodeError]) -> String {
     format!("Could not decode all new resources: [{}]", bounded_list(&items, " "))
 }
 
-/// Items until the message is full, then how many are left out.
 fn bounded_list(items: &[String], separator: &str) -> String {
     const ROOM_FOR_FRAME: usize = 256;
 
@@ -273,12 +252,10 @@ fn bounded_list(items: &[String], separator: &str) -> String {
     text
 }
 
-/// The message, or as much of it as may be written.
 pub(crate) fn bounded(message: &str) -> String {
     cut(message, MESSAGE_LIMIT)
 }
 
-/// The text, or its beginning with an ellipsis, in at most `limit` bytes.
 fn cut(text: &str, limit: usize) -> String {
     const ELLIPSIS: &str = "…";
 

@@ -1,8 +1,8 @@
-//! The status cell: the one place through which the duties of a bundle write its status.
+//! The only path by which the reconcilers of a ManagedResource write its status.
 //!
-//! Each duty replaces its own conditions only. Writes go one at a time, under the `resourceVersion` the deciding duty saw
-//! or one that differs from it by our own status writes alone; any other difference is a conflict and the duty decides
-//! again (spec 10 §17.3).
+//! Each reconciler replaces its own conditions only. Writes are serialized. A write needs the `resourceVersion` that
+//! the deciding reconciler saw, or a version that differs from it by our own status writes alone. Any other difference
+//! is a conflict, and the reconciler decides again (spec 10 §17.3).
 
 use std::cell::{Cell, RefCell};
 
@@ -17,42 +17,35 @@ use crate::api::{
 
 use super::super::known::CachedBundle;
 
-/// The status of one ManagedResource, as far as this process wrote it.
 #[derive(Default)]
 pub(crate) struct StatusCell {
-    /// Held during a write, so that two duties do not overtake each other.
+    /// Held during a write, so that reconcilers do not overtake each other.
     turn: Mutex<()>,
-    /// The versions that our own status writes led through, in their order. What the last one left is in the store.
+    /// Versions before and after our own status writes, oldest first. The cache holds the newest.
     lineage: RefCell<Vec<u64>>,
-    /// A write was answered with *not found*, and the server was not asked since.
+    /// A write was answered with *not found*, and the ManagedResource was not read since.
     doubtful: Cell<bool>,
-    /// The smallest object that was refused for its size, in bytes, and what the first one was refused with.
+    /// Size in bytes of the smallest object that was refused for its size, and the text of the first refusal.
     refused: RefCell<Option<(usize, String)>>,
 }
 
-/// An API server takes no larger request, whatever its database would take (measured: docs/facts.md §10).
+/// The API server accepts no larger request, whatever its database accepts (measured: docs/facts.md §10).
 const LARGEST_REQUEST: usize = 3 * 1024 * 1024;
 
-/// More own writes than this in a row are forgotten: a duty that decided that long ago decides again.
+/// Length of `lineage`. A reconciler that decided on an older version decides again.
 const LINEAGE: usize = 8;
 
-/// Where the ManagedResource lives.
 pub(crate) struct Destination<'a> {
-    /// The source cluster.
     pub(crate) cluster: &'a Cluster,
-    /// The kind.
     pub(crate) resource: &'a Resource,
-    /// The store that the answers go into.
     pub(crate) bundles: &'a Watch<CachedBundle>,
 }
 
 impl StatusCell {
-    /// Writes the status that `change` makes of the present one, unless it is the same. Gives the snapshot that stands
-    /// afterwards. Of a status that is too large to be stored as much is written as fits; none if nothing does, which is no
-    /// error: nothing else waits for it (decision 36).
-    ///
-    /// # Errors
-    /// A conflict if somebody else wrote since `basis`; whatever the request ends with.
+    /// Writes the status that `change` makes of the current one, if they differ. Returns the snapshot that is then
+    /// current. A status too large to be stored is shrunk. If nothing fits, nothing is written, which is no error:
+    /// nothing else waits for it (decision 36). Fails with a conflict if another client wrote since `basis`, or with
+    /// the request's error.
     pub(crate) async fn write(
         &self,
         to: Destination<'_>,
@@ -98,7 +91,7 @@ impl StatusCell {
         }
     }
 
-    /// Whether an object of this size is known to be refused: it is not sent once more.
+    /// Returns true if an object of this size is known to be refused. Such an object is not sent again.
     fn is_too_large(&self, size: usize) -> bool {
         if size > LARGEST_REQUEST && self.refused.borrow().is_none() {
             let text = format!("Request entity too large: limit is {LARGEST_REQUEST}");
@@ -109,31 +102,28 @@ impl StatusCell {
 
     fn was_refused(&self, size: usize, error: &ApiError) {
         let mut refused = self.refused.borrow_mut();
-        // Without sizes in brackets, which would be others each time.
+        // Without the sizes in brackets, which differ each time.
         let text = || error.to_string().split(" (").next().unwrap_or_default().to_owned();
         let (smallest, _) = refused.get_or_insert_with(|| (size, text()));
         *smallest = size.min(*smallest);
     }
 
-    /// Takes note of what a write to the ManagedResource failed with: if the server does not find it, what the store has is
-    /// no evidence any more.
+    /// Evaluates the error of a write to the ManagedResource: after *not found* the cached object is unconfirmed.
     pub(crate) fn heard(&self, error: &ApiError) {
         if error.is_not_found() {
             self.doubtful.set(true);
         }
     }
 
-    /// Whether the ManagedResource may be gone, whatever the store has.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.doubtful.get()
     }
 
-    /// The ManagedResource was read since.
     pub(crate) fn was_found(&self) {
         self.doubtful.set(false);
     }
 
-    /// The newest snapshot that differs from `basis` by our own status writes alone.
+    /// Returns the newest snapshot that differs from `basis` by our own status writes alone.
     fn present(&self, to: &Destination<'_>, basis: &ParsedBundle) -> ParsedBundle {
         let lineage = self.lineage.borrow();
         let place = |cached: &CachedBundle| lineage.iter().position(|version| *version == cached.version());
@@ -153,7 +143,7 @@ impl StatusCell {
     }
 }
 
-/// The name under which a bundle's own writes are entered into stores.
+/// The name under which a ManagedResource's own writes are entered into caches.
 pub(crate) fn writer(key: &NamespacedName) -> String {
     key.to_string()
 }

@@ -1,4 +1,4 @@
-//! A bundle at rest: its period ends with a look instead of a pass, as long as all is as it was left.
+//! An idle ManagedResource: its period ends with an idle check instead of a reconcile, while nothing changes.
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
@@ -16,31 +16,26 @@ use super::{
 };
 use crate::{api::object::NamespacedName, bundle::hpa};
 
-/// What a look at a bundle went by that found nothing to do. As long as it is the same, another look would find the same.
+/// The state in which a check found nothing to do. While it is the same, another check would find the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BundleRevision {
-    /// Version of the ManagedResource.
     pub(crate) version: u64,
-    /// Of its objects.
     pub(crate) objects: ObjectsRevision,
 }
 
-/// What a look goes by.
 struct IdlePeriod {
     controller: Rc<ManagedResources>,
     bundle: NamespacedName,
     applied: Rc<Applied>,
     objects: Rc<Fingerprints>,
-    /// When an object is to be sent again though all is as it was left.
     again: Option<Instant>,
-    /// The revision at which a look found all as it was left last: as long as it is the same, no other look is necessary.
+    /// The revision at which the last check found nothing changed: while it is the same, no other is necessary.
     unchanged: Cell<Option<BundleRevision>>,
 }
 
-/// How a pass ends that left nothing undone: the next one is due by a repair that was put off, or by the period, unless there
-/// is nothing for it to do then. `calm` is the revision at which this pass found all as it was left, if it looked at all.
-///
-/// A look leaves `memory.period` where it is: a pass that comes for another reason later looks at all objects.
+/// Returns the outcome of a reconcile that left nothing undone. `unchanged`: the revision at which it found everything
+/// as it was left, if it checked at all. An idle check does not move `memory.period`: a later reconcile for another
+/// reason checks all objects.
 pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, unchanged: Option<BundleRevision>) -> Outcome {
     let again = memory.sent_again(run, now);
     let next = memory.next(now, run.controller.settings.sync_period);
@@ -57,8 +52,8 @@ pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, unchanged:
     Outcome::Idle(next, IdleCheck::new(move || idle.goes_on().then(|| idle.period())))
 }
 
-/// The time to the end of the next period: exact where something is written for it, be it each update (spec 10 §3.1) or a repair
-/// that was put off, which comes as often. Else in step with other bundles.
+/// Returns the time to the end of the next period. It is exact if something is written then: each update (spec 10
+/// §3.1), or a postponed repair, which comes as often. Otherwise it is in step with other ManagedResources.
 pub(crate) fn period(controller: &ManagedResources, memory: &Memory) -> Duration {
     let period = controller.settings.sync_period;
     let is_exact = controller.settings.always_update || !memory.drift_backoff.is_empty();
@@ -66,7 +61,6 @@ pub(crate) fn period(controller: &ManagedResources, memory: &Memory) -> Duration
 }
 
 impl IdlePeriod {
-    /// Whether a pass would find nothing to do.
     fn goes_on(&self) -> bool {
         let now = self.controller.env.clock.monotonic();
         if self.again.is_some_and(|again| again <= now) {
@@ -79,7 +73,7 @@ impl IdlePeriod {
         goes_on
     }
 
-    /// Whether the ManagedResource asks for no more than it did, and its objects are as they were when they were right.
+    /// Returns true if the ManagedResource asks for nothing new, and its objects are as they were when they were right.
     fn is_as_left(&self) -> bool {
         let Self { controller, bundle, applied, objects, .. } = self;
         let class = &controller.settings.class;
@@ -102,15 +96,13 @@ impl IdlePeriod {
 }
 
 impl Memory {
-    /// How long until the next pass is due: by the period, or by a repair that was put off.
     fn next(&self, now: Instant, sync_period: Duration) -> Duration {
         let period = self.period.unwrap_or(now + sync_period);
         let due = self.drift_backoff.next_due().into_iter().chain(self.unscaled.values().copied());
         due.fold(period, Instant::min).saturating_duration_since(now)
     }
 
-    /// When the first object is to be sent again without another reason. Those that wait for a repair are left out: the repair
-    /// sends them.
+    /// Returns when the first object must be sent again. Objects that wait for a repair are left out: it sends them.
     fn sent_again(&self, run: &Run<'_>, now: Instant) -> Option<Instant> {
         let controller = run.controller;
         let due = |seen: &Fingerprint| controller.revalidation.due(&run.reconcile.key, seen.sent);
@@ -119,14 +111,12 @@ impl Memory {
         controller.started.checked_add(Duration::from_millis(first))
     }
 
-    /// Whether there is nothing to go on with, now or later.
     fn is_idle(&self) -> bool {
         self.applied.is_some() && self.drift_backoff.is_empty() && self.unscaled.is_empty() && self.progress.is_none()
     }
 }
 
 impl ManagedResources {
-    /// Whether the Secrets of a bundle have the versions they had when it was applied.
     pub(super) fn has_secrets_of(&self, bundle: &NamespacedName, applied: &Applied) -> bool {
         applied.secrets.iter().all(|(secret, version)| {
             let name = NamespacedName::new(&bundle.namespace, secret);
@@ -134,7 +124,6 @@ impl ManagedResources {
         })
     }
 
-    /// The present revision of a bundle and its objects; `None` if something can only be known by asking.
     pub(crate) fn revision(&self, bundle: &NamespacedName) -> Option<BundleRevision> {
         let is_reported = self.bundles.is_fresh_for(bundle) && !self.settings.always_update;
         let version = self.bundles.store().with(bundle, Cached::version).filter(|_| is_reported)?;
@@ -143,17 +132,17 @@ impl ManagedResources {
         is_reported.then_some(BundleRevision { version, objects })
     }
 
-    /// The time to the end of a period of about this length: where it ends for other bundles too, so that the process wakes
-    /// once for many.
+    /// Returns the time to the end of a period of about this length, in step with others: the process wakes once for
+    /// many.
     pub(crate) fn idle_period(&self, period: Duration) -> Duration {
         in_step(self.env.clock.monotonic().saturating_duration_since(self.started), period)
     }
 }
 
-/// The period by at most a 60th and half a second longer or shorter, so that it ends where many others do, also such as are
-/// a little longer or shorter. `elapsed` is the time since a beginning that all have in common.
+/// Returns the period, at most a 60th and half a second longer or shorter, so that it ends together with many others of
+/// similar length. `elapsed`: the time since a common beginning.
 fn in_step(elapsed: Duration, period: Duration) -> Duration {
-    // A power of two, so that each end of long steps is one of shorter ones.
+    // A power of two, so that each end of long steps is also an end of shorter steps.
     let longest = u64::try_from(period.as_millis() / 30).unwrap_or(u64::MAX).min(1024);
     let step = u128::from(longest.checked_ilog2().map_or(1, |exponent| 1_u64 << exponent)) * 1_000_000;
     let due = (elapsed + period).as_nanos();

@@ -32,33 +32,27 @@ use crate::{
     },
 };
 
-/// How many times larger compressed manifests usually are: for the decision where to decode them.
+/// How many times larger manifests usually are than their compressed form. Decides where to decode them.
 const USUAL_RATIO: usize = 32;
 
-/// A bundle as its Secrets describe it now.
+/// The manifests of a ManagedResource, as its Secrets describe them now.
 pub(crate) struct Bundle {
-    /// The Secrets in order, with the versions that were read.
     pub(crate) secrets: Vec<(String, u64)>,
-    /// What to do.
     pub(crate) plan: Plan,
-    /// Over the raw data of all kept manifests.
     pub(crate) checksum: String,
-    /// Documents that could not be decoded.
     pub(crate) errors: Vec<DecodeError>,
-    /// Labels and annotations that count as absent.
     warnings: Vec<LabelWarning>,
-    /// Labels that each object gets.
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) equivalences: Equivalences,
-    /// Where the documents stand that no cluster would take, by their position.
+    /// The positions of documents that no cluster would accept, in words.
     places: BTreeMap<usize, String>,
-    /// How the target serves the kinds; `None` where it does not, or where that cannot be told.
+    /// How the target serves the kinds; `None` if it does not, or if that is unknown.
     kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
     /// See [`Kinds::uncertain`].
     pub(crate) uncertain: Option<String>,
 }
 
-/// A Secret that could not be read, or not be decoded for a reason that is not in its data.
+/// A Secret that could not be read, or could not be decoded for a reason outside its data.
 #[derive(Debug)]
 pub(crate) struct ReadError {
     pub(super) secret: String,
@@ -71,38 +65,32 @@ pub(super) enum ReadCause {
     Decoder(JobPanicked),
 }
 
-/// A Secret's data, while its bundle is being decoded.
 struct Source {
     namespace: String,
     name: String,
     data: Arc<BTreeMap<String, Vec<u8>>>,
 }
 
-/// What came out of the Secrets.
 struct Decoded {
     documents: Vec<ManifestDocument>,
     errors: Vec<DecodeError>,
     warnings: Vec<LabelWarning>,
 }
 
-/// How the target serves kinds.
 #[derive(Default)]
 struct Kinds {
-    /// `None` where it does not, or where that cannot be told.
     served: BTreeMap<GroupVersionKind, Option<Resource>>,
-    /// Why it cannot be told of some kind whether and how it is served. An object may seem to have left the bundle then,
-    /// because its scope is not known (spec 10 §9.3).
+    /// Why some kind is unknown. Objects without a known scope may seem to have left the manifests (spec 10 §9.3).
     uncertain: Option<String>,
 }
 
-/// Reads and plans.
 pub(crate) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
     let (secrets, sources) = read_secrets(run, &run.reconcile.key.namespace, &run.mr().spec.secret_refs).await?;
     let sources = Arc::new(sources);
     let decoded = decode_all(run, sources.clone()).await.map_err(|panicked| ReadError::decoder(run, panicked))?;
     let kinds = kinds_of(run, &decoded).await;
     let (mut bundle, kept) = planned(run, secrets, decoded, kinds);
-    // A data key counts once for each of its manifests: with many of them that is much more than the data itself.
+    // A data key counts once for each of its manifests: with many manifests that is much more than the data itself.
     let lengths: Vec<usize> = data_keys(&sources).iter().map(|data| data.len()).collect();
     let size = kept.iter().filter_map(|index| lengths.get(*index)).sum();
     let summed = run.controller.env.cpu.run(size, move || sum(&data_keys(&sources), &kept)).await;
@@ -110,8 +98,7 @@ pub(crate) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
     Ok(bundle)
 }
 
-/// The objects that another bundle gives away, as its Secrets say now: it may not have had a pass since they changed.
-/// None if that cannot be told.
+/// Returns the objects that another ManagedResource gives away, by its Secrets now; none if they are unknown.
 pub(crate) async fn given_away(run: &Run<'_>, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
     let known = run.controller.bundles.store().with(bundle, CachedBundle::managed_resource);
     let Some(Ok(mr)) = known else { return BTreeSet::new() };
@@ -123,7 +110,7 @@ pub(crate) async fn given_away(run: &Run<'_>, bundle: &NamespacedName) -> BTreeS
     plan::given_away(manifests, &|kind| scope_of(discovery.known(kind).as_ref()))
 }
 
-/// Secrets in the order in which a ManagedResource names them. One that is named twice is read once.
+/// Reads Secrets in the order in which a ManagedResource names them. A Secret that is named twice is read once.
 async fn read_secrets(
     run: &Run<'_>,
     namespace: &str,
@@ -151,7 +138,6 @@ async fn read_secrets(
     Ok((secrets, sources))
 }
 
-/// The values of all data keys, in processing order.
 fn data_keys(sources: &[Source]) -> Vec<&[u8]> {
     sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect()
 }
@@ -162,7 +148,7 @@ fn sum(data_keys: &[&[u8]], kept: &[usize]) -> String {
     checksum.finish()
 }
 
-/// What a data key may come to. Text shrinks to a twentieth, as a rule; a bomb to much less, and the decoder bounds it.
+/// Returns the estimated decoded size: text shrinks to a twentieth, a bomb much more, which the decoder bounds.
 fn decoded_size(key: &str, data: &[u8]) -> usize {
     if key.ends_with(BROTLI_SUFFIX) { data.len().saturating_mul(USUAL_RATIO) } else { data.len() }
 }
@@ -182,7 +168,6 @@ fn decode(sources: &[Source]) -> Decoded {
     Decoded { documents, errors, warnings }
 }
 
-/// How the target serves the kinds of the manifests and of the old refs.
 async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> Kinds {
     let manifests = decoded.documents.iter().filter_map(|document| GroupVersionKind::of(&document.manifest));
     let old = run.mr().status.resources.iter().map(|reference| reference.group_version_kind());
@@ -194,7 +179,7 @@ async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> Kinds {
         let mapping = discovery.mapping(&kind).await;
         kinds.enter(kind, mapping.map(Some));
     }
-    // An object that is there may be served in another version than the one in which it was applied.
+    // An existing object may be served in another version than the one in which it was applied.
     for kind in old {
         let serving = discovery.serving(&kind).await;
         let resource = serving.map(|serving| match serving {
@@ -206,7 +191,7 @@ async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> Kinds {
     kinds
 }
 
-/// The plan, still without its checksum, and the data keys of the kept manifests, by their position.
+/// Returns the plan, still without its checksum, and the data keys of the kept manifests, by position.
 fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: Kinds) -> (Bundle, Vec<usize>) {
     let mr = run.mr();
     let equivalences = Equivalences::with(&mr.spec.equivalences);
@@ -260,7 +245,7 @@ impl Kinds {
 }
 
 impl Bundle {
-    /// Registers interest and starts the watches the bundle needs. Gives the moments to wait for while they start.
+    /// Registers the owned objects and starts their watches. Returns the moments to wait for while these start.
     pub(crate) fn watch_kinds(&self, run: &Run<'_>) -> Vec<Moment> {
         let controller = run.controller;
         let old = run.mr().status.resources.iter().map(ResourceRef::key);
@@ -281,7 +266,6 @@ impl Bundle {
         starting
     }
 
-    /// Logs what is strange about the manifests; once per set, when it is announced.
     pub(crate) fn log_warnings(&self) {
         for warning in &self.warnings {
             tracing::warn!(warning = %warning, "labels or annotations of a manifest are ignored");
@@ -291,23 +275,19 @@ impl Bundle {
         }
     }
 
-    /// Whether an autoscaler could scale one of the objects.
     pub(crate) fn is_scalable(&self) -> bool {
         self.plan.objects.iter().any(|object| hpa::is_scalable(&object.key.group_kind()))
     }
 
-    /// Where a document stands that no cluster would take.
     pub(crate) fn place(&self, document: usize) -> &str {
         self.places.get(&document).map_or("", String::as_str)
     }
 
-    /// Whether it is known how the target serves the kinds of all objects.
     pub(crate) fn all_kinds_known(&self) -> bool {
         let mut kinds = self.plan.objects.iter().map(|object| object.reference.group_version_kind());
         kinds.all(|kind| self.resource(&kind).is_some())
     }
 
-    /// How the target serves an object's kind, if it does.
     pub(crate) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
         self.kinds.get(kind).and_then(Option::as_ref)
     }
@@ -322,7 +302,7 @@ impl ReadError {
 }
 
 impl ReadCause {
-    /// The text of the condition (spec 10 §9.1): a missing Secret is named, other errors stand as they are.
+    /// Returns the text of the condition (spec 10 §9.1): a missing Secret is named, other errors stay as they are.
     pub(super) fn condition_text(&self, secret: &str) -> String {
         match self {
             Self::Api(error) if error.is_not_found() => format!("Secret \"{secret}\" not found"),
@@ -333,7 +313,7 @@ impl ReadCause {
 }
 
 impl Run<'_> {
-    /// Reports a Secret that cannot be read (spec 10 §9.1) and gives the error of the pass.
+    /// Reports a Secret that cannot be read (spec 10 §9.1). Returns the error of the reconcile.
     pub(crate) async fn secret_unreadable(&mut self, error: ReadError) -> Failure {
         let ReadError { secret, cause } = error;
         let text = cause.condition_text(&secret);

@@ -1,4 +1,4 @@
-//! A pass under way: what every step of it needs, and the writes to the ManagedResource itself.
+//! A reconcile under way: what every step needs, and the writes to the ManagedResource itself.
 
 use std::{rc::Rc, time::Duration};
 
@@ -18,47 +18,38 @@ use crate::api::{
     object::{NamespacedName, ObjectKey},
 };
 
-/// Time of its own that a status write has, whatever the pass has used up (contract rule 7).
+/// Time limit of a status write, whatever the reconcile has used up (contract rule 7).
 const STATUS_TIME: Duration = Duration::from_secs(5);
 
-/// A pass under way: what every step needs.
 pub(crate) struct Run<'a> {
     pub(crate) controller: &'a Rc<ManagedResources>,
     pub(crate) status: &'a StatusCell,
     pub(crate) reconcile: &'a Reconcile<NamespacedName, ObjectKey>,
     pub(crate) context: Context,
-    /// The name under which own writes are entered into stores.
     pub(crate) writer: String,
-    /// The ManagedResource as it stands after the last write of this pass.
     pub(crate) bundle: ParsedBundle,
-    /// The period of the bundle is over.
     pub(crate) period_due: bool,
-    /// When the last period of the bundle ended.
     pub(crate) last_period: Option<Instant>,
 }
 
-/// A pass gets so much time for objects, whatever it has used up before: else a bundle that takes long to read would
-/// never get on.
+/// Time for objects, whatever was used up before: otherwise a ManagedResource that reads slowly would never progress.
 const OBJECTS_TIME: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
-    /// Whether the pass, which came to its objects at `since`, has to let others have their turn.
+    /// Returns true if the reconcile, which came to its objects at `since`, must let others have their turn.
     pub(crate) fn should_yield(&self, since: Instant) -> bool {
         let now = self.controller.env.clock.monotonic();
         self.reconcile.should_yield() && now.saturating_duration_since(since) >= OBJECTS_TIME
     }
 
-    /// Whether the ManagedResource carries the own finalizer.
     pub(crate) fn has_finalizer(&self) -> bool {
         self.controller.settings.class.holds(&self.bundle.mr)
     }
 
-    /// The ManagedResource.
     pub(crate) fn mr(&self) -> &ManagedResource {
         &self.bundle.mr
     }
 
-    /// Writes the status that `change` makes of the present one, unless it is the same.
     pub(crate) async fn write_status(
         &mut self,
         change: impl FnOnce(&ManagedResourceStatus) -> ManagedResourceStatus,
@@ -89,13 +80,12 @@ impl Run<'_> {
         }
     }
 
-    /// Adds the own finalizer where it is missing: before anything is written to the target (spec 10 §8).
+    /// Adds the own finalizer if it is missing, before anything is written to the target (spec 10 §8).
     pub(crate) async fn ensure_finalizer(&mut self) -> Result<(), Failure> {
         let added = self.set_finalizer(true).await;
         added.map_err(|error| Failure::new(format!("failed to add finalizer: {error}")))
     }
 
-    /// Adds (`held`) or removes the own finalizer, unless it is so already.
     pub(crate) async fn set_finalizer(&mut self, held: bool) -> Result<(), ApiError> {
         if self.has_finalizer() == held {
             return Ok(());
@@ -108,7 +98,6 @@ impl Run<'_> {
         self.go_on_with(answer, asked)
     }
 
-    /// Patches the ManagedResource and goes on with the answer.
     pub(crate) async fn patch_bundle(&mut self, patch: &Value) -> Result<(), ApiError> {
         let at = self.address();
         let asked = self.controller.env.clock.monotonic();
@@ -128,12 +117,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the pass runs for its period: the one in which an object that two bundles want is written.
+    /// Returns true if the reconcile runs for its period. Then an object that two ManagedResources want is written.
     pub(crate) fn is_period(&self) -> bool {
         self.period_due && self.reconcile.because_of(Causes::TIMER)
     }
 
-    /// Reports that an object is wanted by another bundle too (decision 11).
+    /// Reports that another ManagedResource wants the object too (decision 11).
     pub(crate) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.reconcile.key;
         let message = format!("object \"{object}\" is claimed by {own} and by {owner}; the last writer wins");
@@ -144,7 +133,7 @@ impl Run<'_> {
         tracing::warn!(object = %object, owner = %owner, "an object has two owners");
     }
 
-    /// Reports that an object was not deleted because it belongs to another bundle now (decision 10).
+    /// Reports that an object was not pruned because it belongs to another ManagedResource now (decision 10).
     pub(crate) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.reconcile.key;
         let message = format!("object \"{object}\" left {own} but belongs to {owner} now and is not deleted");

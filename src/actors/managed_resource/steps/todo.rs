@@ -1,4 +1,4 @@
-//! What a pass has to look at, from why it runs and what is known: nothing, some objects, everything.
+//! What a reconcile has to check, from why it runs and what is known: nothing, some objects, everything.
 
 use std::collections::BTreeSet;
 
@@ -18,29 +18,27 @@ use crate::{
     bundle::{hpa, identity::Equivalences},
 };
 
-/// What a pass has to look at.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Todo {
-    /// Everything is as it was left.
     Nothing,
-    /// These objects; the rest is settled.
     Some(BTreeSet<ObjectKey>),
     /// Everything; `forced` sends one update per object and run, even if it does not differ (spec 10 scenario 39).
-    All { forced: bool },
+    All {
+        forced: bool,
+    },
 }
 
-/// What the pass has to look at, from why it runs and what is known.
 pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     let settings = &run.controller.settings;
     let wake = &run.reconcile.wake;
     let period_due = memory.period.is_none_or(|period| period <= now);
     let current = memory.applied.as_ref().is_some_and(|applied| run.is_unchanged(applied) && run.has_finalizer());
-    // A bundle in which objects fail is tried again by its back-off; drift of its other objects is repaired meanwhile.
+    // With failing objects, everything is tried again by the back-off; drift of other objects is repaired meanwhile.
     let failing = !current && memory.failed.as_ref().is_some_and(|failed| run.is_unchanged(failed));
     let only_drift = wake.causes == DRIFT;
     let asked = wake.causes.meets(CHANGED.with(KIND)) || (wake.causes.meets(SECRET) && !current);
     let again = wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update);
-    // Before all else: also a pass over all objects looks at what is due, and ends what was quiet.
+    // First of all: a reconcile of all objects, too, takes what is due, and ends what was quiet.
     let mut refs = memory.drift_backoff.take_due(now);
     if period_due {
         memory.last_period = Some(now);
@@ -55,7 +53,7 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
         run.note_scaling(memory, &keys);
     }
     if asked || (again && !only_drift) || !(current || (failing && only_drift)) {
-        // One update in a period is asked for, not one in each attempt to find out what is not known (spec 10 §3.1).
+        // The setting asks for one update per period, not for one in each attempt (spec 10 §3.1).
         return Todo::All { forced: settings.always_update && (asked || period_due) };
     }
     let drifted = match &wake.refs {
@@ -63,7 +61,7 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
         Refs::All => memory.objects.keys().map(|key| ObjectKey::clone(key)).collect(),
         Refs::Named(_) | Refs::None => BTreeSet::new(),
     };
-    // With other autoscalers an object is not right any more although it is as it was: another manifest, no repair.
+    // When autoscalers change, an unchanged object counts as having another manifest, not as repaired.
     let looks = wake.causes.meets(SCALED);
     let lingers = |key: &ObjectKey| memory.unscaled.contains_key(key);
     let drifted = drifted.into_iter().filter(|key| (looks && !lingers(key)) || !run.is_as_remembered(memory, key));
@@ -79,7 +77,7 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
         memory.period = Some(now + idle::period(run.controller, memory));
     }
     let elapsed = run.controller.elapsed();
-    // An object that waits for its repair is sent with that.
+    // An object that waits for its repair is sent with the repair.
     let waits = |key: &ObjectKey| memory.drift_backoff.holds(key, now);
     let again = memory.objects.iter().filter(|(key, seen)| run.is_due_again(key, seen.sent, elapsed) && !waits(key));
     refs.extend(again.map(|(key, _)| ObjectKey::clone(key)));
@@ -91,13 +89,12 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
 }
 
 impl Run<'_> {
-    /// Whether an object is to be sent again that was written at `sent` and seems right (decision 40).
+    /// Returns true if an object that was written at `sent`, and seems right, must be sent again (decision 40).
     pub(crate) fn is_due_again(&self, object: &ObjectKey, sent: u64, now: u64) -> bool {
         self.controller.revalidation.is_due(&self.reconcile.key, object, sent, now)
     }
 
-    /// Takes note of objects that got their first autoscaler, or lost their last one: that one counts for a while still (spec 10
-    /// §11.2).
+    /// Notes objects whose first autoscaler came, or last one went, which still counts for a while (spec 10 §11.2).
     fn note_scaling(&self, memory: &mut Memory, objects: &[ObjectKey]) {
         let equivalences = Equivalences::with(&self.mr().spec.equivalences);
         for key in objects.iter().filter(|key| hpa::is_scalable(&key.group_kind())) {
@@ -109,19 +106,16 @@ impl Run<'_> {
         }
     }
 
-    /// Whether ManagedResource and Secrets are as they were then.
     fn is_unchanged(&self, then: &Applied) -> bool {
         then.is_about(self.mr()) && self.controller.has_secrets_of(&self.reconcile.key, then)
     }
 
-    /// Whether an object is known to look as it did when it was last right.
     fn is_as_remembered(&self, memory: &Memory, key: &ObjectKey) -> bool {
         memory.objects.get(key).is_some_and(|seen| self.controller.objects.are_still([(key, seen.content)]))
     }
 }
 
 impl Todo {
-    /// Whether an object is to be looked at.
     pub(crate) fn concerns(&self, key: &ObjectKey) -> bool {
         match self {
             Self::Nothing => false,
@@ -130,12 +124,10 @@ impl Todo {
         }
     }
 
-    /// The same for all objects.
     pub(crate) fn widened(self) -> Self {
         Self::All { forced: self.is_forced() }
     }
 
-    /// Whether an update is sent even if nothing differs.
     pub(crate) fn is_forced(&self) -> bool {
         matches!(self, Self::All { forced: true })
     }

@@ -1,7 +1,7 @@
-//! Mutating admission may answer otherwise than before: bundles are woken whose objects it concerns (spec 10 §11.3,
-//! decision 40).
+//! Wakes the ManagedResources whose objects are concerned when mutating admission may answer differently than before
+//! (spec 10 §11.3, decision 40).
 //!
-//! What cannot be watched, because it is not served or denied, wakes nobody: then only the period of
+//! A kind that cannot be watched, because it is not served or denied, wakes no ManagedResource: then only the period of
 //! [`Revalidation`](super::super::known::Revalidation) counts. Nothing waits for these watches.
 
 use std::{
@@ -23,43 +23,40 @@ use super::super::{
 };
 use crate::api::object::{GroupKind, GroupVersionKind, NamespacedName};
 
-/// The versions in which policies may be read, the preferred one first. What they match is said alike.
+/// The versions in which policies may be read, the preferred one first. What they match is expressed alike.
 const POLICY_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// Changes are collected for so long: whom they concern is looked for once.
+/// Changes are collected for this long, so that the ManagedResources concerned are looked up once.
 const COLLECTING: Duration = Duration::from_millis(250);
 
-/// The watches of what decides about admission, and whose turn is when.
 pub(crate) struct AdmissionChanges {
     watches: Vec<Watch<CachedFields<Admission>>>,
     namespaces: Watch<CachedFields<u64>>,
     turns: Rc<Turns>,
 }
 
-/// What changed, and the bundles whose turn is to come.
 #[derive(Default)]
 struct Turns {
-    /// Kinds whose admission changed and who have not been looked for.
+    /// Kinds whose admission changed, and whose owners have not been looked up yet.
     kinds: RefCell<Option<MatchedKinds>>,
-    /// Namespaces that changed, likewise.
     namespaces: RefCell<BTreeSet<String>>,
-    /// When namespaces changed last, of those that did within [`SPREAD`].
+    /// When namespaces changed last, for those that changed within [`SPREAD`].
     lately: RefCell<BTreeMap<String, u64>>,
     pending: RefCell<BTreeMap<NamespacedName, Turn>>,
     changed: Notify,
     ended: Cell<bool>,
 }
 
-/// The turn of a bundle. It may come before the last change has settled: then there is another one.
+/// The turn of a ManagedResource. If it comes before the last change has settled, another turn follows.
 struct Turn {
     at: u64,
     up_to_date: u64,
 }
 
 impl AdmissionChanges {
-    /// Opens the watches. First lists wake nobody.
+    /// Opens the watches. First lists wake no ManagedResource.
     pub(crate) fn open(controller: &Rc<ManagedResources>, watches: &Watches) -> Self {
         let turns = Rc::<Turns>::default();
         let namespaces = WatchOptions::new(Resource::new("", "v1", "Namespace", "namespaces", false), |namespace| {
@@ -87,7 +84,7 @@ impl AdmissionChanges {
                 let (own, store, cluster) = (turns.clone(), policies.store().clone(), watches.cluster().clone());
                 let kind = watch.resource().kind.to_string();
                 watch.subscribe(move |change| {
-                    // In a version that is not preferred the same objects are seen once more.
+                    // Through a version that is not preferred, the same objects are seen once more.
                     let preferred = POLICY_VERSIONS.iter().find(|version| {
                         cluster.discovery().known(&GroupVersionKind::new(GROUP, **version, &kind)).is_some()
                     });
@@ -103,7 +100,6 @@ impl AdmissionChanges {
         Self { watches: all, namespaces, turns }
     }
 
-    /// Wakes bundles when it is their turn, until [`Self::stop`].
     pub(crate) fn take_turns(
         &self,
         controller: Weak<ManagedResources>,
@@ -131,7 +127,6 @@ impl AdmissionChanges {
         }
     }
 
-    /// Ends all of it.
     pub(crate) fn stop(&self) {
         self.watches.iter().for_each(Watch::stop);
         self.namespaces.stop();
@@ -140,7 +135,6 @@ impl AdmissionChanges {
     }
 }
 
-/// Hash of what selectors of webhooks, and webhooks themselves, look at.
 fn hash_of_marks(namespace: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     for marks in ["labels", "annotations"] {
@@ -166,7 +160,6 @@ impl Turns {
         }
     }
 
-    /// `of_policy` tells what a policy matches, if it is known.
     fn admission_changed(
         &self,
         change: &Change<'_, CachedFields<Admission>>,
@@ -186,7 +179,6 @@ impl Turns {
         self.changed.notify_one();
     }
 
-    /// Gives turns to the bundles that hold what is concerned.
     fn look_for_bundles(&self, controller: &ManagedResources, now: u64) {
         let known = &controller.revalidation;
         let up_to_date = now.saturating_add(millis(SETTLING));
@@ -205,7 +197,7 @@ impl Turns {
         }
         let mut lately = self.lately.borrow_mut();
         lately.retain(|_, last| now < last.saturating_add(millis(SPREAD)));
-        // A bundle with an object in a namespace that was quiet is not put off by the others.
+        // A ManagedResource with an object in a namespace that was quiet is not delayed by the other namespaces.
         let by_turns: BTreeMap<String, bool> =
             namespaces.into_iter().map(|name| (name.clone(), lately.contains_key(&name))).collect();
         for (namespace, again) in &by_turns {
@@ -229,7 +221,6 @@ impl Turns {
         }
     }
 
-    /// Takes out the bundles whose turn it is.
     fn take_due(&self, controller: &ManagedResources, now: u64) -> Vec<NamespacedName> {
         let mut pending = self.pending.borrow_mut();
         let due: Vec<_> = pending.extract_if(.., |_, turn| turn.at <= now).collect();

@@ -1,8 +1,8 @@
-//! Drift wakes the bundles that hold the object, and edits of one moment wake them once.
+//! Drift wakes the owners of an object. Several edits within a moment wake them once.
 //!
-//! An edit of a managed object is not repaired at once but a moment later: a burst of edits costs one write, and an edit
-//! that comes with a new manifest is seen together with it (spec 10 scenario 10: *changed in the same moment*). An object
-//! that is gone is not waited for.
+//! An edit of a managed object is not repaired at once but a moment later: a burst of edits costs one write, and an
+//! edit that comes with a new manifest is seen together with it (spec 10 scenario 10: *changed in the same moment*). A
+//! deleted object is repaired at once.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -17,20 +17,18 @@ use crate::api::object::{NamespacedName, ObjectKey};
 /// How long edits are collected, from the first one on. A repair is due within 250 ms.
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// A wake of a bundle; it names objects of it.
 type Wake = kit::Wake<ObjectKey>;
 
-/// Wakes a bundle.
 type WakeBundle = Rc<dyn Fn(&NamespacedName, Wake)>;
 
-/// Wakes that are put off until the window is over; one per bundle. Cheap to clone.
+/// Wakes that are postponed until the window is over; one per ManagedResource. Cheap to clone.
 #[derive(Clone)]
 struct Debounce {
     pending: Rc<RefCell<BTreeMap<NamespacedName, Wake>>>,
     wake: WakeBundle,
 }
 
-/// Wakes bundles of which an object is no longer as it was: at once if it is gone, else when the window is over.
+/// Wakes the owners of a drifted object: at once if it is gone, otherwise when the window is over.
 pub(crate) fn report_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
     let waker = waker.clone();
     let debounce = Debounce::new(move |bundle, due| waker.wake(bundle, due));
@@ -41,17 +39,15 @@ pub(crate) fn report_drift(waker: &WeakSupervised<ManagedResources>) -> DriftLis
 }
 
 impl Debounce {
-    /// Wakes bundles by this function.
     fn new(wake: impl Fn(&NamespacedName, Wake) + 'static) -> Self {
         Self { pending: Rc::default(), wake: Rc::new(wake) }
     }
 
-    /// Wakes the bundle now.
     fn now(&self, bundle: &NamespacedName, wake: Wake) {
         (self.wake)(bundle, wake);
     }
 
-    /// Wakes the bundle when the window is over that began with the first such call.
+    /// Wakes the ManagedResource when the window is over. The first such call begins the window.
     fn soon(&self, bundle: &NamespacedName, object: &ObjectKey, wake: Wake) {
         let wake = wake.about(object.clone());
         if let Some(pending) = self.pending.borrow_mut().get_mut(bundle) {

@@ -1,10 +1,10 @@
-//! Who is woken, and why.
+//! Which ManagedResources are woken, and why.
 //!
-//! * [`trigger`]: which events start a pass (spec 10 §5), and what a pass does first. Pure. **Start reading at
-//!   [`trigger::entry`]**
-//! * `wakes`: filters on stores, and listeners of what tells by itself
-//! * `drift`: an object is no longer as it was
-//! * `admission`: mutating admission may answer otherwise than before
+//! * [`trigger`]: which events start a reconcile (spec 10 §5), and what a reconcile does first. Pure. **Start reading
+//!   at [`trigger::entry`]**
+//! * `wakes`: event handlers of watches, and listeners of other sources
+//! * `drift`: an owned object is no longer as it was
+//! * `admission`: mutating admission may answer differently than before
 
 mod admission;
 mod drift;

@@ -1,4 +1,4 @@
-//! Which events start a pass (spec 10 §5), and what a pass does first (§5.2, §7).
+//! Which events start a reconcile (spec 10 §5), and what a reconcile does first (§5.2, §7).
 
 use crate::api::{
     class::OwnClass,
@@ -7,33 +7,31 @@ use crate::api::{
     managed_resource::ManagedResource,
 };
 
-/// Why an event of a ManagedResource starts a pass: a set of reasons, empty if it does not.
+/// Why an event of a ManagedResource starts a reconcile: a set of reasons, empty if it does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Triggers(u16);
 
-/// What the operation annotation asks for before a pass (spec 10 §5.2).
+/// What the operation annotation asks for before a reconcile (spec 10 §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
-    /// No pass, and no timer: not even for a ManagedResource that is being deleted.
+    /// No reconcile and no timer, not even for a ManagedResource that is being deleted.
     Stop,
     /// Remove the annotation ([`remove_operation_patch`]), then go on.
     RemoveAndContinue,
-    /// Go on.
     Continue,
 }
 
-/// What a pass does with a ManagedResource as it was read (spec 10 §7, rows 3 to 6).
+/// What a reconcile does with a ManagedResource as it was read (spec 10 §7, rows 3 to 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReconcilePath {
-    /// Report that it is ignored, touch nothing else, no timer.
+    /// Report that it is ignored. Touch nothing else, no timer.
     Ignored,
-    /// The deletion path: it is being deleted, or handed to another class.
+    /// It is being deleted, or handed to another class.
     Delete,
-    /// Another class has not finished with it; its finalizer's removal wakes us.
+    /// Another class has not finished with it. The removal of that class's finalizer wakes us.
     WaitingForCleanup,
     /// Not ours: end with success and write nothing.
     NotResponsible,
-    /// Apply it.
     Apply,
 }
 
@@ -42,16 +40,14 @@ pub(crate) enum ReconcilePath {
 pub(super) enum SecretWake {
     /// None: deletions, and Secrets of a first list.
     None,
-    /// All that reference the Secret.
     All,
-    /// Those that reference the Secret and failed to read one.
+    /// Those that reference the Secret and failed to read a Secret.
     Waiting,
 }
 
 impl Triggers {
     /// The ManagedResource is new, to us at least.
     const CREATED: Self = Self(1);
-    /// The ManagedResource is gone.
     const DELETED: Self = Self(1 << 1);
     /// B1: the spec changed.
     const GENERATION: Self = Self(1 << 2);
@@ -70,7 +66,6 @@ impl Triggers {
 
     const NONE: Self = Self(0);
 
-    /// Whether nothing is triggered.
     pub(super) fn is_empty(self) -> bool {
         self == Self::NONE
     }
@@ -88,8 +83,7 @@ impl std::ops::BitOr for Triggers {
     }
 }
 
-/// Why the step from `old` to `new` starts a pass. No `old` is a creation, no `new` a deletion; both have to be the last
-/// known state.
+/// Returns why the step from `old` to `new` starts a reconcile. Both must be the last known state; `None`: absent.
 pub(super) fn triggers(own: &OwnClass, old: Option<&ManagedResource>, new: Option<&ManagedResource>) -> Triggers {
     match (old, new) {
         (None, None) => Triggers::NONE,
@@ -131,8 +125,8 @@ fn passes_ignore(old: &ManagedResource, new: &ManagedResource) -> bool {
     newly_ignored || !new.is_ignored() || new.is_deleting()
 }
 
-/// What an event of a Secret means, by the `resourceVersion` of its old and new state. `initial` is a Secret of a first
-/// list, which wakes nobody. One created later helps those that miss it ("Better than upstream" 6).
+/// Returns what an event of a Secret means, from its `resourceVersion`s. `initial`: a Secret of a first list. A Secret
+/// that is created later helps the ManagedResources that miss it ("Better than upstream" 6).
 pub(super) fn secret_wake(old: Option<&str>, new: Option<&str>, initial: bool) -> SecretWake {
     match (old, new) {
         (_, None) => SecretWake::None,
@@ -143,7 +137,6 @@ pub(super) fn secret_wake(old: Option<&str>, new: Option<&str>, initial: bool) -
     }
 }
 
-/// Whether a ManagedResource of the Secret's namespace is to be looked at.
 pub(super) fn is_woken_by_secret(own: &OwnClass, wake: SecretWake, secret: &str, mr: &ManagedResource) -> bool {
     let concerned = passes_class(own, mr)
         && (!mr.is_ignored() || mr.is_deleting())
@@ -156,27 +149,25 @@ pub(super) fn is_woken_by_secret(own: &OwnClass, wake: SecretWake, secret: &str,
     }
 }
 
-/// What the operation annotation asks for (spec 10 §5.2).
+/// Returns what the operation annotation asks for (spec 10 §5.2).
 pub(crate) fn operation(mr: &ManagedResource) -> Operation {
     match mr.annotation(OPERATION) {
         Some(OPERATION_WAIT_FOR_STATE) => Operation::Stop,
-        // It is for the run that follows when it is ignored no longer (spec 10 §5.1 C, §5.5).
+        // It is for the run that follows when the ManagedResource is no longer ignored (spec 10 §5.1 C, §5.5).
         Some(OPERATION_RECONCILE) if mr.is_ignored() && !mr.is_deleting() => Operation::Continue,
         Some(OPERATION_RECONCILE) => Operation::RemoveAndContinue,
         _ => Operation::Continue,
     }
 }
 
-/// JSON merge patch that removes the operation annotation; it carries no `resourceVersion` on purpose.
+/// Returns the JSON merge patch that removes the operation annotation. It has no `resourceVersion` on purpose.
 pub(crate) fn remove_operation_patch() -> serde_json::Value {
     serde_json::json!({ "metadata": { "annotations": { OPERATION: null } } })
 }
 
-/// What to do with a ManagedResource that was found (spec 10 §7).
-///
-/// Deletion comes before waiting: every class cleans up a ManagedResource that is being deleted. The question for
-/// responsibility comes last and is asked again here, although the filter asked it: a pass may have been queued before
-/// the hand-over ended.
+/// Returns what to do with a ManagedResource (spec 10 §7). Deletion comes before waiting: every class cleans up a
+/// ManagedResource in deletion. Responsibility comes last, and is checked again because a reconcile may have been
+/// queued before the hand-over ended.
 pub(crate) fn entry(own: &OwnClass, mr: &ManagedResource) -> ReconcilePath {
     if mr.is_ignored() && !mr.is_deleting() {
         ReconcilePath::Ignored

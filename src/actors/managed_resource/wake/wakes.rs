@@ -1,4 +1,4 @@
-//! What wakes the actors of bundles: filters on stores, and listeners of what tells by itself.
+//! What wakes the actors of ManagedResources: event handlers of watches, and listeners of other sources.
 
 use std::{
     collections::BTreeSet,
@@ -28,7 +28,6 @@ use crate::{
     bundle::identity::Equivalences,
 };
 
-/// The way to the bundles' actors.
 type Waker = WeakSupervised<ManagedResources>;
 
 pub(crate) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<CachedBundle>, waker: &Waker) {
@@ -43,7 +42,6 @@ pub(crate) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Wat
     });
 }
 
-/// Why a change of a ManagedResource starts passes; empty if it does not.
 fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&BundleSummary>, new: Option<&BundleSummary>) -> Causes {
     let references = old.map(|old| old.references) != new.map(|new| new.references);
     let (old, new) = (old.map(|old| &old.mr), new.map(|new| &new.mr));
@@ -68,8 +66,8 @@ pub(crate) fn subscribe_secrets(
     secrets.subscribe(move |change| {
         let version = |cached: Option<&CachedSecret>| cached.map(|cached| cached.version().to_string());
         let (old, new) = (version(change.old), version(change.new));
-        // What a pass read is entered too: if it is newer than what was known, the other bundles have to know. A Secret
-        // that was not known may be new or changed.
+        // Secrets that a reconcile read are entered too: if one is newer than the known version, the other
+        // ManagedResources must know. A Secret that was not known may be new or changed.
         let read = change.how == How::First && change.old.is_none();
         let concerns = match trigger::secret_wake(old.as_deref(), new.as_deref(), read) {
             SecretWake::Waiting => SecretWake::All,
@@ -87,7 +85,6 @@ pub(crate) fn subscribe_secrets(
     });
 }
 
-/// Wakes the bundles that wait for a kind whenever the target serves other kinds than before.
 pub(crate) async fn report_kinds(controller: Weak<ManagedResources>, waker: Waker, mut changes: watch::Receiver<u64>) {
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
@@ -102,7 +99,6 @@ pub(crate) async fn report_kinds(controller: Weak<ManagedResources>, waker: Wake
     }
 }
 
-/// Wakes bundles for which an object, or a kind, stands differently now.
 pub(crate) fn report_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> HealthListener {
     let (registry, waker) = (registry.clone(), waker.clone());
     Rc::new(move |bundle, object, news| {
@@ -128,7 +124,6 @@ pub(crate) fn report_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> Hea
     })
 }
 
-/// Wakes the bundles with Deployments for which a Pod counts, or did.
 pub(crate) fn report_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry>, waker: &Waker) -> PodsListener {
     let (objects, registry, waker) = (objects.clone(), registry.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
@@ -148,11 +143,10 @@ pub(crate) fn report_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry
     })
 }
 
-/// Wakes the bundles of which an object got its first autoscaler or lost its last one.
 pub(crate) fn report_scaling(objects: &ManagedObjects, waker: &Waker) -> ScalingListener {
     let (waker, objects) = (waker.clone(), objects.clone());
     Rc::new(move |object: &ObjectKey| {
-        // The bundle may hold it under an equivalent group.
+        // The ManagedResource may own it under an equivalent group.
         for key in Equivalences::predefined().of_key(object).chain([object.clone()]) {
             for bundle in objects.holders(&key) {
                 waker.wake(&bundle, Wake::high(SCALED).about(key.clone()));

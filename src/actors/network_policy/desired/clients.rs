@@ -1,4 +1,4 @@
-//! Pods with a label that says so (types A, B and C of spec 40 §7.5): of the Service's namespace, and of those it selects.
+//! Pods with a client label (types A, B and C of spec 40 §7.5), in the Service's namespace and in the selected ones.
 
 use super::{
     super::{
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::api::selector::{Labels, Selector};
 
-/// A pair of policies for each port and each namespace.
 pub(super) fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
     view.service.port_groups().into_iter().flat_map(move |(alias, port)| {
         let base = label::base(&view.name.name, alias, &port);

@@ -1,4 +1,4 @@
-//! Gateways of Istio (type V of spec 40 §7.5): ports that VirtualServices route to.
+//! Istio gateways (type V of spec 40 §7.5): ports to which VirtualServices route.
 
 use super::{
     super::{
@@ -10,7 +10,6 @@ use super::{
     Backend, Piece, Route, View, Wanted,
 };
 
-/// A pair of policies for each port and each namespace in which the gateway has pods.
 pub(super) fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
     let known = view.service.targets();
     view.routes.iter().flat_map(move |route| {

@@ -12,7 +12,7 @@ use super::{
     IngressController, Piece, View, Wanted,
 };
 
-/// A pair of policies for each port; only the way in while the ingress controller's namespace is not there.
+/// Returns a pair of policies for each port; without the controller's namespace only the ingress policy.
 pub(super) fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
     view.ingress_controller.iter().flat_map(move |controller| {
         let known = view.service.targets();

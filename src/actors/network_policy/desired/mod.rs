@@ -1,7 +1,7 @@
-//! The policies of a Service: a pure function of it and of what is around it (spec 40 §7).
+//! Computes the policies of a Service from its surroundings (spec 40 §7). Pure.
 //!
-//! A file per kind of client: [`clients`], [`world`], [`ingress`], [`gateways`]. Each says which policies it wants, in pieces that
-//! are computed one by one; here those of one name become one, and what cannot become one gets another name (§7.11).
+//! One file per kind of client: [`clients`], [`world`], [`ingress`], [`gateways`]. Each lists its policies in pieces.
+//! [`Union`] merges policies of the same name; if they cannot be merged, one gets another name (§7.11).
 
 mod clients;
 mod gateways;
@@ -26,67 +26,67 @@ use super::{
 };
 use crate::api::selector::Selector;
 
-/// What the policies of a Service depend on.
+/// The inputs of the policies of a Service.
 pub struct View<'a> {
     /// The Service.
     pub name: &'a NamespacedName,
-    /// What is kept of it.
+    /// Its cached fields.
     pub service: &'a Service,
-    /// Namespaces beside its own whose pods may be clients, without those that are being deleted; in order.
+    /// Other namespaces with possible clients, sorted, without terminating ones.
     pub clients: Vec<String>,
-    /// Whether there is (or is about to be) a pod with this client label in this namespace.
+    /// Returns true if the namespace has, or is about to have, a pod with the client label.
     pub has_client: &'a dyn Fn(&str, &str) -> bool,
     /// Ports of the Service that Ingresses name.
     pub backends: Vec<Backend>,
-    /// Where the ingress controller is, if there is one.
+    /// The ingress controller, if one is configured.
     pub ingress_controller: Option<IngressController<'a>>,
-    /// Ports of the Service that VirtualServices route to, and by which gateways.
+    /// Ports of the Service to which VirtualServices route, with the gateways.
     pub routes: Vec<Route>,
-    /// Everyone is listed (decision 3).
+    /// Lists "everyone" explicitly (decision 3).
     pub explicit_world: bool,
 }
 
-/// A port of a Service as an Ingress names it.
+/// A port of a Service as named by an Ingress.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Backend {
-    /// By its number.
+    /// A number.
     Number(u16),
-    /// By its name.
+    /// A name.
     Name(Box<str>),
 }
 
-/// Where the ingress controller is.
+/// The location of the ingress controller.
 #[derive(Debug, Clone, Copy)]
 pub struct IngressController<'a> {
     /// Its namespace.
     pub namespace: &'a str,
-    /// Its pods.
+    /// The selector of its pods.
     pub pods: &'a Selector,
-    /// The namespace is there, and not being deleted.
+    /// The namespace exists and is not terminating.
     pub is_there: bool,
 }
 
-/// Ports that a gateway routes to.
+/// Ports to which a gateway routes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Route {
-    /// The Service's ports.
+    /// Ports of the Service.
     pub ports: Rc<[u16]>,
-    /// The gateway's pods.
+    /// The selector of the gateway's pods.
     pub gateway: Selector,
-    /// Where they are, without namespaces that are being deleted; in order.
+    /// Their namespaces, sorted, without terminating ones.
     pub namespaces: Vec<String>,
 }
 
-/// The policies of a Service.
+/// The policies that a Service should have.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Desired {
-    /// Sorted by name; none twice.
+    /// Sorted by name, without duplicates.
     pub policies: Vec<Policy>,
-    /// Client labels that were too long, each once.
+    /// The distinct client labels that were too long.
     pub shortened: Vec<Key>,
 }
 
-/// A policy that a kind of client wants.
+/// A policy for one kind of client.
 #[derive(Debug)]
 pub struct Wanted {
     policy: Policy,
@@ -94,18 +94,18 @@ pub struct Wanted {
     shortened: Option<Key>,
 }
 
-/// One policy per name: openings are put together. What selects other pods cannot be: the first keeps the name, others get a
-/// suffix (spec 40 §7.11).
+/// Merges policies of the same name. Policies with different pod selectors cannot be merged: the first keeps the name,
+/// the others get a suffix (spec 40 §7.11).
 #[derive(Debug, Default)]
 pub struct Union {
     policies: BTreeMap<(NamespacedName, Direction, String, Selector), Policy>,
     shortened: BTreeSet<Key>,
 }
 
-/// The policies of one port and one namespace.
+/// The policies for one port and one namespace.
 pub type Piece = Vec<Wanted>;
 
-/// The policies a Service should have.
+/// Computes the policies of a Service without pauses.
 pub fn desired(view: &View<'_>) -> Desired {
     let mut union = Union::default();
     pieces(view).for_each(|piece| union.add(piece));
@@ -113,7 +113,7 @@ pub fn desired(view: &View<'_>) -> Desired {
     at_once.expect("it awaits only its pauses, which return at once")
 }
 
-/// What its policies are made from. Each piece is computed when it is asked for: there may be very many.
+/// Returns the pieces of the policies. They are computed lazily, because there may be very many.
 pub fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
     let has_none = view.service.is_terminating || view.service.selector.is_empty();
     let view = Some(view).filter(|_| !has_none);
@@ -124,7 +124,7 @@ pub fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
 }
 
 impl Union {
-    /// Adds what a kind of client wants.
+    /// Adds a piece.
     pub fn add(&mut self, piece: Piece) {
         for Wanted { mut policy, shortened } in piece {
             self.shortened.extend(shortened);
@@ -138,10 +138,10 @@ impl Union {
         }
     }
 
-    /// All that was added.
+    /// Returns the merged policies.
     pub async fn end<F: Future<Output = ()>, P: Fn() -> F>(self, turns: &mut Turns<P>) -> Desired {
         let mut policies: Vec<Policy> = Vec::with_capacity(self.policies.len());
-        // All of one name follow each other.
+        // Policies of the same name are adjacent.
         let mut plain: Option<NamespacedName> = None;
         for ((name, _, text, _), mut policy) in self.policies {
             policy.openings.sort();
@@ -154,19 +154,16 @@ impl Union {
             policies.push(policy);
             turns.piece().await;
         }
-        // Nearly all are in order already.
         policies.sort_by(|one, other| one.name.cmp(&other.name));
         Desired { policies, shortened: self.shortened.into_iter().collect() }
     }
 }
 
 impl View<'_> {
-    /// Where the Service is.
     fn home(&self) -> &str {
         &self.name.namespace
     }
 
-    /// Its pods.
     fn pods(&self) -> Selector {
         Selector::of_labels(self.service.selector.clone())
     }
@@ -181,7 +178,7 @@ impl View<'_> {
 }
 
 impl Backend {
-    /// As an Ingress names it.
+    /// Reads the port of an Ingress backend; `None` without name and number.
     pub fn of(port: &serde_json::Value) -> Option<Self> {
         match (port["name"].as_str().filter(|name| !name.is_empty()), port["number"].as_u64()) {
             (Some(name), _) => Some(Self::Name(name.into())),
@@ -191,7 +188,6 @@ impl Backend {
     }
 }
 
-/// `key=value`, sorted, joined with commas.
 fn subject_text(policy: &Policy) -> String {
     let pairs: Vec<String> = policy.subject.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     pairs.join(",")

@@ -9,7 +9,6 @@ use super::{
     Piece, View, Wanted,
 };
 
-/// One policy with all ports, if the annotation is there and can be read.
 pub(super) fn pieces(view: &View<'_>) -> Option<Piece> {
     let Some(Ok(ports)) = &view.service.world else { return None };
     let opening = Opening {

@@ -1,23 +1,23 @@
-//! DaemonSets of critical components: what is kept of one.
+//! The cached fields of critical DaemonSets.
 
 use cluster::object;
 use serde_json::Value;
 
 use super::{CRITICAL, placement::Placement};
 
-/// What is kept of a DaemonSet.
+/// The cached fields of a DaemonSet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DaemonSet {
-    /// Pods name it.
+    /// The uid to which pods refer.
     pub uid: Box<str>,
-    /// Its template has the label, too: nodes wait for its pods (spec 41 A-T4).
+    /// Its template has the label too, so nodes wait for its pods (spec 41 A-T4).
     pub is_awaited: bool,
-    /// Where its pods may be.
+    /// The nodes that its pods may run on.
     pub placement: Placement,
 }
 
 impl DaemonSet {
-    /// What is kept of a DaemonSet.
+    /// Reads a DaemonSet.
     pub fn of(object: &Value) -> Self {
         let template = &object["spec"]["template"];
         Self {

@@ -1,4 +1,4 @@
-//! How many nodes wait for what, for metrics.
+//! Metrics: the number of nodes by what they wait for.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
@@ -7,24 +7,21 @@ use kit::Observers;
 
 use super::obstacle::Obstacle;
 
-/// A node that waits for nothing that is known, while a watch is silent.
+/// Kind of a node without an obstacle that waits for a stale watch.
 pub(super) const WATCHES: &str = "watches";
 
-/// Which node waits for what.
 pub(super) struct WaitingMetrics {
     observers: Rc<dyn Observers>,
     waiting: RefCell<BTreeMap<NamespacedName, &'static str>>,
 }
 
 impl WaitingMetrics {
-    /// Nobody waits.
     pub(super) fn new(observers: Rc<dyn Observers>) -> Self {
         let metrics = Self { observers, waiting: RefCell::default() };
         Obstacle::KINDS.into_iter().chain([WATCHES]).for_each(|kind| metrics.show(kind));
         metrics
     }
 
-    /// A node waits for this, or for nothing.
     pub(super) fn enter(&self, node: &NamespacedName, kind: Option<&'static str>) {
         let before = match kind {
             Some(kind) => self.waiting.borrow_mut().insert(node.clone(), kind),

@@ -1,16 +1,15 @@
-//! Takes the taint `critical-components-not-ready` off a node as soon as what the node needs runs on it (spec 41, part A).
+//! Removes the taint `critical-components-not-ready` from a node once its critical components run (spec 41, part A).
 //!
 //! ```text
-//! Nodes with the taint ─ node.rs ──────┐
-//! DaemonSets ─ daemon_set.rs ──────────┤
-//!              (placement.rs: where?)  ├─► obstacle.rs: what does the node wait for? ─► Event, or a patch without the taint
-//! their pods ─ pod.rs ─────────────────┤
-//! CSINodes: registered drivers ────────┘
+//! Nodes with the taint ─ node.rs ──────────────┐
+//! DaemonSets ─ daemon_set.rs, placement.rs ────┼─► obstacle.rs: what is missing? ─► Event, or patch without the taint
+//! their pods ─ pod.rs ─────────────────────────┤
+//! CSINodes: registered drivers ────────────────┘
 //! ```
 //!
-//! An actor per Node, as long as it has the taint. It is woken by what changes on the node; `backoff` is the safety net. All of
-//! it is decided from memory, and the patch is bound to the version of the Node that was seen: it can remove nobody else's
-//! taint. Pure: all but this shell.
+//! One actor per tainted Node. Changes on the node wake it; `backoff` is the safety net. It decides from memory, and
+//! the patch is bound to the cached version of the Node, so it cannot remove a foreign taint. All files except this one
+//! are pure.
 
 pub mod daemon_set;
 mod metrics;
@@ -48,34 +47,28 @@ use crate::{
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "node-critical-components";
 
-/// The controller; on with `controllers.nodeCriticalComponents.enabled`.
+/// Registers the controller; `controllers.nodeCriticalComponents.enabled` turns it on.
 pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
-/// Label of DaemonSets, their templates and pods.
 const CRITICAL: &str = "node.gardener.cloud/critical-component";
-/// Where they are.
 const NAMESPACE: &str = "kube-system";
-/// Source and action of Events (spec 41 §A.1).
+/// Component and action of Events (spec 41 §A.1).
 const COMPONENT: &str = "node-critical-components-controller";
 const ACTION: &str = "Reconcile";
 const READY: &str = "NodeCriticalComponentsReady";
 const READY_TEXT: &str = "All node-critical components got ready, removing taint";
 
-/// This process saw the node being created.
+/// This process saw the creation of the node.
 const JOINED: Causes = Causes::own(0);
-/// A pod on the node changed.
 const PODS: Causes = Causes::own(1);
-/// A DaemonSet changed.
 const DAEMON_SETS: Causes = Causes::own(2);
-/// A CSI driver was registered on the node, or went.
 const DRIVERS: Causes = Causes::own(3);
 
-/// An obstacle is told of when it has lasted so long: the pods of a new node come one after the other.
+/// An obstacle is reported after it has lasted this long: the pods of a new node start one after the other.
 const LASTING: Duration = Duration::from_secs(1);
 
 type Nodes = Watch<CachedFields<Option<Box<Tainted>>>>;
 
-/// The controller, in the hands of its actors.
 struct CriticalComponents {
     permits: usize,
     backoff: Duration,
@@ -92,13 +85,12 @@ struct CriticalComponents {
     metrics: WaitingMetrics,
 }
 
-/// What an actor remembers of a node.
 #[derive(Default)]
 struct Memory {
-    /// Another node of the same name has another one.
+    /// A recreated node of the same name has another uid.
     uid: Box<str>,
     reported: Option<Obstacle>,
-    /// What is told if it still holds at this time.
+    /// Reported if it still holds; with the time when it began.
     to_report: Option<(Obstacle, Instant)>,
     joined: bool,
 }
@@ -146,8 +138,7 @@ fn at(node: &str) -> NamespacedName {
 }
 
 impl CriticalComponents {
-    /// Has actors woken by what concerns them. First lists but that of Nodes tell nothing new: no pass begins before they are
-    /// there.
+    /// Subscribes the event handlers. Reconciles wait for all caches, so most initial lists are ignored.
     fn subscribe(&self, supervised: &Supervised<Self>) {
         let waker = supervised.weak();
         self.nodes.subscribe(move |change| {
@@ -190,12 +181,12 @@ impl CriticalComponents {
         });
     }
 
-    /// Whether that something is *not* there may be believed.
+    /// Returns true if the caches are fresh enough to prove absence.
     fn is_evidence(&self) -> bool {
         self.daemon_sets.is_fresh() && self.pods.is_fresh() && self.drivers.is_fresh()
     }
 
-    /// What a node waits for (spec 41 §A.3 steps 3 to 7).
+    /// Returns what the node waits for (spec 41 §A.3 steps 3 to 7).
     fn obstacle(&self, name: &str, node: &Tainted) -> Option<Obstacle> {
         let mut daemon_sets = Vec::new();
         self.daemon_sets.store().for_each(|name, set| daemon_sets.push((name.clone(), set.fields.clone())));
@@ -209,7 +200,7 @@ impl CriticalComponents {
         obstacle::find(&node::Node { name, node }, &daemon_sets, &pods, &drivers)
     }
 
-    /// Tells of what a node waits for, once as long as that stays the same (spec 41, better 1). When to look again.
+    /// Reports an obstacle once, unless it changes (spec 41, better 1). Returns the time until the next check.
     fn report(&self, memory: &mut Memory, reference: &Reference, obstacle: Obstacle) -> Duration {
         if memory.reported.as_ref() == Some(&obstacle) {
             memory.to_report = None;
@@ -304,7 +295,7 @@ impl Controller for CriticalComponents {
         let asked = self.target.clock().monotonic();
         match self.target.merge_patch(&context, &target, None, &node.without_taint(version)).await {
             Ok(answer) => self.nodes.wrote(&answer, &name.to_string(), asked),
-            Err(error) if error.is_not_found() => return Ok(Outcome::Done), // its event comes
+            Err(error) if error.is_not_found() => return Ok(Outcome::Done), // its deletion event follows
             Err(error) if error.is_conflict() => return Ok(Outcome::Again),
             Err(error) => return Err(error.into()),
         }
@@ -316,7 +307,7 @@ impl Controller for CriticalComponents {
                 (self.target.clock().wall() - created).total(jiff::Unit::Second).unwrap_or_default(),
             );
         }
-        // If the taint is gone, the next wake is that of the write, and ends this. A webhook may have put it back.
+        // The write wakes this actor again, and without the taint it ends. A webhook may have put the taint back.
         Ok(Outcome::After(self.backoff))
     }
 }

@@ -1,4 +1,4 @@
-//! Nodes with the taint: what is kept of one, and how it loses it (spec 41 §A.1, §A.5).
+//! The cached fields of tainted Nodes, and the patch that removes the taint (spec 41 §A.1, §A.5).
 
 use std::collections::BTreeMap;
 
@@ -6,32 +6,32 @@ use cluster::object;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Key of the taint; effect and value do not matter.
+/// Key of the taint; effect and value are ignored.
 pub const TAINT: &str = "node.gardener.cloud/critical-components-not-ready";
 
-/// What is kept of a node with the taint.
+/// The cached fields of a tainted node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tainted {
     /// For Events.
     pub uid: Box<str>,
-    /// When it was created.
+    /// Its creation time.
     pub created: Option<Timestamp>,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// All its taints, as they stand there.
+    /// All its taints, unchanged.
     pub taints: Vec<Value>,
 }
 
-/// A node with the taint, and its name.
+/// A tainted node with its name.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What is kept of it.
+    /// Its cached fields.
     pub node: &'a Tainted,
 }
 
-/// What is kept of a node; of one without the taint nothing.
+/// Reads a node; `None` without the taint.
 pub fn tainted(node: &Value) -> Option<Box<Tainted>> {
     let taints = node.pointer("/spec/taints").and_then(Value::as_array)?;
     if !taints.iter().any(is_ours) {
@@ -47,7 +47,7 @@ pub fn tainted(node: &Value) -> Option<Box<Tainted>> {
     }))
 }
 
-/// The CSI drivers that a CSINode says are registered (spec 41 A-T6), sorted.
+/// Returns the registered CSI drivers of a CSINode, sorted (spec 41 A-T6).
 pub fn drivers(csi_node: &Value) -> Vec<Box<str>> {
     let drivers = csi_node.pointer("/spec/drivers").and_then(Value::as_array).into_iter().flatten();
     let mut names: Vec<Box<str>> = drivers.filter_map(|driver| Some(driver["name"].as_str()?.into())).collect();
@@ -60,8 +60,8 @@ fn is_ours(taint: &Value) -> bool {
 }
 
 impl Tainted {
-    /// A merge patch that removes all taints of the key and keeps the others in their order, if the node has this version: a
-    /// merge patch replaces the whole list (spec 41 §A.5).
+    /// Returns a merge patch that removes all taints with the key and keeps the order of the others. It is bound to the
+    /// version, because a merge patch replaces the whole list (spec 41 §A.5).
     pub fn without_taint(&self, version: u64) -> Value {
         let rest: Vec<&Value> = self.taints.iter().filter(|taint| !is_ours(taint)).collect();
         let rest = if rest.is_empty() { Value::Null } else { json!(rest) };

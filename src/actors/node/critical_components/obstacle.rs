@@ -1,4 +1,4 @@
-//! What a node waits for: the three checks of spec 41 §A.4, and how people are told (§A.6).
+//! Finds what a node waits for by the three checks of spec 41 §A.4, and words it (§A.6).
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -6,7 +6,7 @@ use cluster::object::NamespacedName;
 
 use super::{daemon_set::DaemonSet, node::Node, pod::Pod};
 
-/// The first check that failed, and who is to blame, sorted.
+/// The first failed check, with the objects that fail it, sorted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Obstacle {
     /// DaemonSets without a pod on the node.
@@ -17,7 +17,7 @@ pub enum Obstacle {
     Drivers(Vec<Box<str>>),
 }
 
-/// What a node waits for; `None`: for nothing any more.
+/// Returns what a node waits for, or `None` if nothing.
 pub fn find(
     node: &Node<'_>,
     daemon_sets: &[(NamespacedName, Arc<DaemonSet>)],
@@ -42,8 +42,8 @@ pub fn find(
         .or_else(|| sorted(required).map(Obstacle::Drivers))
 }
 
-/// Pods that count. One that has ended does not, nor does one that is on its way out and has a ready successor (better 3):
-/// neither as something to wait for, nor as the pod of its DaemonSet.
+/// Returns the pods that count. A pod that has ended does not count, nor a terminating pod with a ready successor
+/// (better 3), neither as an obstacle nor as the pod of its DaemonSet.
 fn relevant(pods: &[(NamespacedName, Arc<Pod>)]) -> Vec<(&NamespacedName, &Pod)> {
     let running = pods.iter().map(|(name, pod)| (name, &**pod)).filter(|(_, pod)| !pod.is_over);
     let successors = running.clone().filter(|(_, pod)| pod.is_ready && !pod.is_terminating);
@@ -52,7 +52,6 @@ fn relevant(pods: &[(NamespacedName, Arc<Pod>)]) -> Vec<(&NamespacedName, &Pod)>
     running.filter(|(_, pod)| !(pod.is_terminating && has_successor(pod))).collect()
 }
 
-/// In order, each once; `None` if there are none.
 fn sorted<T: Ord>(all: impl Iterator<Item = T>) -> Option<Vec<T>> {
     let all: BTreeSet<T> = all.collect();
     (!all.is_empty()).then(|| all.into_iter().collect())
@@ -62,7 +61,7 @@ impl Obstacle {
     /// All kinds, for metrics.
     pub const KINDS: [&'static str; 3] = ["daemon_sets", "pods", "csi_drivers"];
 
-    /// Its kind, for metrics.
+    /// The kind, for metrics.
     pub fn kind(&self) -> &'static str {
         let [daemon_sets, pods, drivers] = Self::KINDS;
         match self {
@@ -72,7 +71,7 @@ impl Obstacle {
         }
     }
 
-    /// Reason of the Event.
+    /// The reason of the Event.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Unscheduled(_) => "UnscheduledNodeCriticalDaemonSets",
@@ -81,7 +80,7 @@ impl Obstacle {
         }
     }
 
-    /// What is wrong, without names.
+    /// The problem, without names.
     pub fn what(&self) -> &'static str {
         match self {
             Self::Unscheduled(_) => "Node-critical DaemonSets found that were not scheduled to Node yet",
@@ -90,7 +89,7 @@ impl Obstacle {
         }
     }
 
-    /// Who is to blame.
+    /// The objects that fail the check.
     pub fn names(&self) -> Vec<String> {
         match self {
             Self::Unscheduled(names) | Self::Unready(names) => names.iter().map(ToString::to_string).collect(),
@@ -98,12 +97,12 @@ impl Obstacle {
         }
     }
 
-    /// The first of them, and how many there are more.
+    /// The first names, and the number of the others.
     pub fn few_names(&self) -> String {
         crate::actors::texts::together(&self.names(), ", ")
     }
 
-    /// Text of the Event.
+    /// The text of the Event.
     pub fn text(&self) -> String {
         match self {
             Self::Unscheduled(_) | Self::Unready(_) => format!("{}: {}", self.what(), self.names().join(", ")),

@@ -1,5 +1,5 @@
-//! On which nodes the pods of a DaemonSet may be: the decision of Kubernetes' DaemonSet controller, as of 1.36 (spec 41
-//! §A.4.1). Resources, ports and affinity to pods are not looked at, here as there.
+//! The nodes that the pods of a DaemonSet may run on, as Kubernetes' DaemonSet controller decides it in 1.36
+//! (spec 41 §A.4.1). Like there, resources, ports and affinity to pods are ignored.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,24 @@ use serde_json::Value;
 
 use crate::api::field::formats;
 
-/// What of a pod template says where its pods may be.
+/// The scheduling constraints of a pod template.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     node_name: Option<Box<str>>,
     node_selector: BTreeMap<String, String>,
-    /// Required node affinity: one of these. `None`: none is required. Terms that are malformed or empty are left out, as
-    /// they match nothing.
+    /// Required node affinity, if any: one term must match. Malformed and empty terms never match and are left out.
     terms: Option<Vec<Term>>,
     tolerations: Vec<Toleration>,
 }
 
-/// A term of a node selector: all of it must hold.
+/// A term of a node selector: all conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
     labels: Vec<Requirement>,
-    /// Of the node's name: the value, and whether the name must be it.
+    /// Names, and whether the node must have the name or must not.
     names: Vec<(Box<str>, bool)>,
 }
 
-/// What a term requires of a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Requirement {
     key: Box<str>,
@@ -43,16 +41,15 @@ enum Test {
     Below(i64),
 }
 
-/// Empty texts mean *any*.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Toleration {
     key: Box<str>,
     effect: Box<str>,
-    /// The value it must have; `None`: any.
+    /// `None` matches any value.
     value: Option<Box<str>>,
 }
 
-/// What pods of DaemonSets tolerate in any case: key and effect.
+/// Tolerations of all DaemonSet pods: key and effect.
 const AUTOMATIC: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -61,13 +58,12 @@ const AUTOMATIC: [(&str, &str); 6] = [
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
-/// What those with the host's network tolerate besides.
 const OF_HOST_NETWORK: (&str, &str) = ("node.kubernetes.io/network-unavailable", "NoSchedule");
 
 const REQUIRED: &str = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
 
 impl Placement {
-    /// Of the spec of a pod template.
+    /// Reads the spec of a pod template.
     pub fn of(spec: &Value) -> Self {
         let selector = spec["nodeSelector"].as_object().into_iter().flatten();
         let terms = spec.pointer(REQUIRED).filter(|required| !required.is_null());
@@ -86,7 +82,7 @@ impl Placement {
         }
     }
 
-    /// Whether a pod may be on a node.
+    /// Returns true if a pod may run on the node.
     pub fn admits(&self, name: &str, labels: &BTreeMap<String, String>, taints: &[Value]) -> bool {
         self.node_name.as_deref().is_none_or(|wanted| wanted == name)
             && self.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value))
@@ -101,7 +97,7 @@ impl Placement {
 }
 
 impl Term {
-    /// `None` for one that matches nothing.
+    /// `None` for a term that matches nothing.
     fn of(term: &Value) -> Option<Self> {
         let labels: Vec<_> = list(&term["matchExpressions"]).map(Requirement::of).collect::<Option<_>>()?;
         let names: Vec<_> = list(&term["matchFields"]).map(of_name).collect::<Option<_>>()?;
@@ -114,7 +110,7 @@ impl Term {
     }
 }
 
-/// Only the name, with exactly one value.
+/// Reads a condition on the name with exactly one value; Kubernetes accepts no other field.
 fn of_name(field: &Value) -> Option<(Box<str>, bool)> {
     let is_it = match field["operator"].as_str()? {
         "In" => true,
@@ -128,7 +124,7 @@ fn of_name(field: &Value) -> Option<(Box<str>, bool)> {
 }
 
 impl Requirement {
-    /// `None` for one that is malformed.
+    /// `None` for a malformed requirement.
     fn of(expression: &Value) -> Option<Self> {
         let (key, values) = (expression["key"].as_str()?, values(expression)?);
         let is_valid = formats::qualified_name(key).is_empty();
@@ -162,7 +158,7 @@ impl Requirement {
 }
 
 impl Toleration {
-    /// `None` for one with an operator that tolerates nothing.
+    /// `None` for an unknown operator, which tolerates nothing.
     fn of(toleration: &Value) -> Option<Self> {
         let of = |field: &str| toleration[field].as_str().unwrap_or_default();
         let value = match of("operator") {
@@ -193,7 +189,7 @@ fn values(of: &Value) -> Option<Vec<Box<str>>> {
     list(&of["values"]).map(|value| value.as_str().map(Into::into)).collect()
 }
 
-/// As Go's `strconv.ParseInt` with base 10 reads it.
+/// Parses like Go's `strconv.ParseInt` with base 10.
 fn integer(text: &str) -> Option<i64> {
     text.parse().ok()
 }

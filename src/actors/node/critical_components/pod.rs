@@ -1,30 +1,30 @@
-//! Pods of critical components: what is kept of one (spec 41 §A.3, §A.4).
+//! The cached fields of critical pods (spec 41 §A.3, §A.4).
 
 use cluster::object;
 use serde_json::Value;
 
-/// Prefix of annotations; the value is the name of a CSI driver.
+/// Annotation prefix; the value names a CSI driver.
 const WAIT_FOR_DRIVER: &str = "node.gardener.cloud/wait-for-csi-node-";
 
-/// What is kept of a pod.
+/// The cached fields of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pod {
-    /// Where it runs; empty: nowhere yet.
+    /// Its node; empty until it is scheduled.
     pub node: Box<str>,
-    /// Uid of the DaemonSet that controls it.
+    /// Uid of its controlling DaemonSet.
     pub daemon_set: Option<Box<str>>,
     /// Its condition `Ready` is true.
     pub is_ready: bool,
-    /// It has ended, well or not.
+    /// Its phase is `Succeeded` or `Failed`.
     pub is_over: bool,
-    /// It is being deleted.
+    /// It has a deletion timestamp.
     pub is_terminating: bool,
-    /// CSI drivers it waits for.
+    /// The CSI drivers that it waits for.
     pub drivers: Vec<Box<str>>,
 }
 
 impl Pod {
-    /// What is kept of a pod.
+    /// Reads a pod.
     pub fn of(pod: &Value) -> Self {
         let owners = pod.pointer("/metadata/ownerReferences").and_then(Value::as_array).into_iter().flatten();
         let daemon_set = owners.into_iter().find(|owner| owner["controller"] == true);

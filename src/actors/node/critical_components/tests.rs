@@ -1,4 +1,4 @@
-//! Where a DaemonSet belongs, and what a node waits for: tables of spec 41 part A.
+//! Tables of spec 41 part A: the nodes of a DaemonSet, and obstacles of a node.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn node(labels: &Value, more_taints: &[Value]) -> Tainted {
     *tainted(&json!({"metadata": metadata, "spec": {"taints": taints}})).unwrap()
 }
 
-/// A critical DaemonSet that tolerates the taint; `spec` is brought into that of its template.
+/// A critical DaemonSet that tolerates the taint; `spec` is merged into its pod spec.
 fn daemon_set(name: &str, spec: Value) -> (NamespacedName, Arc<DaemonSet>) {
     let mut template = json!({"tolerations": [{"key": TAINT, "operator": "Exists"}]});
     json_patch::merge(&mut template, &spec);
@@ -52,7 +52,7 @@ fn obstacle(
     find(&Node { name: "n1", node }, sets, pods, drivers).map(|obstacle| obstacle.text()).unwrap_or_default()
 }
 
-/// Whether a DaemonSet with this template is waited for.
+/// Returns true if the node waits for a DaemonSet with this pod spec.
 fn is_awaited(node: &Tainted, spec: Value) -> bool {
     !obstacle(node, &[daemon_set("cni", spec)], &[], &[]).is_empty()
 }

@@ -1,4 +1,4 @@
-//! Which workloads are reviewed anew (spec 41 §C.4), and what is expected of the review.
+//! Selects the workloads to patch (spec 41 §C.4), and predicts the effect.
 
 use serde_json::Value;
 
@@ -6,10 +6,10 @@ use crate::api::object::truthy;
 
 const HOST: &str = "kubernetes.io/hostname";
 const HOST_SPREAD: &str = "high-availability-config.resources.gardener.cloud/host-spread";
-/// Annotation of namespaces: failures that their workloads have to survive.
+/// Annotation of namespaces: the failures that their workloads must survive.
 pub const FAILURE_TOLERANCE_TYPE: &str = "high-availability-config.resources.gardener.cloud/failure-tolerance-type";
 
-/// Whether the first constraint over hosts does not fit the number of nodes.
+/// Returns true if the first constraint over hosts does not fit the number of nodes.
 pub fn is_to_be_patched(workload: &Value, multiple_nodes: bool) -> bool {
     let unfit = if multiple_nodes { "ScheduleAnyway" } else { "DoNotSchedule" };
     host_spread(workload) == Some(unfit)
@@ -20,8 +20,8 @@ fn host_spread(workload: &Value) -> Option<&str> {
     constraints.iter().find(|constraint| constraint["topologyKey"] == HOST)?["whenUnsatisfiable"].as_str()
 }
 
-/// Whether the webhook changes a workload that is to be patched, given the failures its namespace has to survive. One whose
-/// spread is soft with any number of nodes stays as it is, as does one that has a single replica (spec 51 §6).
+/// Returns true if the webhook should change a workload that is patched; `tolerance` is the failures its namespace must
+/// survive. Workloads with one replica, or whose spread is always soft, never change (spec 51 §6).
 pub fn is_to_change(workload: &Value, tolerance: Option<&str>, multiple_nodes: bool) -> bool {
     let has_several = workload.pointer("/spec/replicas").and_then(Value::as_i64).is_some_and(|replicas| replicas > 1);
     let is_enforced = truthy(cluster::object::annotation(workload, HOST_SPREAD));
@@ -44,7 +44,7 @@ mod tests {
     const SOFT: &str = "ScheduleAnyway";
     const HARD: &str = "DoNotSchedule";
 
-    /// Keys and what happens when one cannot be satisfied.
+    /// Topology keys and `whenUnsatisfiable`.
     type Constraints = &'static [(&'static str, &'static str)];
 
     /// spec 41 §C.4

@@ -1,8 +1,8 @@
-//! Has workloads reviewed anew when the cluster gets its second node, or loses it (spec 41, part C).
+//! Re-triggers the HA webhook when the cluster gets its second node or loses it (spec 41, part C).
 //!
-//! The webhook for high availability spreads replicas over hosts: hard, but softly where there is one node alone. Nothing else
-//! asks it again when the number of nodes changes, so this controller sends an empty patch to each workload whose spread does
-//! not fit ([`decide`], pure). One actor; workloads are listed when the threshold was crossed, and not watched.
+//! The webhook spreads replicas over hosts: strictly, or softly while there is only one node. Nothing else calls it
+//! when the number of nodes changes. So this controller sends an empty patch to each workload whose spread does not fit
+//! ([`decide`], pure). There is one actor. It lists workloads when the threshold was crossed, and does not watch them.
 
 pub mod decide;
 
@@ -26,62 +26,53 @@ use crate::{
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "node-high-availability-config";
 
-/// The controller; on with `webhooks.highAvailabilityConfig.enabled`.
+/// Registers the controller; `webhooks.highAvailabilityConfig.enabled` turns it on.
 pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
 const CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider=true";
 const SKIP: &str = "!high-availability-config.resources.gardener.cloud/skip";
 /// In this order (spec 41 §C.3 step 6).
 const KINDS: [(&str, &str); 2] = [("Deployment", "deployments"), ("StatefulSet", "statefulsets")];
-/// Requests side by side.
 const SIDE_BY_SIDE: usize = 8;
-/// When a workload that should have changed is patched again: a replica that answered may have known too few nodes (C-T2).
+/// Delays before an unchanged workload is patched again: a webhook replica may have known too few nodes (C-T2).
 const AGAIN_AFTER: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(15)];
 
-/// There was no node, at some moment (spec 41 §C.3 step 1a).
+/// At some moment there was no node (spec 41 §C.3 step 1a).
 const EMPTY: Causes = Causes::own(0);
 
-/// The controller, in the hands of its actor.
 struct HighAvailability {
     target: Cluster,
     nodes: Watch<CachedFields<()>>,
 }
 
-/// What the actor remembers.
 #[derive(Default)]
 struct Memory {
     burst: Burst,
-    /// Whether there were several nodes in the last run that succeeded.
+    /// The mode of the last successful run.
     multiple_nodes: Option<bool>,
-    /// Workloads that should have changed and have not, how often they were patched again, and when they are next.
+    /// Workloads that should have changed but did not, the number of further attempts, and the time of the next.
     unchanged: Vec<Workload>,
     again: usize,
     due: Option<Instant>,
 }
 
-/// A workload that is to be patched.
 #[derive(Debug, Clone)]
 struct Workload {
     at: ObjectRef,
-    /// What its namespace has to survive.
+    /// The failures that its namespace must survive.
     tolerance: Option<String>,
 }
 
-/// What a patch has done.
 enum Patched {
-    /// All that is to be done.
     Done,
-    /// The workload should have changed, and has not.
+    /// The webhook should have changed the workload, but did not.
     Unchanged(Workload),
-    /// It failed, with this error.
     Failed(Workload, String),
 }
 
-/// What patches have done.
 #[derive(Default)]
 struct Reviewed {
     unchanged: Vec<Workload>,
-    /// Errors, by workload.
     failed: BTreeMap<String, String>,
 }
 
@@ -104,7 +95,7 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
 }
 
 impl HighAvailability {
-    /// Patches all workloads whose spread does not fit; those that should have changed and have not.
+    /// Patches all workloads whose spread does not fit. Returns those that should have changed but did not.
     async fn review_all(&self, context: &Context, multiple_nodes: bool) -> Result<Vec<Workload>, Failure> {
         let (mut unchanged, mut errors) = (Vec::new(), Vec::new());
         for (namespace, tolerance) in self.namespaces(context).await? {
@@ -138,8 +129,7 @@ impl HighAvailability {
         if errors.is_empty() { Ok(unchanged) } else { Err(Failure::new(crate::actors::texts::together(&errors, "; "))) }
     }
 
-    /// The namespaces that are considered, and what each has to survive. Where the target is restricted to namespaces, others
-    /// are none of them (C-T4).
+    /// Returns the considered namespaces that the target may use, and the failures each must survive (C-T4).
     async fn namespaces(&self, context: &Context) -> Result<Vec<(String, Option<String>)>, Failure> {
         let resource = Resource::new("", "v1", "Namespace", "namespaces", false);
         let query = ListQuery { metadata_only: true, ..ListQuery::labelled(CONSIDER) };
@@ -173,7 +163,7 @@ impl HighAvailability {
         reviewed
     }
 
-    /// An empty patch: the API server asks its webhooks, and that is all it is for (spec 41 §C.5).
+    /// Sends an empty patch, which only makes the API server call its webhooks (spec 41 §C.5).
     async fn patch(&self, context: &Context, workload: Workload, multiple_nodes: bool) -> Patched {
         match self.target.merge_patch(context, &workload.at, None, &json!({})).await {
             Ok(answer) if self.is_unchanged(&answer, &workload, multiple_nodes) => Patched::Unchanged(workload),
@@ -243,7 +233,7 @@ impl Controller for HighAvailability {
             }
             let again = std::mem::take(&mut memory.unchanged);
             let reviewed = self.review(&context, again.clone(), multiple_nodes).await;
-            // What fails now has been patched before: it is one of those that are unchanged.
+            // A failed patch leaves its workload unchanged.
             let failed = again.into_iter().filter(|workload| reviewed.failed.contains_key(&workload.at.to_string()));
             memory.unchanged = reviewed.unchanged.into_iter().chain(failed).collect();
         } else {

@@ -1,8 +1,9 @@
-//! Spreads the reconciliations of node agents: an annotation on each node says how long its agent waits (spec 41, part B).
+//! Spreads the reconciliations of node agents: an annotation on each node tells its agent how long to wait (spec 41,
+//! part B).
 //!
-//! One actor. Nodes join in bursts, and each shifts the delays of all: it waits for the end of a burst, computes all of them
-//! ([`spread`], pure), and writes those that differ. A change of an annotation, of a node's Secret or of what that Secret says
-//! is noticed, too (better 7).
+//! Nodes join in bursts, and each new node shifts all delays. So the single actor waits for the end of a burst,
+//! computes all delays ([`spread`], pure), and writes those that differ. Changes of an annotation, of a node's Secret
+//! or of its label wake it, too (better 7).
 
 pub mod spread;
 
@@ -29,44 +30,39 @@ use crate::{
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "node-agent-reconciliation-delay";
 
-/// The controller; on with `controllers.nodeAgentReconciliationDelay.enabled`.
+/// Registers the controller; `controllers.nodeAgentReconciliationDelay.enabled` turns it on.
 pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names: &[NAME], setup };
 
-/// Annotation that is written.
 const DELAY: &str = "node-agent.gardener.cloud/reconciliation-delay";
-/// Label of nodes.
+/// Label of nodes: the name of their Secret.
 const SECRET_NAME: &str = "worker.gardener.cloud/gardener-node-agent-secret-name";
-/// Annotation of Secrets; exactly `true`.
+/// Annotation of Secrets; only `true` counts.
 const SERIAL: &str = "reconciliation.osc.node-agent.gardener.cloud/serial";
-/// The Secrets that are looked at.
 const SECRETS: &str = "gardener.cloud/role=operating-system-config";
 const NAMESPACE: &str = "kube-system";
-/// Requests side by side (spec 41, better 9).
+/// Requests in flight (spec 41, better 9).
 const SIDE_BY_SIDE: usize = 16;
 
-/// What is kept of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Node {
     secret: Option<Box<str>>,
     delay: Option<Box<str>>,
 }
 
-/// The controller, in the hands of its actor.
 struct Delays {
     min: Duration,
     max: Duration,
     resync: Duration,
     target: Cluster,
     nodes: Watch<CachedFields<Node>>,
-    /// Whether each Secret has its nodes reconciled one after the other.
+    /// True if the nodes of the Secret are reconciled one after the other.
     secrets: Watch<CachedFields<bool>>,
 }
 
-/// What a node's annotation is to become.
 struct Change {
     node: NamespacedName,
     version: u64,
-    /// `None`: it goes.
+    /// `None` removes the annotation.
     delay: Option<String>,
 }
 
@@ -103,7 +99,7 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
 }
 
 impl Delays {
-    /// What is to be written, and how many nodes take part (spec 41 §B.3 steps 1 to 6).
+    /// Returns the changes to write and the number of nodes with a delay (spec 41 §B.3 steps 1 to 6).
     fn changes(&self) -> (Vec<Change>, usize) {
         let mut serial = BTreeSet::new();
         self.secrets.store().for_each(|name, secret| {
@@ -117,7 +113,7 @@ impl Delays {
             let Node { secret, delay } = &node.fields;
             match secret.as_ref().is_some_and(|secret| serial.contains(secret)) {
                 false => drop(nodes.insert(name.name.clone(), (node.version(), delay.clone()))),
-                // A node agent ignores it there (better 10).
+                // The node agent ignores the annotation there (better 10).
                 true if delay.is_some() => {
                     changes.push(Change { node: name.clone(), version: node.version(), delay: None });
                 }
@@ -135,7 +131,7 @@ impl Delays {
         (changes, nodes.len())
     }
 
-    /// Writes one annotation, if the node is as it was seen (B-T1). Whether that has settled it.
+    /// Writes one annotation if the node has the cached version (B-T1). Returns false on a conflict.
     async fn write(&self, context: &Context, change: &Change) -> Result<bool, String> {
         let Change { node, version, delay } = change;
         let patch = json!({"metadata": {"annotations": {DELAY: delay}, "resourceVersion": version.to_string()}});
@@ -146,7 +142,7 @@ impl Delays {
                 Ok(true)
             }
             Err(error) if error.is_conflict() => Ok(false),
-            Err(error) if error.is_not_found() => Ok(true), // its event comes
+            Err(error) if error.is_not_found() => Ok(true), // its deletion event follows
             Err(error) => Err(format!("node {}: {error}", node.name)),
         }
     }

@@ -1,10 +1,10 @@
-//! Which node waits for how long: an even distribution by name (spec 41 §B.3, §B.4).
+//! The delay of each node: an even distribution by name (spec 41 §B.3, §B.4).
 
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::api::duration::GoDuration;
 
-/// The delays of these nodes, which are sorted by name: the first waits for the shortest time, none for the longest.
+/// Returns the delays of nodes sorted by name: the first gets `min`, the last less than `max`.
 pub fn delays<'a>(
     nodes: impl ExactSizeIterator<Item = &'a str>,
     min: Duration,
@@ -16,7 +16,7 @@ pub fn delays<'a>(
     nodes.zip(delays.map(|delay| delay.to_string())).collect()
 }
 
-/// Seconds as Go has them: whole ones and the rest apart, then together.
+/// Converts like Go: whole seconds and the remainder separately, then added.
 #[expect(
     clippy::cast_precision_loss,
     reason = "that is the formula: numbers that are too large for it lose digits in Go, too"
@@ -25,7 +25,6 @@ fn seconds(duration: Duration) -> f64 {
     duration.as_secs() as f64 + f64::from(duration.subsec_nanos()) / 1e9
 }
 
-/// Towards zero.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "that is the formula; what is out of range ends at the largest value"

@@ -250,7 +250,7 @@ fn kubeconfig_is_written_like_go_writes_it() {
     }
 }
 
-/// A text may quote a token in any way, and may be cut.
+/// A text may quote a token in any form and may be cut.
 #[test]
 fn mask_removes_all_useful_parts_of_a_token() {
     let token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2lnbmF0dXJlLXNpZ25hdHVyZQ";

@@ -84,7 +84,7 @@ webhooks:
     assert_eq!(loaded.config.logging.level, LogLevel::Info);
 }
 
-/// As in Go: what is there without a value has its default, except as an entry of strings.
+/// As in Go: a key without a value has its default; an entry of a list of strings must have one.
 #[test]
 fn null_is_absence() {
     let null = "
@@ -102,7 +102,7 @@ server: null";
     assert_eq!(warnings("foo: null"), ["foo: Unknown configuration key is ignored"]);
 }
 
-/// spec 70 §2 rule 2, decision 39: what is not understood never widens
+/// spec 70 §2 rule 2, decision 39: an unknown key never widens a selection
 #[test]
 fn unknown_keys_of_what_selects_something_are_errors() {
     let policy = "controllers.networkPolicy.";
@@ -334,7 +334,7 @@ proptest! {
     }
 }
 
-/// What `--print-config` prints means what was loaded.
+/// The output of `--print-config` means the same as what was loaded.
 #[test]
 fn the_effective_configuration_can_be_loaded_again() {
     let table = [

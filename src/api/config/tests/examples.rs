@@ -39,7 +39,7 @@ webhooks:
     assert_eq!(loaded.config.servers.webhooks.port, 10250);
 }
 
-/// The commented example is the documentation of the file: what it sets are the defaults.
+/// The commented example documents the file: its settings are the defaults.
 #[test]
 fn the_commented_example_shows_the_defaults() {
     let loaded = load(COMMENTED.as_bytes()).expect("the example is valid");
@@ -48,14 +48,14 @@ fn the_commented_example_shows_the_defaults() {
     assert_eq!(loaded, empty);
 }
 
-/// With the comments taken off its settings, the example is still valid, and has every key there is.
+/// Without the comments at its settings, the example is valid and has every key.
 #[test]
 fn the_commented_example_mentions_every_key() {
     let everything = uncommented(COMMENTED);
     let document: Value = serde_saphyr::from_str(&everything).expect("the example is YAML");
 
     let draft = Draft::decode(everything.as_bytes()).expect("the example is valid");
-    // Written, a record has all of its keys. Those of Kubernetes leave out what is empty.
+    // A written struct has all of its keys; those of Kubernetes omit empty ones.
     let written = serde_json::to_value(&draft.file).expect("a configuration is JSON");
     let policy = "controllers.networkPolicy";
     let selectors =
@@ -71,7 +71,7 @@ fn the_commented_example_mentions_every_key() {
 
     assert_eq!(draft.warnings, []);
     assert!(draft.finish(&[]).is_ok());
-    // Keys of earlier releases are not written; this is one that only the target has.
+    // Keys of earlier releases are not written; this key only the target has.
     let left_out = ["sourceClientConnection.disableCachedClient"];
     assert_eq!(understood.difference(&mentioned).collect::<Vec<_>>(), left_out);
 }
@@ -85,7 +85,7 @@ fn the_local_example_needs_no_cluster_around_it() {
     assert_eq!(loaded.config.source.kubeconfig, None, "it comes from the environment");
 }
 
-/// The file with all settings: lines that begin with `#` and no space are no comments.
+/// The file with all settings: a line with `#` and no space after it is a setting.
 fn uncommented(yaml: &str) -> String {
     let line = |line: &str| match line.split_once('#') {
         Some((indent, setting)) if indent.trim().is_empty() && !setting.is_empty() && !setting.starts_with(' ') => {
@@ -96,7 +96,7 @@ fn uncommented(yaml: &str) -> String {
     yaml.lines().map(line).collect()
 }
 
-/// The path of each value and of what contains it, list entries as `[]`.
+/// The path of each value and of its containers, with list items as `[]`.
 fn paths(value: &Value, path: String, found: &mut BTreeSet<String>) {
     found.insert(path.clone());
     match value {

@@ -1,4 +1,4 @@
-//! Tests of the component configuration, one file per step; the fixtures they share.
+//! Tests of the component configuration, one file per step, and their fixtures.
 
 mod decoding;
 mod defaults;
@@ -8,22 +8,19 @@ mod validation;
 
 use super::*;
 
-/// A configuration without leader election, which would need a namespace, and the given lines.
+/// Loads these lines without leader election, which would need a namespace.
 fn loaded(yaml: &str) -> Loaded {
     load(format!("leaderElection: {{leaderElect: false}}\n{yaml}").as_bytes()).expect("the configuration is valid")
 }
 
-/// The same, when only the configuration matters.
 fn config(yaml: &str) -> Config {
     loaded(yaml).config
 }
 
-/// What is wrong with a configuration without leader election.
 fn findings(yaml: &str) -> Vec<String> {
     findings_of(&format!("leaderElection: {{leaderElect: false}}\n{yaml}"))
 }
 
-/// What is wrong with a whole file; empty when it is valid.
 fn findings_of(yaml: &str) -> Vec<String> {
     match load(yaml.as_bytes()) {
         Ok(_) => Vec::new(),
@@ -32,7 +29,6 @@ fn findings_of(yaml: &str) -> Vec<String> {
     }
 }
 
-/// Why a file cannot be decoded.
 fn decode_error(yaml: &str) -> String {
     load(yaml.as_bytes()).expect_err("the configuration is not decodable").to_string()
 }

@@ -1,28 +1,25 @@
-//! The reference of all keys, generated: meanings are the comments of `config/component-config.yaml`, defaults are the
-//! program's own.
+//! The generated reference of all keys: meanings are the comments of `config/component-config.yaml`, defaults are those
+//! of the program.
 
 use serde_json::Value;
 
 use super::{super::defaults, examples::COMMENTED, *};
 
-/// A key of the commented example.
 #[derive(Debug, PartialEq)]
 struct Key {
-    /// As messages write it: `controllers.networkPolicy.namespaceSelectors[].matchLabels`.
+    /// As in messages: `controllers.networkPolicy.namespaceSelectors[].matchLabels`.
     path: String,
-    /// The comment above it.
     meaning: String,
-    /// What the example sets it to; empty for what holds other keys.
+    /// The example's value; empty if it contains other keys.
     shown: String,
 }
 
-/// What keys stand below: the end of an open block or list.
 struct Open {
     indent: usize,
     path: String,
 }
 
-/// `docs/keys.md` is generated; on failure the test prints what it must be.
+/// `docs/reference/keys.md` is generated; on failure the test prints the expected text.
 #[test]
 fn the_documentation_lists_every_key() {
     let expected = reference(&keys(COMMENTED));
@@ -55,7 +52,6 @@ fn keys_are_read_with_their_paths_and_comments() {
     );
 }
 
-/// The keys of a commented example, in their order.
 fn keys(yaml: &str) -> Vec<Key> {
     let (mut keys, mut comment, mut open) = (Vec::new(), Vec::new(), Vec::<Open>::new());
     for line in yaml.lines() {
@@ -69,7 +65,7 @@ fn keys(yaml: &str) -> Vec<Key> {
             comment.push(text);
             continue;
         }
-        // A setting that is commented out is one, too.
+        // A setting that is commented out counts too.
         let mut setting = text.strip_prefix('#').unwrap_or(text);
         if let Some(entry) = setting.strip_prefix("- ") {
             open.retain(|open| open.indent <= indent);
@@ -90,7 +86,6 @@ fn keys(yaml: &str) -> Vec<Key> {
     keys
 }
 
-/// The text of `docs/keys.md`.
 fn reference(keys: &[Key]) -> String {
     let mut draft = Draft::default();
     defaults::apply(&mut draft.file);
@@ -98,7 +93,7 @@ fn reference(keys: &[Key]) -> String {
     let rows: String = keys
         .iter()
         .filter(|key| !["apiVersion", "kind"].contains(&key.path.as_str()))
-        // A block that needs no word is seen by its keys.
+        // A block without a meaning shows through its keys.
         .filter(|key| !(key.shown.is_empty() && key.meaning.is_empty()))
         .map(|key| format!("| `{}` | {} | {} |\n", key.path, default(key, &defaults), key.meaning))
         .collect();
@@ -111,7 +106,7 @@ fn reference(keys: &[Key]) -> String {
     )
 }
 
-/// The default of a key; without one the example's value, which says so.
+/// The default of a key, or else the example's value, marked as such.
 fn default(key: &Key, defaults: &Value) -> String {
     let pointer = format!("/{}", key.path.replace('.', "/"));
     let (default, shown) = (defaults.pointer(&pointer), key.shown.as_str());

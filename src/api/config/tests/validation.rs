@@ -175,7 +175,7 @@ fn validation_has_the_text_of_each_rule() {
                 "controllers.tokenInvalidator: Forbidden: controller and webhook for TokenInvalidator must either be both disabled or enabled",
             ],
         ),
-        // Ours: upstream fails when it listens.
+        // Ours: upstream fails only when it listens.
         (
             0,
             "server: {webhooks: {port: -1}, metrics: {port: 65536}}",

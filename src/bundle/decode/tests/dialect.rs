@@ -41,7 +41,7 @@ fn yaml_values_mean_what_go_makes_of_them() {
             json!({"a": "x y\nz\n", "b": "x\n y", "c": "x\n\n"}),
         ),
         ("a: |\n  no line break at the end", json!({"a": "no line break at the end\n"})),
-        // A last line of blanks counts as a line, although its line break is missing.
+        // A last line of blanks counts as a line, even without a line break.
         ("a: |+\n  x\n\n ", json!({"a": "x\n\n\n"})),
         ("a: |\r\n  x\r\n  y\r\n", json!({"a": "x\ny\n"})),
         ("a: \"\\u00fc\\n\\x41\"\nb: 'it''s'", json!({"a": "ü\nA", "b": "it's"})),

@@ -15,7 +15,7 @@ fn taken_apart(input: &str) -> Vec<String> {
     read(input).into_iter().map(shown).collect()
 }
 
-/// spec 10 §11.3: as kube-prometheus publishes its manifests.
+/// spec 10 §11.3: as in the manifests of kube-prometheus.
 #[test]
 fn lists_of_objects_that_say_their_kind_stand_for_them() {
     let role = |name: &str| json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": name, "namespace": "monitoring"}});

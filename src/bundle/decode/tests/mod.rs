@@ -1,5 +1,4 @@
-//! Tables after spec 10 §9.2; what arbitrary bytes do is in `robustness`, what YAML means in `dialect` and
-//! `repair`, what lists mean in `lists`.
+//! Tables after spec 10 §9.2. `robustness`: arbitrary bytes. `dialect`, `repair`: YAML. `lists`: lists.
 
 mod dialect;
 mod lists;
@@ -242,7 +241,7 @@ fn documents_are_shown_with_their_position_and_without_content() {
     assert!(shown.contains("ns/s") && !shown.contains("geheim"), "{shown}");
 }
 
-/// The line is that of the data key, not of the document; after decompression, if it is compressed.
+/// The line in the data key, not in the document; if it is compressed, after decompression.
 #[test]
 fn an_error_names_the_line_of_the_data_key() {
     for (input, expected) in [

@@ -1,5 +1,4 @@
-//! What Go's YAML parser takes and the parser behind ours does not: lines of quoted text that are not indented, byte order
-//! marks.
+//! Text that Go's YAML parser accepts and ours refuses: unindented lines of quoted text, byte order marks.
 
 use proptest::prelude::*;
 use serde_json::Map;
@@ -111,10 +110,8 @@ fn a_byte_order_mark_that_begins_a_line_is_no_content() {
     assert_eq!(only(&format!("a: 1\n  {BOM}# c\n")), json!({"a": format!("1 {BOM}# c")}));
 }
 
-/// A value in some notation, with the text that it stands for.
 #[derive(Debug, Clone)]
 enum Notation {
-    /// Quote, and lines with the blanks before them.
     Quoted(char, Vec<(usize, String)>),
     Plain(String),
     Literal(Vec<String>),
@@ -123,7 +120,7 @@ enum Notation {
 }
 
 impl Notation {
-    /// As the value of a key that stands `indent` blanks from the margin.
+    /// As the value of a key with `indent` blanks before it.
     fn text(&self, indent: usize) -> String {
         let margin = " ".repeat(indent + 1);
         match self {
@@ -236,7 +233,7 @@ proptest! {
 /// spec 10 §9.2
 #[test]
 fn quoted_text_that_would_grow_beyond_measure_stays_refused_and_costs_nothing_else() {
-    // Each line would get five hundred blanks.
+    // Each line would get 500 blanks.
     let input = format!("{}a: \"{}\"\n---\na: 1\n", " ".repeat(500), "x\n".repeat(10_000));
 
     let documents = read(&input);

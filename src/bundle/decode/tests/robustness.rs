@@ -1,4 +1,4 @@
-//! Whatever a Secret holds: no panic, no endless loop, bounded memory.
+//! For any content of a Secret: no panic, no endless loop, bounded memory.
 
 use kit::{json, testing::on_a_large_stack};
 use proptest::prelude::*;
@@ -46,7 +46,7 @@ fn limits_are_named_in_their_errors() {
     }
 }
 
-/// What a bundle may cost is a promise, so what each part costs is fixed: its text, 64 bytes for each list, map, scalar and
+/// The memory limit is a promise, so the cost of each part is fixed: its text, 64 bytes for each list, map, scalar and
 /// key, and a copy for each anchor and alias.
 #[test]
 fn memory_of_each_part_of_a_document_is_counted() {
@@ -79,7 +79,7 @@ fn an_alias_may_reach_the_depth_limit_and_not_pass_it() {
     }
 }
 
-/// An anchor copies its value once, and each of its aliases does.
+/// An anchor copies its value once, and so does each of its aliases.
 #[test]
 fn aliases_may_copy_up_to_their_limit() {
     for (input, copied) in [("a: &x 1\n", 65), ("a: &x 1\nb: *x\n", 2 * 65), ("a: &x [1]\nb: *x\n", 2 * 129)] {
@@ -89,7 +89,7 @@ fn aliases_may_copy_up_to_their_limit() {
     }
 }
 
-/// A repair costs the text once more, and what was read before is given back.
+/// A repair costs the text once more; the cost of the first reading is given back.
 #[test]
 fn a_repaired_document_is_counted_once() {
     let input = "a:\n  b: \"x\ny\"\n";
@@ -151,7 +151,6 @@ fn a_manifest_at_the_depth_limit_can_be_written_and_read_back() {
     });
 }
 
-/// Manifests with a bit of everything, to be damaged.
 const SAMPLE: &str = r#"# comment
 apiVersion: v1
 kind: ConfigMap

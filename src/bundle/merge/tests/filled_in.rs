@@ -1,5 +1,3 @@
-//! Fields that controllers of Kubernetes fill in.
-
 use serde_json::json;
 
 use super::*;

@@ -1,5 +1,3 @@
-//! The base rule, labels and annotations, ignored objects, ServiceAccounts.
-
 use serde_json::json;
 
 use super::*;

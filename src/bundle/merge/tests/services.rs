@@ -1,5 +1,3 @@
-//! Services.
-
 use serde_json::json;
 
 use super::*;
@@ -234,7 +232,7 @@ fn annotations_of_the_openstack_load_balancer_survive_forced_annotations() {
     assert_eq!(annotations.get("other"), None);
 }
 
-/// spec 10 §12.7: the API server is to refuse them; overwritten, nobody would learn of the mistake
+/// spec 10 §12.7: the API server must refuse them; if we overwrote them, the mistake would stay hidden
 #[test]
 fn service_fields_of_a_wrong_type_are_sent_as_they_are() {
     let live = service(json!({"type": "LoadBalancer", "clusterIP": "10.0.0.1", "loadBalancerIP": "1.1.1.1",

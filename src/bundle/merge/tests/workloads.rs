@@ -1,5 +1,3 @@
-//! Replicas, pod templates, and the other rules of workloads.
-
 use serde_json::json;
 
 use super::*;

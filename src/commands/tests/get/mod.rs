@@ -1,4 +1,4 @@
-//! get, from its flags to its text, against the simulator. `watching`: with `--watch`.
+//! `get`, from its flags to its text, against the simulator.
 
 mod watching;
 
@@ -24,14 +24,11 @@ use crate::{
 };
 
 const HEAD: &str = "NAME   CLASS       APPLIED   HEALTHY   PROGRESSING   OBJECTS   AGE    PROBLEM\n";
-/// A problem with all it has to say.
 const MESSAGE: &str = "The Deployment \"ns/web\" is unhealthy: too few Pods are available";
 
-/// What was printed; clones share it.
 #[derive(Clone, Default)]
 struct Printed(Rc<RefCell<Vec<u8>>>);
 
-/// A finished run.
 struct Ran {
     result: Result<i32, GetError>,
     out: String,
@@ -39,7 +36,6 @@ struct Ran {
 }
 
 impl Printed {
-    /// What was printed since the last time.
     fn take(&self) -> String {
         String::from_utf8(self.0.take()).unwrap()
     }
@@ -55,7 +51,6 @@ impl Write for Printed {
     }
 }
 
-/// As the shell would give it.
 fn options(line: &str) -> GetOptions {
     let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     match Cli::parse_from(&arguments, &|_| None) {
@@ -68,7 +63,6 @@ async fn run(cluster: &(Sim, Clock), line: &str) -> Ran {
     run_on(cluster, line, None).await
 }
 
-/// On a terminal of so many columns, or on none.
 async fn run_on((sim, clock): &(Sim, Clock), line: &str, columns: Option<usize>) -> Ran {
     let (out, remarks) = (Printed::default(), Printed::default());
     sim.clear_requests();
@@ -89,7 +83,6 @@ fn reads_only(sim: &Sim) {
     }
 }
 
-/// A ManagedResource that is well.
 fn well(namespace: &str, name: &str) -> Value {
     let condition = |kind: &str, status: &str| {
         json!({"type": kind, "status": status, "reason": "R", "message": "m",
@@ -119,7 +112,7 @@ fn healthy(object: &mut Value) {
     object["status"]["conditions"][1]["status"] = "True".into();
 }
 
-/// `ns/a` is unhealthy, `ns/b` well, `other/c` not applied yet.
+/// `ns/a` is unhealthy, `ns/b` healthy, `other/c` not applied yet.
 fn three() -> (Sim, Clock) {
     let cluster = cluster_and_clock();
     let (mut a, mut c) = (well("ns", "a"), well("other", "c"));

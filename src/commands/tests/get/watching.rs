@@ -1,8 +1,6 @@
-//! get with `--watch`: what is printed again, and how a watch that ends is taken up.
-
 use super::*;
 
-/// Runs the script while the command watches. It must not end before.
+/// Runs the script while the command watches. The command must not end before.
 async fn while_watching(
     (sim, clock): &(Sim, Clock),
     line: &str,
@@ -26,7 +24,6 @@ async fn while_watching(
     ended
 }
 
-/// Longer than any back-off.
 async fn long_enough() {
     sleep(Duration::from_secs(61)).await;
 }
@@ -170,7 +167,7 @@ async fn watch_backs_off_from_a_server_that_always_fails() {
     assert_eq!(ended.await.unwrap(), OK);
 }
 
-/// What it has to tell is not held back for long, but it is not asked as fast as it answers.
+/// Its events are printed soon, but it is not asked as fast as it answers.
 #[tokio::test(start_paused = true)]
 async fn watch_backs_off_from_a_server_that_ends_each_watch_after_an_event() {
     for (end, expected) in [(WatchEnd::Close, 30..=76), (WatchEnd::Expired, 3..=10)] {

@@ -3,7 +3,7 @@
 use super::{CSRS, End, Request, texts};
 use crate::webhooks::authorizing::Decision;
 
-/// Any may be created: approval is another controller's business. Those of others may not be read.
+/// A node agent may create any CSR, because another controller approves them. It may read only its own.
 pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     if request.action.verb == "create" {
         return Ok(Decision::Allow);

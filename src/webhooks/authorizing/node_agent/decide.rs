@@ -1,9 +1,9 @@
-//! Which rule a request falls under (spec 61 §5).
+//! Selects the rule for a request (spec 61 §5).
 
 use super::{End, Request, certificates, events, leases, nodes, pods, secrets, texts};
 use crate::webhooks::authorizing::{Decision, ResourceAction};
 
-/// What a node agent may do something with.
+/// The resources that a node agent may access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     /// `certificatesigningrequests.certificates.k8s.io`.
@@ -20,7 +20,7 @@ pub enum Topic {
     Secrets,
 }
 
-/// Decides. What is never allowed is denied before anything is read (spec 61 §11.3).
+/// Denies what is never allowed before anything is read (spec 61 §11.3).
 pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     let Some(topic) = Topic::of(request.action) else { return Err(End::Deny(String::new())) };
     check(topic, request.action)?;
@@ -34,7 +34,6 @@ pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     }
 }
 
-/// The subresource first, then the verb.
 fn check(topic: Topic, action: &ResourceAction<'_>) -> Result<(), End> {
     let (subresources, verbs) = topic.allowed();
     if !action.subresource.is_empty() && !subresources.contains(&&*action.subresource) {
@@ -47,7 +46,7 @@ fn check(topic: Topic, action: &ResourceAction<'_>) -> Result<(), End> {
 }
 
 impl Topic {
-    /// By group and resource alone.
+    /// Returns the topic of a group and resource, or `None` for any other.
     pub fn of(action: &ResourceAction<'_>) -> Option<Self> {
         Some(match (&*action.group, &*action.resource) {
             ("certificates.k8s.io", "certificatesigningrequests") => Self::Certificates,
@@ -60,7 +59,7 @@ impl Topic {
         })
     }
 
-    /// The resource.
+    /// Returns the resource.
     pub fn name(self) -> &'static str {
         match self {
             Self::Certificates => "certificatesigningrequests",
@@ -72,7 +71,7 @@ impl Topic {
         }
     }
 
-    /// Subresources and verbs, in the order of the messages.
+    /// Returns the allowed subresources and verbs, in the order of the messages.
     fn allowed(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::Certificates => (&[], &["get", "create"]),

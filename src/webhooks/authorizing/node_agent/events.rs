@@ -1,8 +1,7 @@
-//! Events (spec 61 §5.2).
+//! Events (spec 61 §5.2): a node agent may write them in any namespace.
 
 use crate::webhooks::authorizing::Decision;
 
-/// They may be written in any namespace.
 pub(super) fn decide() -> Decision {
     Decision::Allow
 }

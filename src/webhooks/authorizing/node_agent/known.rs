@@ -1,4 +1,4 @@
-//! What is kept of the objects that decisions need: a few texts each (spec 61, "better").
+//! The cached fields of the objects that decisions need: a few strings each (spec 61, "better").
 
 use cluster::Side;
 use serde_json::Value;
@@ -11,7 +11,6 @@ use crate::{
 
 /// Label of Nodes, and of the node templates of Machines: the OSC secret of their pool.
 const SECRET_NAME: &str = "worker.gardener.cloud/gardener-node-agent-secret-name";
-/// Label of OSC secrets.
 const POOL: &str = "worker.gardener.cloud/pool";
 /// Label of Machines: their Node.
 const NODE: &str = "node";
@@ -56,13 +55,13 @@ pub const MACHINES: CachedKind<Machine> = CachedKind {
     },
 };
 
-/// The nodes of the Pods of all namespaces (spec 61 §11.10).
+/// The node names of the Pods of all namespaces (spec 61 §11.10).
 pub const PODS: CachedKind<Box<str>> = CachedKind {
     objects: Objects { purpose: PURPOSE, kind: "Pod", plural: "pods", within: Within::All, ..Objects::HEARD_OF },
     fields: |object| text(object.pointer("/spec/nodeName").and_then(Value::as_str)),
 };
 
-/// Who requested a certificate.
+/// The users that requested certificates.
 pub const CSRS: CachedKind<Box<str>> = CachedKind {
     objects: Objects {
         purpose: PURPOSE,
@@ -75,7 +74,7 @@ pub const CSRS: CachedKind<Box<str>> = CachedKind {
     fields: |object| text(object.pointer("/spec/username").and_then(Value::as_str)),
 };
 
-/// The Secrets with an OperatingSystemConfig; they are in one namespace (spec 61 §11.12).
+/// The Secrets with an OperatingSystemConfig. They are all in one namespace (spec 61 §11.12).
 pub const SECRETS: CachedKind<OscSecret> = CachedKind {
     objects: Objects {
         purpose: PURPOSE,
@@ -88,7 +87,7 @@ pub const SECRETS: CachedKind<OscSecret> = CachedKind {
     fields: |object| OscSecret::of(object, object::label(object, POOL).is_some()),
 };
 
-/// What is kept of a Node. Empty is absent.
+/// The cached fields of a Node. An absent label is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
     /// Label `worker.gardener.cloud/gardener-node-agent-secret-name`.
@@ -97,7 +96,7 @@ pub struct Node {
     pub host_name: Box<str>,
 }
 
-/// What is kept of a Machine. Empty is absent.
+/// The cached fields of a Machine. An absent label is empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Machine {
     /// Label `node`.

@@ -1,4 +1,4 @@
-//! Leases (spec 61 §5.3): that of the agent, and that by which the agents of a pool take turns in rolling out.
+//! Leases (spec 61 §5.3): the agent's own Lease, and the Lease with which the agents of a pool take turns in roll-outs.
 
 use super::{End, KUBE_SYSTEM, Request, node, secrets, texts};
 use crate::webhooks::authorizing::Decision;
@@ -7,7 +7,7 @@ pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     let (name, node) = node::resolve(request)?;
     let own = format!("gardener-node-agent-{name}");
     let action = request.action;
-    // Authorization of a creation knows no name. The agent's own Lease needs no further read.
+    // A create request has no name. The agent's own Lease needs no further read.
     if action.namespace == KUBE_SYSTEM && (action.verb == "create" || action.name == own) {
         return Ok(Decision::Allow);
     }
@@ -19,8 +19,8 @@ pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     Err(End::Deny(texts::only_leases(&names)))
 }
 
-/// The Lease of the pool that the Node's label names. The agent can change that label, so the name counts only if it is the
-/// name of a pool's Secret, which the agent cannot make (decision 33).
+/// Returns the Lease of the pool that the Node's label names. The agent can change that label, so the name counts only
+/// if a pool's Secret has it: the agent cannot create such a Secret (decision 33).
 fn of_pool<'a>(request: Request<'_>, name: &'a str) -> Result<Option<&'a str>, End> {
     if name.is_empty() {
         return Ok(None);

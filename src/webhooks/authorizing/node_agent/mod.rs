@@ -1,12 +1,9 @@
-//! `node-agent-authorizer`: a gardener-node-agent, of which there is one on each node, touches nothing but what belongs to its
-//! node (spec 61). Decisions are made from memory, and none is remembered: they change with Machine and Node.
+//! `node-agent-authorizer`: restricts each node's gardener-node-agent to the objects of its own node (spec 61).
+//! Decisions are made from memory and never cached, because they change with Machine and Node.
 //!
-//! * `identity.rs`: who is a node agent, and of which machine (§3).
-//! * `decide.rs`: which rule a request falls under (§5).
-//! * `node.rs`: from the machine to its Node (§4).
-//! * `certificates.rs`, `events.rs`, `leases.rs`, `nodes.rs`, `pods.rs`, `secrets.rs`: a rule each (§5.1 to §5.6).
-//! * `known.rs`: what is kept of the objects these read; `osc.rs`: which Secrets an OperatingSystemConfig names.
-//! * `texts.rs`: reasons and errors, which users see.
+//! `identity.rs` recognises a node agent and its machine (§3), `decide.rs` selects the rule for a request (§5), and
+//! `node.rs` leads from the machine to its Node (§4). The rules (§5.1 to §5.6) have one file per resource. `known.rs`
+//! has the cached fields of objects, `osc.rs` the Secrets that an OperatingSystemConfig names.
 
 mod certificates;
 mod decide;
@@ -43,50 +40,42 @@ use crate::{
 /// The path on which it is served.
 pub const PATH: &str = "/webhooks/auth/nodeagent";
 
-/// The only namespace whose Leases and Secrets are any business of a node agent.
+/// The only namespace in which a node agent may access Leases and Secrets.
 const KUBE_SYSTEM: &str = "kube-system";
 
-/// Of a name of an object or Namespace, in bytes: the longest that an API server takes.
+/// The longest name of an object or Namespace that an API server accepts, in bytes.
 const LONGEST_NAME: usize = 253;
 
 /// The authorizer.
 #[derive(Debug, Clone)]
 pub struct NodeAgents {
-    /// Namespace of the Machines in the source cluster; `None`: there are none, and machine names are names of Nodes.
+    /// Namespace of the Machines in the source cluster. `None`: no Machines exist, and machine names are Node names.
     machine_namespace: Option<String>,
-    /// Lists and watches of Pods must select their node.
     with_selectors: bool,
 }
 
-/// A request of a node agent.
 #[derive(Clone, Copy)]
 struct Request<'a> {
     settings: &'a NodeAgents,
     view: &'a dyn View,
-    /// Name of its user.
     user: &'a str,
-    /// Name of its machine.
     machine: &'a str,
-    /// What it wants to do.
     action: &'a ResourceAction<'a>,
 }
 
-/// Why a rule does not come to its end.
 #[derive(Debug)]
 enum End {
-    /// Denied, for this reason.
     Deny(String),
-    /// There is no decision.
     Failed(Failure),
 }
 
 impl NodeAgents {
-    /// With its section of the configuration.
+    /// Creates the authorizer from its section of the configuration.
     pub fn new(config: &NodeAgentAuthorizer) -> Self {
         Self { machine_namespace: config.machine_namespace.clone(), with_selectors: config.authorize_with_selectors }
     }
 
-    /// What it reads.
+    /// Returns what it reads.
     pub fn reads(&self) -> Vec<Reads> {
         let of_machines = self.machine_namespace.iter().map(|namespace| Reads::ObjectsOf(&MACHINES, namespace.clone()));
         let others = [Reads::Objects(&NODES), Reads::Objects(&PODS), Reads::Objects(&CSRS), Reads::Objects(&SECRETS)];
@@ -97,7 +86,7 @@ impl NodeAgents {
 impl Authorizer for NodeAgents {
     fn decide(&self, attributes: &Attributes<'_>, view: &dyn View) -> Result<Decision, Failure> {
         let action = match &attributes.action {
-            // The user is lost here, and with it any opinion (spec 61 §2 rule 4).
+            // Upstream loses the user here, and with it any opinion (spec 61 §2 rule 4).
             Action::None => return Ok(Decision::NoOpinion),
             Action::Path(_) => None,
             Action::Resource(action) => Some(action),
@@ -132,7 +121,7 @@ impl Authorizer for NodeAgents {
 }
 
 impl Request<'_> {
-    /// What is kept of an object. One with a name that none can have does not exist, and is not asked for.
+    /// Returns the cached fields of an object. A name that is too long cannot exist and is not looked up.
     fn object<T: Send + Sync + 'static>(
         self,
         cached_kind: &'static CachedKind<T>,
@@ -145,7 +134,7 @@ impl Request<'_> {
         self.view.object(cached_kind, &NamespacedName::new(namespace, name))
     }
 
-    /// The same, read anew: a store may lag behind what is missing.
+    /// The same, read live, because the store may lag.
     fn object_live<T: Send + Sync + 'static>(
         self,
         cached_kind: &'static CachedKind<T>,

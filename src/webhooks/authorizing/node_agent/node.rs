@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{End, MACHINES, Machine, NODES, Node, Request, texts};
 
-/// The name of the request's Node, and what is known of it. The Node must exist: the label of the Machine alone is not enough
+/// Returns name and cached fields of the request's Node. The Machine's label alone is not enough: the Node must exist
 /// (spec 61 §11.7).
 pub(super) fn resolve(request: Request<'_>) -> Result<(String, Arc<Node>), End> {
     let name = match &request.settings.machine_namespace {
@@ -20,7 +20,7 @@ pub(super) fn resolve(request: Request<'_>) -> Result<(String, Arc<Node>), End> 
     Ok((name, found.ok_or_else(missing)?))
 }
 
-/// The Machine of the request. One without a Node may just have got its label, and is read again.
+/// Returns the Machine of the request. If it has no Node, its label may be new, so it is read live.
 pub(super) fn machine(request: Request<'_>, namespace: &str) -> Result<Arc<Machine>, End> {
     let name = request.machine;
     let failed = |failure| End::while_reading(failure, || texts::getting_machine(name));

@@ -3,7 +3,7 @@
 use super::{End, Request, node, texts};
 use crate::webhooks::authorizing::Decision;
 
-/// All may be listed and watched: the agent starts before its Node exists, and finds it by its host name (decision 15).
+/// All Nodes may be listed: the agent starts before its Node exists, and finds it by host name (decision 15).
 pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     if matches!(&*request.action.verb, "list" | "watch") {
         return Ok(Decision::Allow);

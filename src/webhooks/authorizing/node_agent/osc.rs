@@ -1,5 +1,5 @@
-//! Which Secrets an OperatingSystemConfig names (spec 61 §5.6). It is decoded once, when its Secret changes; of its contents
-//! nothing else is kept, and errors tell no more than a place.
+//! The Secrets that an OperatingSystemConfig names (spec 61 §5.6). The config is decoded once, when its Secret changes.
+//! Nothing else of its content is kept, and errors contain only a position.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize;
@@ -7,37 +7,35 @@ use serde_json::Value;
 
 use super::Node;
 
-/// Key of the Secret's data.
 const KEY: &str = "osc.yaml";
 const API_VERSION: &str = "extensions.gardener.cloud/v1alpha1";
 const KIND: &str = "OperatingSystemConfig";
 
-/// What is kept of a Secret with an OperatingSystemConfig.
+/// The cached fields of a Secret with an OperatingSystemConfig.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OscSecret {
-    /// Whether it has the label of such Secrets.
+    /// Whether the Secret has the label of a pool.
     pub of_pool: bool,
-    /// What it refers to, in the order of its files; else why it cannot be decoded.
     references: Result<Box<[Reference]>, Box<str>>,
 }
 
-/// A Secret that is named by a file.
+/// A Secret that a file names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
     /// Name of the Secret.
     pub name: Box<str>,
-    /// Host name of the only node that needs the file; `None`: all do.
+    /// Host name of the only node that needs the file; `None`: all nodes need it.
     pub host: Option<Box<str>>,
 }
 
-/// The hosts for whose files somebody asks.
+/// Selects files by host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host<'a> {
-    /// Any: there is no Node yet, so that nobody knows the host (spec 61 §5.6).
+    /// Files of all hosts: the Node does not exist yet, so its host is unknown (spec 61 §5.6).
     Any,
-    /// None: the Node does not say which host it is, so that only files that all need count (decision 33).
+    /// Only files without a host: the Node has no host name (decision 33).
     Unnamed,
-    /// The host of this name.
+    /// Files of this host, and files without a host.
     Named(&'a str),
 }
 
@@ -80,14 +78,12 @@ struct SecretRef {
 }
 
 impl OscSecret {
-    /// Of a raw Secret.
     pub(super) fn of(secret: &Value, of_pool: bool) -> Self {
         let data = secret.get("data").and_then(|data| data.get(KEY)).and_then(Value::as_str);
         let references = data.map_or_else(|| Ok(Box::default()), |data| references(data).map_err(Into::into));
         Self { of_pool, references }
     }
 
-    /// The names it refers to for some hosts.
     pub(super) fn references(&self, host: Host<'_>) -> Result<impl Iterator<Item = &str>, &str> {
         let references = self.references.as_ref().map_err(|cause| &**cause)?;
         let wanted = move |reference: &&Reference| host.needs(reference.host.as_deref());
@@ -96,12 +92,10 @@ impl OscSecret {
 }
 
 impl<'a> Host<'a> {
-    /// That of a Node that exists.
     pub(super) fn of(node: &'a Node) -> Self {
         if node.host_name.is_empty() { Self::Unnamed } else { Self::Named(&node.host_name) }
     }
 
-    /// Whether it needs a file for the host of this name, or for all hosts.
     fn needs(self, of_file: Option<&str>) -> bool {
         match (self, of_file) {
             (Self::Any, _) | (_, None) => true,
@@ -198,7 +192,7 @@ status:
         assert_eq!(names(&OscSecret::of(&json!({}), true), Host::Any), Ok(vec![]));
     }
 
-    /// spec 61 §8: nothing of a Secret is told
+    /// spec 61 §8: errors contain nothing of a Secret
     #[test]
     fn undecodable_config_is_reported_without_quoting_it() {
         let table = [

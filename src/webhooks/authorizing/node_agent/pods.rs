@@ -32,8 +32,8 @@ pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     if **of_node == *node { Ok(Decision::Allow) } else { Err(End::Deny(texts::foreign_pod(&shown(), &node))) }
 }
 
-/// Whether only Pods of the node are asked for. Other requirements narrow that further, but one that cannot be understood
-/// spoils all.
+/// Returns whether the request selects only Pods of the node. Other requirements only narrow it further, but an
+/// unreadable requirement is an error.
 fn selects(request: Request<'_>, node: &str) -> Result<bool, End> {
     let requirements = request.action.field_selector.requirements();
     if let Some(error) = requirements.error {

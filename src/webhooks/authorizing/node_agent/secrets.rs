@@ -1,11 +1,11 @@
-//! Secrets (spec 61 §5.6): some that all agents read, that with the OperatingSystemConfig of the pool, and those that it names.
+//! Secrets (spec 61 §5.6): those that all agents read, and the pool's OperatingSystemConfig with the Secrets it names.
 
 use std::{borrow::Cow, sync::Arc};
 
 use super::{End, Host, KUBE_SYSTEM, NODES, Node, OscSecret, Request, SECRETS, node, texts};
 use crate::webhooks::{authorizing::Decision, view::Failure};
 
-/// What every node agent may read. The last three exist in self-hosted shoots only.
+/// Secrets that every node agent may read. The last three exist in self-hosted shoots only.
 const BASE: [&str; 5] = [
     "gardener-valitail",
     "gardener-opentelemetry-collector",
@@ -14,7 +14,7 @@ const BASE: [&str; 5] = [
     "shoot-access-cluster-admin",
 ];
 
-/// The names that may be read, none of them empty: a list without a name would be allowed by an empty one (spec 61 §11.1).
+/// The names that may be read. None is empty: an empty name would allow a list without a name (spec 61 §11.1).
 struct Names<'a>(Vec<Cow<'a, str>>);
 
 pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
@@ -41,7 +41,6 @@ impl Names<'_> {
         }
     }
 
-    /// The names that an OSC secret refers to, for some hosts.
     fn add_references(&mut self, name: &str, secret: &OscSecret, host: Host<'_>) -> Result<(), End> {
         match secret.references(host) {
             Ok(references) => references.for_each(|reference| self.add(reference)),
@@ -53,7 +52,7 @@ impl Names<'_> {
         Ok(())
     }
 
-    /// Machine mode: the Machine says which OSC secret is meant.
+    /// Machine mode: the Machine names the OSC secret.
     fn of_machine(&mut self, request: Request<'_>, namespace: &str) -> Result<(), End> {
         let machine = node::machine(request, namespace)?;
         let name = &*machine.secret_name;
@@ -67,8 +66,8 @@ impl Names<'_> {
         self.add_references(name, &secret, node.as_ref().map_or(Host::Any, |node| Host::of(node)))
     }
 
-    /// Node mode: the Node says which of the OSC secrets is meant. Only a secret that is one counts: a node agent can
-    /// change the labels of its Node (spec 61 §11.9).
+    /// Node mode: the Node names the OSC secret. The name counts only if the Secret has the pool label: a node agent
+    /// can change the labels of its Node (spec 61 §11.9).
     fn of_node(&mut self, request: Request<'_>) -> Result<(), End> {
         let Some(node) = node_of(request, request.machine)? else { return self.of_all(request) };
         let name = &*node.secret_name;
@@ -84,7 +83,7 @@ impl Names<'_> {
         }
     }
 
-    /// There is no Node yet, so nobody knows which OSC secret is meant.
+    /// Without a Node, the OSC secret is unknown, so all of them count.
     fn of_all(&mut self, request: Request<'_>) -> Result<(), End> {
         for (name, secret) in request.view.objects(&SECRETS).map_err(listing)? {
             if secret.of_pool && name.namespace == KUBE_SYSTEM {
@@ -93,7 +92,7 @@ impl Names<'_> {
             }
         }
         let (namespace, name) = (&*request.action.namespace, &*request.action.name);
-        // One that was created just now is not in the list yet.
+        // A Secret that was just created may be missing from the list.
         if namespace == KUBE_SYSTEM
             && !name.is_empty()
             && !self.contains(name)
@@ -109,7 +108,7 @@ pub(super) fn osc_secret(request: Request<'_>, name: &str) -> Result<Option<Arc<
     request.object(&SECRETS, KUBE_SYSTEM, name)
 }
 
-/// A Node of which no host name is known may have got one just now.
+/// Returns the Node. If its host name is unknown, it may be new, so the Node is read live.
 fn node_of(request: Request<'_>, name: &str) -> Result<Option<Arc<Node>>, End> {
     let failed = |failure| End::while_reading(failure, || texts::getting_node(name));
     let known = request.object(&NODES, "", name).map_err(failed)?;

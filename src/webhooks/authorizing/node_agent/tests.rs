@@ -1,4 +1,4 @@
-//! The decisions of spec 61, from the review to its answer, on a cluster of which the test says what is known.
+//! The decisions of spec 61, from the review to its answer, on a scripted cluster.
 
 mod secrets;
 #[cfg(feature = "sim")]
@@ -69,7 +69,7 @@ fn view() -> TestView {
         .object(&SECRETS, "kube-system/gna-pool2", osc("spec: {files: [{content: {secretRef: {name: elsewhere}}}]}"))
 }
 
-/// The attributes of `verb resource[/subresource] [[namespace/]name]`, in the group where the resource is.
+/// Returns the attributes of `verb resource[/subresource] [[namespace/]name]`.
 fn attributes(request: &str) -> Value {
     let mut words = request.split(' ');
     let [verb, resource, object] = [words.next(), words.next(), words.next()].map(Option::unwrap_or_default);
@@ -95,7 +95,6 @@ fn review(user: &str, groups: &[&str], spec: &Value) -> Value {
     json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {}, "spec": spec})
 }
 
-/// What a node agent is told.
 fn ask(settings: &NodeAgents, view: &TestView, machine: &str, request: &str) -> String {
     ask_selecting(settings, view, machine, request, &Value::Null)
 }
@@ -244,7 +243,7 @@ fn leases_of_the_node_and_of_its_pool_are_allowed() {
             ("m1", "get leases default/gardener-node-agent-n1", of_n1),
             ("m2", "update leases kube-system/gardener-node-agent-n1", of_n2),
             ("m2", "get leases kube-system/gna-pool2", of_n2),
-            // Without a name, and no name of a pool to be equal to (§11.1).
+            // A list without a name, which must not match the empty name of a missing pool (§11.1).
             ("m2", "list leases kube-system/", of_n2),
             ("fresh", "create leases kube-system/", "deny: no node for \"fresh\" found"),
             ("nowhere", "create leases kube-system/", "deny: no node for \"nowhere\" found"),
@@ -287,7 +286,7 @@ fn lease_of_a_pool_needs_the_secret_of_that_pool() {
     );
 }
 
-/// spec 61 §4; scenario 15: a denial that names the Machine is as good as an error; real failures are errors
+/// spec 61 §4; scenario 15: a denial that names the Machine counts as an error; real failures are errors
 #[test]
 fn machine_or_node_that_cannot_be_read_is_an_error() {
     let away = Failure::Denied("away".into());
@@ -341,7 +340,7 @@ fn nodes_may_all_be_listed_but_only_the_own_node_changed() {
     );
 }
 
-/// spec 61, "better": a Machine that was labelled just now
+/// spec 61, "better": its label may be new
 #[test]
 fn machine_without_a_node_is_read_live_before_a_denial() {
     let view = view();
@@ -431,7 +430,7 @@ fn node_mode_takes_the_node_name_from_the_user() {
     assert!(without_machines().reads().iter().all(|read| !matches!(read, Reads::ObjectsOf(..))));
 }
 
-/// Users and clients choose names: what no object can be called is not asked for, and an absurd one is not repeated whole.
+/// Users and clients choose names. An impossible name is not looked up, and a very long name is cut.
 #[test]
 fn impossible_name_is_denied_without_a_read_and_cut() {
     let (view, long) = (view(), "x".repeat(254));
@@ -465,7 +464,7 @@ fn request_for_a_live_read_is_passed_on() {
     assert_eq!(crate::webhooks::endpoint::testing::ask(&authorizing(hosted()), &view, &review), Err(lookup));
 }
 
-/// spec 61, "better": only what is needed is kept
+/// spec 61, "better": only the needed fields are kept
 #[test]
 fn cached_fields_of_each_object_are_a_few_strings() {
     const SECRET_NAME: &str = "worker.gardener.cloud/gardener-node-agent-secret-name";

@@ -1,4 +1,4 @@
-//! Reasons of denials and texts of errors, as clients get to see them (spec 61). What clients chose is cut in them.
+//! Reasons of denials and texts of errors, as clients see them (spec 61). Strings that clients chose are cut.
 
 use std::{borrow::Cow, fmt::Display};
 
@@ -89,7 +89,7 @@ pub(super) fn parsing_selector(cause: &str) -> String {
 }
 
 impl End {
-    /// A failed read, with what it was for; what must be read live stays that.
+    /// Adds the purpose to a failed read. [`Failure::Look`] stays as it is.
     pub(super) fn while_reading(failure: Failure, what: impl FnOnce() -> String) -> Self {
         Self::Failed(match failure {
             Failure::Look(lookup) => Failure::Look(lookup),
@@ -98,7 +98,6 @@ impl End {
     }
 }
 
-/// `[a b]`
 fn listed(names: &[impl Display]) -> String {
     let mut text = String::from("[");
     for (index, name) in names.iter().enumerate() {

@@ -47,8 +47,7 @@ impl World {
     }
 }
 
-/// spec 60 scenarios 8, 9, 10
-/// spec 60 "Better than upstream"
+/// spec 60 scenarios 8, 9, 10; spec 60 "Better than upstream"
 #[test]
 fn collection_deletion_calls_share_one_list() {
     world(&[], &[], define, async |world| {
@@ -66,7 +65,7 @@ fn collection_deletion_calls_share_one_list() {
         }
         assert_eq!(world.requests(), ["list infrastructures"]);
 
-        // A second later nothing is known any more; that something is missing is never remembered.
+        // A second later the answer has expired; a missing confirmation is never remembered.
         sleep(Duration::from_secs(1)).await;
         put_extension(&world.sim, "Infrastructure", "ns", "b", false);
         let found = world.unconfirmed(&infrastructures).await;

@@ -1,4 +1,4 @@
-//! What the stores lack is read live.
+//! Live reads of objects that the stores lack.
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn live_read_after_a_miss_is_shared_by_all_callers() {
         |_| (),
         async |world| {
             world.synced().await;
-            // Known to the server, not yet to the store.
+            // The server knows the object, the store does not yet.
             world.sim.set_faults(|info| match info.verb.as_str() {
                 "watch" => Fault::Hang,
                 _ => Fault::None,
@@ -20,7 +20,7 @@ fn live_read_after_a_miss_is_shared_by_all_callers() {
 
             let (one, two) = futures::future::join(world.account("late"), world.account("late")).await;
             assert_eq!((one, two), (automount(false), automount(false)));
-            // The second may not join a read that was under way when it asked.
+            // The second call must not join a read that was in flight when it came.
             assert!(world.requests().len() <= 2, "{:?}", world.requests());
             assert_eq!(world.account("missing").await, Ok(None));
             world
@@ -99,7 +99,7 @@ fn missing_autoscaler_is_confirmed_by_a_live_read() {
     );
 }
 
-/// spec 50 §5, §9.1 rules 2 and 5; spec 51 §2.4: the answer is that of a cache, not what a client says of such a name
+/// spec 50 §5, §9.1 rules 2 and 5; spec 51 §2.4: the answer is that of a cache, not the client's error about the name
 #[test]
 fn object_with_an_impossible_name_does_not_exist() {
     world(

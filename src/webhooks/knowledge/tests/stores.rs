@@ -1,4 +1,4 @@
-//! What watches fill, of which objects, and when it counts.
+//! The objects that watches fill in, and when they count.
 
 use sim::WatchEnd;
 
@@ -183,7 +183,7 @@ fn namespaces_outside_of_the_configuration_are_unknown() {
     );
 }
 
-/// Who applies objects watches autoscalers everywhere: webhooks share the stream, and see what they may see. spec 50 §2.7
+/// The webhooks share the stream of the controllers, but see only their own namespaces. spec 50 §2.7
 #[test]
 fn autoscalers_are_watched_everywhere_or_as_permitted_in_the_namespaces() {
     for (denied, place) in [(false, ""), (true, "ns")] {
@@ -211,7 +211,7 @@ fn autoscalers_are_watched_everywhere_or_as_permitted_in_the_namespaces() {
     }
 }
 
-/// spec 50 §2.7: what no enabled webhook reads is not watched
+/// spec 50 §2.7: kinds that no enabled webhook reads are not watched
 #[test]
 fn kinds_without_a_reader_are_unknown() {
     world(

@@ -9,7 +9,6 @@ use super::{
 };
 use crate::webhooks::fields::{self, WrongType};
 
-/// Label of Nodes.
 pub(super) const ZONE_KEY: &str = "topology.kubernetes.io/zone";
 
 const TERMS: [&str; 7] = [
@@ -22,15 +21,14 @@ const TERMS: [&str; 7] = [
     "nodeSelectorTerms",
 ];
 
-/// Bytes that the zones of all terms may have together: more than can be stored, and not so many that memory runs out. A short
-/// one counts as many as it takes besides its text.
+/// Bound of the bytes that the zones of all terms add: more than an API server can store, but bounded memory.
 const MOST_BYTES: usize = 4 << 20;
 
-/// See [`MOST_BYTES`].
+/// Bytes that a zone takes in addition to its text.
 const BESIDES: usize = 48;
 
-/// Requires the zones in **each** term: a term of its own would be an alternative to the others (spec 51 R1). Requirements
-/// about other keys stay as they are (R2).
+/// Requires the zones in **each** term: a separate term would be an alternative to the others (spec 51 R1).
+/// Requirements on other keys stay (R2).
 pub(super) fn pin_to_zones(object: &mut Value, wanted: &Wanted) -> Result<(), Error> {
     if wanted.zones.is_empty() || (wanted.tolerance == Tolerance::Absent && !wanted.pinned) {
         return Ok(());

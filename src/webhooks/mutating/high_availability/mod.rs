@@ -1,17 +1,13 @@
-//! The webhook `high-availability-config` (spec 51): Deployments, StatefulSets and HorizontalPodAutoscalers of namespaces
-//! that ask for it run with the right number of replicas, in the right zones, spread over nodes and zones, and leave broken
-//! nodes quickly.
+//! The webhook `high-availability-config` (spec 51): Deployments, StatefulSets and HorizontalPodAutoscalers of
+//! namespaces that opt in run with the right number of replicas, in the right zones, spread over nodes and zones, and
+//! leave broken nodes quickly.
 //!
-//! Start with [`HighAvailability`], which dispatches. One file for each step, in their order:
+//! [`HighAvailability`] dispatches to one file for each step, in this order: `namespace.rs`, the requirements in the
+//! annotations of the Namespace (§2.1); `replicas.rs`, the number of replicas of workloads and their autoscalers (§4);
+//! `affinity.rs`, pinning to zones (§5); `spread.rs`, topology spread constraints (§6); `tolerations.rs`, the time on
+//! broken nodes (§7).
 //!
-//! * `namespace.rs`: what the annotations of the Namespace ask for (§2.1).
-//! * `replicas.rs`: number of replicas, of workloads and of their autoscalers (§4).
-//! * `affinity.rs`: pins Pods to zones (§5).
-//! * `spread.rs`: topology spread constraints (§6).
-//! * `tolerations.rs`: how long Pods stay on broken nodes (§7).
-//!
-//! Nothing is ever taken away but what is replaced, and the order of everything is fixed: each change of a Pod template
-//! is a roll-out.
+//! A step only adds or replaces, and the order of all results is fixed: each change of a Pod template is a roll-out.
 
 mod affinity;
 mod namespace;
@@ -45,7 +41,6 @@ pub const PATH: &str = "/webhooks/high-availability-config";
 /// Denial of a review without an object (spec 51 §3).
 const NO_CONTENT: &str = "there is no content to decode";
 
-/// The fields of workloads that the steps read or change.
 const FIELDS: [Field; 13] = [
     ("metadata.labels{}", Type::Text),
     ("metadata.annotations{}", Type::Text),
@@ -66,7 +61,6 @@ const FIELDS: [Field; 13] = [
     ("spec.template.spec.tolerations[].effect", Type::Text),
 ];
 
-/// The same of autoscalers.
 const AUTOSCALER_FIELDS: [Field; 4] = [
     ("metadata.labels{}", Type::Text),
     ("metadata.annotations{}", Type::Text),
@@ -80,31 +74,27 @@ pub struct HighAvailability {
     config: HighAvailabilityConfig,
 }
 
-/// The kinds it is concerned with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WorkloadKind {
     Workload(Workload),
     Autoscaler,
 }
 
-/// The kinds with a Pod template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Workload {
     Deployment,
     StatefulSet,
 }
 
-/// Why an object has no result.
 #[derive(Debug, PartialEq, Eq)]
 enum Error {
-    /// A field cannot be read: denied here, errored with 400 in the other webhooks (spec 50 §2.2 row 7).
+    /// A field has the wrong type: denied here, code 400 in the other webhooks (spec 50 §2.2 row 7).
     Field(WrongType),
-    /// Anything else, as it leaves the webhook.
     Other(Failure),
 }
 
 impl HighAvailability {
-    /// With its section of the configuration.
+    /// Creates the webhook from its section of the configuration.
     pub fn new(config: HighAvailabilityConfig) -> Self {
         Self { config }
     }
@@ -157,10 +147,9 @@ fn wanted(request: &Request<'_>, view: &dyn View) -> Result<Wanted, Error> {
     Ok(Wanted::of(&space.annotations))
 }
 
-/// The `maxReplicas` of the workload's autoscaler, if it has one.
 fn most_replicas(scaling: &Scaling, request: &Request<'_>, view: &dyn View) -> Result<Option<i64>, Error> {
     if request.name.is_empty() {
-        // No name yet, so no autoscaler can name it.
+        // The workload has no name yet, so no autoscaler can name it.
         return Ok(None);
     }
     let sure = request.operation == "UPDATE" && scaling.lowers();
@@ -178,7 +167,7 @@ fn has_one_node(view: &dyn View) -> Result<bool, Error> {
     view.has_one_node().map_err(|failure| read_failed(Read::Nodes, failure))
 }
 
-/// Any failure of a read with its text alone; but [`Failure::Look`] is no failure.
+/// Reduces a failed read to its text. [`Failure::Look`] stays: it is no failure.
 fn read_failed(read: Read, failure: Failure) -> Error {
     let text = match failure {
         Failure::Look(_) => return Error::Other(failure),
@@ -194,7 +183,7 @@ fn read_failed(read: Read, failure: Failure) -> Error {
     Error::Other(Failure::ReadFailed { read, message: format!("{context}{text}") })
 }
 
-/// There is an object, and it does not say that it is of another kind than the request.
+/// Fails if the object is absent, or names another kind or group than the request.
 fn decodes(object: &Value, request: &Request<'_>) -> Result<(), Error> {
     if object.is_null() {
         return Err(Error::denied(NO_CONTENT));
@@ -210,7 +199,7 @@ fn decodes(object: &Value, request: &Request<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// A text of an element of a list, whose type was checked; `""` when it is absent, as it is for the API server.
+/// Returns a string of a list element, whose type was checked before; absent is `""`, as for the API server.
 fn text<'a>(element: &'a Value, field: &str) -> &'a str {
     element.get(field).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the annotations of a Namespace ask for (spec 51 §2.1). Values are never trimmed nor checked.
+//! The requirements in the annotations of a Namespace (spec 51 §2.1). Values are neither trimmed nor checked.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -10,20 +10,20 @@ use crate::{
     },
 };
 
-/// Annotation: which failures the workloads have to survive. Empty is something else than absent.
+/// Annotation: the failures that workloads must survive. Empty and absent differ.
 pub const FAILURE_TOLERANCE_TYPE: &str = "high-availability-config.resources.gardener.cloud/failure-tolerance-type";
 /// Annotation: the zones, separated by commas.
 pub const ZONES: &str = "high-availability-config.resources.gardener.cloud/zones";
-/// Annotation: pin to the zones although there is no [`FAILURE_TOLERANCE_TYPE`]. Truthy.
+/// Annotation, truthy: pin to the zones even without [`FAILURE_TOLERANCE_TYPE`].
 pub const ZONE_PINNING: &str = "high-availability-config.resources.gardener.cloud/zone-pinning";
 
 /// The annotations of a Namespace that are read.
 pub const NAMESPACE_ANNOTATIONS: [&str; 3] = [FAILURE_TOLERANCE_TYPE, ZONES, ZONE_PINNING];
 
-/// Label of the Namespaces for which the API server asks (spec 50 §3.4).
+/// Label of the Namespaces for which the API server calls this webhook (spec 50 §3.4).
 const CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
 
-/// What is read of Namespaces.
+/// The Namespaces.
 pub const NAMESPACES: CachedKind<Space> = CachedKind {
     objects: Objects {
         kind: "Namespace",
@@ -41,20 +41,18 @@ pub const NAMESPACES: CachedKind<Space> = CachedKind {
     },
 };
 
-/// A Namespace.
+/// The cached fields of a Namespace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Space {
-    /// Whether it has the label without which the API server does not ask.
+    /// Whether it has the label without which the API server does not call this webhook.
     pub considered: bool,
     /// The annotations that are read.
     pub annotations: Annotations,
 }
 
-/// What is known of a Namespace. One that lacks the label without which the API server does not ask is out of date, as is one
-/// that is missing (spec 51, "better" 4).
-///
-/// # Errors
-/// [`Failure::Look`], or why it cannot be read.
+/// Returns the Namespace, or `None` if it does not exist. A cached Namespace without the label is outdated, because the
+/// API server would not have called; it is read live, like a missing one (spec 51, "better" 4). Fails with
+/// [`Failure::Look`], or with the reason why the read failed.
 pub fn space(name: &str, view: &dyn View) -> Result<Option<Arc<Space>>, Failure> {
     let name = NamespacedName::new("", name);
     match view.object(&NAMESPACES, &name)? {
@@ -63,27 +61,23 @@ pub fn space(name: &str, view: &dyn View) -> Result<Option<Arc<Space>>, Failure>
     }
 }
 
-/// What a Namespace asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
     /// "FTT".
     pub(super) tolerance: Tolerance,
-    /// "Z": sorted by bytes, without doubles and empty ones.
+    /// "Z": sorted by bytes, without duplicates and empty zones.
     pub(super) zones: Vec<String>,
     /// "PIN".
     pub(super) pinned: bool,
 }
 
-/// The failure tolerance type, as far as rules tell it apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tolerance {
-    /// There is no such annotation.
     Absent,
     /// The annotation is empty: a control plane that is not highly available.
     Empty,
-    /// `zone`.
     Zone,
-    /// `node`, or something unknown.
+    /// `node`, or any other value.
     Node,
 }
 
@@ -106,7 +100,6 @@ impl Wanted {
 }
 
 impl Tolerance {
-    /// Whether the annotation is there and not empty.
     pub(super) fn is_some(self) -> bool {
         match self {
             Self::Absent | Self::Empty => false,
@@ -114,8 +107,8 @@ impl Tolerance {
         }
     }
 
-    /// Whether Pods spread over the zones, if there are several. Not for [`Tolerance::Node`]: old clusters list several
-    /// zones without being zonal (spec 51 R3).
+    /// Whether Pods spread over several zones. Not for [`Tolerance::Node`]: old clusters list zones without being zonal
+    /// (spec 51 R3).
     pub(super) fn spreads_over_zones(self) -> bool {
         match self {
             Self::Absent | Self::Zone => true,

@@ -11,30 +11,27 @@ use crate::{
     webhooks::fields::{self, WrongType},
 };
 
-/// Label of a workload or an autoscaler: `controller`, or `server`, which any other text is taken for. Without it replicas
-/// are left alone.
+/// Label of a workload or an autoscaler: `controller`, or `server`, like any other value. Without it replicas stay.
 pub const TYPE: &str = "high-availability-config.resources.gardener.cloud/type";
-/// Annotation of a workload or an autoscaler: the number of replicas, instead of the usual one. Only read beside [`TYPE`].
+/// Annotation of a workload or an autoscaler: overrides the number of replicas. Read only together with [`TYPE`].
 pub const REPLICAS: &str = "high-availability-config.resources.gardener.cloud/replicas";
 
 const CONTROLLER: &str = "controller";
 
-/// Where a workload has its number of replicas.
 pub(super) const COUNT: [&str; 2] = ["spec", "replicas"];
 const MIN_REPLICAS: [&str; 2] = ["spec", "minReplicas"];
 const MAX_REPLICAS: [&str; 2] = ["spec", "maxReplicas"];
 
-/// How many replicas an object has and should have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scaling {
     /// "C"; absent is 0.
     current: i64,
-    /// "R"; `None`: left alone.
+    /// "R"; `None`: stays.
     computed: Option<i64>,
 }
 
-/// A HorizontalPodAutoscaler keeps at least as many replicas as are computed (spec 51 §4.2); its `minReplicas` is never
-/// lowered. It stays valid: `maxReplicas` follows ("better" 10).
+/// Raises `minReplicas` of a HorizontalPodAutoscaler to the computed number, never lowers it (spec 51 §4.2), and raises
+/// `maxReplicas` where needed to keep it valid ("better" 10).
 pub(super) fn of_autoscaler(object: &mut Value, wanted: &Wanted) -> Result<(), Error> {
     let scaling = Scaling::of(object, &MIN_REPLICAS, wanted)?;
     let Some(computed) = scaling.computed else { return Ok(()) };
@@ -48,7 +45,6 @@ pub(super) fn of_autoscaler(object: &mut Value, wanted: &Wanted) -> Result<(), E
 }
 
 impl Scaling {
-    /// Of a Deployment or a StatefulSet.
     pub(super) fn of_workload(object: &Value, wanted: &Wanted) -> Result<Self, Error> {
         Self::of(object, &COUNT, wanted)
     }
@@ -58,7 +54,7 @@ impl Scaling {
         let current = fields::integer(object, count)?.unwrap_or_default();
         let component = fields::text(object, &["metadata", "labels", TYPE])?.unwrap_or_default();
         if current == 0 || component.is_empty() {
-            // Hibernated, or nothing of ours.
+            // Hibernated, or not ours.
             return Ok(Self { current, computed: None });
         }
         let annotation = fields::text(object, &["metadata", "annotations", REPLICAS])?.unwrap_or_default();
@@ -89,7 +85,7 @@ fn set(object: &mut Value, [above, field]: &[&str; 2], value: i64) -> Result<(),
     Ok(())
 }
 
-/// The annotation as a 32-bit integer. 0 and less are taken literally: the API server judges them (spec 51 §4.0).
+/// Parses a 32-bit integer. 0 and less are taken literally: the API server judges them (spec 51 §4.0).
 fn parse(text: &str) -> Result<i64, Error> {
     let number = integer::parse(text)
         .map_err(|cause| Error::denied(format!("strconv.Atoi: parsing {}: {cause}", quoted(text))))?;

@@ -8,10 +8,9 @@ use crate::{
     webhooks::fields::{self, WrongType},
 };
 
-/// Annotation of a workload: never two Pods on one node before all nodes have one. Truthy.
+/// Annotation of a workload, truthy: a node gets a second Pod only when all nodes have one.
 pub const HOST_SPREAD: &str = "high-availability-config.resources.gardener.cloud/host-spread";
 
-/// Label of Nodes.
 const HOST_KEY: &str = "kubernetes.io/hostname";
 /// Label of the Pods of a Deployment, one value per revision.
 const REVISION_KEY: &str = "pod-template-hash";
@@ -20,24 +19,18 @@ const CONSTRAINTS: [&str; 4] = ["spec", "template", "spec", "topologySpreadConst
 const TEMPLATE_LABELS: [&str; 4] = ["spec", "template", "metadata", "labels"];
 const SELECTOR: [&str; 2] = ["spec", "selector"];
 
-/// From as many nodes on, a hard spread over nodes is content.
+/// Number of nodes that satisfies a hard spread over nodes.
 const ENOUGH_NODES: i64 = 3;
 
-/// How hard a constraint is. `minDomains` is only legal where Pods stay pending (spec 51 §9).
+/// How hard a constraint is. `minDomains` is only legal with `DoNotSchedule` (spec 51 §9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hardness {
-    /// `ScheduleAnyway`.
     Soft,
-    /// `DoNotSchedule`.
-    Hard {
-        /// `minDomains`.
-        domains: i64,
-    },
+    Hard { domains: i64 },
 }
 
-/// Spreads the Pods of a workload with more than one replica over nodes, and over zones where there are several.
-///
-/// `most`: `maxReplicas` of its autoscaler. `has_one_node` is asked when the answer matters, and only then.
+/// Spreads the Pods of a workload with more than one replica over nodes, and over zones if there are several. `most` is
+/// `maxReplicas` of its autoscaler. Calls `has_one_node` only when the answer matters.
 pub(super) fn spread(
     object: &mut Value,
     workload: Workload,
@@ -48,7 +41,7 @@ pub(super) fn spread(
     let replicas = fields::integer(object, &COUNT)?.unwrap_or_default();
     let selector = selector(object, workload)?;
     if replicas > 1 {
-        // An autoscaler that has not been changed itself yet may have a smaller maximum (spec 51 R6).
+        // The maximum may be smaller if the autoscaler has not been changed yet (spec 51 R6).
         let pods = most.filter(|most| replicas <= *most).unwrap_or(replicas);
         let over_nodes = over_nodes(object, wanted, pods, has_one_node)?;
         let over_zones = over_zones(wanted, pods);
@@ -64,7 +57,7 @@ pub(super) fn spread(
     }
 }
 
-/// "A" of spec 51 §6.2. One node alone would leave all Pods but one pending (decision 4).
+/// "A" of spec 51 §6.2. A hard spread on a single node would leave all Pods except one pending (decision 4).
 fn over_nodes(
     object: &Value,
     wanted: &Wanted,
@@ -97,8 +90,8 @@ fn constraint(topology_key: &str, hardness: Hardness, selector: &Value) -> Value
     }
 }
 
-/// Which Pods count. Those of a StatefulSet are selected by its immutable selector: Pods of the previous template count,
-/// too (spec 51 R4).
+/// Returns the selector of the counted Pods. A StatefulSet uses its immutable selector, which also matches Pods of the
+/// previous template (spec 51 R4).
 fn selector(object: &Value, workload: Workload) -> Result<Value, Error> {
     match workload {
         Workload::Deployment => Ok(match fields::map(object, &TEMPLATE_LABELS)? {
@@ -112,8 +105,8 @@ fn selector(object: &Value, workload: Workload) -> Result<Value, Error> {
     }
 }
 
-/// Each constraint counts the Pods of one revision (spec 51 §6.3), but for those that would become invalid by that: without
-/// a selector ("better" 9), or with one that speaks of revisions itself.
+/// Makes each constraint count the Pods of one revision (spec 51 §6.3). Skips constraints that this would invalidate:
+/// those without a selector ("better" 9), and those whose selector names the revision.
 fn count_revisions_apart(object: &mut Value) -> Result<(), WrongType> {
     if fields::list(object, &CONSTRAINTS)?.is_empty() {
         return Ok(());

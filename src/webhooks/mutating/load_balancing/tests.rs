@@ -7,7 +7,6 @@ use crate::webhooks::{
 const CONFIG_MAP_READ: &str = "ConfigMap kube-system/istio-internal-load-balancing";
 const SERVICE_READ: &str = "Service istio-ingress/istio-ingressgateway-internal";
 
-/// A Pod that uses a generic kubeconfig.
 const POD: &str = "spec: {volumes: [{name: k, secret: {secretName: generic-token-kubeconfig}}]}";
 
 fn view() -> TestView {
@@ -197,7 +196,7 @@ fn label_has_a_name_of_63_bytes_at_most() {
         assert_eq!(label(namespace), format!("networking.resources.gardener.cloud/{name}"));
         assert!(name.len() <= 63, "{name}");
     }
-    // No name of a Namespace, but a value that a ConfigMap can have: cut within a character.
+    // Not a valid name of a Namespace, but a ConfigMap may have it: cut within a character.
     assert!(label(&"ä".repeat(40)).starts_with("networking.resources.gardener.cloud/to-ä"));
 }
 

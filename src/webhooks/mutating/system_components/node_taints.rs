@@ -1,5 +1,5 @@
-//! The tolerations of the taints of nodes (spec 50 §10.1 rules 3 to 8), kept up to date node by node: an admission request
-//! takes a finished list, however many nodes there are (spec 50, "better" 5).
+//! The tolerations for the taints of nodes (spec 50 §10.1 rules 3 to 8), updated node by node: an admission request
+//! takes a finished list, whatever the number of nodes (spec 50, "better" 5).
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -8,11 +8,11 @@ use std::{
 
 use serde_json::{Map, Value};
 
-/// Taints that say something about a node's state, not its purpose.
+/// Taints that describe a node's state, not its purpose.
 const IGNORED_KEY: &str = "ToBeDeletedByClusterAutoscaler";
 const IGNORED_PART: &str = "kubernetes.io/";
 
-/// A taint of a node. The order is that of the tolerations.
+/// A taint of a node. Its order is the order of the tolerations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Taint {
     /// `key`.
@@ -27,16 +27,15 @@ pub struct Taint {
 #[derive(Debug)]
 pub struct TaintSet {
     selector: BTreeMap<String, String>,
-    /// The taints of each node that has some that count.
+    /// The counted taints by node, for nodes that have any.
     nodes: HashMap<String, BTreeSet<Arc<Taint>>>,
-    /// On how many nodes each taint is.
     counts: BTreeMap<Arc<Taint>, usize>,
-    /// The answer; empty after a change of the keys of `counts`.
+    /// The cached answer; reset when the keys of `counts` change.
     tolerations: OnceLock<Arc<Vec<Value>>>,
 }
 
 impl Taint {
-    /// The taints of a raw Node, `spec.taints`. What is no text counts as absent.
+    /// Returns the taints of a raw Node, `spec.taints`. A field that is not a string counts as absent.
     pub fn of(node: &Value) -> Vec<Self> {
         let taints = node.pointer("/spec/taints").and_then(Value::as_array).into_iter().flatten();
         let taint = |taint: &Value| {
@@ -46,7 +45,7 @@ impl Taint {
         taints.map(taint).collect()
     }
 
-    /// Whether Pods get no toleration of it (spec 50 §10.1 rule 6).
+    /// Whether Pods get no toleration for it (spec 50 §10.1 rule 6).
     fn is_ignored(&self) -> bool {
         self.key == IGNORED_KEY || self.key.contains(IGNORED_PART)
     }
@@ -62,16 +61,16 @@ impl Taint {
 }
 
 impl TaintSet {
-    /// Without a node. An empty selector matches every node (spec 50 §10.1 rule 3).
+    /// Creates a set without nodes. An empty selector matches every node (spec 50 §10.1 rule 3).
     pub fn new(selector: BTreeMap<String, String>) -> Self {
         Self { selector, nodes: HashMap::new(), counts: BTreeMap::new(), tolerations: OnceLock::new() }
     }
 
-    /// Takes note of the labels and taints of a node, or that it is gone.
+    /// Sets the labels and taints of a node; `None` removes it.
     pub fn replace(&mut self, node: &str, now: Option<(&BTreeMap<String, String>, &[Taint])>) {
         let matching = now.filter(|(labels, _)| self.matches(labels)).map_or(&[][..], |(_, taints)| taints);
         let distinct: BTreeSet<&Taint> = matching.iter().filter(|taint| !taint.is_ignored()).collect();
-        // New ones first, so that what stays does not go in between.
+        // Adds the new taints first, so that the count of an unchanged taint does not reach 0 in between.
         let new: BTreeSet<Arc<Taint>> = distinct.into_iter().map(|taint| self.count(taint)).collect();
         let old = if new.is_empty() { self.nodes.remove(node) } else { self.nodes.insert(node.to_owned(), new) };
         for taint in old.into_iter().flatten() {
@@ -79,7 +78,7 @@ impl TaintSet {
         }
     }
 
-    /// The tolerations, each once, sorted by key, value and effect.
+    /// Returns the tolerations without duplicates, sorted by key, value and effect.
     pub fn tolerations(&self) -> Arc<Vec<Value>> {
         let made = || Arc::new(self.counts.keys().map(|taint| taint.toleration()).collect());
         Arc::clone(self.tolerations.get_or_init(made))
@@ -116,12 +115,11 @@ mod tests {
     use super::*;
     use crate::webhooks::testing::object;
 
-    /// A node of the pool `sys`, or of another.
     fn labels(pool: &str) -> BTreeMap<String, String> {
         [("pool".to_owned(), pool.to_owned()), ("zone".to_owned(), "a".to_owned())].into()
     }
 
-    /// Taints written as `key=value:effect`.
+    /// Parses taints written as `key=value:effect`.
     fn taints<const N: usize>(texts: [&str; N]) -> Vec<Taint> {
         let taint = |text: &str| {
             let (key_value, effect) = text.split_once(':').unwrap();

@@ -29,7 +29,7 @@ fn view() -> TestView {
     TestView::new().tolerations_of_nodes("[{key: pool, operator: Equal, value: sys, effect: NoExecute}]")
 }
 
-/// A webhook without configuration makes the tolerations of a Pod into others.
+/// Asserts that a webhook without configuration changes the tolerations of a Pod so.
 #[track_caller]
 fn assert_tolerations(view: &TestView, before: &str, after: &str) {
     let pod = |tolerations| format!("spec:\n  tolerations:\n    {tolerations}");

@@ -3,7 +3,6 @@ use crate::webhooks::testing::{TestView, changes, failure, leaves};
 
 const LABEL: &str = "token-invalidator.resources.gardener.cloud/consider";
 
-/// A Secret with these labels and data, in YAML.
 fn secret(labels: &str, data: &str) -> String {
     format!("{{type: kubernetes.io/service-account-token, metadata: {{labels: {labels}}}, data: {data}}}")
 }

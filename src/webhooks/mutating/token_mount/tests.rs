@@ -6,14 +6,13 @@ use crate::webhooks::{
 
 const SECONDS: i64 = 43200;
 
-/// A Pod of `dns` without anything that keeps a token away.
+/// A Pod of `dns` that gets a token.
 const POD: &str = "spec: {serviceAccountName: dns, containers: [{name: a}]}";
 
 fn webhook() -> TokenMount {
     TokenMount::new(ProjectedTokenMount { expiration_seconds: SECONDS })
 }
 
-/// The ServiceAccount `dns` has automount switched off.
 fn view() -> TestView {
     TestView::new().service_account("kube-system/dns", Some(false))
 }

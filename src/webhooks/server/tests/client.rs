@@ -1,4 +1,4 @@
-//! An HTTPS client that takes any certificate and remembers it.
+//! An HTTPS client that accepts any certificate and records it.
 
 use std::{
     net::SocketAddr,
@@ -35,7 +35,6 @@ pub(super) struct Answer {
     body: Bytes,
 }
 
-/// Remembers the certificate.
 #[derive(Debug, Default)]
 struct Witness(Mutex<Vec<u8>>);
 
@@ -47,7 +46,7 @@ impl Client {
         Self { http, address, seen }
     }
 
-    /// A POST; no header if `content_type` is empty.
+    /// Sends a POST; an empty `content_type` omits the header.
     pub(super) async fn post(&self, path: &str, content_type: &str, body: String) -> Answer {
         self.try_post(path, content_type, body).await.unwrap()
     }
@@ -74,14 +73,12 @@ impl Client {
         self.post(path, "application/json", super::review(uid)).await
     }
 
-    /// What the server showed when the connection was made.
     pub(super) async fn certificate_after_review(&self, path: &str) -> Vec<u8> {
         assert_eq!(self.review(path, "u").await.status, 200);
         self.seen.0.lock().unwrap().clone()
     }
 }
 
-/// Settings of a TLS client that takes any certificate.
 pub(super) fn any_tls() -> ClientConfig {
     tls(Arc::default())
 }

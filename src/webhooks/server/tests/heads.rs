@@ -1,4 +1,4 @@
-//! Heads that are too large, too slow, or many.
+//! Heads that are too large, too slow, or too many.
 
 use std::{
     io::{ErrorKind, Read as _, Write as _},
@@ -17,7 +17,7 @@ fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
     StreamOwned::new(session, stream)
 }
 
-/// The head of a review with one more field of any size.
+/// A head of a review with an additional field of this size.
 fn head(path: &str, field: usize) -> String {
     let fields = "Host: a\r\nContent-Type: application/json\r\n";
     format!("POST {path} HTTP/1.1\r\n{fields}Content-Length: {}\r\nx: {}\r\n\r\n", review("u").len(), "a".repeat(field))
@@ -33,7 +33,7 @@ async fn exchange(rig: &Rig, pieces: Vec<String>) -> String {
             stream.flush().unwrap();
         }
         let mut answer = Vec::new();
-        // It may close without the farewell of TLS.
+        // The server may close without TLS `close_notify`.
         stream.read_to_end(&mut answer).ok();
         String::from_utf8_lossy(&answer).into_owned()
     });
@@ -62,7 +62,7 @@ async fn heads_have_a_limit_of_16_kib() {
     rig.stop().await;
 }
 
-/// Sends a request to nothing, reads its answer, sends something else, and reads until the server closes.
+/// Sends a request to an unknown path, reads its answer, sends `then`, and reads until the server closes.
 async fn after_not_found(rig: &Rig, request: &'static str, then: String) -> String {
     let address = rig.server.address();
     let answered = actix_web::web::block(move || {
@@ -74,7 +74,7 @@ async fn after_not_found(rig: &Rig, request: &'static str, then: String) -> Stri
             stream.read_exact(&mut byte).unwrap();
             answer.push(byte[0]);
         }
-        // It may have closed already.
+        // The server may have closed already.
         stream.write_all(then.as_bytes()).and_then(|()| stream.flush()).ok();
         let end = stream.read_to_end(&mut answer).err().map(|error| error.kind());
         assert!(!matches!(end, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)), "it is open still");
@@ -115,7 +115,7 @@ async fn heads_have_at_most_96_fields() {
     rig.stop().await;
 }
 
-/// A head that came while another request was being answered is counted, too.
+/// A head that arrives during another request's answer counts too.
 #[actix_web::test]
 async fn heads_that_follow_in_one_piece_are_answered_in_turn_and_have_the_same_limit() {
     let rig = Rig::start();

@@ -1,4 +1,4 @@
-//! Time, load, clients that are slow or silent, and the end.
+//! Timeouts, load, slow and silent clients, and shutdown.
 
 use std::{
     io::{Read as _, Write},
@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 
 use super::*;
 
-/// A TLS connection over which the test sends bytes itself.
 fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
     let session = ClientConnection::new(Arc::new(client::any_tls()), "localhost".try_into().unwrap()).unwrap();
     let stream = TcpStream::connect(address).unwrap();
@@ -18,7 +17,7 @@ fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
     StreamOwned::new(session, stream)
 }
 
-/// A request of which the rest of the body never comes.
+/// Sends a request whose body never ends.
 fn send_head(stream: &mut impl Write, path: &str) {
     let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
     stream.write_all(head.as_bytes()).unwrap();
@@ -54,7 +53,7 @@ async fn live_read_answer_is_used_in_the_next_attempt() {
     rig.stop().await;
 }
 
-/// Many Pods of a ServiceAccount that is not known yet share its read, and none is sent away for the others.
+/// Many Pods of a ServiceAccount that is not known yet share its read, and none of them is refused.
 #[actix_web::test]
 async fn live_read_shared_by_a_burst_answers_all_of_it() {
     let mut rig = Rig::start();
@@ -92,13 +91,13 @@ async fn overload_is_refused_at_once_and_may_be_retried() {
     rig.stop().await;
 }
 
-/// MiB of the process that are in memory.
+/// Returns the resident memory of the process in MiB.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() / 256
 }
 
-/// A tree of this JSON has 80 times its size, and nearly as many values as may be.
+/// The tree of this JSON takes 80 times its size, and it has nearly the largest number of values.
 #[actix_web::test]
 async fn reviews_wait_as_bytes_and_not_as_trees() {
     let mut rig = Rig::start();
@@ -154,7 +153,7 @@ async fn silent_and_slow_clients_do_not_delay_others() {
     rig.stop().await;
 }
 
-/// spec 70 §11.1: a connection counts from its beginning, and who has not finished its handshake makes room
+/// spec 70 §11.1: a connection counts from its beginning, and connections with an unfinished handshake make room first
 #[actix_web::test]
 async fn connections_that_never_begin_tls_do_not_delay_others() {
     let rig = Rig::start_within(Bounds { connections: 16, silent: 16 }, UNREAD);
@@ -196,7 +195,7 @@ async fn alpn_offers_only_http_1_1() {
     rig.stop().await;
 }
 
-/// Bodies of nearly the largest size whose last bytes do not come.
+/// Bodies of nearly the largest size whose last bytes never come.
 #[actix_web::test]
 async fn large_unfinished_bodies_make_room_for_others() {
     let rig = Rig::start();
@@ -281,7 +280,7 @@ async fn shutdown_does_not_wait_beyond_its_deadline() {
     assert!(answer.await.unwrap().is_err());
 }
 
-/// Sends one request after another until one fails; says when it was answered so many times. Returns why the last one failed.
+/// Sends requests in turn, and signals after `answers` answers. Returns why the last request failed.
 fn traffic(client: &Client, answers: usize) -> (JoinHandle<String>, oneshot::Receiver<()>) {
     let (client, (enough, is_enough)) = (client.clone(), oneshot::channel());
     let task = actix_web::rt::spawn(async move {
@@ -342,7 +341,7 @@ async fn shutdown_closes_idle_connections_at_once() {
     assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
 }
 
-/// Whoever sent requests keeps the connection, however many others say nothing.
+/// A connection that sent requests stays open, however many silent ones there are.
 #[actix_web::test]
 async fn idle_connection_survives_many_silent_connections() {
     let rig = Rig::start();

@@ -10,7 +10,6 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
 fn rig(answers: usize, time: Duration) -> Rig {
@@ -25,13 +24,12 @@ fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
     StreamOwned::new(session, stream)
 }
 
-/// A review whose answer is large.
 fn large_review() -> Vec<u8> {
     let (head, body) = (format!("POST {LARGE} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"), review("u"));
     format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
-/// Without time to read, the system resets the connection: bytes came that nobody took.
+/// Without time to read, the system would reset the connection because of unread bytes.
 #[actix_web::test]
 async fn oversized_body_sender_can_read_the_answer() {
     let rig = Rig::start();
@@ -65,7 +63,7 @@ async fn unread_answers_of_many_clients_do_not_delay_others() {
     let deaf = actix_web::web::block(move || {
         let deaf = (0..40).map(|_| {
             let mut stream = connect(address);
-            // More than the buffers of the system and of TLS take. The server may close it before all is written.
+            // More than the buffers of the system and of TLS hold. The server may close before all is written.
             stream.write_all(&large_review().repeat(14)).and_then(|()| stream.flush()).ok();
             stream
         });

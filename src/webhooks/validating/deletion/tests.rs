@@ -15,7 +15,6 @@ fn webhook() -> Validating {
     Validating { validator: std::sync::Arc::new(DeletionProtection) }
 }
 
-/// The review of a deletion of `plural` with this old object.
 fn deletion(plural: &str, old: Value) -> Value {
     let (group, version) = match plural {
         "etcds" => ("druid.gardener.cloud", "v1alpha1"),
@@ -46,7 +45,7 @@ fn answer(review: &Value, view: &TestView) -> Value {
     serde_json::from_slice(&conclude(review, view).reply.body).expect("an answer is JSON")
 }
 
-/// The verdict: `allowed`, with the message if there is one, or code and message.
+/// Returns the verdict: `allowed`, with its message if it has one, or code and message.
 fn reported(review: &Value, view: &TestView) -> String {
     let response = answer(review, view)["response"].take();
     let message = response["status"]["message"].as_str().unwrap_or_default().to_owned();
@@ -65,8 +64,7 @@ fn denied(object: &str) -> String {
     format!("403 {DENIAL}. It is missing, or not true, at \"{object}\"")
 }
 
-/// spec 60 scenarios 1, 2, 4
-/// spec 60 §2.2
+/// spec 60 scenarios 1, 2, 4; spec 60 §2.2
 #[test]
 fn deletion_of_protected_resources_needs_a_confirmation() {
     let plurals = PROTECTED.iter().flat_map(|(_, _, plurals)| *plurals);
@@ -82,8 +80,7 @@ fn deletion_of_protected_resources_needs_a_confirmation() {
     assert_eq!(response["status"]["message"], DENIAL);
 }
 
-/// spec 60 scenario 3
-/// spec 60 §2.3 step 5
+/// spec 60 scenario 3; spec 60 §2.3 step 5
 #[test]
 fn confirmation_is_a_boolean_and_the_rest_may_be_malformed() {
     for value in TRUTHS {
@@ -125,8 +122,7 @@ fn deletion_protection_allows_all_other_operations() {
     }
 }
 
-/// spec 60 scenarios 15, 16
-/// spec 60 §2.3 step 3
+/// spec 60 scenarios 15, 16; spec 60 §2.3 step 3
 #[test]
 fn deletion_without_an_object_is_an_error() {
     let none = "500 no object found in admission request";
@@ -139,8 +135,7 @@ fn deletion_without_an_object_is_an_error() {
     }
 }
 
-/// spec 60 scenarios 8, 9, 10
-/// spec 60 §2.4
+/// spec 60 scenarios 8, 9, 10; spec 60 §2.4
 #[test]
 fn collection_deletion_needs_the_confirmation_of_all_objects() {
     let all = with(deletion("infrastructures", marked("true")), "name", json!(""));
@@ -162,8 +157,7 @@ fn collection_deletion_needs_the_confirmation_of_all_objects() {
     assert!(untouched.reads().is_empty(), "the object of the request says enough");
 }
 
-/// spec 60 scenario 12
-/// spec 60 §2.3 step 3
+/// spec 60 scenario 12; spec 60 §2.3 step 3
 #[test]
 fn collection_deletion_lists_only_labelled_definitions_of_all_namespaces() {
     let review = with(deletion(DEFINITIONS, json!(null)), "name", json!(""));
@@ -177,8 +171,7 @@ fn collection_deletion_lists_only_labelled_definitions_of_all_namespaces() {
     assert_eq!((&*listed.group, &*listed.namespace), ("apiextensions.k8s.io", ""));
 }
 
-/// spec 60 scenario 12
-/// spec 60 §2.3 step 3
+/// spec 60 scenario 12; spec 60 §2.3 step 3
 #[test]
 fn collection_deletion_ignores_a_definition_without_the_label() {
     let labelled = |labels: Value| {
@@ -211,8 +204,7 @@ fn deletion_of_a_large_or_deep_confirmed_object_is_allowed() {
     assert_eq!(answer["response"]["allowed"], true, "{answer}");
 }
 
-/// spec 60 scenarios 13, 14, 22
-/// spec 60 §2.3 step 4
+/// spec 60 scenarios 13, 14, 22; spec 60 §2.3 step 4
 #[test]
 fn deletion_is_allowed_unread_only_after_a_404() {
     let review = with(deletion("workers", json!(null)), "name", json!(""));
@@ -249,8 +241,7 @@ fn answer_has_version_and_uid_of_the_request() {
     }
 }
 
-/// spec 60 scenarios 18, 19
-/// spec 60 §1.1
+/// spec 60 scenarios 18, 19; spec 60 §1.1
 #[test]
 fn malformed_review_is_refused_inside_of_http_200() {
     let body = |text: &'static str| Body::Whole(bytes::Bytes::from_static(text.as_bytes()));
@@ -290,8 +281,7 @@ fn malformed_review_is_refused_inside_of_http_200() {
     }
 }
 
-/// spec 60 scenario 23
-/// spec 60 §4.1
+/// spec 60 scenario 23; spec 60 §4.1
 #[test]
 fn etcds_are_validated_under_both_paths() {
     let paths: Vec<_> = extensions::all().into_iter().filter(|extension| extension.kind.kind == "Etcd").collect();

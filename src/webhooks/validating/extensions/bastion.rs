@@ -55,7 +55,7 @@ impl Rules for Bastion {
 
     fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
         immutable_text(&SPEC.child("type"), &new.spec.r#type, &old.spec.r#type, errors);
-        // It may have secrets in it.
+        // The user data may contain secrets.
         let shown = instead_of(&new.spec.user_data.0);
         let changed = new.spec.user_data != old.spec.user_data;
         immutable_shown(changed, &SPEC.child("userData"), Shown::Instead(&shown), errors);

@@ -29,7 +29,7 @@ struct WorkerPool<'a> {
     selector: Part<Selector<'a>>,
 }
 
-/// Of labels. Without requirements it has one form only.
+/// A label selector. Without requirements it has only one representation.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Selector<'a> {

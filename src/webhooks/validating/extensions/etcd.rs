@@ -1,4 +1,4 @@
-//! Etcd, of etcd-druid (spec 62 §10). What is not read here is left to the schema of its CRD.
+//! Etcd, of etcd-druid (spec 62 §10). The schema of its CRD checks the other fields.
 
 use serde::Deserialize;
 
@@ -33,7 +33,6 @@ const PROVIDERS: [&str; 17] = [
 
 pub(super) struct Etcd;
 
-/// The fields with rules.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct EtcdSpec<'a> {
@@ -88,7 +87,7 @@ impl Rules for Etcd {
         immutable(&SPEC.child("memberNamePrefix"), &new.member_name_prefix, &old.member_name_prefix, errors);
     }
 
-    /// All fields count, those without rules, too.
+    /// All fields count, also those without rules.
     fn has_changed<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>) -> bool {
         !means_the_same(new.spec_as_it_came(), old.spec_as_it_came())
     }

@@ -1,4 +1,4 @@
-//! Rules of metadata (spec 62 §3). API servers enforce them before they ask.
+//! Rules of metadata (spec 62 §3). API servers enforce them before they call webhooks.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,13 @@ use crate::api::{
     quote::{cut, is_printable, shown},
 };
 
-/// Keys and values of annotations, in bytes.
+/// Bound of the keys and values of all annotations, in bytes.
 const MOST_ANNOTATIONS: usize = 262_144;
 const LONGEST_MANAGER: usize = 128;
 const LONGEST_SUBRESOURCE: usize = 256;
 
 const METADATA: Path<'static> = Path::root("metadata");
 
-/// `metadata` of an object.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Metadata<'a> {
@@ -133,7 +132,8 @@ pub(super) fn check_update(new: &Metadata<'_>, old: &Metadata<'_>, errors: &mut 
     check_managed_fields(new, errors);
 }
 
-/// What is checked of a prefix: API servers append a suffix to it. The last *two* bytes are replaced, as in the original.
+/// Returns the part of a prefix to check, without the API server's suffix. Replaces the last *two* bytes, as the
+/// original does.
 fn without_dash(prefix: &str) -> String {
     let bytes = prefix.as_bytes();
     match bytes {
@@ -142,7 +142,6 @@ fn without_dash(prefix: &str) -> String {
     }
 }
 
-/// Labels and annotations.
 fn check_texts(metadata: &Metadata<'_>, errors: &mut Errors) {
     let labels = METADATA.child("labels");
     for (key, value) in metadata.labels.iter() {
@@ -180,7 +179,7 @@ fn check_owners(metadata: &Metadata<'_>, errors: &mut Errors) {
             let this = format!("{}/{}", cut(&owner.kind), cut(&owner.name));
             match &controller {
                 None => controller = Some(this),
-                // Once is enough: each shows the whole list.
+                // One error is enough: it shows the whole list.
                 Some(_) if reported => {}
                 Some(first) => {
                     let detail = format!(
@@ -194,7 +193,7 @@ fn check_owners(metadata: &Metadata<'_>, errors: &mut Errors) {
     }
 }
 
-/// What an `apiVersion` says; of one with several slashes nothing.
+/// Splits an `apiVersion`. Returns empty strings if it has several slashes.
 pub(super) fn group_version(api_version: &str) -> (&str, &str) {
     match api_version.split_once('/') {
         None => ("", api_version),

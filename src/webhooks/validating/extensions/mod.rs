@@ -1,15 +1,11 @@
-//! Extension objects that no controller could work with are refused (spec 62).
+//! Refuses extension objects that no controller could work with (spec 62).
 //!
 //! ```text
 //! Review ─► Extension::judge ─► Object<R>::read ─► rules.rs: create or update ─► Errors ─► an API status
 //! ```
 //!
-//! * `rules.rs`: what a kind is ([`Rules`]), and the order of rules.
-//! * `checks.rs`: rules that many fields have.
-//! * `metadata.rs`: the rules of metadata.
-//! * One file or folder for each kind.
-//!
-//! A new kind is one file and a line in [`all`].
+//! `rules.rs` has the trait of a kind ([`Rules`]) and the order of rules, `checks.rs` and `metadata.rs` the shared
+//! rules. Each kind has one file or folder; a new kind is one file and a line in [`all`].
 
 mod backup_bucket;
 mod backup_entry;
@@ -50,9 +46,9 @@ use crate::{
 };
 
 const GROUP: &str = "extensions.gardener.cloud";
-/// Of all kinds, those of other groups, too; no other one is registered.
+/// The version of all kinds, also of those in other groups; no other version is registered.
 const VERSION: &str = "v1alpha1";
-/// Where a chart sends Etcds by mistake (spec 60 §4.1).
+/// The path to which a chart sends Etcds by mistake (spec 60 §4.1).
 const OTHER_PATH_OF_ETCD: &str = "/validate-extensions-gardener-cloud-v1alpha1-etcd";
 
 /// Checks the objects of one kind.
@@ -68,16 +64,16 @@ pub struct Extension {
     decode: for<'a> fn(&'a Json<'a>) -> Result<(), String>,
 }
 
-/// An object that was checked.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
     /// `metadata.name`.
     pub name: String,
-    /// What is wrong with it.
+    /// The violated rules.
     pub errors: Errors,
 }
 
-/// All kinds, in the order of their names; one of them has two paths.
+/// Returns all kinds, in the order of their names; Etcd has two paths.
 #[rustfmt::skip]
 pub fn all() -> [Extension; 14] {
     [
@@ -126,17 +122,14 @@ impl<R: Rules> Object<'_, R> {
 }
 
 impl Extension {
-    /// Whom objects of this kind are the matter of.
+    /// Returns the extension that checks a kind, or `None` if the kind has no rules.
     pub fn find(kind: &GroupVersionKind) -> Option<Self> {
         let GroupVersionKind { group, version, kind } = kind;
         let is_meant = |its: &ExtensionKind| (its.group, VERSION, its.kind) == (&**group, &**version, &**kind);
         all().into_iter().find(|extension| is_meant(&extension.kind))
     }
 
-    /// Checks a manifest as its webhook checks what is to be created.
-    ///
-    /// # Errors
-    /// Why it cannot be decoded.
+    /// Checks a manifest as its webhook checks a CREATE. Fails if the manifest cannot be decoded.
     pub fn check(&self, manifest: &Value) -> Result<Checked, String> {
         let review = format!(r#"{{"request":{{"object":{manifest}}}}}"#);
         let object = review::object(review.as_bytes(), self.extent);
@@ -155,7 +148,7 @@ impl Extension {
             "UPDATE" => {
                 needed(&review.object)?;
                 if review.old_object.is_null() {
-                    // What is wrong with the new object is told first.
+                    // Errors of the new object are reported first.
                     (self.decode)(&review.object)?;
                 }
                 needed(&review.old_object)?;
@@ -197,7 +190,7 @@ impl Validator for Extension {
 }
 
 impl Extension {
-    /// Spec 62 §2.2. Its size is bounded, as that of the errors is.
+    /// Spec 62 §2.2. Its size is bounded, because that of the errors is.
     fn refusal(&self, Checked { name, errors }: &Checked) -> ApiStatus {
         let ExtensionKind { kind, group, .. } = self.kind;
         let causes = errors.iter().map(|error| Cause {

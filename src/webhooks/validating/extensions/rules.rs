@@ -1,4 +1,4 @@
-//! What the kinds have in common: their traits, and their order of rules (spec 62 §2.4, §2.5).
+//! The trait of a kind, and the order of rules (spec 62 §2.4, §2.5).
 
 use serde::Deserialize;
 
@@ -19,30 +19,25 @@ use crate::api::quote::cut;
 pub(super) const SPEC: Path<'static> = Path::root("spec");
 pub(super) const STATUS: Path<'static> = Path::root("status");
 
-/// A kind and its rules.
 pub(super) trait Rules {
-    /// What is read of `spec`. Two are equal if they mean the same.
+    /// The fields of `spec`. Two values are equal if they mean the same.
     type Spec<'a>: Deserialize<'a> + Default + PartialEq;
-    /// What is read of `status`.
     type Status<'a>: Deserialize<'a> + Default;
 
-    /// Its names.
     const KIND: ExtensionKind;
-    /// Whether `status` has rules. Without any it is passed over.
+    /// Whether `status` has rules. Otherwise it is skipped.
     const READS_STATUS: bool = false;
 
-    /// The rules of an object by itself.
     fn check(object: &Object<'_, Self>, errors: &mut Errors);
 
-    /// The rules of a change.
     fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors);
 
-    /// Whether the spec means something else.
+    /// Whether the meaning of the spec changed.
     fn has_changed<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>) -> bool {
         new.spec != old.spec
     }
 
-    /// The spec of an object that is being deleted has changed.
+    /// Reports a changed spec of an object that is being deleted.
     fn refuse_change(new: &Object<'_, Self>, old: &Object<'_, Self>, errors: &mut Errors) {
         let (noun, changes) = (Self::KIND.noun, difference(new.spec_as_it_came(), old.spec_as_it_came()));
         let detail = format!("cannot update {noun} spec if deletion timestamp is set. Requested changes: {changes}");
@@ -57,15 +52,14 @@ pub struct ExtensionKind {
     pub kind: &'static str,
     /// API group; the version is `v1alpha1` for all.
     pub group: &'static str,
-    /// Its name in paths of the API.
+    /// Plural name, as in paths.
     pub plural: &'static str,
-    /// Whether its objects live in namespaces.
+    /// Whether the kind is namespaced.
     pub namespaced: bool,
-    /// What messages call it.
+    /// The name in messages.
     pub noun: &'static str,
 }
 
-/// An object of a kind.
 pub(super) struct Object<'a, R: Rules + ?Sized> {
     pub(super) metadata: Metadata<'a>,
     pub(super) spec: R::Spec<'a>,
@@ -73,15 +67,12 @@ pub(super) struct Object<'a, R: Rules + ?Sized> {
     json: &'a Json<'a>,
 }
 
-/// A spec that is absent.
 static NO_SPEC: Json<'static> = Json::Map(Vec::new());
 
-/// For kinds whose status is not looked at.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Nothing {}
 
-/// `secretRef`.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct SecretReference<'a> {
@@ -90,13 +81,11 @@ pub(super) struct SecretReference<'a> {
     pub(super) namespace: Text<'a>,
 }
 
-/// Rules of an object that is about to be created.
 pub(super) fn create<R: Rules>(object: &Object<'_, R>, errors: &mut Errors) {
     metadata::check(&object.metadata, R::KIND.namespaced, errors);
     R::check(object, errors);
 }
 
-/// Rules of an object that is about to be changed.
 pub(super) fn update<'a, R: Rules>(new: &Object<'a, R>, old: &Object<'a, R>, errors: &mut Errors) {
     metadata::check_update(&new.metadata, &old.metadata, errors);
     let is_deleting = new.metadata.deletion_timestamp.is_some();
@@ -107,17 +96,14 @@ pub(super) fn update<'a, R: Rules>(new: &Object<'a, R>, old: &Object<'a, R>, err
         R::check_update(new, old, errors);
     }
     metadata::check(&new.metadata, R::KIND.namespaced, errors);
-    // An object that has only to lose its finalizers must not be held by a rule that is younger than it is.
+    // An object that only has to lose its finalizers must not be held by a rule that is newer than the object.
     if !is_deleting || has_changed {
         R::check(new, errors);
     }
 }
 
 impl<'a, R: Rules> Object<'a, R> {
-    /// Reads an object.
-    ///
-    /// # Errors
-    /// Why it is none of this kind; without anything of its content.
+    /// Reads an object. Fails if it is not of this kind; the error contains nothing of its content.
     pub(super) fn read(json: &'a Json<'a>) -> Result<Self, String> {
         let ExtensionKind { kind, group, .. } = R::KIND;
         let Json::Map(_) = json else { return Err(format!("couldn't decode the {kind}: it is not a map")) };
@@ -132,7 +118,7 @@ impl<'a, R: Rules> Object<'a, R> {
 }
 
 impl<R: Rules + ?Sized> Object<'_, R> {
-    /// `spec`, with the fields that are not read, too.
+    /// Returns `spec` with all fields, also those that are not read.
     pub(super) fn spec_as_it_came(&self) -> &Json<'_> {
         self.json.get("spec").unwrap_or(&NO_SPEC)
     }
@@ -157,7 +143,7 @@ struct Body<S, T> {
 
 fn read<'a, T: Deserialize<'a>>(json: &'a Json<'a>, kind: &str) -> Result<T, String> {
     T::deserialize(json).or_else(|_| {
-        // Only now is the way to the fault worth its price. What stands there is nobody's business.
+        // Only an error is worth the cost of tracking the path. The value there may be confidential.
         serde_path_to_error::deserialize(json).map_err(|error| {
             format!("couldn't decode the {kind}: {} has the wrong type", cut(&error.path().to_string()))
         })

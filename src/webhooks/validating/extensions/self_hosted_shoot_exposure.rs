@@ -63,7 +63,6 @@ struct Address<'a> {
     address: Text<'a>,
 }
 
-/// A kind as errors show it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct GroupVersionKind<'a> {

@@ -10,7 +10,7 @@ use crate::api::field::{
 };
 
 const ARCHITECTURES: [&str; 2] = ["amd64", "arm64"];
-/// Resources that are counted; so are extended ones.
+/// Resources counted in whole numbers, like extended resources.
 const COUNTED: [&str; 9] = [
     "pods",
     "services",

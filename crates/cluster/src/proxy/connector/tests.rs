@@ -1,7 +1,6 @@
-//! Over real sockets: an API server and proxies on 127.0.0.1. No name is resolved here: each proxy takes `api.test` for
-//! the API server.
+//! Real sockets: an API server and proxies on 127.0.0.1. Each proxy maps `api.test` to the API server, without DNS.
 //!
-//! `testdata`: a CA whose key is gone, and certificates for `api.test` and for `127.0.0.1`, both of the one key there.
+//! `testdata`: a CA whose key was deleted, and certificates for `api.test` and for `127.0.0.1` with the same key.
 
 use std::{
     io,
@@ -38,10 +37,9 @@ const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
 trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Io for S {}
 
-/// What a server was told, in order.
+/// What a server received, in order.
 type Reports = Arc<Mutex<Vec<String>>>;
 
-/// A server on 127.0.0.1.
 struct Listening {
     address: SocketAddr,
     reported: Reports,
@@ -53,7 +51,7 @@ impl Listening {
     }
 }
 
-/// Serves each connection in a task, until the test is over. Connections that break are the business of the client.
+/// Serves each connection in a task, until the test ends. Errors of connections are ignored: the client reports them.
 async fn listen<F>(serve: impl Fn(tokio::net::TcpStream, Reports) -> F + Send + 'static) -> Listening
 where
     F: Future<Output = io::Result<()>> + Send + 'static,
@@ -80,7 +78,7 @@ fn tls(certificate: &[u8], protocols: &[&[u8]]) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// All up to the empty line.
+/// Reads up to the empty line.
 async fn head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -89,7 +87,7 @@ async fn head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// An API server that says `ok`, and is told the first line of requests. Over HTTP/2 it is told that, and hangs up.
+/// An API server that answers `ok` and records the first line of requests. Over HTTP/2 it records that, and hangs up.
 async fn api_server(protocols: &'static [&'static [u8]]) -> Listening {
     let acceptor = tls(API, protocols);
     listen(move |stream, reported| {
@@ -120,7 +118,7 @@ async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reported: &R
     stream.shutdown().await
 }
 
-/// A proxy for `CONNECT`, with TLS if there is a certificate; it is told the heads of requests.
+/// A proxy for `CONNECT`, with TLS if there is a certificate; it records the heads of requests.
 async fn connect_proxy(certificate: Option<&[u8]>, server: SocketAddr) -> Listening {
     let acceptor = certificate.map(|certificate| tls(certificate, &[]));
     listen(move |stream, reported| {
@@ -140,7 +138,7 @@ async fn connect_proxy(certificate: Option<&[u8]>, server: SocketAddr) -> Listen
     .await
 }
 
-/// A proxy that wants to know who asks, and does not like the answer.
+/// A proxy that rejects all credentials.
 async fn refusing_proxy() -> Listening {
     listen(|mut stream, reported| async move {
         let head = head(&mut stream).await?;
@@ -150,20 +148,20 @@ async fn refusing_proxy() -> Listening {
     .await
 }
 
-/// How a SOCKS proxy treats who asks.
+/// Behaviour of a SOCKS proxy.
 #[derive(Clone, Copy)]
 enum Door {
-    /// Nobody is asked who they are.
+    /// Needs no credentials.
     Open,
     /// The password is `sesame`.
     Locked,
     /// Servers cannot be reached.
     LeadsNowhere,
-    /// It is none of SOCKS.
+    /// Does not speak SOCKS.
     Painted,
 }
 
-/// A SOCKS 5 proxy; it is told the methods that are offered, `user:password`, and the server that is asked for.
+/// A SOCKS 5 proxy; it records the offered methods, `user:password`, and the requested server.
 async fn socks_proxy(door: Door, server: SocketAddr) -> Listening {
     listen(move |mut stream, reported| async move {
         let reported = |text: String| reported.lock().unwrap().push(text);
@@ -223,7 +221,7 @@ fn connection(server: &str, proxy_url: &str) -> Connection {
     Connection::resolve(Some(&path("kubeconfig")), &pod, &ProxySettings::default()).unwrap()
 }
 
-/// The answer's body, or all that is said of the error.
+/// Returns the body of the answer, or the error with its causes.
 async fn get(connection: &Connection) -> Result<String, String> {
     get_with(&connection.client("test").unwrap()).await
 }

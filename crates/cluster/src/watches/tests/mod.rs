@@ -29,7 +29,7 @@ use crate::{
     object::{self, NamespacedName},
 };
 
-/// What these tests keep of a ConfigMap.
+/// The cached fields of a ConfigMap.
 #[derive(Clone, Debug)]
 struct Entry {
     uid: Arc<str>,
@@ -53,11 +53,11 @@ fn entry(object: &Value) -> Option<Entry> {
     Some(Entry { uid: object::uid(object).into(), version, value })
 }
 
-/// What a filter was told: `how name old→new`.
+/// The calls of an event handler: `how name old→new`.
 type Log = Rc<RefCell<Vec<String>>>;
 
 struct Scene {
-    /// Before the watch was.
+    /// Before the watch began.
     begun: Instant,
     sim: Sim,
     watch: Watch<Entry>,
@@ -83,7 +83,7 @@ fn name(name: &str) -> NamespacedName {
     NamespacedName::new("default", name)
 }
 
-/// A simulated server and nothing that is watched.
+/// A simulated server without watches.
 fn bare<F: Future>(test: impl FnOnce(Sim, Watches) -> F + 'static) {
     universe(1, |universe: Universe| async move {
         let env = &universe.env;
@@ -283,8 +283,7 @@ fn stale_answer_after_the_event_of_a_deletion_does_not_bring_the_object_back() {
     }
 }
 
-/// Contract rule 3. The answer to a DELETE, or the answer *not found*, may come after the event of an object of the same name
-/// that was made since.
+/// Contract rule 3. The answer to a DELETE, or *not found*, may follow the event of a newer object with the same name.
 #[test]
 fn stale_answer_of_a_deletion_keeps_a_recreated_object() {
     for start in [Start::List, Start::Now] {

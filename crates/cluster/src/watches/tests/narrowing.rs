@@ -1,4 +1,4 @@
-//! From everywhere to some namespaces, and back.
+//! From all namespaces to some, and back.
 
 use std::{cell::RefCell, collections::BTreeSet};
 
@@ -17,7 +17,7 @@ fn narrowing(places: &Places) -> WatchOptions<Entry> {
     WatchOptions::new(config_maps(), entry).narrowing(move || places.borrow().clone())
 }
 
-/// Denies all namespaces at once.
+/// Denies requests for all namespaces.
 fn deny(sim: &Sim) {
     sim.set_faults(|request| match (request.resource.as_str(), request.namespace.as_str()) {
         ("configmaps", "") => Fault::FailBefore(Seen::forbidden(request)),
@@ -238,7 +238,7 @@ fn narrowing_drops_listed_objects_after_a_panic_of_the_list() {
     });
 }
 
-/// A reader that began to hear of changes is told of all that come, wherever they are heard of.
+/// A reader that began to get changes gets all of them, from whichever watch.
 #[test]
 fn narrowing_reports_changes_during_the_switch_to_readers_of_changes() {
     everywhere(|sim, watches| async move {

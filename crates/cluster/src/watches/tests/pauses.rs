@@ -1,4 +1,4 @@
-//! How often a server is asked whose watches do not last.
+//! Request rate for servers whose watches do not last.
 
 use std::cell::Cell;
 
@@ -12,7 +12,7 @@ fn event(version: u64) -> String {
     format!("{}\n", json!({ "type": "MODIFIED", "object": object }))
 }
 
-/// What the server says to a watch from a version that it does not remember.
+/// The answer to a watch from a version that the server does not know any more.
 fn expired() -> Value {
     json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired", "message": "old" })
 }
@@ -27,7 +27,7 @@ fn server(watch: impl Fn() -> Reply + Send + 'static) -> Server {
     Server::new(move |seen| if seen.line.contains("watch=1") { watch() } else { answer(200, &list) })
 }
 
-/// How many requests there were in the first minute, and in the ten that followed.
+/// Returns the number of requests in the first minute, and in the next ten.
 fn requests(server: Server) -> (usize, usize) {
     let counted = Rc::new(Cell::new((0, 0)));
     let counts = counted.clone();
@@ -51,7 +51,7 @@ fn watch_back_off_grows_if_each_watch_ends_after_the_same_event() {
     assert!((3..=10).contains(&first) && (10..=30).contains(&later), "{first}, then {later}");
 }
 
-/// What it has to tell is not held back for long, but it is not asked as fast as it answers.
+/// News is not delayed for long, but requests are not as fast as the answers.
 #[test]
 fn watch_is_reopened_about_once_a_second_if_each_ends_after_one_new_event() {
     let version = std::sync::atomic::AtomicU64::new(6);

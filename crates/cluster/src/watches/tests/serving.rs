@@ -110,7 +110,7 @@ fn discovery_that_fails_at_the_start_is_asked_again() {
     });
 }
 
-/// Where nobody watches definitions, a source for instance, nothing tells that a kind has come but the first answer of it.
+/// Without a watch of definitions, as for a source, only the first answer of a kind shows that it is served.
 #[test]
 fn optional_kind_is_watched_after_the_first_read_that_shows_it() {
     for read in ["a", "absent"] {
@@ -143,7 +143,7 @@ fn optional_kind_is_watched_after_the_first_read_that_shows_it() {
     }
 }
 
-/// A kind whose watch has died would stay as it is, and look alive.
+/// Otherwise a kind with a dead watch would look unchanged and alive.
 #[test]
 fn watch_panic_ends_the_process_and_a_stop_does_not() {
     universe(1, |universe: Universe| async move {
@@ -165,7 +165,7 @@ fn watch_panic_ends_the_process_and_a_stop_does_not() {
     });
 }
 
-/// decision 38: what is served in another version may have objects, although nothing is watched
+/// decision 38: a kind that is served in another version may have objects, although nothing is watched
 #[test]
 fn kind_served_in_another_version_is_not_absent() {
     bare(|sim, watches| async move {
@@ -188,7 +188,7 @@ fn kind_served_in_another_version_is_not_absent() {
     });
 }
 
-/// decision 38: the watch of a kind goes on while a server that starts denies that it serves it
+/// decision 38: the watch of a kind goes on while a starting server denies that it serves the kind
 #[test]
 fn server_start_ends_no_watch_and_proves_no_absence() {
     bare(|sim, watches| async move {

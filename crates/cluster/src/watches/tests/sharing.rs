@@ -9,7 +9,7 @@ fn asked(sim: &Sim) -> Vec<String> {
     infos.map(|info| format!("{} {}", info.verb, info.namespace)).collect()
 }
 
-/// What a filter of a watch is told from now on.
+/// Records the calls of an event handler of a watch from now on.
 fn log_of(watch: &Watch<Entry>) -> Log {
     let log = Log::default();
     let reported = log.clone();

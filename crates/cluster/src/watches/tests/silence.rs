@@ -1,4 +1,4 @@
-//! Watches that are open and say nothing.
+//! Open watches without events.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn silent_watch_is_reopened_after_the_idle_limit_and_nothing_is_missed() {
     );
 }
 
-/// Fault 6. To accept a watch is not to tell what happened: a server or proxy may accept each, and say nothing.
+/// Fault 6. A server or proxy may accept each watch and report nothing.
 #[test]
 fn silent_watch_that_was_reopened_is_no_evidence_and_is_relisted() {
     let prepare = |sim: &Sim| {
@@ -51,7 +51,7 @@ fn silent_watch_that_was_reopened_is_no_evidence_and_is_relisted() {
     });
 }
 
-/// Fault 6. The watch after a silence is as good as any once it has said something: a bookmark will do.
+/// Fault 6. The watch after a silence counts again once it has reported something: a bookmark is enough.
 #[test]
 fn bookmark_after_a_silence_makes_the_store_evidence_again_without_a_list() {
     scene(
@@ -70,7 +70,7 @@ fn bookmark_after_a_silence_makes_the_store_evidence_again_without_a_list() {
     );
 }
 
-/// Fault 6. Stores count as fresh for 150 s; whoever looks at the census sees since when nothing was heard.
+/// Fault 6. Stores count as fresh for 150 s; the status registry shows since when there was no contact.
 #[test]
 fn status_registry_shows_the_last_contact_of_a_silent_watch() {
     scene(

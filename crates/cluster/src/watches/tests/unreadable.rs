@@ -44,7 +44,7 @@ fn unreadable_object_is_left_out_and_is_no_evidence() {
     });
 }
 
-/// A server whose watches from version 5 bring this, and whose second list is of version 6.
+/// A server whose watches from version 5 bring this, and whose second list has version 6.
 fn server(broken: &'static str) -> Server {
     let lists = Cell::new(0);
     Server::new(move |seen| {
@@ -64,7 +64,7 @@ fn server(broken: &'static str) -> Server {
     })
 }
 
-/// Opening a watch whose next event cannot be read is not hearing of the server.
+/// Opening a watch whose next event cannot be read is no contact with the server.
 #[test]
 fn unreadable_event_is_skipped_by_a_list() {
     for broken in [

@@ -40,12 +40,12 @@ fn object_content_is_what_a_merge_could_change() {
         ("/metadata/finalizers", json!([]), true),
         ("/status", json!({"replicas": 2}), true),
         ("/metadata/uid", json!("v"), false),
-        // The body itself is known.
+        // The body is known, so the generation does not matter.
         ("/metadata/generation", json!(4), true),
         ("/metadata/labels", json!({"l": "2"}), false),
         ("/metadata/annotations", json!({}), false),
         ("/metadata/ownerReferences", json!([{"uid": "x"}]), false),
-        // A merge leaves them alone.
+        // A merge leaves finalizers alone.
         ("/metadata/finalizers", json!(["x"]), true),
         ("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"), false),
         ("/spec", json!({"replicas": 3}), false),
@@ -195,7 +195,7 @@ fn generation_does_not_cover_the_body_of_every_kind() {
         ("autoscaling", "HorizontalPodAutoscaler"),
         ("scheduling.k8s.io", "PriorityClass"),
         ("g.io", "Deployment"),
-        // Its annotations count.
+        // Its generation grows with annotations too.
         ("apps", "Deployment"),
     ] {
         assert!(!generation_covers_body(group, kind), "{kind}");

@@ -1,4 +1,4 @@
-//! Who holds what, for those who ask by more than one object.
+//! Which ManagedResources own which objects, for callers that ask about many objects.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -6,8 +6,7 @@ use super::{ManagedObjects, Owners};
 use crate::api::object::{GroupKind, NamespacedName};
 
 impl ManagedObjects {
-    /// The kinds that somebody is interested in of which `is_such` says so: it is given their group and, if that is known,
-    /// the plural of their resource.
+    /// Returns the owned kinds for which `is_such` returns true. It gets their group and, if known, their plural.
     pub(crate) fn held_kinds(&self, is_such: impl Fn(&str, Option<&str>) -> bool) -> Vec<GroupKind> {
         let kinds = self.inner.kinds.borrow();
         let plural = |kind: &GroupKind| kinds.get(kind).map(|kind| kind.watch.resource().plural.to_string());
@@ -15,8 +14,7 @@ impl ManagedObjects {
         held.filter(|kind| is_such(&kind.group, plural(kind).as_deref())).collect()
     }
 
-    /// The bundles that are interested in objects in these namespaces, each with the least value of its namespaces. It walks
-    /// over all objects once.
+    /// Returns the owners of objects in these namespaces, each with its least value. Iterates over all objects once.
     pub(crate) fn holders_in<T: Copy + Ord>(&self, namespaces: &BTreeMap<String, T>) -> Vec<(Rc<NamespacedName>, T)> {
         self.inner.owners.borrow().holders_in(namespaces)
     }

@@ -1,4 +1,4 @@
-//! Origins of objects, each kept once: all objects of a bundle have the same.
+//! Origins of objects, each stored once: all objects of a ManagedResource have the same.
 
 use std::{
     cell::{Cell, RefCell},
@@ -6,19 +6,17 @@ use std::{
     sync::Arc,
 };
 
-/// Fewer new origins than this are no reason to look for those that no object has any more.
+/// Unused origins are dropped only after this many new ones.
 const FORGET_AFTER: usize = 64;
 
-/// The origins that objects have.
 #[derive(Default)]
 pub(super) struct Origins {
     known: RefCell<BTreeSet<Arc<str>>>,
-    /// How many were left when those were forgotten last that no object has.
+    /// Number of origins after the last removal of unused ones.
     left: Cell<usize>,
 }
 
 impl Origins {
-    /// The origin as it is kept.
     pub(super) fn shared(&self, origin: Arc<str>) -> Arc<str> {
         let mut known = self.known.borrow_mut();
         if let Some(known) = known.get(&origin) {

@@ -1,4 +1,4 @@
-//! Which bundles hold which objects, and whether there is news of them.
+//! Which ManagedResources own which objects, and whether there is news of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -8,33 +8,27 @@ use std::{
 use super::super::named::Named;
 use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 
-/// Which bundles hold which objects. A key is kept once, however many places refer to it: there are as many keys as
-/// objects.
+/// Which ManagedResources own which objects. Each key is stored once, however often it is referred to.
 #[derive(Default)]
 pub(super) struct Owners {
-    /// Sorted by bundle; never empty. Nearly all objects have one holder. Never walked over.
+    /// Sorted by ManagedResource; never empty. Nearly all objects have one owner. Never iterated.
     holders: HashMap<Rc<ObjectKey>, Vec<Rc<NamespacedName>>>,
     pub(super) held: BTreeMap<Rc<NamespacedName>, Held>,
-    /// How many objects of each kind are held; never 0.
     pub(super) kinds: BTreeMap<GroupKind, usize>,
-    /// Grows with all news.
     news: u64,
 }
 
-/// What a bundle holds.
 #[derive(Default)]
 pub(super) struct Held {
     pub(super) keys: BTreeSet<Rc<ObjectKey>>,
-    /// Few, in the order of the keys.
     kinds: Vec<GroupKind>,
-    /// When there was news of one of the objects last.
     news: u64,
-    /// Which labels and annotations of an object count for the bundle; of others all do.
+    /// Which labels and annotations of an object count for the ManagedResource. For objects without an entry all count.
     named: BTreeMap<Rc<ObjectKey>, Rc<Named>>,
 }
 
 impl Owners {
-    /// Sets a bundle's keys; gives back those that nobody is interested in any more.
+    /// Sets the keys of a ManagedResource. Returns the keys that have no owner any more.
     pub(super) fn replace(&mut self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) -> Vec<ObjectKey> {
         let (bundle, before, mut named) = match self.held.remove_entry(bundle) {
             Some((bundle, held)) if held.keys.iter().map(Rc::as_ref).eq(&keys) => {
@@ -52,7 +46,7 @@ impl Owners {
                 held.kinds.push(key.group_kind());
             }
         }
-        // All at once, which takes half of the memory of a set that grows.
+        // Built at once: a set that grows takes twice the memory.
         held.keys = keys.into_iter().collect();
         let mut lost = Vec::new();
         for key in before.difference(&held.keys) {
@@ -71,7 +65,6 @@ impl Owners {
         lost
     }
 
-    /// Adds a holder; gives the key as it is kept.
     fn add(&mut self, key: ObjectKey, bundle: &Rc<NamespacedName>) -> Rc<ObjectKey> {
         if let Some(known) = self.shared(&key) {
             let holders = self.holders.entry(known.clone()).or_default();
@@ -86,10 +79,9 @@ impl Owners {
         key
     }
 
-    /// Sets the labels and annotations that count for a bundle, by object.
     pub(super) fn name(&mut self, bundle: &NamespacedName, named: impl Iterator<Item = (ObjectKey, Named)>) {
         let Some(held) = self.held.get_mut(bundle) else { return };
-        // Most objects of a bundle have the same.
+        // Most objects of a ManagedResource have the same.
         let mut shared: BTreeSet<Rc<Named>> = BTreeSet::new();
         let named = named.filter_map(|(key, named)| {
             let key = held.keys.get(&key)?.clone();
@@ -107,7 +99,7 @@ impl Owners {
         held.named = named;
     }
 
-    /// Which labels and annotations of an object count for the bundles that hold it; `None`: all.
+    /// Returns which labels and annotations of an object count for its owners, or `None` if all count.
     pub(super) fn named(&self, key: &ObjectKey) -> Option<Vec<Rc<Named>>> {
         let holders = self.holders.get(key)?;
         holders.iter().map(|holder| self.held.get(holder)?.named.get(key).cloned()).collect()
@@ -123,56 +115,44 @@ impl Owners {
         }
     }
 
-    /// The bundles that hold an object, in order; none when nobody does.
     pub(super) fn holders(&self, key: &ObjectKey) -> &[Rc<NamespacedName>] {
         self.holders.get(key).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether anybody holds an object.
     pub(super) fn is_held(&self, key: &ObjectKey) -> bool {
         self.holders.contains_key(key)
     }
 
-    /// Whether a bundle holds an object.
     pub(super) fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
         self.held.get(bundle).is_some_and(|held| held.keys.contains(key))
     }
 
-    /// The objects a bundle holds, in order.
     pub(super) fn held_by(&self, bundle: &NamespacedName) -> impl Iterator<Item = &ObjectKey> {
         self.held.get(bundle).into_iter().flat_map(|held| &held.keys).map(Rc::as_ref)
     }
 
-    /// The key as it is kept, if somebody holds the object.
     pub(super) fn shared(&self, key: &ObjectKey) -> Option<Rc<ObjectKey>> {
         self.holders.get_key_value(key).map(|(key, _)| key.clone())
     }
 
-    /// The namespaces of the objects of a kind.
     pub(super) fn namespaces(&self, kind: &GroupKind) -> BTreeSet<String> {
         let held = self.of_kind(kind).flat_map(|(_, held)| &held.keys);
         let keys = held.filter(|key| key.group == kind.group && key.kind == kind.kind);
         keys.map(|key| key.namespace.clone()).collect()
     }
 
-    /// Whether anybody holds an object of a kind.
     pub(super) fn has_kind(&self, kind: &GroupKind) -> bool {
         self.kinds.contains_key(kind)
     }
 
-    /// The bundles that hold objects of a kind.
     pub(super) fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
         self.of_kind(kind).map(|(bundle, _)| NamespacedName::clone(bundle)).collect()
     }
 
-    /// The bundles with objects of a kind.
     fn of_kind(&self, kind: &GroupKind) -> impl Iterator<Item = (&Rc<NamespacedName>, &Held)> {
         self.held.iter().filter(move |(_, held)| held.kinds.contains(kind))
     }
 
-    // --- news
-
-    /// There is news of an object: gives its holders.
     pub(super) fn news_of(&mut self, key: &ObjectKey) -> Vec<Rc<NamespacedName>> {
         let news = self.next_news();
         let holders = self.holders.get(key).cloned().unwrap_or_default();
@@ -184,7 +164,6 @@ impl Owners {
         holders
     }
 
-    /// There is news of a kind: gives the holders of its objects.
     pub(super) fn news_of_kind(&mut self, kind: &GroupKind) -> Vec<Rc<NamespacedName>> {
         let news = self.next_news();
         let held = self.held.iter_mut().filter(|(_, held)| held.kinds.contains(kind));
@@ -195,7 +174,6 @@ impl Owners {
         .collect()
     }
 
-    /// There is news that concerns a bundle.
     pub(super) fn news_for(&mut self, bundle: &NamespacedName) {
         let news = self.next_news();
         if let Some(held) = self.held.get_mut(bundle) {
@@ -203,7 +181,7 @@ impl Owners {
         }
     }
 
-    /// When there was news for a bundle last, and the kinds of its objects; `None` if it holds nothing.
+    /// Returns the counter's value at the last news for a ManagedResource, and its kinds, or `None` if it owns nothing.
     pub(super) fn last_news(&self, bundle: &NamespacedName) -> Option<(u64, impl Iterator<Item = &GroupKind>)> {
         self.held.get(bundle).map(|held| (held.news, held.kinds.iter()))
     }

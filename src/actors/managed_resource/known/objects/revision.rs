@@ -1,21 +1,17 @@
-//! Whether what is known of a bundle's objects is still the same: by a revision, which changes with each news of them, or by
-//! their contents.
+//! Whether what is known of a ManagedResource's objects is still the same: by a revision, or by their contents.
 
 use super::{super::cached_object::Content, ManagedObjects, WatchedKind, name_in_store};
 use crate::api::object::{NamespacedName, ObjectKey};
 
-/// A revision of what is known of the objects of a bundle: it changes with each news of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ObjectsRevision {
-    /// Of the objects.
     news: u64,
-    /// Of the kinds that are served.
     served: u64,
 }
 
 impl ManagedObjects {
-    /// The present revision for a bundle: as long as it is the same, nothing that is known of the bundle's objects has
-    /// changed. `None` if something can only be known by asking: a kind is not watched, or was not heard of for too long.
+    /// Returns the current revision. While it stays the same, nothing that is known of the ManagedResource's objects
+    /// has changed. Returns `None` if only a request can tell: a kind is not watched, or its watch is stale.
     pub(crate) fn revision(&self, bundle: &NamespacedName) -> Option<ObjectsRevision> {
         let owners = self.inner.owners.borrow();
         let (news, mut held) = owners.last_news(bundle)?;
@@ -24,7 +20,7 @@ impl ManagedObjects {
         is_fresh.then(|| ObjectsRevision { news, served: self.inner.watches.cluster().discovery().version() })
     }
 
-    /// Whether these objects are known to exist, with these contents. Quick if they are sorted.
+    /// Returns true if these objects are known to exist with these contents. Fast if they are sorted.
     pub(crate) fn are_still<'a>(&self, objects: impl IntoIterator<Item = (&'a ObjectKey, Content)>) -> bool {
         let kinds = self.inner.kinds.borrow();
         let mut last: Option<(&ObjectKey, Option<&WatchedKind>)> = None;

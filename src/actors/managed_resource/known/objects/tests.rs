@@ -1,4 +1,4 @@
-//! What is watched, what is known, and who is told.
+//! What is watched, what is cached, and who is notified.
 
 use std::sync::{Arc, Mutex};
 
@@ -31,7 +31,7 @@ fn watched_version_is_preferred_and_changes_when_it_is_no_longer_served() {
         let shown = versions.clone();
         let server = Server::new(move |seen| match seen.line.as_str() {
             "GET /readyz" => text(200, "ok"),
-            // Those that the list lacks are asked for themselves.
+            // The client asks for versions that the list lacks.
             "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
             "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
             "GET /apis" => reply(200, &shown.lock().unwrap()),
@@ -210,7 +210,6 @@ fn watch_without_owners_ends_after_a_while() {
         let groups = served(&["v1"]);
         let server = Server::new(move |seen| match seen.line.as_str() {
             "GET /readyz" => text(200, "ok"),
-            // Those that the list lacks are asked for themselves.
             "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
             "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
             "GET /apis" => reply(200, &groups),
@@ -240,7 +239,7 @@ fn watch_without_owners_ends_after_a_while() {
     });
 }
 
-/// spec 20 §12: the holders of a kind hear of its watch, also after it has changed its version.
+/// spec 20 §12: the owners of a kind hear of its watch, also after its version has changed.
 #[test]
 fn watch_in_another_version_still_notifies_the_owners_of_its_kind() {
     universe(1, |universe: Universe| async move {
@@ -248,7 +247,6 @@ fn watch_in_another_version_still_notifies_the_owners_of_its_kind() {
         let shown = versions.clone();
         let server = Server::new(move |seen| match seen.line.as_str() {
             "GET /readyz" => text(200, "ok"),
-            // Those that the list lacks are asked for themselves.
             "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
             "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
             "GET /apis" => reply(200, &shown.lock().unwrap()),
@@ -274,7 +272,7 @@ fn watch_in_another_version_still_notifies_the_owners_of_its_kind() {
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
 
         objects.follow_discovery();
-        reported.set(0); // the end of the first watch was told
+        reported.set(0); // the end of the first watch was reported
         tokio::time::sleep(Duration::from_secs(5)).await;
         let heard = reported.get();
         objects.stop();
@@ -291,7 +289,6 @@ fn watch_listener_may_read_objects_and_start_watches() {
         let shown = versions.clone();
         let server = Server::new(move |seen| match seen.line.as_str() {
             "GET /readyz" => text(200, "ok"),
-            // Those that the list lacks are asked for themselves.
             "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
             "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
             "GET /apis" => reply(200, &shown.lock().unwrap()),
@@ -303,7 +300,7 @@ fn watch_listener_may_read_objects_and_start_watches() {
         let (seen, count, object) = (own.clone(), reported.clone(), held.clone());
         let discovery = cluster.clone();
         let listener: HealthListener = Rc::new(move |_, _, _| {
-            // The end of all is told too.
+            // The end of all watches is reported too.
             let Some(objects) = seen.borrow().clone() else { return };
             objects.standing(&object);
             let resource = discovery.discovery().known_preferred(&object.group_kind());

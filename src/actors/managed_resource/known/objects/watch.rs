@@ -1,4 +1,4 @@
-//! The watch of one kind: what it keeps of an object, what a change of one means for those who hold it, and whom it tells.
+//! The watch of one kind: what it caches of an object, what a change means for the owners, and whom it notifies.
 
 use std::rc::Rc;
 
@@ -16,38 +16,33 @@ use crate::{
     bundle::identity,
 };
 
-/// Told of drift: the bundle, the object that is no longer as it was, and what happened to it.
+/// Called on drift, with the ManagedResource, the object, and what happened to the object.
 pub(crate) type DriftListener = Rc<dyn Fn(&NamespacedName, &ObjectKey, Drift)>;
 
-/// What happened to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Drift {
-    /// It is there and looks different.
     Changed,
-    /// It is not there any more.
     Gone,
 }
 
-/// Told of what may change the health of a bundle: the bundle, the object or none in particular, and what became known.
+/// Called when the health of a ManagedResource may change. Without an object: none in particular.
 pub(crate) type HealthListener = Rc<dyn Fn(&NamespacedName, Option<&ObjectKey>, News)>;
 
-/// What became known of an object, or of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum News {
-    /// It is judged differently now, or its kind's watch came or went.
+    /// The judgement changed, or the watch of the kind began or ended.
     Judged {
         /// Its health, or whether it exists.
         health: bool,
         /// Its roll-out.
         rollout: bool,
     },
-    /// A pass found it gone.
     Gone,
 }
 
 impl Inner {
-    /// Watches a kind, from now on, and tells of drift and health, and of health whenever the watch comes or goes. Where
-    /// that is denied everywhere, it watches in the namespaces somebody is interested in.
+    /// Starts to watch a kind. Reports drift and health, and health also whenever the watch begins or ends. Where
+    /// watching all namespaces is forbidden, it watches the namespaces that have owned objects.
     pub(super) fn start(&self, resource: &Resource) -> WatchedKind {
         let group_kind = resource.group_kind();
         let watch = self.open(resource, &group_kind);
@@ -56,7 +51,6 @@ impl Inner {
         WatchedKind { watch, idle_since: None, _listening: listening }
     }
 
-    /// A watch nobody is told of.
     fn open(&self, resource: &Resource, group_kind: &GroupKind) -> Watch<CachedObject> {
         let covered =
             cached_object::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
@@ -114,12 +108,11 @@ impl Inner {
     }
 }
 
-/// Makes the keys of a kind's objects.
 fn keys_of(kind: GroupKind) -> impl Fn(&NamespacedName) -> ObjectKey {
     move |name| identity::index_key(&kind.group, &kind.kind, &name.namespace, &name.name)
 }
 
-/// Whether anything is known now that was not known before, but for the version.
+/// Returns true if anything is known now that was not known before, apart from the version.
 pub(super) fn is_news(change: &Change<'_, CachedObject>) -> bool {
     match (change.old, change.new) {
         (Some(old), Some(new)) => !old.same_content(new) || old.judgement != new.judgement,
@@ -127,8 +120,8 @@ pub(super) fn is_news(change: &Change<'_, CachedObject>) -> bool {
     }
 }
 
-/// Whether a change concerns the holders of the object, and who made it if it was this process. A change that leaves
-/// the content as it was (a status, say) concerns nobody.
+/// Returns `None` if a change is no drift for the object's owners, otherwise the writer if it was this process. A
+/// change that leaves the content as it was (a status, say) is no drift.
 fn drifted<'a>(change: &Change<'a, CachedObject>) -> Option<Option<&'a str>> {
     let writer = match change.how {
         How::First | How::Lost => return None,
@@ -137,13 +130,12 @@ fn drifted<'a>(change: &Change<'a, CachedObject>) -> Option<Option<&'a str>> {
     };
     match (change.old, change.new) {
         (Some(old), Some(new)) if old.same_content(new) => None,
-        // What a read or write of this process brought for the first time is no drift.
+        // An object that a read or write of this process brought for the first time is no drift.
         (None, Some(_)) if writer.is_some() => None,
         _ => Some(writer),
     }
 }
 
-/// What of a change concerns the health of the holders, whoever made it.
 pub(super) fn judged_differently(change: &Change<'_, CachedObject>) -> Option<News> {
     if change.how == How::First {
         return None;

@@ -11,19 +11,16 @@ use crate::{
     bundle::identity,
 };
 
-/// Type of the cause by which the API server refuses to change an immutable ConfigMap or Secret.
+/// Type of the cause with which the API server refuses to change an immutable ConfigMap or Secret.
 const FORBIDDEN: &str = "FieldValueForbidden";
-/// Part of that cause's message.
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
-/// What to do about an update that the API server refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reaction {
-    /// Report the error as it is: somebody was faster.
+    /// Report the error as it is: another client was faster.
     Conflict,
-    /// Report the error, wrapped in [`apply_error`].
     Report,
-    /// Delete the object, if it still is the same one, and create it again.
+    /// Delete the object if it is still the same, and create it again.
     Delete {
         /// `None` sends no policy.
         propagation: Option<Propagation>,
@@ -32,7 +29,7 @@ pub(crate) enum Reaction {
     InvalidPropagation(String),
 }
 
-/// Decides about the error answer to an **update**: its HTTP status, its reason, and type and message of its causes in
+/// Decides about the error of an **update**, from its HTTP status, its reason, and type and message of its causes in
 /// order. `merged` is the object that was sent.
 pub(crate) fn react<'a>(
     code: u16,
@@ -57,18 +54,15 @@ pub(crate) fn react<'a>(
     }
 }
 
-/// Whether an error means that somebody else changed the object: the reason `Conflict`, not `AlreadyExists` (which has
-/// the same HTTP status). Such an error is reported without any frame.
+/// Returns true if another client changed the object: `Conflict`, not `AlreadyExists` (with the same HTTP status).
 fn is_conflict(code: u16, reason: &str) -> bool {
     reason == "Conflict" || reason.is_empty() && code == 409
 }
 
-/// Text for an error about an object.
 pub(crate) fn apply_error(display: &str, error: &str) -> String {
     format!("error during apply of object \"{display}\": {error}")
 }
 
-/// Text for an object that was deleted because of its error.
 pub(crate) fn deleted(display: &str, error: &str) -> String {
     format!(
         "deleted object \"{display}\" because of 'invalid' update error, and 'delete-on-invalid-update' annotation on object \
@@ -76,7 +70,6 @@ pub(crate) fn deleted(display: &str, error: &str) -> String {
     )
 }
 
-/// Text for an object that could not be deleted.
 pub(crate) fn not_deleted(display: &str, error: &str) -> String {
     format!("error deleting object \"{display}\" after 'invalid' update error: {error}")
 }
@@ -88,8 +81,8 @@ fn invalid_propagation(display: &str, value: &str) -> String {
     )
 }
 
-/// Whether a user re-created an immutable ConfigMap or Secret with other content. Only the first forbidden field
-/// counts; a changed type of a Secret is no such cause.
+/// Returns true if a user re-created an immutable ConfigMap or Secret with other content. Only the first forbidden
+/// field counts; a changed type of a Secret is no such cause.
 fn is_immutable<'a>(causes: impl IntoIterator<Item = (&'a str, &'a str)>, merged: &Value) -> bool {
     let mut forbidden = causes.into_iter().filter(|(kind, _)| *kind == FORBIDDEN);
     is_config_map_or_secret(&identity::gvk_of(merged))

@@ -1,4 +1,4 @@
-//! Which objects may be something that a bundle needs itself (spec 10 §13.7). Uids tell whether they are.
+//! Which objects a ManagedResource may need itself, by their names (spec 10 §13.7). Uids tell whether it does.
 
 use crate::api::{
     keys,
@@ -6,12 +6,11 @@ use crate::api::{
     object::{NamespacedName, ObjectKey},
 };
 
-/// Whether the object is a ManagedResource.
 pub(crate) fn is_managed_resource(key: &ObjectKey) -> bool {
     key.group == keys::GROUP && key.kind == keys::KIND
 }
 
-/// Whether the object has the name of a Secret that the bundle reads its manifests from.
+/// Returns true if the object has the name of a Secret that the ManagedResource reads its manifests from.
 pub(crate) fn is_named_secret(mr: &ManagedResource, bundle: &NamespacedName, key: &ObjectKey) -> bool {
     key.group.is_empty()
         && key.kind == "Secret"
@@ -19,7 +18,6 @@ pub(crate) fn is_named_secret(mr: &ManagedResource, bundle: &NamespacedName, key
         && mr.spec.secret_refs.iter().any(|secret| secret.name == key.name)
 }
 
-/// Whether the object has the name of the Namespace that the bundle is in.
 pub(crate) fn is_namespace_of(bundle: &NamespacedName, key: &ObjectKey) -> bool {
     key.group.is_empty() && key.kind == "Namespace" && key.name == bundle.namespace
 }

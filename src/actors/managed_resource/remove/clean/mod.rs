@@ -1,12 +1,13 @@
-//! What happens to an object that is no longer wanted, or that cannot be updated (spec 10 §11.7, §13, §14).
+//! Decides about pruning: what happens to an object that is no longer wanted, or that cannot be updated (spec 10 §11.7,
+//! §13, §14).
 //!
-//! Decisions and texts only; the shell reads, deletes and patches. In the order of §13.1:
+//! Decisions and texts only; `prune` reads, deletes and patches. In the order of §13.1:
 //!
-//! * [`exclusion_of_object`], [`exclusion_of_record`]: objects that stay
-//! * [`other_owner`]: objects that belong to another bundle now (decision 10)
+//! * [`exclusion_of_object`], [`exclusion_of_cached`]: objects that stay
+//! * [`other_owner`]: objects that belong to another ManagedResource now (decision 10)
 //! * [`volume_claims`]: which PersistentVolumeClaims go with a StatefulSet
 //! * [`propagation`]: how the object is deleted
-//! * [`forced_finalization`]: when finalizers are taken away
+//! * [`forced_finalization`]: when finalizers are removed
 //! * [`still_pending`]: what is reported meanwhile
 //!
 //! [`release_patch`] is for objects in Ignore mode, [`invalid_update`] for updates that the API server refuses.
@@ -33,16 +34,13 @@ pub(crate) mod volume_claims;
 #[cfg(test)]
 mod tests;
 
-/// Why an object stays although nobody wants it any more (spec 10 §13.2).
+/// Why an object is not pruned (spec 10 §13.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exclusion {
-    /// Its keep-object annotation.
     KeepObject,
-    /// The garbage collector will delete it.
     GarbageCollectable,
 }
 
-/// What happens to the dependents of a deleted object: `propagationPolicy` of a DELETE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
     /// The object goes first.
@@ -58,7 +56,6 @@ pub(crate) enum Propagation {
 pub(super) enum ForcedFinalization {
     /// Nothing: there is no grace time, no finalizer, or the object was not being deleted when it was read.
     No,
-    /// Nothing yet: the grace time ends then.
     At(Timestamp),
     /// Send [`remove_finalizers_patch`].
     RemoveFinalizers,
@@ -66,19 +63,17 @@ pub(super) enum ForcedFinalization {
     FinalizeNamespace,
 }
 
-/// The grace time of an object cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("failed parsing duration of resources.gardener.cloud/finalize-deletion-after annotation: {0}")]
 pub(super) struct GraceTimeError(#[from] DurationError);
 
-/// Whether the live object stays, as its annotations and labels say (spec 10 §13.2).
+/// Returns why the live object stays, as its annotations and labels say, or `None` if it does not (spec 10 §13.2).
 pub(crate) fn exclusion_of_object(live: &Value, garbage_collector_enabled: bool) -> Option<Exclusion> {
     let keep = truthy(object::annotation(live, keys::KEEP_OBJECT));
     let collectable = truthy(object::label(live, keys::GARBAGE_COLLECTABLE));
     exclusion(&identity::gvk_of(live), keep, collectable && garbage_collector_enabled)
 }
 
-/// The same from what is remembered of the object.
 pub(super) fn exclusion_of_cached(
     gvk: &GroupVersionKind,
     cached: &CachedObject,
@@ -87,7 +82,7 @@ pub(super) fn exclusion_of_cached(
     exclusion(gvk, cached.keep_object, cached.garbage_collectable && garbage_collector_enabled)
 }
 
-/// The collector looks after ConfigMaps and Secrets only; other kinds with its label are deleted (spec 10 §18, trap 2).
+/// The collector handles ConfigMaps and Secrets only; other kinds with its label are deleted (spec 10 §18, trap 2).
 fn exclusion(gvk: &GroupVersionKind, keep: bool, collectable: bool) -> Option<Exclusion> {
     if keep {
         Some(Exclusion::KeepObject)
@@ -102,21 +97,20 @@ fn is_config_map_or_secret(gvk: &GroupVersionKind) -> bool {
     gvk.group.is_empty() && gvk.version == "v1" && matches!(gvk.kind.as_str(), "ConfigMap" | "Secret")
 }
 
-/// The *other* ManagedResource of the same source cluster that an object's origin annotation names (decisions 10 and
-/// 11). Whether it exists, the caller must ask; if it does, the object is not ours to delete. An origin that cannot be
-/// read, or of another cluster, names nobody.
+/// Returns the *other* ManagedResource of the same source cluster that an object's origin annotation names
+/// (decisions 10 and 11). The caller must ask whether it exists. If it does, the object is not ours to delete. An
+/// origin that is unreadable, or of another cluster, names none.
 pub(crate) fn other_owner(origin: Option<&str>, own: &Origin) -> Option<NamespacedName> {
     let origin: Origin = origin?.parse().ok()?;
     (origin.cluster_id == own.cluster_id && origin.key != own.key).then_some(origin.key)
 }
 
-/// The policy an object of this API group is deleted with; `None` sends no policy (spec 10 §13.4). Foreground deletion
-/// of RBAC objects or Services blocks.
+/// Returns the propagation policy for an API group (spec 10 §13.4). Foreground blocks for RBAC objects and Services.
 pub(super) fn propagation(group: &str) -> Option<Propagation> {
     matches!(group, "apps" | "extensions" | "batch").then_some(Propagation::Foreground)
 }
 
-/// What to do about the finalizers of an object, as it was read *before* its DELETE (spec 10 §13.5).
+/// Returns what to do about the finalizers of an object, as it was read *before* its DELETE (spec 10 §13.5).
 pub(super) fn forced_finalization(live: &Value, now: Timestamp) -> Result<ForcedFinalization, GraceTimeError> {
     let Some(grace) = object::annotation(live, keys::FINALIZE_DELETION_AFTER) else {
         return Ok(ForcedFinalization::No);
@@ -139,13 +133,13 @@ pub(super) fn forced_finalization(live: &Value, now: Timestamp) -> Result<Forced
     })
 }
 
-/// JSON merge patch that takes all finalizers away; without a lock (spec 10 §13.5.3). It names the object by its uid, so
-/// that one made anew under the same name keeps its own.
+/// Returns the JSON merge patch that removes all finalizers, without a lock (spec 10 §13.5.3). It contains the uid, so
+/// that an object that was made anew under the same name keeps its own.
 pub(super) fn remove_finalizers_patch(live: &Value) -> Value {
     json!({"metadata": {"uid": object::uid(live), "finalizers": null}})
 }
 
-/// A Namespace without any finalizer, for its `finalize` subresource (spec 10 §13.5.4).
+/// Returns a Namespace without any finalizer, for its `finalize` subresource (spec 10 §13.5.4).
 pub(super) fn finalized_namespace(live: &Value) -> Value {
     let mut namespace = live.clone();
     if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -157,15 +151,15 @@ pub(super) fn finalized_namespace(live: &Value) -> Value {
     namespace
 }
 
-/// The item of the aggregated error for an object that is not gone yet (spec 10 §13.6). `events` is the block of the
-/// [`Warnings`](crate::actors::health::warnings::Warnings) about a Service; empty if there are none.
+/// Returns the item of the aggregated error for an object that is not gone yet (spec 10 §13.6). `events` is the block
+/// of the [`Warnings`](crate::actors::health::warnings::Warnings) about a Service; empty if there are none.
 pub(super) fn still_pending(display: &str, error: Option<&str>, events: &str) -> String {
     let error = error.map(|error| format!(": {error}")).unwrap_or_default();
     format!("deletion of old resource \"{display}\" is still pending{error}{events}")
 }
 
-/// JSON merge patch that releases an object in Ignore mode (spec 10 §14); `None` if its origin is not ours (any more):
-/// then there is nothing to do. The managed-by label stays.
+/// Returns the JSON merge patch that releases an object in Ignore mode (spec 10 §14), or `None` if its origin is not
+/// ours (any more): then there is nothing to do. The managed-by label stays.
 pub(crate) fn release_patch(live: &Value, own_origin: &str) -> Option<Value> {
     let is_ours = object::annotation(live, keys::ORIGIN) == Some(own_origin);
     is_ours.then(|| json!({"metadata": {"annotations": {keys::ORIGIN: null, keys::DESCRIPTION: null}}}))
@@ -182,10 +176,8 @@ pub(super) fn orphan_not_patched(display: &str, error: &str) -> String {
 }
 
 impl Propagation {
-    /// All values, in the order messages list them.
     pub(crate) const ALL: [Self; 3] = [Self::Background, Self::Foreground, Self::Orphan];
 
-    /// As the API and the annotation write it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Background => "Background",
@@ -194,7 +186,6 @@ impl Propagation {
         }
     }
 
-    /// The value with exactly that name.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|propagation| propagation.as_str() == name)
     }

@@ -7,13 +7,11 @@ use thiserror::Error;
 
 use crate::bundle::identity;
 
-/// A selector that must not be used to delete anything.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum SelectorError {
-    /// It selects every claim of the namespace.
     #[error("the selector of the StatefulSet is empty")]
     Empty,
-    /// A requirement that cannot be read; to leave it out would select more.
+    /// A requirement is unreadable. Without it, the selector would select more.
     #[error("cannot read the requirement for {key:?} in the selector of the StatefulSet")]
     Requirement {
         /// Label key; may be empty.
@@ -21,11 +19,11 @@ pub(crate) enum SelectorError {
     },
 }
 
-/// The label selector, as a query parameter, of the claims to delete before the object: a StatefulSet with volume claim
-/// templates. `None` for all other objects.
+/// Returns the label selector, as a query parameter, of the claims to delete before the object: a StatefulSet with
+/// volume claim templates. Returns `None` for all other objects.
 ///
-/// Deviation: the full selector is used, with its `matchExpressions`, and an empty one is refused. Upstream deletes
-/// every claim of the namespace then.
+/// Deviation: the full selector is used, with its `matchExpressions`, and an empty selector is refused. Upstream
+/// deletes every claim of the namespace then.
 pub(crate) fn claims_to_delete(live: &Value) -> Result<Option<String>, SelectorError> {
     let gvk = identity::gvk_of(live);
     let is_stateful_set = gvk.kind == "StatefulSet" && matches!(gvk.group.as_str(), "apps" | "extensions");
@@ -36,17 +34,14 @@ pub(crate) fn claims_to_delete(live: &Value) -> Result<Option<String>, SelectorE
     label_selector(live.pointer("/spec/selector").unwrap_or(&Value::Null)).map(Some)
 }
 
-/// Text for claims that cannot be listed.
 pub(crate) fn not_listed(error: &str) -> String {
     not_cleaned(&format!("could not list PVCs of StatefulSet: {error}"))
 }
 
-/// Text for claims that cannot be deleted, or must not.
 pub(crate) fn not_cleaned(error: &str) -> String {
     format!("failed cleaning up PersistentVolumeClaims of StatefulSet: {error}")
 }
 
-/// A `LabelSelector` as the `labelSelector` query parameter writes it. Not empty, sorted.
 fn label_selector(selector: &Value) -> Result<String, SelectorError> {
     let mut terms = BTreeSet::new();
     for (key, value) in selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {

@@ -264,7 +264,7 @@ fn message_limit_cuts_between_characters() {
     assert!(status.conditions[0].message.len() <= MESSAGE_LIMIT);
 }
 
-/// The room for the frame of the message is part of what is promised: what fits is shown, and no byte more.
+/// The frame of the message counts too: a list shows exactly the items that fit.
 #[test]
 fn message_limit_lists_show_as_many_items_as_fit() {
     const ROOM: usize = 30 * 1024 - 256;
@@ -314,7 +314,7 @@ fn status_write_is_needed_when_something_differs() {
     assert!(!needs_write(&status, &status.clone()));
 }
 
-/// spec 20 scenario 4: with this write the bundle is judged no more.
+/// spec 20 scenario 4: after this write the ManagedResource is not judged any more.
 #[test]
 fn missing_object_is_reported_if_the_resource_was_healthy() {
     let reference = |name: &str| ResourceRef::new("v1", "ConfigMap", "a", name);

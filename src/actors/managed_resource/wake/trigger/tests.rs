@@ -18,12 +18,10 @@ impl Triggers {
         (Self::DELETION, "deletion"),
     ];
 
-    /// Whether all of `other` are in the set.
     fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// The reasons' names.
     fn names(self) -> impl Iterator<Item = &'static str> {
         Self::NAMES.into_iter().filter(move |(trigger, _)| self.contains(*trigger)).map(|(_, name)| name)
     }

@@ -1,4 +1,4 @@
-//! Which Secrets a node agent may read (spec 61 §5.6).
+//! The Secrets that a node agent may read (spec 61 §5.6).
 
 use super::*;
 
@@ -45,7 +45,7 @@ fn machine_mode_allows_the_secrets_of_the_machine() {
     assert_eq!(ask(&hosted(), &on_h2, "m1", "get secrets kube-system/s2"), "allow");
 }
 
-/// spec 61 §5.6; scenario 24: that a store does not know a label yet grants nothing
+/// spec 61 §5.6; scenario 24: a label that the store lacks grants nothing
 #[test]
 fn missing_label_is_read_live_before_it_grants_anything() {
     let of_n1 = only("gna-pool1 everywhere only-h1");
@@ -61,7 +61,7 @@ fn missing_label_is_read_live_before_it_grants_anything() {
     assert_eq!(ask(&hosted(), &gone, "fresh", "get secrets kube-system/s2"), only(""));
 }
 
-/// spec 61 §5.6, decision 33: an agent may remove the label of its Node; that gives it the files of no host
+/// spec 61 §5.6, decision 33: an agent may remove the label of its Node; then it gets the files of no host
 #[test]
 fn node_without_a_host_name_gets_the_secrets_of_no_host() {
     let nameless = view().object(&NODES, "n1", node("gna-pool1", ""));

@@ -1,4 +1,4 @@
-//! Decisions on what watches and live reads know, on the simulated API server, which is source and target.
+//! Decisions with watches and live reads, on the simulated API server, which is source and target.
 
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
@@ -33,7 +33,7 @@ struct World {
     settings: NodeAgents,
 }
 
-/// The source shows this process `of_source`, the target `kube-system` alone.
+/// `of_source` is the visible namespace of the source; in the target only `kube-system` is visible.
 fn world<F: Future<Output = World>>(
     settings: NodeAgents,
     of_source: &'static str,
@@ -102,7 +102,6 @@ fn put_pod(sim: &Sim, name: &str, node: &str) {
     .unwrap();
 }
 
-/// A Secret whose config names another.
 fn put_osc(sim: &Sim, namespace: &str, name: &str, labelled: bool, names: &str) {
     let osc = format!("{{spec: {{files: [{{content: {{secretRef: {{name: {names}}}}}}}]}}}}");
     let labels = if labelled { json!({"worker.gardener.cloud/pool": "p"}) } else { Value::Null };
@@ -113,7 +112,7 @@ fn put_osc(sim: &Sim, namespace: &str, name: &str, labelled: bool, names: &str) 
     .unwrap();
 }
 
-/// Machine `m1` on node `n1`, a Pod on it in a namespace that the configuration does not name, and a config.
+/// Machine `m1` on node `n1`, a Pod on it in an unconfigured namespace, and a config.
 fn all(sim: &Sim) {
     serve_machines(sim);
     put_machine(sim, "m1", Some("n1"));
@@ -131,7 +130,6 @@ impl World {
         reported(&json(&self.knowledge.attempt(time, |view| authorizing.answer(&received, view)).await))
     }
 
-    /// The configs that are kept, with what they refer to.
     fn configs(&self) -> Vec<(String, Vec<String>)> {
         let answers = Answers::default();
         let view: &dyn View = &self.knowledge.sight(&answers);
@@ -149,7 +147,6 @@ impl World {
         self.sim.clear_requests();
     }
 
-    /// `verb resource` of the requests since, without watches.
     fn requests(&self) -> Vec<String> {
         requests(&self.sim)
     }
@@ -194,7 +191,8 @@ fn missing_objects_are_read_live() {
     });
 }
 
-/// spec 61 §5.3, decision 33: a stolen credential relabels its own Node; only the name of a pool's Secret gives it a Lease
+/// spec 61 §5.3, decision 33: a stolen credential relabels its own Node; only the name of a pool's Secret grants a
+/// Lease
 #[test]
 fn relabelled_node_gets_only_the_lease_of_a_pool() {
     let more = |sim: &Sim| {
@@ -232,7 +230,7 @@ fn relabelled_node_gets_only_the_lease_of_a_pool() {
     });
 }
 
-/// spec 61 §5.6, "better": decoded once, and again when it changed
+/// spec 61 §5.6, "better": decoded once, and again after a change
 #[test]
 fn configs_are_watched_and_cached_only_with_the_label() {
     let more = |sim: &Sim| {
@@ -312,13 +310,12 @@ fn api_failure_is_an_error() {
     });
 }
 
-/// From now on no watch brings anything.
 fn fall_silent(sim: &Sim) {
     sim.set_faults(|info| if info.verb == "watch" { Fault::Hang } else { Fault::None });
     sim.break_watches(WatchEnd::Hang);
 }
 
-/// spec 61 §7: lag is as it is, but what may have been taken away minutes ago is asked for, once
+/// spec 61 §7: lag is accepted, but content that may be minutes old is read live, once
 #[test]
 fn stale_cache_is_read_live_while_its_watch_is_out_of_contact() {
     world(hosted(), MACHINE_NAMESPACE, all, async |world| {

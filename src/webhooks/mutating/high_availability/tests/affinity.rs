@@ -146,7 +146,7 @@ fn terms_that_are_missing_empty_or_null_become_one() {
     }
 }
 
-/// The copies would take all memory, and no such object can be stored.
+/// The copies would exhaust the memory, and no such object can be stored.
 #[test]
 fn zones_and_terms_that_cannot_be_stored_are_denied() {
     let zones: Vec<String> = (0..10_000).map(|zone| format!("zone-{zone}")).collect();

@@ -9,7 +9,7 @@ fn read_failed(read: Read, text: &str) -> Result<Mutation, Failure> {
     Err(Failure::ReadFailed { read, message: text.to_owned() })
 }
 
-/// spec 51 scenario 33: the other tests send all they made again, too.
+/// spec 51 scenario 33: the other tests run the webhook on its own results, too.
 #[test]
 fn own_result_of_the_webhook_stays_unchanged() {
     let view = scaled(cluster(Some("zone"), Some("b,a")), 4);
@@ -265,7 +265,7 @@ fn wrong_type_of_a_field_is_denied() {
     }
 }
 
-/// spec 50 §2.2 row 7: whether the steps come to the field or not
+/// spec 50 §2.2 row 7: even if no step reads the field
 #[test]
 fn wrong_type_is_denied_where_nothing_would_change() {
     let pods = |spec| json!({ "template": { "spec": spec } });
@@ -275,7 +275,7 @@ fn wrong_type_is_denied_where_nothing_would_change() {
     let selector = |selector| pods(json!({ "topologySpreadConstraints": [{ "labelSelector": selector }] }));
     let table = [
         (json!({ "selector": [] }), "spec.selector: expected a map, found a list".to_owned()),
-        // Copied into the constraints of a StatefulSet, where it would be denied when it is sent again.
+        // Copied into the constraints of a StatefulSet, where the next review would deny it.
         (
             json!({ "selector": { "matchLabels": [] } }),
             "spec.selector.matchLabels: expected a map, found a list".to_owned(),
@@ -344,7 +344,7 @@ fn wrong_type_of_a_field_of_an_autoscaler_is_denied() {
     }
 }
 
-/// The same, two lists deep.
+/// The same in two nested lists.
 #[test]
 fn wrong_type_of_a_requirement_is_denied() {
     let object = with_pods(

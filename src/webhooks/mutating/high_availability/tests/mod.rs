@@ -1,5 +1,5 @@
-//! Tests of the whole webhook, one file for each step. Unless a test says otherwise it is as in spec 51, "Scenarios": three
-//! nodes, no autoscaler, no tolerations configured, and a Namespace without annotations.
+//! Tests of the whole webhook, one file for each step. The default is as in spec 51, "Scenarios": three nodes, no
+//! autoscaler, no tolerations configured, and a Namespace without annotations.
 
 mod affinity;
 mod framework;
@@ -15,13 +15,11 @@ use crate::{
     webhooks::testing::{NAMESPACE, TestView, object},
 };
 
-/// Name of each object.
 const NAME: &str = "web";
 
 const NO_TOLERATIONS: HighAvailabilityConfig =
     HighAvailabilityConfig { default_not_ready_toleration_seconds: None, default_unreachable_toleration_seconds: None };
 
-/// A cluster of three nodes with a Namespace that has these annotations.
 fn annotated<const N: usize>(annotations: [(&str, &str); N]) -> TestView {
     TestView::new().namespace(NAMESPACE, annotations).nodes(3)
 }
@@ -30,7 +28,7 @@ fn plain() -> TestView {
     annotated([])
 }
 
-/// With a failure tolerance type, and zones; `None`: there is no such annotation.
+/// A cluster with a failure tolerance type and zones; `None` omits the annotation.
 fn cluster(tolerance: Option<&str>, zones: Option<&str>) -> TestView {
     match (tolerance, zones) {
         (None, None) => plain(),
@@ -40,13 +38,12 @@ fn cluster(tolerance: Option<&str>, zones: Option<&str>) -> TestView {
     }
 }
 
-/// With an autoscaler of the Deployment.
 fn scaled(view: TestView, max_replicas: i64) -> TestView {
     let scaled = Scaled { namespace: NAMESPACE, api_version: "apps/v1", kind: "Deployment", name: NAME };
     view.autoscaler(&scaled, max_replicas)
 }
 
-/// A Deployment; `""` is no type.
+/// A Deployment; `""` omits the type.
 fn deployment(component: &str, replicas: i64) -> Value {
     let labels = if component.is_empty() { json!({}) } else { json!({ TYPE: component }) };
     json!({
@@ -76,7 +73,6 @@ fn with_annotation(mut object: Value, key: &str, value: &str) -> Value {
     object
 }
 
-/// With Pods that have this in their spec, written as YAML.
 fn with_pods(mut object: Value, yaml: &str) -> Value {
     object["spec"]["template"]["spec"] = self::object(yaml);
     object
@@ -91,7 +87,7 @@ fn request<'a>(object: &Value, operation: &'a str) -> Request<'a> {
     Request { kind, namespace: NAMESPACE, name: NAME, operation }
 }
 
-/// What becomes of an object; with that again, nothing changes.
+/// Runs the webhook, and asserts that a second run changes nothing.
 fn mutated_with(config: HighAvailabilityConfig, view: &TestView, before: &Value) -> Value {
     let (webhook, mut object) = (HighAvailability::new(config), before.clone());
     let outcome = webhook.mutate(&mut object, &request(before, "CREATE"), view);
@@ -107,34 +103,29 @@ fn mutated(view: &TestView, before: &Value) -> Value {
     mutated_with(NO_TOLERATIONS, view, before)
 }
 
-/// Mutation of an operation with an object.
 fn outcome(view: &TestView, object: &Value, operation: &str) -> Result<Mutation, Failure> {
     HighAvailability::new(NO_TOLERATIONS).mutate(&mut object.clone(), &request(object, operation), view)
 }
 
-/// The number of replicas after it.
 fn replicas(view: &TestView, before: &Value) -> i64 {
     mutated(view, before)["spec"]["replicas"].as_i64().expect("there are replicas")
 }
 
-/// The constraints after it.
 fn constraints(view: &TestView, before: &Value) -> Value {
     mutated(view, before)["spec"]["template"]["spec"]["topologySpreadConstraints"].take()
 }
 
-/// The terms of the required node affinity after it.
 fn terms(view: &TestView, before: &Value) -> Value {
     let path =
         "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
     mutated(view, before).pointer(path).cloned().unwrap_or_default()
 }
 
-/// The tolerations after it.
 fn tolerations(config: HighAvailabilityConfig, view: &TestView, before: &Value) -> Value {
     mutated_with(config, view, before)["spec"]["template"]["spec"]["tolerations"].take()
 }
 
-/// An object with the changed parts in place of its own: maps are merged, all else is replaced.
+/// Overlays `changed` over an object: maps are merged, other values replaced.
 fn overlaid(mut object: Value, changed: Value) -> Value {
     match (&mut object, changed) {
         (Value::Object(fields), Value::Object(changed)) => {

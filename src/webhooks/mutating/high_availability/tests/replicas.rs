@@ -124,7 +124,7 @@ fn replicas_annotation_overrides_the_computed_number() {
         ("004", 4),
         ("0", 0),
         ("-3", -3),
-        ("", 1), // as if there was none
+        ("", 1), // like an absent annotation
         ("2147483647", 2_147_483_647),
     ];
 
@@ -195,7 +195,7 @@ fn autoscaler_keeps_at_least_the_computed_number_of_replicas() {
     }
 }
 
-/// spec 51 §4.0 row 1 for an autoscaler: 1 is the API server's default, and it is filled in before
+/// spec 51 §4.0 row 1 for an autoscaler: 1 is the API server's default and is filled in earlier
 #[test]
 fn autoscaler_without_a_minimum_stays() {
     let mut object = autoscaler("server", 1, 1);

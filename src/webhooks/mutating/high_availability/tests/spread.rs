@@ -9,7 +9,6 @@ fn over_zones(domains: i64) -> Value {
     constraint("topology.kubernetes.io/zone", Some(domains))
 }
 
-/// As a Deployment of these tests has it.
 fn constraint(key: &str, domains: Option<i64>) -> Value {
     let mut constraint = json!({
         "topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway",
@@ -245,7 +244,7 @@ fn revision_key_is_added_unless_redundant_or_invalid() {
     }
 }
 
-/// The same for what this webhook adds: a hash among the labels of the Pods.
+/// The same for the selector that this webhook adds: the Pods' labels contain a hash.
 #[test]
 fn revision_hash_in_the_labels_of_the_pods_makes_no_invalid_constraint() {
     let mut object = deployment("", 2);
@@ -324,7 +323,7 @@ spec:
     assert_eq!(made, overlaid(before, after));
 }
 
-/// spec 51 §8, last table: what deployers ask for, and what comes of it
+/// spec 51 §8, last table: the annotations of deployers and their effects
 #[test]
 fn annotations_of_deployers_have_the_expected_effect() {
     let pinned = |zones: &[&str]| json!([{ "matchExpressions": [{ "key": "topology.kubernetes.io/zone", "operator": "In", "values": zones }] }]);

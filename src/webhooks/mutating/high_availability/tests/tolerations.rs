@@ -26,7 +26,7 @@ fn configured_tolerations_are_added_in_this_order() {
 
     for (not_ready, unreachable, expected) in table {
         let config = seconds(not_ready, unreachable);
-        // Whatever else there is (spec 51 §7, first sentence).
+        // Independent of everything else (spec 51 §7, first sentence).
         for object in [deployment("", 0), deployment("server", 1), stateful_set("controller", 3)] {
             for view in [plain(), cluster(Some("zone"), Some("a,b"))] {
                 assert_eq!(tolerations(config, &view, &object), expected, "{config:?}");

@@ -15,7 +15,7 @@ use crate::api::{
     quote::cut,
 };
 
-/// The upstream that stands for all that are not named.
+/// The upstream that stands for all unnamed ones.
 const DEFAULT_UPSTREAM: &str = "_default";
 const CAPABILITIES: [&str; 3] = ["push", "pull", "resolve"];
 const OPERATIONS: [&str; 2] = ["add", "remove"];
@@ -142,8 +142,8 @@ impl Plugin<'_> {
         if self.op.as_deref() == Some("remove") {
             errors.forbidden(&path, "values must not be specified when 'remove' operation is used");
         } else if !matches!(values, Json::Map(_)) {
-            // The rule wants it repeated. Values are confidential in what is told of changes; but what is no map configures
-            // nothing, and its author has to see which mistake it is.
+            // The rule demands that the value is repeated. Values are confidential in reports of changes, but a value
+            // that is not a map configures nothing, and its author must see the mistake.
             let text = serde_json::to_string(values).unwrap_or_default();
             errors.invalid(&path, Shown::Text(&text), "provided values must be given in json format");
         }

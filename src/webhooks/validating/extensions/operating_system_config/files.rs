@@ -77,7 +77,7 @@ struct Image<'a> {
     file_path_in_image: Text<'a>,
 }
 
-/// Who has a file, by the first entry of its path.
+/// The hosts of a file, by the first entry of its path.
 enum Scope<'a> {
     Everybody,
     Host(&'a str),
@@ -89,7 +89,7 @@ impl File<'_> {
     }
 }
 
-/// Rules 14 to 17. `paths`: of all files.
+/// Rules 14 to 17. `paths` are those of all files.
 pub(super) fn check_units(path: &Path<'_>, units: &[Part<Unit<'_>>], paths: &HashSet<&str>, errors: &mut Errors) {
     for (at, unit) in units.iter().enumerate() {
         let path = path.at(at);
@@ -151,8 +151,8 @@ fn check_content(path: &Path<'_>, content: &Content<'_>, errors: &mut Errors) {
     }
 }
 
-/// A path may be there several times for different hosts; of those only the first is remembered, as in the original: an object
-/// that is stored must not become invalid (spec 62 §7.2).
+/// Several files may share a path if their hosts differ. Only the first host is remembered, as in the original: a
+/// stored object must not become invalid (spec 62 §7.2).
 pub(super) fn check_duplicates(all: [(&Path<'_>, &[Part<File<'_>>]); 2], errors: &mut Errors) {
     let mut scopes: HashMap<&str, Scope<'_>> = HashMap::new();
     for (list, files) in all {

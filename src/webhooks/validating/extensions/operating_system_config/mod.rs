@@ -1,7 +1,5 @@
-//! OperatingSystemConfig (spec 62 §7).
-//!
-//! * `containerd.rs`: the configuration of containerd: registries and plugins.
-//! * `files.rs`: units and files, of the spec and of the status.
+//! OperatingSystemConfig (spec 62 §7): `containerd.rs` has the registries and plugins of containerd, `files.rs` the
+//! units and files of spec and status.
 
 mod containerd;
 mod files;
@@ -38,7 +36,7 @@ pub(super) struct OperatingSystemConfigSpec<'a> {
     in_place_updates: Option<Loose<'a>>,
 }
 
-/// What an extension adds. Its rules hold with changes of the spec, too; it may itself change.
+/// Fields that an extension adds. Their rules also apply when the spec changes; the status itself may change.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct OperatingSystemConfigStatus<'a> {

@@ -29,8 +29,7 @@ fn good_object_of_each_kind_is_allowed() {
     assert_eq!(all().map(|extension| extension.kind.kind).iter().filter(|kind| !KINDS.contains(kind)).count(), 0);
 }
 
-/// spec 62 scenario 1
-/// spec 62 §2.2
+/// spec 62 scenario 1; spec 62 §2.2
 #[test]
 fn denial_is_a_complete_status() {
     let object = json!({ "metadata": { "name": "bucket" } });
@@ -54,8 +53,7 @@ fn denial_is_a_complete_status() {
     assert_eq!(causes, expected);
 }
 
-/// spec 62 scenarios 32, 33
-/// spec 62 §2.3
+/// spec 62 scenarios 32, 33; spec 62 §2.3
 #[test]
 fn operation_without_its_objects_is_an_error() {
     let (ok, none) = (good("Worker"), Value::Null);
@@ -189,8 +187,7 @@ fn denial_escapes_the_name_of_the_object() {
     assert_eq!(status.details.name, "a\"\n");
 }
 
-/// spec 62 scenario 34
-/// spec 62 §2.4
+/// spec 62 scenario 34; spec 62 §2.4
 #[test]
 fn error_of_both_rule_sets_is_one_text_and_two_causes() {
     let old = good("Worker");
@@ -204,8 +201,7 @@ fn error_of_both_rule_sets_is_one_text_and_two_causes() {
     assert_eq!(status.message.matches("spec.region: ").count(), 2, "two texts");
 }
 
-/// spec 62 scenarios 3, 4
-/// spec 62 §2.5
+/// spec 62 scenarios 3, 4; spec 62 §2.5
 #[test]
 fn deleting_object_has_an_immutable_spec() {
     let deleting = [
@@ -227,8 +223,7 @@ fn deleting_object_has_an_immutable_spec() {
     }
 }
 
-/// spec 62 scenario 5
-/// spec 62 §2.5
+/// spec 62 scenario 5; spec 62 §2.5
 #[test]
 fn deleting_etcd_has_an_immutable_spec() {
     let old = with(good("Etcd"), [("/metadata/deletionTimestamp", json!("2026-01-01T00:00:00Z"))]);
@@ -292,7 +287,7 @@ fn deleting_object_may_lose_finalizers_despite_newer_rules() {
     assert_eq!(updated(&alive, &alive), required(["spec.pools[0].name"]), "as long as it lives, it counts");
 }
 
-/// spec 62 §2.3: who wrote which field is as deep as the object, and no rule reads it
+/// spec 62 §2.3: `fieldsV1` is as deep as the object, and no rule reads it
 #[test]
 fn managed_fields_are_skipped_while_decoding() {
     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));

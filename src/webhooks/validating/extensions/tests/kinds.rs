@@ -6,8 +6,7 @@ fn of<const N: usize>(kind: &str, changes: [(&str, Value); N]) -> Vec<String> {
     created(&spec_with(kind, changes))
 }
 
-/// spec 62 scenario 6
-/// spec 62 §4
+/// spec 62 scenario 6; spec 62 §4
 #[test]
 fn missing_fields_are_reported_in_the_order_of_the_table() {
     let common = required(["spec.type", "spec.region", "spec.secretRef.name"]);
@@ -28,8 +27,7 @@ fn missing_fields_are_reported_in_the_order_of_the_table() {
     assert_eq!(of("Bastion", [("/ingress", json!([]))]), required(["spec.ingress"]));
 }
 
-/// spec 62 scenario 2
-/// spec 62 §4
+/// spec 62 scenario 2; spec 62 §4
 #[test]
 fn immutable_fields_are_reported_with_their_new_value() {
     let fixed = |kind: &str, changes: &[(&str, &str)]| {
@@ -90,8 +88,7 @@ fn user_data_is_immutable_and_not_repeated() {
     assert!(errors[0].ends_with(": field is immutable") && !errors[0].contains("czNjcmV0"), "{errors:?}");
 }
 
-/// spec 62 scenarios 26, 27
-/// spec 62 §8, all rows
+/// spec 62 scenarios 26, 27; spec 62 §8, all rows
 #[test]
 fn self_hosted_shoot_exposures_have_endpoints_that_can_be_reached() {
     const KIND: &str = "SelfHostedShootExposure";
@@ -164,8 +161,7 @@ fn self_hosted_shoot_exposures_have_endpoints_that_can_be_reached() {
     assert_eq!(nameless, required(["spec.endpoints[0].nodeName"]));
 }
 
-/// spec 62 scenarios 28, 29
-/// spec 62 §9, all rows
+/// spec 62 scenarios 28, 29; spec 62 §9, all rows
 #[test]
 fn workers_have_pools_that_machines_can_be_made_for() {
     let pool = |pool: Value| of("Worker", [("/pools", json!([pool]))]);
@@ -218,8 +214,7 @@ fn workers_have_pools_that_machines_can_be_made_for() {
     );
 }
 
-/// spec 62 scenarios 30, 31
-/// spec 62 §10, all rows
+/// spec 62 scenarios 30, 31; spec 62 §10, all rows
 #[test]
 fn etcds_have_a_store_of_their_own() {
     let store = |store: Value| of("Etcd", [("/backup", json!({ "store": store }))]);

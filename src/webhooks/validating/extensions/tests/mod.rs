@@ -1,4 +1,4 @@
-//! The rules of spec 62 through the whole frame: from the bytes of a review to what its answer says.
+//! The rules of spec 62, from the bytes of a review to the answer.
 
 mod frame;
 mod kinds;
@@ -20,12 +20,10 @@ const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower ca
     must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// Who checks a kind.
 fn extension(kind: &str) -> Extension {
     all().into_iter().find(|extension| extension.kind.kind == kind).expect("the kind exists")
 }
 
-/// A spec of the kind in which nothing is wrong.
 fn good_spec(kind: &str) -> Value {
     let secret = json!({ "name": "s", "namespace": "ns" });
     match kind {
@@ -56,7 +54,6 @@ fn good_spec(kind: &str) -> Value {
     }
 }
 
-/// A stored object of the kind in which nothing is wrong.
 fn good(kind: &str) -> Value {
     let ExtensionKind { group, namespaced, .. } = extension(kind).kind;
     let mut metadata = json!({ "name": "o", "uid": "u", "resourceVersion": "1", "generation": 1 });
@@ -66,7 +63,7 @@ fn good(kind: &str) -> Value {
     json!({ "apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": metadata, "spec": good_spec(kind) })
 }
 
-/// The object with other values at JSON pointers; what does not exist is made.
+/// Sets values at JSON pointers; missing fields are created.
 fn with<const N: usize>(mut object: Value, changes: [(&str, Value); N]) -> Value {
     for (pointer, value) in changes {
         let (above, last) = pointer.rsplit_once('/').expect("a pointer");
@@ -85,7 +82,6 @@ fn with<const N: usize>(mut object: Value, changes: [(&str, Value); N]) -> Value
     object
 }
 
-/// The good object of a kind with another spec at these pointers below `/spec`.
 fn spec_with<const N: usize>(kind: &str, changes: [(&str, Value); N]) -> Value {
     let mut object = good(kind);
     object["spec"] = with(object["spec"].take(), changes);
@@ -100,7 +96,7 @@ fn judged(kind: &str, operation: &str, new: &Value, old: &Value) -> ReviewVerdic
     extension(kind).judge(&review, &TestView::new()).expect("nothing is read").verdict
 }
 
-/// What a verdict says: nothing if the object is allowed; of one that breaks rules its causes.
+/// Returns nothing if the object is allowed, or the causes of the errors.
 fn reported(verdict: ReviewVerdict) -> Vec<String> {
     match verdict {
         ReviewVerdict::Allowed => Vec::new(),

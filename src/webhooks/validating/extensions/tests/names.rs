@@ -12,8 +12,7 @@ fn network<const N: usize>(changes: [(&str, Value); N]) -> Vec<String> {
     created(&spec_with("Network", changes))
 }
 
-/// spec 62 scenarios 7, 8, 12
-/// spec 62 §5 rule 5, §2.8
+/// spec 62 scenarios 7, 8, 12; spec 62 §5 rule 5, §2.8
 #[test]
 fn dns_record_name_is_a_domain() {
     let segments = "should be a domain with at least two segments separated by dots";
@@ -39,8 +38,7 @@ fn dns_record_name_is_a_domain() {
     assert_eq!(record([("/name", json!(""))]), ["spec.name: Required value"]);
 }
 
-/// spec 62 scenarios 9, 10, 11
-/// spec 62 §5, all rows
+/// spec 62 scenarios 9, 10, 11; spec 62 §5, all rows
 #[test]
 fn dns_record_values_fit_its_type() {
     assert!(record([("/values", json!(["2001:db8::1", "::ffff:10.0.0.1"]))]).is_empty(), "of either family");
@@ -81,8 +79,7 @@ fn dns_record_values_fit_its_type() {
     );
 }
 
-/// spec 62 scenarios 13, 14, 15
-/// spec 62 §6, all rows
+/// spec 62 scenarios 13, 14, 15; spec 62 §6, all rows
 #[test]
 fn networks_are_of_their_family_and_do_not_overlap() {
     let families = |families: Value| ("/ipFamilies", families);
@@ -126,8 +123,7 @@ fn networks_are_of_their_family_and_do_not_overlap() {
     );
 }
 
-/// spec 62 scenario 16
-/// spec 62 §6, update rule 1
+/// spec 62 scenario 16; spec 62 §6, update rule 1
 #[test]
 fn network_may_become_dual_stack_and_single_stack_again() {
     let of = |families: Value| spec_with("Network", [("/ipFamilies", families)]);

@@ -29,8 +29,7 @@ fn on(host: &str, path: &str) -> Value {
     with(file(path), [("/hostName", json!(host))])
 }
 
-/// spec 62 scenario 17
-/// spec 62 §7.1 rules 1 to 5
+/// spec 62 scenario 17; spec 62 §7.1 rules 1 to 5
 #[test]
 fn purpose_decides_whether_containerd_may_be_configured() {
     assert_eq!(of([("/purpose", json!(""))]), required(["spec.purpose"]));
@@ -53,8 +52,7 @@ fn purpose_decides_whether_containerd_may_be_configured() {
     assert!(of([("/criConfig", json!({ "name": "any", "cgroupDriver": "systemd" })), ("/type", json!(""))]).is_empty());
 }
 
-/// spec 62 scenarios 18, 19
-/// spec 62 §7.1 rules 6 and 7
+/// spec 62 scenarios 18, 19; spec 62 §7.1 rules 6 and 7
 #[test]
 fn upstream_is_a_host_with_a_port_and_unique() {
     let two = containerd(json!({ "registries": [{ "upstream": "_default" }, { "upstream": "_default" }] }));
@@ -73,8 +71,7 @@ fn upstream_is_a_host_with_a_port_and_unique() {
     }
 }
 
-/// spec 62 scenario 20
-/// spec 62 §7.1 rules 8 to 12
+/// spec 62 scenario 20; spec 62 §7.1 rules 8 to 12
 #[test]
 fn servers_and_hosts_are_urls() {
     let server = |url: &str| registry(json!({ "upstream": "a.b", "server": url }));
@@ -101,8 +98,7 @@ fn servers_and_hosts_are_urls() {
     assert_eq!(url(json!({ "url": "1:2" })).len(), 1);
 }
 
-/// spec 62 scenarios 21, 22
-/// spec 62 §7.1 rule 13a
+/// spec 62 scenarios 21, 22; spec 62 §7.1 rule 13a
 #[test]
 fn plugins_have_a_path_and_a_map_of_values() {
     let plugin = |plugin: Value| containerd(json!({ "plugins": [plugin] }));
@@ -121,8 +117,7 @@ fn plugins_have_a_path_and_a_map_of_values() {
     );
 }
 
-/// spec 62 scenario 23
-/// spec 62 §7.1 rules 14 to 17
+/// spec 62 scenario 23; spec 62 §7.1 rules 14 to 17
 #[test]
 fn units_have_names_and_their_files_exist() {
     let unit = json!({ "name": "", "dropIns": [{}] });
@@ -144,8 +139,7 @@ fn units_have_names_and_their_files_exist() {
     assert!(updated(&fixed, &good(KIND)).is_empty());
 }
 
-/// spec 62 scenario 25
-/// spec 62 §7.1 rules 18 to 25
+/// spec 62 scenario 25; spec 62 §7.1 rules 18 to 25
 #[test]
 fn files_have_one_source() {
     let content = |content: Value| of([("/files", json!([{ "path": "/a", "content": content }]))]);
@@ -172,8 +166,7 @@ fn files_have_one_source() {
     );
 }
 
-/// spec 62 scenario 24
-/// spec 62 §7.2
+/// spec 62 scenario 24; spec 62 §7.2
 #[test]
 fn file_path_is_unique_for_each_host() {
     let files = |files: Value| of([("/files", files)]);

@@ -1,4 +1,4 @@
-//! What holds for any object.
+//! Properties of all objects.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,6 @@ fn kinds() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(kinds)
 }
 
-/// JSON of any shape.
 fn anything() -> impl Strategy<Value = Value> {
     let texts = prop_oneof![
         ".{0,12}",
@@ -38,7 +37,6 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JSON pointers of all values.
 fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     found.push(at.to_owned());
     match value {
@@ -52,7 +50,7 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A good object with all optional fields that rules read, and some of its values replaced.
+/// Replaces some values of a good object that has all optional fields with rules.
 fn changed(kind: &str, changes: &[(prop::sample::Index, Value)]) -> Value {
     let mut object = rich(kind);
     for (index, value) in changes {
@@ -124,7 +122,7 @@ proptest! {
     ) {
         let mut object = rich(kind);
         for (index, value) in unknown {
-            // Maps of labels and the like have no unknown fields.
+            // Maps such as labels have no unknown fields.
             let maps = ["labels", "annotations", "capacity"];
             let mut all = Vec::new();
             pointers(&object, "", &mut all);

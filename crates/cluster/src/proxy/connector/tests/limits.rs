@@ -1,4 +1,4 @@
-//! Proxies and servers that are slow, silent or endless, and what is said of them. In virtual time.
+//! Slow, silent and endless proxies and servers, and their error texts. In virtual time.
 
 use tokio::{
     io::{DuplexStream, copy, duplex, sink, split},
@@ -8,8 +8,7 @@ use tokio::{
 use super::*;
 use crate::proxy::connector::*;
 
-/// What comes of a proxy at the other end of a pipe that holds one byte: what follows its answer, or all that is said of the
-/// error.
+/// Connects through a proxy behind a one-byte pipe. Returns the bytes after its answer, or the error with its causes.
 async fn talk<F>(proxy: &str, answer: impl FnOnce(DuplexStream) -> F) -> Result<String, String>
 where
     F: Future<Output = ()>,
@@ -26,7 +25,7 @@ where
     tokio::join!(connecting, answer(far)).0
 }
 
-/// The proxy says this, whatever it is told.
+/// The proxy sends this, whatever it receives.
 async fn says(far: DuplexStream, answer: &[u8]) {
     let ((mut heard, mut said), mut nowhere) = (split(far), sink());
     let answering = async {
@@ -36,7 +35,7 @@ async fn says(far: DuplexStream, answer: &[u8]) {
     tokio::join!(answering, copy(&mut heard, &mut nowhere)).1.ok();
 }
 
-/// The proxy says this again and again, with pauses.
+/// The proxy sends this repeatedly, with pauses.
 async fn goes_on(far: DuplexStream, answer: &[u8], gap: Duration) {
     let ((mut heard, mut said), mut nowhere) = (split(far), sink());
     let answering = async {
@@ -116,12 +115,12 @@ async fn proxy_without_end_is_given_up() {
     assert_eq!(start.elapsed().as_secs(), 10);
 }
 
-/// Hears what it is told.
+/// Reads everything and answers nothing.
 async fn says_nothing(mut far: DuplexStream) {
     copy(&mut far, &mut sink()).await.ok();
 }
 
-/// A server that says nothing. Time is virtual as soon as it is told something: from then on nothing but time goes on.
+/// A silent server. Time becomes virtual once it receives a byte: from then on only time advances.
 async fn silent() -> Listening {
     listen(|mut stream, _| async move {
         stream.read_u8().await?;
@@ -131,7 +130,7 @@ async fn silent() -> Listening {
     .await
 }
 
-/// The error of a request that is never given up by itself.
+/// The error of a request without a time limit.
 async fn error_of(client: &kube::Client) -> String {
     let result = timeout(Duration::from_secs(60), get_with(client)).await;
     result.expect("the connection is given up").unwrap_err()
