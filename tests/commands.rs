@@ -189,7 +189,7 @@ fn manifest_folder_with_a_named_pipe_is_an_error() {
 
             assert_eq!(code(&output), 2, "{arguments:?}");
             let stderr = text(&output.stderr);
-            assert!(stderr.contains("a.yaml is no regular file"), "{arguments:?}: {stderr}");
+            assert!(stderr.contains("a.yaml is not a regular file"), "{arguments:?}: {stderr}");
         }
     }
     let through_a_pipe = run(&["validate", "/dev/stdin"], CONFIG_MAP);
