@@ -1,18 +1,13 @@
 //! gardener-resource-manager applies bundles of manifests, stored in a *source* cluster, to a *target* cluster, and
 //! keeps the objects in sync. A `ManagedResource` names the Secrets that hold its bundle. One cluster may be both
-//! source and target.
-//!
-//! It is an actor system:
-//!
+//! source and target. It is an actor system:
 //! * A controller has one supervised actor for each object it looks after, for example one for each ManagedResource.
 //! * Informers follow the API servers, with one list-watch stream per kind. A watch keeps what its reader needs in a
 //!   store, then runs the reader's event handlers, which enqueue keys.
 //! * Decisions are pure functions of plain values. Clock, randomness and I/O stay outside.
-//! * Everything is visible (dashboard, metrics) and can be replayed (one thread, virtual time, an in-memory API
-//!   server).
+//! * Everything is visible (dashboard, metrics) and can be replayed (one thread, virtual time, a simulated API server).
 //!
 //! # The picture
-//!
 //! ```text
 //!  source API server                                    target API server
 //!        │ ManagedResources, Secrets (metadata), Machines          │ managed objects (metadata where it is enough), Nodes, …
@@ -37,19 +32,14 @@
 //!
 //!   leader election opens the write fence with each renewal; probes, /metrics and /dashboard read shared cells
 //! ```
-//!
 //! Three rules carry most of the weight:
-//!
 //! 1. *A wake is state, not a message.* It cannot be lost, pile up or overtake its store. A wake during a reconcile
 //!    leads to exactly one more reconcile.
 //! 2. *Only a fresh store is evidence.* What no live watch confirms is read from the API server before a decision.
-//! 3. *Forgotten state is read again.* Memory between reconciles saves requests. Losing it costs requests, never
-//!    objects.
+//! 3. *Forgotten state is read again.* Memory between reconciles saves requests. Losing it costs requests only.
 //!
 //! # Where to start reading
-//!
 //! `docs/architecture.md` has the list of all folders. Good first files:
-//!
 //! * How the program starts and ends: [`process`], from `run.rs` on.
 //! * What the program does for a ManagedResource: [`actors::managed_resource`], from `reconcile.rs` on.
 //! * A small controller as an example: [`actors::csr_approver`], with `docs/adding-a-controller.md`.

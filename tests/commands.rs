@@ -223,7 +223,6 @@ fn help_of_each_command_has_an_example_and_exit_codes() {
     }
 }
 
-/// Serves answers by request path on an own address, and writes a kubeconfig for it into the folder.
 fn api_server(folder: &std::path::Path, answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let address = listener.local_addr().expect("it is bound");

@@ -152,7 +152,6 @@ fn documents() -> Vec<PathBuf> {
     files().into_iter().filter(|path| name_of(path).ends_with(".md")).collect()
 }
 
-/// All files except those in hidden folders and build results.
 fn files() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().to_owned()];

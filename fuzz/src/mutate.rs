@@ -34,7 +34,6 @@ pub fn mutate_review(data: &mut [u8], size: usize, max_size: usize, seed: u32) -
     mutate_body(data, start, size, max_size, &MERGED, seed)
 }
 
-/// Mutates the body of a review of a validating webhook.
 pub fn mutate_validated(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
     mutate_body(data, 0, size, max_size, &VALIDATED, seed)
 }
@@ -94,7 +93,6 @@ fn change_at(place: &mut Value, new: Value, Words { keys, .. }: &Words, random: 
     }
 }
 
-/// Copies a field's value from one object to the same field of another.
 fn copy_place(objects: &mut [Value], from: usize, random: &mut Random) {
     let to = random.below(objects.len());
     let fields: Vec<String> = objects[from].as_object().into_iter().flatten().map(|(key, _)| key.clone()).collect();

@@ -1,7 +1,6 @@
 //! Words for mutated objects: keys and texts that the rules check.
 
 pub struct Words {
-    /// Field names and keys.
     pub keys: &'static [&'static str],
     pub texts: &'static [&'static str],
 }

@@ -34,8 +34,7 @@ pub struct ClusterHandle {
 }
 
 impl ControllerContext {
-    /// Returns the cluster id of origin annotations (spec 70 §14); empty if there is none, and before this process
-    /// leads.
+    /// Returns the cluster id of origin annotations (spec 70 §14); empty if there is none or before this process leads.
     pub fn cluster_id(&self) -> &str {
         self.cluster_id.get().map_or("", String::as_str)
     }

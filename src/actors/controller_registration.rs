@@ -1,9 +1,7 @@
-//! A controller as the process sees it: its registration.
-//!
-//! A registration has two steps. *Setup*, in every replica: it opens the watches that the controller needs, so that a
-//! replica that takes over has its caches already. *Start*, when this process becomes the leader: it starts the actors.
-//! The tree ([`root`](super::root)) knows registrations only, not their content. A new controller is a folder and one
-//! line in [`CONTROLLERS`](super::controllers::CONTROLLERS).
+//! A controller as the process sees it: its registration. A registration has two steps. *Setup*, in every replica: it
+//! opens the watches that the controller needs, so that a replica that takes over has its caches already. *Start*, when
+//! this process becomes the leader: it starts the actors. The tree ([`root`](super::root)) knows registrations only,
+//! not their content. A new controller is a folder and one line in [`CONTROLLERS`](super::controllers::CONTROLLERS).
 
 use std::{future::Future, time::Duration};
 
@@ -18,8 +16,7 @@ use crate::api::config::Config;
 pub struct ControllerRegistration {
     /// Names of its controllers in metrics and logs (spec 70 §9.2), as in [`Config::enabled_controllers`].
     pub names: &'static [&'static str],
-    /// Opens its watches, in every replica; `None` if the configuration turns it off. Nothing is written before
-    /// [`StartControllers`].
+    /// Opens its watches in every replica; `None` if turned off. Nothing is written before [`StartControllers`].
     pub setup: fn(&Config, &ControllerContext) -> Option<StartControllers>,
 }
 

@@ -1,13 +1,10 @@
 //! The actors: one folder per controller, and the tree that starts them. They are built on the crate [`kit`].
-//!
-//! * `controller_registration`: a controller as the process sees it (**start reading here**); `controllers`: the list
-//!   of all
+//! * `controller_registration`: a controller as the process sees it (**start here**); `controllers`: the list of all
 //! * `controller_context`: what all controllers get: the two clusters, their watches, Events, and the environment
 //! * `texts`: lists of texts in messages
 //! * `root`: opens the watches of all controllers, starts their actors in the leader, stops them
 //! * [`managed_resource`]: ManagedResources and their health; `health`: how an object is judged, pure
-//! * [`csr_approver`]: CertificateSigningRequests. The smallest controller; `docs/adding-a-controller.md` walks through
-//!   it
+//! * [`csr_approver`]: CertificateSigningRequests. The smallest controller, explained in `docs/adding-a-controller.md`
 //! * [`garbage_collector`]: immutable Secrets and ConfigMaps that are not referred to any more
 //! * [`token_invalidator`]: static tokens of ServiceAccounts that want none
 //! * [`token_requestor`]: tokens of the target in Secrets of the source

@@ -1,6 +1,5 @@
-//! The tree: opens the watches of all controllers in every replica, starts their actors in the leader, stops all.
-//!
-//! It knows no controller: a new controller is a folder and a line in [`CONTROLLERS`].
+//! The tree: opens the watches of all controllers in every replica, starts their actors in the leader, stops all. It
+//! knows no controller: a new controller is a folder and a line in [`CONTROLLERS`].
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -24,7 +23,7 @@ const CLUSTER_ID: Duration = Duration::from_secs(30);
 
 const ROOT: &str = "root";
 
-/// What the tree is built from.
+/// What a [`Root`] is built from.
 pub struct Parts {
     /// The source cluster.
     pub source: Cluster,
@@ -38,7 +37,7 @@ pub struct Parts {
     pub config: Rc<Config>,
 }
 
-/// The running tree.
+/// Both clusters with their watches, and all controllers.
 pub struct Root {
     ctx: ControllerContext,
     same: bool,
@@ -77,8 +76,7 @@ impl Root {
         root
     }
 
-    /// Opens the watches of all controllers. No request is sent before [`Self::watch`], so that other readers can open
-    /// watches and share streams.
+    /// Opens the watches of all controllers. No request is sent before [`Self::watch`]: others can share streams.
     pub fn open(parts: Parts, env: &Env) -> Self {
         let Parts { source, target, same, target_ca, config } = parts;
         let (mut ctx, tasks) = ctx(source, target, same, env);
@@ -113,8 +111,7 @@ impl Root {
         });
     }
 
-    /// Starts the actors of all controllers: this process is the leader now. Fails if the cluster id cannot be
-    /// determined.
+    /// Starts the actors of all controllers: this process leads now. Fails if the cluster id cannot be determined.
     pub async fn start_controllers(&self) -> Result<(), BootstrapError> {
         let cluster_id = self.read_cluster_id().await?;
         tracing::info!(cluster_id = %cluster_id, "Using cluster id");
@@ -138,7 +135,7 @@ impl Root {
         finished.into_iter().all(|finished| finished)
     }
 
-    /// Writes the Events that are still waiting, and ends the tree's last tasks.
+    /// Writes the Events that are still waiting. Then ends the discovery and the recorder of Events of both clusters.
     pub async fn flush_events(&self, deadline: Deadline) {
         let ControllerContext { source, target, .. } = &self.ctx;
         futures::join!(source.events.flush(deadline), target.events.flush(deadline));

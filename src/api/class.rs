@@ -49,8 +49,7 @@ impl OwnClass {
         self.holds(mr) && !self.is_responsible(mr)
     }
 
-    /// Returns true if the ManagedResource is ours, but the class before has not finished. Only the first finalizer of
-    /// any class counts.
+    /// Returns true if it is ours, but the class before has not finished. Only the first finalizer of any class counts.
     pub fn is_waiting_for_cleanup(&self, mr: &ManagedResource) -> bool {
         let first = mr.metadata.finalizers.iter().find(|finalizer| finalizer.starts_with(BASE_FINALIZER));
         first.is_some_and(|finalizer| self.is_responsible(mr) && *finalizer != self.finalizer)

@@ -104,7 +104,8 @@ impl Condition {
         self.updated_with_codes(status, reason, message, &[], now)
     }
 
-    /// Returns the condition after an evaluation. The codes replace the old ones; empty texts are replaced.
+    /// Returns the condition after an evaluation. `codes` replace the old codes. An empty reason or message becomes a
+    /// default text.
     pub fn updated_with_codes(
         &self,
         status: ConditionStatus,

@@ -1,12 +1,10 @@
-//! Durations in the notation of Go's `time` package (`1h30m`, `1.5s`, `-5ms`), as in files and annotations of
-//! Kubernetes.
+//! Durations in the notation of Go's `time` package (`1h30m`, `-5ms`), as in files and annotations of Kubernetes.
 
 use std::{fmt, str::FromStr, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// A signed duration in nanoseconds, as in Go: about ±292 years. Input stays signed until it is validated, because
-/// errors show it.
+/// A duration in nanoseconds, as in Go: about ±292 years. It stays signed until validation, whose errors show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct GoDuration(i64);
 

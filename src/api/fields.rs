@@ -133,8 +133,7 @@ pub fn list_mut<'a>(object: &'a mut Value, path: &[&str]) -> Result<&'a mut Vec<
     as_list(map_mut(object, above)?.entry(*last).or_insert(Value::Null), path)
 }
 
-/// Changes each item of the list at a path, if it exists. Fails at wrong types, and with the first error of `change`,
-/// to which it adds the path of the item.
+/// Changes each item of the list at a path, if any. Fails at wrong types, and if `change` fails: with the item's path.
 pub fn each_mut(
     object: &mut Value,
     path: &[&str],

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use cluster::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey, truthy};
 use kit::json;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -10,7 +11,6 @@ use serde_json::{Map, Value};
 use super::{
     conditions::{self, Condition},
     keys,
-    object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey, truthy},
 };
 
 /// A ManagedResource.
@@ -150,8 +150,7 @@ pub struct ResourceRef {
 pub struct ReadError(#[from] serde_json::Error);
 
 impl ManagedResource {
-    /// Reads the raw object; ignores unknown fields. A status that cannot be read counts as empty, so that it is
-    /// written anew and does not block the ManagedResource.
+    /// Reads the raw object; ignores unknown fields. An unreadable status counts as empty, so that it is written anew.
     pub fn from_value(raw: &Value) -> Result<Self, ReadError> {
         match Self::deserialize(raw) {
             Ok(read) => Ok(read),
@@ -220,8 +219,8 @@ impl ResourceRef {
         GroupVersionKind::from_api_version(&self.api_version, &self.kind)
     }
 
-    /// Identifies the object by its effective namespace (spec 10 §10.1). References are sorted by the text of the key,
-    /// not by the derived order of the fields.
+    /// Returns the key of the object, with its effective namespace (spec 10 §10.1). References are sorted by the key's
+    /// text. The derived order of [`ObjectKey`] is another one.
     pub fn key(&self) -> ObjectKey {
         let GroupKind { group, kind } = self.group_kind();
         let namespace = effective_namespace(&self.kind, &self.namespace).to_owned();

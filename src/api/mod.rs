@@ -18,5 +18,3 @@ pub mod quantity;
 pub mod quote;
 pub mod record;
 pub mod selector;
-
-pub use cluster::object;

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::object::NamespacedName;
+use cluster::object::NamespacedName;
 
 /// Owner of an object, as in the annotation [`super::keys::ORIGIN`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

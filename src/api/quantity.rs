@@ -3,10 +3,8 @@
 
 use serde_json::Value;
 
-/// Longest mantissa that is read; an amount beyond it equals only its own text.
-const MAX_DIGITS: usize = 30;
-/// Largest exponent that is read; `E` (exa) is 18.
-const MAX_EXPONENT: u32 = 60;
+const MAX_DIGITS: usize = 30; // longest mantissa that is read; an amount beyond it equals only its own text
+const MAX_EXPONENT: u32 = 60; // largest exponent that is read; `E` (exa) is 18
 
 const SUFFIXES: [(&str, i32, i32); 16] = [
     // suffix, power of 2, power of 10
@@ -107,8 +105,7 @@ impl Amount {
         thousandths().is_some_and(|thousandths| thousandths % 1000 == 0)
     }
 
-    /// As the API server writes it: with the largest suffix that leaves no fraction, of the family that `text` uses.
-    /// Returns `text` if the arithmetic overflows.
+    /// As the API server writes it: the largest suffix of `text`'s family without a fraction. `text` on overflow.
     pub fn canonical(self, text: &str) -> String {
         let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-'));
         let written = if suffix.ends_with('i') && self.is_beyond_1024() { self.binary() } else { None };

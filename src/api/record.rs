@@ -17,8 +17,7 @@ use super::{
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Record<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
 
-/// Longest name of an unknown field in an error, in characters.
-const LONGEST_NAME: usize = 60;
+const LONGEST_NAME: usize = 60; // longest name of an unknown field in an error, in characters
 
 impl<'a> Record<'a> {
     /// Returns a value as an object. Fails if it is none.

@@ -67,8 +67,7 @@ impl Selector {
         Ok(Self::of_labels(labels))
     }
 
-    /// Parses a selector. Fails at unknown operators, missing or surplus values, and keys or values that no label can
-    /// have.
+    /// Parses a selector. Fails at unknown operators, missing or surplus values, and impossible keys or values.
     pub fn new(selector: &LabelSelector) -> Result<Self, SelectorError> {
         let Self { labels, .. } = Self::checked(selector.match_labels.clone().unwrap_or_default())?;
         let expressions = selector.match_expressions.iter().flatten().map(|expression| {

@@ -11,8 +11,7 @@ pub struct Checksum {
 }
 
 impl Checksum {
-    /// Adds one kept manifest. `raw` is the **whole** value of its data key, still compressed: a key with three kept
-    /// manifests is added three times.
+    /// Adds one kept manifest. `raw` is the **whole** value of its data key, still compressed, once for each manifest.
     pub fn add(&mut self, raw: &[u8]) {
         self.hasher.update(raw);
     }
@@ -21,8 +20,7 @@ impl Checksum {
     pub fn finish(self) -> String {
         let mut text = String::with_capacity(64);
         for byte in self.hasher.finalize() {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
+            let _ = write!(text, "{byte:02x}"); // writing to a String cannot fail
         }
         text
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use super::identity;
-use crate::api::object::{self, GroupKind, NamespacedName, ObjectKey};
+use cluster::object::{self, GroupKind, NamespacedName, ObjectKey};
 
 /// An autoscaler whose target cannot be read. It is skipped with a warning: an end user's broken autoscaler must not
 /// block every ManagedResource (a deviation).

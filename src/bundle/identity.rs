@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::api::{
-    managed_resource::{ResourceRef, effective_namespace},
-    object::{self, GroupKind, GroupVersionKind, ObjectKey},
-};
+use cluster::object::{self, GroupKind, GroupVersionKind, ObjectKey};
+
+use crate::api::managed_resource::{ResourceRef, effective_namespace};
 
 /// Groups that the API server itself serves. All other groups come from CRDs or aggregated APIs. Those use `*.k8s.io`
 /// groups too, so the suffix proves nothing.
@@ -156,8 +155,7 @@ impl Equivalences {
         }
     }
 
-    /// The *other* groups and kinds of the same objects, in byte order: all members of the sets that contain `kind`.
-    /// The relation is symmetric, but does not go on from one set to the next.
+    /// The *other* members of the sets that contain `kind`, in byte order. The relation is symmetric, not transitive.
     pub fn of(&self, kind: &GroupKind) -> impl Iterator<Item = &GroupKind> {
         let sets = self.sets_of.get(kind).into_iter().flatten().map(|set| &self.sets[*set]);
         let others: BTreeSet<&GroupKind> = sets.flatten().filter(|member| *member != kind).collect();

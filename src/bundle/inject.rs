@@ -75,8 +75,7 @@ pub fn inject_labels(manifest: &mut Value, labels: &BTreeMap<String, String>) ->
     Ok(())
 }
 
-/// Labels or annotations of an object as the rules see them (spec 10 §11.5): `null` is the empty string, and any other
-/// value that is no string makes the whole map absent.
+/// Labels or annotations as the rules see them (spec 10 §11.5): `null` is empty; any other non-string empties the map.
 pub fn string_map(object: &Value, field: &str) -> BTreeMap<String, String> {
     let entries = object.get("metadata").and_then(|metadata| metadata.get(field)).and_then(Value::as_object);
     let text = |value: &Value| if value.is_null() { Some(String::new()) } else { value.as_str().map(str::to_owned) };

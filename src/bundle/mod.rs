@@ -1,7 +1,6 @@
 //! The manifests of a ManagedResource as plain values: what the controller, the library for producers and the commands
 //! share. Pure functions on raw [`serde_json::Value`], so that unknown fields survive (spec 10 §11.6). In the order of a
 //! reconcile:
-//!
 //! * [`decode`]: from the data of Secrets to manifests
 //! * [`plan`]: manifests and old references → what is applied, pruned and released; with [`normalise`] (real namespaces)
 //!   and [`identity`] (keys, display strings, equivalent kinds, the index of the old references)

@@ -3,10 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::identity;
-use crate::api::{
-    managed_resource::effective_namespace,
-    object::{self, ObjectKey},
-};
+use cluster::object::{self, ObjectKey};
+
+use crate::api::managed_resource::effective_namespace;
 
 /// Whether objects of a kind live in namespaces, from discovery of the target cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +18,7 @@ pub enum Scope {
     Unknown,
 }
 
-/// Sets the namespace of a manifest by the scope of its kind (spec 10 §9.3). A manifest whose `metadata` is no map
-/// stays as it is: it has no name either, and fails later for that.
+/// Sets the namespace by the scope of the kind (spec 10 §9.3). `metadata` that is no map stays: it fails later.
 pub fn normalise_namespace(manifest: &mut Value, scope: Scope) {
     let kind = manifest.get("kind").and_then(Value::as_str).unwrap_or_default();
     let namespace = match scope {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::object::ObjectKey;
+use cluster::object::ObjectKey;
 
 /// Kinds in the order of application, in any group. All other kinds come last.
 const KINDS: [&str; 38] = [

@@ -14,11 +14,9 @@ use super::{
     inject,
     normalise::{self, Scope},
 };
-use crate::api::{
-    keys,
-    managed_resource::ResourceRef,
-    object::{GroupVersionKind, ObjectKey, truthy},
-};
+use cluster::object::{GroupVersionKind, ObjectKey, truthy};
+
+use crate::api::{keys, managed_resource::ResourceRef};
 
 /// Input of a plan.
 pub struct Input<'a> {
@@ -47,13 +45,11 @@ pub struct Plan {
     /// [`Plan::kept`], whose objects still exist (decision 9). Objects with an [`PlannedObject::error`] have no
     /// reference: nothing could ever be found under it.
     pub references: Vec<ResourceRef>,
-    /// The references to objects without an old reference. They join the status before anything is applied (spec 10
-    /// §9.7). Sorted by key string.
+    /// New references, sorted by key string. They join the status before anything is applied (spec 10 §9.7).
     pub added: Vec<ResourceRef>,
     /// Old references to prune: no manifest asks for their objects. Sorted by key string.
     pub removed: Vec<ResourceRef>,
-    /// Old references that no manifest seems to ask for, but that is not certain ([`Input::incomplete`]). Sorted by key
-    /// string; also in [`Plan::references`].
+    /// Old references that perhaps no manifest asks for ([`Input::incomplete`]), sorted; also in [`Plan::references`].
     pub kept: Vec<ResourceRef>,
     /// Old references to release: their manifest is in Ignore mode now (spec 10 §14). Sorted by key string.
     pub released: Vec<ResourceRef>,
@@ -63,8 +59,7 @@ pub struct Plan {
 
 /// An object to apply.
 pub struct PlannedObject {
-    /// The manifest with its normalised namespace, **before** label injection, as the creation needs it (spec 10 §12).
-    /// [`super::merge`] injects the labels.
+    /// The manifest with its namespace, **before** label injection, which [`super::merge`] does (spec 10 §12).
     pub manifest: Value,
     /// Index in [`Input::documents`]: the checksum covers the data keys of the applied documents (§9.5).
     pub document: usize,
@@ -208,7 +203,7 @@ fn planned(
     let reference = ResourceRef {
         api_version: text("apiVersion"),
         kind: text("kind"),
-        namespace: crate::api::object::namespace(&manifest).to_owned(),
+        namespace: cluster::object::namespace(&manifest).to_owned(),
         name: key.name.clone(),
         labels,
         annotations,

@@ -1,5 +1,3 @@
-//! Parses the command line.
-
 use std::ffi::OsString;
 
 use clap::{

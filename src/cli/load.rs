@@ -10,8 +10,7 @@ use crate::api::config::{ConfigError, DecodeError, Draft, Loaded};
 /// File that holds the namespace of the Pod that the process runs in.
 pub const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
-/// Largest configuration file. It comes from a ConfigMap, whose limit is 1 MiB.
-const MAX_BYTES: u64 = 2 << 20;
+const MAX_BYTES: u64 = 2 << 20; // largest configuration file. It comes from a ConfigMap, whose limit is 1 MiB.
 
 /// Why the process cannot start. The texts are those of spec 70 §1.1.
 #[derive(Debug, thiserror::Error)]

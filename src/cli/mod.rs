@@ -1,9 +1,7 @@
 //! The command line (spec 70 §1, §5): flags, environment, and how both change the configuration file.
-//!
 //! ```text
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
-//!
 //! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators, `legacy.rs`
 //! the flags from before there was a configuration file. `reference.rs` generates the reference of all flags. `load.rs`
 //! merges flags, file and environment. Everything is pure: a function that is passed in reads files

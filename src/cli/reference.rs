@@ -1,5 +1,3 @@
-//! Generates the reference of all flags from their declarations.
-
 use super::{flags, legacy};
 
 pub(super) fn reference() -> String {

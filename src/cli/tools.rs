@@ -1,5 +1,3 @@
-//! The commands for authors of bundles (pack, unpack, validate, diff) and for operators (the others).
-
 use clap::{
     Arg, ArgAction, ArgMatches, Command,
     builder::{PossibleValue, PossibleValuesParser},
@@ -9,7 +7,7 @@ use super::{
     args::{epilogue, option},
     webhook::{self, RegistrationOptions, ReviewOptions},
 };
-use crate::api::object::NamespacedName;
+use cluster::object::NamespacedName;
 
 /// A command for authors of bundles, or for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,3 @@
-//! The commands `webhook review` and `webhook registration`.
-
 use clap::{
     ArgAction, ArgMatches, Command,
     builder::{PossibleValue, PossibleValuesParser},

@@ -1,15 +1,12 @@
-//! Separates bundles from plain manifests.
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::input::{InputDocument, InputLocation, Source};
+use cluster::object::{self, GroupVersionKind};
+
 use crate::{
-    api::{
-        keys::{BROTLI_SUFFIX, GROUP, KIND},
-        object::{self, GroupVersionKind},
-    },
+    api::keys::{BROTLI_SUFFIX, GROUP, KIND},
     bundle::identity,
     producer::{
         decode::{Decoder, LabelWarning, Limits, SecretData},

@@ -40,8 +40,7 @@ pub(super) enum InputError {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InputLocation {
     pub(super) file: Arc<str>,
-    /// Counted from 1; `None` if the file has one document.
-    pub(super) document: Option<usize>,
+    pub(super) document: Option<usize>, // counted from 1; `None` if the file has one document
 }
 
 pub(super) struct InputDocument {

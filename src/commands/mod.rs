@@ -26,7 +26,7 @@ use std::{
     path::Path,
 };
 
-use cluster::Side;
+use cluster::{Side, object::NamespacedName};
 use kit::{Clock, Random};
 
 use self::{
@@ -37,7 +37,6 @@ use self::{
 };
 use crate::{
     actors::garbage_collector::survey::SurveyError,
-    api::object::NamespacedName,
     cli::{
         DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesOptions, RegistrationOptions, ReviewOptions,
         Tool, UnpackOptions, ValidateOptions,

@@ -1,5 +1,3 @@
-//! `pack`: manifests → Secret and ManagedResource.
-
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -9,8 +7,9 @@ use super::{
     bundles::{LIST_REMEDY, is_list},
     input::{InputDocument, InputLocation, Source, is_dns_subdomain},
 };
+use cluster::object::{self, GroupVersionKind, ObjectKey};
+
 use crate::{
-    api::object::{self, GroupVersionKind, ObjectKey},
     bundle::identity,
     cli::PackOptions,
     producer::{Parts, Registry, yaml},

@@ -1,5 +1,3 @@
-//! `webhook registration`: the webhook configurations of a deployment, without a cluster.
-
 use std::collections::BTreeSet;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};

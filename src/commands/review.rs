@@ -4,11 +4,10 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{CommandError, DIFFERENT, FAILED, OK, Said, input::Source};
+use cluster::object::{self, GroupVersionKind};
+
 use crate::{
-    api::{
-        config::{self, Draft, Webhooks},
-        object::{self, GroupVersionKind},
-    },
+    api::config::{self, Draft, Webhooks},
     producer::yaml,
     webhooks::{
         endpoint::{Account, Endpoint as _, Mutating, Validating},

@@ -1,5 +1,3 @@
-//! `unpack`: Secrets → manifests.
-
 use serde_json::Value;
 
 use super::{
@@ -8,8 +6,9 @@ use super::{
     input::Source,
     output::one_line,
 };
+use cluster::object::{self, NamespacedName};
+
 use crate::{
-    api::object::{self, NamespacedName},
     bundle::identity,
     producer::{
         decode::{Decoder, Limits, SecretData},

@@ -1,5 +1,4 @@
-//! `validate`: finds mistakes without a cluster, in manifests (`object.rs`) and in ManagedResources with their Secrets
-//! (`bundle.rs`).
+//! `validate`: finds mistakes in manifests and in ManagedResources with their Secrets, without a cluster.
 
 mod bundle;
 mod metadata;
@@ -15,11 +14,10 @@ use super::{
     input::{InputLocation, Source},
     output::one_line,
 };
+use cluster::object::ObjectKey;
+
 use crate::{
-    api::{
-        config::{self, ConfigError, KIND as CONFIG_KIND},
-        object::ObjectKey,
-    },
+    api::config::{self, ConfigError, KIND as CONFIG_KIND},
     bundle::identity::{self, Equivalences},
     producer::decode::LabelWarning,
 };

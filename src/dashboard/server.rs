@@ -186,8 +186,7 @@ impl Bound {
                         let exchange = Exchange::begin(request.request());
                         let answer = service.call(request);
                         async move {
-                            // Pipelined requests do not go before requests of other connections.
-                            yield_now().await;
+                            yield_now().await; // pipelined requests do not go before requests of other connections
                             let (request, response) = answer.await?.map_into_boxed_body().into_parts();
                             let response = match exchange {
                                 Some(exchange) => exchange.end(response),

@@ -1,5 +1,3 @@
-//! The program's requests to the API, in a few words.
-
 use std::collections::BTreeMap;
 
 use sim::Recorded;

@@ -1,13 +1,9 @@
 //! The demonstration (command `demo`): the program at work on an in-memory cluster, explained step by step.
-//!
 //! ```text
 //! mod.rs ── log into a file, System ─► scene.rs (Sim, process::Process, kubectl) ◄── story.rs ──► screen.rs
 //! ```
-//!
 //! * `story.rs`: the steps in their order; start reading there.
 //! * `scene.rs`: simulator, program, a user with `kubectl`, and waits; `journal.rs`: the program's requests to the API.
-//! * `examples.rs`: the bundles of `config/examples`, and the changes of the story to them.
-//! * `screen.rs`: prints.
 //!
 //! The program does not know the demonstration. The panic of one step comes from the scene's observer of requests,
 //! which the program calls during a reconcile.
@@ -65,8 +61,7 @@ struct Missed {
 
 struct PlayedStep {
     title: &'static str,
-    /// `None`: the step did not happen.
-    seen: Option<Seen>,
+    seen: Option<Seen>, // `None`: the step did not happen
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -36,11 +36,9 @@ use crate::{
 
 pub(super) const LATENCY: Duration = Duration::from_millis(1);
 const LIMIT: Duration = Duration::from_secs(10);
-/// Time limit of all conditions together, from the beginning.
-const LIMIT_OF_ALL: Duration = Duration::from_secs(16);
+const LIMIT_OF_ALL: Duration = Duration::from_secs(16); // time limit of all conditions together, from the beginning
 const POLL: Duration = Duration::from_millis(1);
-/// The program is idle after this time without requests.
-const QUIET: Duration = Duration::from_millis(100);
+const QUIET: Duration = Duration::from_millis(100); // the program is idle after this time without requests
 const CPU_JOBS: usize = 2;
 
 const PROGRAM: &str = "gardener-resource-manager";
@@ -96,7 +94,6 @@ pub(super) enum SceneError {
 }
 
 impl Scene {
-    /// Returns a cluster that serves ManagedResources, without the program.
     pub(super) fn new() -> Result<Self, SceneError> {
         let options = SimOptions::new(Clock::system(), Random::from_entropy());
         let sim = Sim::new(SimOptions { latency: LATENCY, ..options });
@@ -206,7 +203,7 @@ impl Scene {
     }
 
     /// Waits until the actors of all ManagedResources are idle and the program sends no requests.
-    pub(super) async fn at_rest(&self) -> Result<(), Missed> {
+    pub(super) async fn until_idle(&self) -> Result<(), Missed> {
         let (mut asked, mut since) = (self.asked(), Instant::now());
         self.wait("the actors of all ManagedResources are idle", || {
             let (now, bundles) = (self.asked(), self.sim.objects(MANAGED_RESOURCES).len());

@@ -69,11 +69,11 @@ impl Screen {
         self.wrapped("     instead:  ", &missed.found, BAD);
     }
 
-    pub(super) fn summary(&self, reported: &[PlayedStep]) {
+    pub(super) fn summary(&self, played: &[PlayedStep]) {
         self.line("", PLAIN);
         self.line("Summary", STRONG);
         let seen_width = WIDTH - TITLE - TIME - 7;
-        for (index, step) in reported.iter().enumerate() {
+        for (index, step) in played.iter().enumerate() {
             let (what, took, style) = match &step.seen {
                 Some(seen) => (seen.what.as_str(), time(seen.took), PLAIN),
                 None => ("did not happen", String::new(), BAD),

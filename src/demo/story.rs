@@ -72,7 +72,7 @@ async fn start(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     scene.start()?;
     scene.ready().await?;
     let took = begin.elapsed();
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     screen.detail(&format!("dashboard: {}", scene.url("/dashboard")));
     screen.detail(&format!("metrics:   {}", scene.url("/metrics")));
     let (actors, requests) = (scene.actor_count(), scene.journal(mark).counts());
@@ -94,7 +94,7 @@ async fn apply(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         Ok::<_, Missed>(begin.elapsed())
     };
     let (webapp, monitoring) = try_join!(bundle(&WEBAPP), bundle(&MONITORING))?;
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     let journal = scene.journal(mark);
     let mut objects = 0;
     for (example, took) in [(WEBAPP, webapp), (MONITORING, monitoring)] {
@@ -117,7 +117,7 @@ async fn edit(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.command("kubectl -n webshop patch configmap webapp-settings -p '{\"data\":{\"log-level\":\"debug\"}}'");
     let mark = scene.mark();
     let took = repaired(scene, SETTINGS, "/data/log-level", "debug").await?;
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     screen.detail(&scene.journal(mark).counts());
     Ok(Seen { what: "log-level is info again".to_owned(), took })
 }
@@ -149,7 +149,7 @@ async fn delete(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.command("kubectl -n webshop delete service webapp");
     let mark = scene.mark();
     let took = replaced(scene, SERVICE).await?;
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     screen.detail(&scene.journal(mark).counts());
     Ok(Seen { what: "the Service is there again".to_owned(), took })
 }
@@ -176,7 +176,7 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     scene.create(DemoObject::secret(BROKEN.secret), &examples::colours(examples::before_the_mistake())).await?;
     scene.create(DemoObject::bundle(bundle), &BROKEN.managed_resource()).await?;
     scene.reports(bundle, APPLIED).await?;
-    scene.at_rest().await?;
+    scene.until_idle().await?;
 
     screen.say("Then somebody paints the evening red, and slips in the indentation of noon. They save both.");
     screen.command(
@@ -194,7 +194,7 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.detail(&format!("reason: {}", condition.reason));
     screen.detail(&format!("message: {}", condition.message));
 
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     let colours = || [MORNING, NOON, EVENING].map(|place| scene.text(place, "/data/colour"));
     let (found, deleted) = (colours(), scene.journal(mark).deleted());
     if found != ["grey", "white", "red"] || !deleted.is_empty() {
@@ -208,7 +208,7 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     scene.patch(secret, &examples::colours(examples::mended())).await?;
     let condition = scene.reports(bundle, APPLIED).await?;
     screen.detail(&format!("{}: {}", condition.reason, condition.message));
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     Ok(Seen { what: "reported; the rest applied, nothing deleted".to_owned(), took })
 }
 
@@ -225,7 +225,7 @@ async fn prune(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         .await?;
     let took = begin.elapsed();
     scene.reports(BROKEN.name, APPLIED).await?;
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     let journal = scene.journal(mark);
     screen.detail(&journal.writes().join(" → "));
     let deleted: Vec<_> = journal.deleted().into_iter().map(|(_, name)| name).collect();
@@ -272,7 +272,7 @@ async fn panic(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     ));
     let again = repaired(scene, ALERT, "/spec/severity", "warning").await?;
     screen.detail(&format!("severity is critical again after {}", time(again)));
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     Ok(Seen { what: "shown, others went on, the bundle recovered".to_owned(), took })
 }
 
@@ -286,7 +286,7 @@ async fn restart(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let (begin, mark) = (Instant::now(), scene.mark());
     scene.start()?;
     scene.ready().await?;
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     let took = begin.elapsed();
     let journal = scene.journal(mark);
     screen.say("It lists each kind once and compares. Nothing differs, so it writes nothing.");
@@ -323,7 +323,7 @@ async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         .await?;
     let took = begin.elapsed();
     let left: Vec<_> = [SETTINGS, SERVICE, ROLE].into_iter().filter(|place| scene.object(*place).is_some()).collect();
-    scene.at_rest().await?;
+    scene.until_idle().await?;
     let journal = scene.journal(mark);
     let deleted = journal.deleted();
     let names: Vec<_> = deleted.iter().map(|(_, name)| name.as_str()).collect();

@@ -33,8 +33,7 @@ use super::{
     stream::{HEAD_TIME, Stream},
 };
 
-/// Spec 70 §11.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90); // Spec 70 §11
 /// Spec 70 §11.1. A client on the same continent needs a tenth of a second.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(3);
 

@@ -165,7 +165,6 @@ impl Silent {
         &mut self.groups[group as usize]
     }
 
-    /// Closes connections other than the newest while there are too many.
     fn make_room(&mut self, most: usize) {
         let (part, newest) = ((most / NEW_PART).max(1), self.last);
         while self.groups.iter().map(BTreeMap::len).sum::<usize>() > most {
@@ -204,7 +203,6 @@ impl Connection {
         self.grip.close();
     }
 
-    /// Marks the connection as busy until the result is dropped.
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         let mut state = self.state();
         state.requests += 1;

@@ -59,10 +59,8 @@ pub struct Answer {
 #[derive(Debug, Clone)]
 pub struct Grace {
     period: Duration,
-    /// The first failure since the last success.
     failing_since: Option<Instant>,
-    /// When a failure was last logged.
-    said: Option<Instant>,
+    said: Option<Instant>, // when a failure was last logged
 }
 
 /// The verdict of [`Grace`].

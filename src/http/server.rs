@@ -100,8 +100,7 @@ impl Prepared {
 }
 
 impl Running {
-    /// Takes no new connections, and closes each connection when it has no request under way. Returns `false` if some
-    /// are open at `deadline`. Clients learn of the end from their next answer, or when an idle connection is closed.
+    /// Takes no new connections, and closes each once it has no request. Returns `false` if any is open at `deadline`.
     pub(crate) async fn stop(self, deadline: Instant) -> bool {
         self.handle.pause().await;
         self.connections.stop();

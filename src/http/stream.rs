@@ -25,8 +25,7 @@ use tokio::{
 
 use super::connections::{Connection, Waits};
 
-/// Size of a head, request line included (spec 70 §11).
-pub(crate) const MOST_HEAD: usize = 16 << 10;
+pub(crate) const MOST_HEAD: usize = 16 << 10; // size of a head, request line included (spec 70 §11)
 /// Time from the first to the last byte of a head (spec 70 §11).
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(32);
 const TURN: usize = 16 << 10;
@@ -117,8 +116,7 @@ impl Course {
             self.heads.set(self.heads.get() + 1);
         }
         if phase == Phase::Rest {
-            // The timer starts with an attempt to read, even if nothing comes.
-            self.hold();
+            self.hold(); // the timer starts with an attempt to read, even if nothing comes
         }
         self.go_on();
     }

@@ -1,5 +1,3 @@
-//! Collects the fields of a record from the event and the spans around it.
-
 use std::fmt;
 
 use serde_json::Value;

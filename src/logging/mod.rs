@@ -1,9 +1,7 @@
 //! Logs: one record per line on stderr, in the two formats of spec 70 §10. `record.rs` writes a record as text,
 //! `layer.rs` collects its fields, `switch.rs` changes the level while the process runs, and `writer.rs` has a thread
 //! and a bounded queue, so that a stalled reader of stderr stalls nothing else. Start reading in [`init`].
-//!
 //! Rules for log statements:
-//!
 //! * Messages are constants, everything variable is a field; the field `error` holds errors. Durations are strings
 //!   (`1m0s`): format them before.
 //! * A dotted field becomes an object: `object.name = %name, object.namespace = %namespace` is written as
@@ -75,9 +73,8 @@ pub type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 /// Returns the wall time for a record.
 pub type NowFn = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Sends all records of the process to stderr, and its spans to `spans`. Keep the handle until the end: dropping it
-/// writes the waiting records. The switch changes `level` later. Fails if the process has a receiver of records
-/// already.
+/// Sends all records to stderr, and spans to `spans`. Keep the handle until the end: dropping it writes the waiting
+/// records. The switch changes `level` later. Fails if the process has a receiver of records already.
 pub fn init(
     level: Level,
     format: Format,

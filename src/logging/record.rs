@@ -1,12 +1,9 @@
-//! A record as one line of text. Pure.
-
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{Format, Level};
 
-/// Longer texts in a field or message are cut: one record must not fill the queue.
-const MAX_TEXT: usize = 16 * 1024;
+const MAX_TEXT: usize = 16 * 1024; // longer texts in a field or message are cut: one record must not fill the queue
 
 const OWN_CRATE: &str = "gardener_resource_manager";
 
@@ -66,8 +63,7 @@ fn text_line(level: Level, timestamp: &str, logger: Option<&str>, message: &str,
         for (name, value) in &fields.entries {
             push_member(&mut object, name, value);
         }
-        // Each member starts with a comma.
-        line.push_str("\t{");
+        line.push_str("\t{"); // each member starts with a comma
         line.push_str(&object[1..]);
         line.push('}');
     }

@@ -1,5 +1,3 @@
-//! Changes the level of the log while the process runs.
-
 use super::Level;
 
 /// Turns `debug` on and off.
@@ -15,8 +13,7 @@ impl Switch {
         Self { configured, current: configured, set: Box::new(set) }
     }
 
-    /// Switches from the configured level to `debug` and back; if `debug` is configured, to `info` and back. Logs the
-    /// change, even if only errors are logged.
+    /// Switches between the configured level and `debug` (if that is `debug`: `info`). Always logs the change.
     pub fn toggle(&mut self) {
         let next = match (self.current == self.configured, self.configured) {
             (false, configured) => configured,

@@ -14,7 +14,7 @@ use tracing::subscriber::with_default;
 use tracing_subscriber::Registry;
 
 use super::*;
-use crate::api::object::NamespacedName;
+use cluster::object::NamespacedName;
 
 #[derive(Clone, Default)]
 struct Captured(Arc<Mutex<Vec<u8>>>);

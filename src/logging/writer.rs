@@ -24,8 +24,7 @@ const LAST_FLUSH: Duration = Duration::from_millis(500);
 
 pub(super) struct Sender {
     queue: mpsc::Sender<LogEntry>,
-    /// Bytes that wait, including the record that is being written.
-    waiting: Arc<AtomicUsize>,
+    waiting: Arc<AtomicUsize>, // bytes that wait, including the record that is being written
     dropped: AtomicUsize,
     reported: AtomicUsize,
 }

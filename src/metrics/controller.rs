@@ -1,5 +1,3 @@
-//! Metrics of controllers: reconciles and their work queue.
-
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -232,9 +230,8 @@ impl ControllerMetrics {
         self.series.work_seconds.observe(duration.as_secs_f64());
     }
 
-    /// Work that starts at `now` and is unfinished while the returned value lives. It feeds
-    /// `workqueue_unfinished_work_seconds` and `workqueue_longest_running_processor_seconds`, which are computed at the
-    /// scrape.
+    /// Work that is unfinished while the returned value lives, for `workqueue_unfinished_work_seconds` and
+    /// `workqueue_longest_running_processor_seconds`.
     pub fn running(&self, now: Instant) -> RunningWork {
         let mut running = self.series.running();
         let number = running.next;

@@ -57,8 +57,7 @@ struct Shared {
     arbiter_stalls: IntCounterVec,
     scheduler_in_flight: IntGaugeVec,
     scheduler_waiting: IntGaugeVec,
-    /// One scrape at a time: computed values are set in steps.
-    scrape: Mutex<()>,
+    scrape: Mutex<()>, // one scrape at a time: computed values are set in steps
 }
 
 struct ProcessFamilies {
@@ -79,10 +78,9 @@ pub struct RequestSchedulerMetrics {
 
 const NO_LABELS: [&str; 0] = [];
 
-/// Series of these exist from the start.
+/// Series of these roles and activities exist from the start.
 const ROLES: [Role; 5] = [Role::Root, Role::Supervisor, Role::Object, Role::Watch, Role::Service];
 
-/// Series of these exist from the start.
 const ACTIVITIES: [Activity; 9] = [
     Activity::Starting,
     Activity::Idle,
@@ -131,8 +129,7 @@ impl Metrics {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns the handle of a controller (or reconciler) with `permits` concurrent reconciles. All its series exist
-    /// with value 0 afterwards; another call returns a handle of the same series.
+    /// Returns the handle of a controller or reconciler with `permits` permits. All its series exist afterwards.
     pub fn controller(&self, name: &str, permits: usize) -> ControllerMetrics {
         self.shared.controllers.controller(name, permits)
     }

@@ -1,5 +1,3 @@
-//! The reference of all metrics, generated from their declarations.
-
 use std::fmt::Write;
 
 use super::declared::{ALL, MetricKind};

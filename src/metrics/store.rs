@@ -1,5 +1,3 @@
-//! Metrics of the stores of watches.
-
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -58,8 +56,7 @@ impl Families {
         StoreMetrics { cell }
     }
 
-    /// Sets the values of the existing stores. Stores of one cluster and kind count together: objects are added up, the
-    /// worst state and the greatest age are shown.
+    /// Sets the values. Stores of one cluster and kind count together: all objects, the worst state, the greatest age.
     pub(super) fn refresh(&self, now: Instant) {
         let mut shown: BTreeMap<(String, String), Figures> = BTreeMap::new();
         for cell in self.cells().iter().filter_map(Weak::upgrade) {

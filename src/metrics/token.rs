@@ -1,5 +1,3 @@
-//! Tokens of the token requestor.
-
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;

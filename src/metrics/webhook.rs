@@ -1,5 +1,3 @@
-//! Metrics of webhooks.
-
 use std::{sync::Arc, time::Duration};
 
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry};

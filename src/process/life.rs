@@ -90,8 +90,7 @@ pub fn identity(host: &str, env: &Env) -> String {
 
 impl Process {
     /// Starts the watches and the election, and returns at once, before any request. Controllers start when this
-    /// process leads, or, without an election, when the stores of the source are filled. Fails if the election's
-    /// settings are invalid.
+    /// process leads, or, without an election, when the stores of the source are filled.
     pub fn start(parts: ProcessParts) -> Result<Self, ElectionError> {
         let ProcessParts { source: link, target, election, identity, config, env, requests, vitals } = parts;
         let env = Env { sync_timeout: config.cache_sync_timeout, ..env };
@@ -126,7 +125,7 @@ impl Process {
         vitals.show(root.source_synced(), root.target_synced());
         let prober = env.fatal.spawn("the prober of the source cluster", vitals.clone().probe(source));
 
-        let leadership = vitals.report_leadership();
+        let leadership = vitals.leadership_sender();
         let elected = config.leader_election.clone().zip(timing).map(|(settings, timing)| {
             let link = Link { client: election.unwrap_or_else(|| link.client.clone()), host: link.host, ca: link.ca };
             let now = env.clock.monotonic();

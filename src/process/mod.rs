@@ -1,18 +1,11 @@
 //! The process: from options to a tree of actors, and back to an exit code (spec 70 §1, §7, §13).
-//!
 //! ```text
 //! run.rs ── load, log, connect.rs ─► servers (dashboard) ─► Process::start ─► signal ─► Process::stop
 //!                                                        ▲ vitals.rs ◄──────────┘ life.rs               shutdown.rs
 //! ```
-//!
 //! * `run.rs`: the production process in the order of spec 70 §7; start reading there.
 //! * `life.rs`: [`Process`]: watches, leader election and controllers on given clients; demonstration and simulation
 //!   use it on an in-memory API.
-//! * `shutdown.rs`: order and times of the shutdown; `signals.rs`: the signals that start it.
-//! * `connect.rs`: the clusters, and whether both are the same.
-//! * `vitals.rs`: state of the process for probes and the dashboard.
-//! * `observe.rs`: from the observers of kit and clusters to metrics; `watchdog.rs`: reports a blocked arbiter.
-//! * `announce.rs`: what is logged at the start; [`limits`]: limits of the operating system.
 
 mod announce;
 mod connect;

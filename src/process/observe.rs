@@ -1,5 +1,3 @@
-//! From the observers of kit and clusters to metrics.
-
 use std::{rc::Rc, time::Duration};
 
 use cluster::{RequestObserver, Side};
@@ -173,8 +171,7 @@ mod tests {
         tokio::time::advance(Duration::from_secs(2)).await;
         assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("12", "3"));
 
-        // Its reported duration does not matter.
-        first.finished(ReconcileResult::Error, Duration::from_secs(2));
+        first.finished(ReconcileResult::Error, Duration::from_secs(2)); // its reported duration does not matter
         assert_eq!((value(&metrics, longest).as_str(), value(&metrics, active).as_str()), ("2", "2"));
         second.finished(ReconcileResult::Success, Duration::from_secs(12));
         drop(third);

@@ -134,7 +134,6 @@ fn start(
     System::with_tokio_rt(|| runtime).block_on(serve(options, loaded.config.clone(), connections, signals))
 }
 
-/// Starts the servers, then everything else. Returns when all of it has ended.
 async fn serve(
     options: &RunOptions,
     config: Config,

@@ -1,4 +1,4 @@
-//! The shutdown, in the order of contract rule 10: no new reconcile, end of reconciles, fence, watches, lease, events.
+//! The shutdown. Its order (contract rule 10): no new reconcile, end of reconciles, watches, fence, lease, Events.
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! Signals (spec 70 §13): the first SIGTERM or SIGINT stops the process gracefully, the second at once. SIGUSR1 toggles
-//! the log level `debug`. A thread of its own handles signals, so that a process whose controllers hang still ends in
-//! time.
+//! the log level `debug`. A thread handles them, so that a process whose controllers hang still ends in time.
 
 use std::{io, time::Duration};
 

@@ -150,7 +150,6 @@ impl World {
         testing::eventually(&format!("{user} leads"), LIMIT, || self.holder().as_deref() == Some(user)).await;
     }
 
-    /// Number of a user's writes so far, without Leases and Events.
     fn writes(&self, user: &str) -> usize {
         let requests = self.sim.requests().into_iter().map(|request| request.info);
         let work = requests.filter(|info| {

@@ -24,8 +24,7 @@ const SOURCE_SYNC: &str = "source-informer-sync";
 const TARGET_SYNC: &str = "target-informer-sync";
 
 const PROBE: Duration = Duration::from_secs(3);
-/// Probes within this time share one request.
-const YOUNG: Duration = Duration::from_secs(1);
+const YOUNG: Duration = Duration::from_secs(1); // probes within this time share one request
 
 /// State of the process. Cheap to clone.
 #[derive(Clone, Default)]
@@ -81,7 +80,7 @@ impl Vitals {
         self.shared.leadership.subscribe()
     }
 
-    pub(super) fn report_leadership(&self) -> watch::Sender<Leadership> {
+    pub(super) fn leadership_sender(&self) -> watch::Sender<Leadership> {
         self.shared.leadership.clone()
     }
 

@@ -10,7 +10,7 @@ use super::{
     SECRET_NAME_PREFIX, SHOOT_NAMESPACE_PREFIX, SHOOT_NO_CLEANUP, SecretBuilder, extract, managed_resource,
     requests::{ObjectKind, Requests, Selection},
 };
-use crate::api::object::{self, NamespacedName};
+use cluster::object::{self, NamespacedName};
 
 type Texts = BTreeMap<String, String>;
 

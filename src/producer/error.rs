@@ -1,9 +1,8 @@
 //! Errors of a producer's requests. The texts are those of spec 10 §19.6 and §19.7.
 
-use cluster::ApiError;
+use cluster::{ApiError, object::NamespacedName};
 
 use super::extract::ExtractError;
-use crate::api::object::NamespacedName;
 
 /// A ManagedResource could not be created or updated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,9 @@ use super::{
     decode::{self, DecodeError, SecretData},
     unique::{self, UniqueError},
 };
-use crate::api::{keys::BROTLI_SUFFIX, object};
+use cluster::object;
+
+use crate::api::keys::BROTLI_SUFFIX;
 
 /// A part of a Secret is not a manifest. Texts have keys and positions, never content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,9 +38,7 @@ pub enum ExtractError {
     NoSecret(#[from] UniqueError),
 }
 
-/// Returns all objects of a Secret: data keys in ascending order, documents in their order. Ignores empty documents.
-/// Fails at the first document that is not a manifest.
-///
+/// Returns all objects of a Secret, by data key and document. Fails at the first document that is not a manifest.
 /// ```
 /// use gardener_resource_manager::producer::{Registry, SecretBuilder, extract};
 /// use serde_json::json;

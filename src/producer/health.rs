@@ -1,9 +1,10 @@
 //! Reads the conditions of a ManagedResource (spec 10 §19.8).
 
+use cluster::object::NamespacedName;
+
 use crate::api::{
     conditions::{ConditionStatus, RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
     managed_resource::ManagedResource,
-    object::NamespacedName,
 };
 
 /// A ManagedResource is not in the wanted state, or its state is unknown.

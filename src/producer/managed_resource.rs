@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{ApiError, object::field_mut};
+use cluster::{
+    ApiError,
+    object::{GroupKind, field_mut},
+};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -14,11 +17,9 @@ use super::{
 use crate::api::{
     keys,
     managed_resource::{ManagedResourceSpec, SecretRef},
-    object::GroupKind,
 };
 
 /// Builds a ManagedResource, and writes it to a cluster.
-///
 /// ```
 /// use gardener_resource_manager::producer::ManagedResourceBuilder;
 ///

@@ -1,14 +1,11 @@
 //! Library for programs that make ManagedResources: names, packing, reconciling, deleting, waiting (spec 10 §19). It
 //! does not need the controller. Pure parts:
-//!
 //! * [`registry`]: objects → the data of a Secret, with the same bytes each time; [`yaml`] writes the documents.
-//! * [`unique`]: names of immutable Secrets and ConfigMaps; [`references`]: the annotations that keep these objects
-//!   alive.
+//! * [`unique`]: names of immutable Secrets and ConfigMaps; [`references`]: annotations that keep these alive.
 //! * [`extract`]: a Secret → its objects, with the controller's own decoder.
 //! * [`health`]: reads the conditions of a ManagedResource.
 //!
 //! Parts that send requests to the source cluster, with a [`kube::Client`] of the caller:
-//!
 //! * [`secret`], [`managed_resource`]: builders that create or update one object.
 //! * [`bundle`]: Secret and ManagedResource together: create, update, delete, read.
 //! * [`wait`]: waits until a ManagedResource is healthy, or gone.

@@ -22,7 +22,6 @@ pub enum ReferenceKind {
 }
 
 /// Returns the key of the annotation for an object. The annotation's value is the object's name.
-///
 /// ```
 /// use gardener_resource_manager::producer::references::{ReferenceKind, annotation_key};
 ///

@@ -7,18 +7,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::yaml;
-use crate::api::{
-    keys::COMPRESSED_DATA_KEY,
-    object::{self, GroupVersionKind},
-};
+use cluster::object::{self, GroupVersionKind};
 
-/// Compression quality, from 0 to 11. Names of Secrets depend on it: never change it.
-const QUALITY: i32 = 9;
-/// Compression window, as a power of two. Names of Secrets depend on it: never change it.
-const WINDOW: i32 = 22;
+use crate::api::keys::COMPRESSED_DATA_KEY;
+
+const QUALITY: i32 = 9; // compression quality, from 0 to 11. Names of Secrets depend on it: never change it.
+const WINDOW: i32 = 22; // compression window, as a power of two. Names of Secrets depend on it: never change it.
 
 /// Collects the objects of a bundle for a Secret.
-///
 /// ```
 /// use gardener_resource_manager::producer::Registry;
 /// use serde_json::json;

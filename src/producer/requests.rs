@@ -1,4 +1,7 @@
-use cluster::{ApiError, Resource};
+use cluster::{
+    ApiError, Resource,
+    object::{resource_version, truthy},
+};
 use futures::{Stream, StreamExt as _};
 use http::Request;
 use kube::{
@@ -8,10 +11,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::api::{
-    keys,
-    object::{resource_version, truthy},
-};
+use crate::api::keys;
 
 const PAGE: u32 = 500;
 /// The server then ends the watch, and everything is read again: a dead connection hides changes only so long.
@@ -106,7 +106,7 @@ impl Requests<'_> {
     /// Marks a Secret for the garbage collector, if it exists (spec 10 §19.6).
     pub(super) async fn mark_garbage_collectable(self, namespace: &str, name: &str) -> Result<(), ApiError> {
         let Some(secret) = self.find(ObjectKind::Secret, namespace, name).await? else { return Ok(()) };
-        if truthy(crate::api::object::label(&secret, keys::GARBAGE_COLLECTABLE)) {
+        if truthy(cluster::object::label(&secret, keys::GARBAGE_COLLECTABLE)) {
             return Ok(());
         }
         let patch = json!({"metadata": {"labels": {keys::GARBAGE_COLLECTABLE: keys::GARBAGE_COLLECTABLE_VALUE}}});

@@ -14,7 +14,6 @@ use super::{
 use crate::api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
 
 /// Builds a Secret, and writes it to a cluster.
-///
 /// ```
 /// use std::collections::BTreeMap;
 ///
@@ -102,8 +101,7 @@ impl SecretBuilder {
         secret
     }
 
-    /// Creates the Secret, or replaces labels, annotations and data. Sends nothing if nothing differs. Fails with *not
-    /// found* if it may not create.
+    /// Creates the Secret, or replaces labels, annotations and data if they differ. *Not found* if it may not create.
     pub async fn reconcile(&self, client: &Client) -> Result<Value, ApiError> {
         let (requests, name) = (Requests(client), self.name());
         let live = match requests.get(ObjectKind::Secret, &self.namespace, &name).await {

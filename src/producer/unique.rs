@@ -49,7 +49,6 @@ pub fn checksum<V: AsRef<[u8]>>(values: impl IntoIterator<Item = V>) -> String {
 }
 
 /// Returns the name followed by the first 8 characters of the checksum.
-///
 /// ```
 /// use gardener_resource_manager::producer::unique;
 ///

@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
-use cluster::ApiError;
+use cluster::{
+    ApiError,
+    object::{self, NamespacedName},
+};
 use futures::StreamExt as _;
 use kube::{Client, core::WatchEvent};
 use serde_json::Value;
@@ -17,7 +20,6 @@ use crate::api::{
     conditions::{ConditionStatus, DELETION_FAILED, DELETION_PENDING, RESOURCES_APPLIED},
     keys,
     managed_resource::ManagedResource,
-    object::{self, NamespacedName},
 };
 
 /// A watch that is silent for longer has a dead connection: the server ends it earlier.

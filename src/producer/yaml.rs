@@ -5,7 +5,6 @@
 use serde_json::Value;
 
 /// Returns one document. It ends with a newline and begins without a separator.
-///
 /// ```
 /// use gardener_resource_manager::producer::yaml;
 ///

@@ -36,8 +36,7 @@ pub(crate) enum NoHeapProfiles {
 }
 
 /// Makes the allocator take samples. May replace this process by a new one with the same arguments and process id, so
-/// call it before anything is started. `config` is the file that this process has read. Fails if there will be no
-/// samples.
+/// call it before anything is started. `config`: the file that it has read. Fails if there will be no samples.
 pub(crate) fn prepare(config: Option<&Path>) -> Result<(), NoHeapProfiles> {
     if takes_samples() {
         return Ok(());

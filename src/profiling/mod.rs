@@ -1,9 +1,8 @@
 //! Profiles of the running process (spec 70 §9.3), below `/debug/pprof` of the metrics server, while
-//! `debugging.enableProfiling` is on. Without the feature `profiling`, a build has only the index and the actors. `cpu.rs` samples the running code, `heap.rs` shows what the allocator holds,
-//! `symbols.rs` names addresses, `actors.rs` lists actors as Go's programs list goroutines.
-//!
-//! Profiles are in the format of pprof: `go tool pprof http://…/debug/pprof/profile`. They hold addresses, names of
-//! functions and of files of this program, never the content of memory.
+//! `debugging.enableProfiling` is on. Without the feature `profiling`, a build has only the index and the actors.
+//! `cpu.rs` samples the running code, `heap.rs` shows what the allocator holds, `symbols.rs` names addresses,
+//! `actors.rs` lists actors as Go's programs list goroutines. Profiles are in pprof's format (`go tool pprof
+//! http://…/debug/pprof/profile`): addresses, names of functions and files of this program, never content of memory.
 
 mod actors;
 #[cfg(feature = "profiling")]

@@ -7,12 +7,10 @@ use actix_web::{HttpResponse, http::StatusCode, web};
 
 use super::refuse;
 
-/// This build has no profiles.
 #[derive(Debug, thiserror::Error)]
 #[error("this build has no profiles; build it with --features profiling")]
 pub(crate) struct NotBuilt;
 
-/// Fails always.
 pub(crate) fn prepare(_config: Option<&Path>) -> Result<(), NotBuilt> {
     Err(NotBuilt)
 }

@@ -1,14 +1,11 @@
 //! What webhooks read of objects: one const for each kind and purpose.
-//!
 //! ```text
 //! pub const SERVICE_ACCOUNTS: CachedKind<ServiceAccount> = CachedKind {
 //!     objects: Objects { kind: "ServiceAccount", plural: "serviceaccounts", ..Objects::TARGET },
 //!     fields: |object| ServiceAccount { automount: … },
 //! };
 //! ```
-//!
-//! For a new read, add a const and name it in the registry. The watch, the store, the live read after a miss and the
-//! error texts follow from it.
+//! For a new read, add a const and name it in the registry. Watch, store, live reads and error texts follow from it.
 
 use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 

@@ -1,5 +1,4 @@
 //! For tests of webhooks: a [`View`] with scripted answers that records its reads, and objects written as YAML.
-//!
 //! ```text
 //! let view = TestView::new().service_account("kube-system/dns", Some(false));
 //! changes(&webhook, &view, "before …\n---\nafter …");
@@ -23,7 +22,7 @@ use super::{
     },
     view::{Annotations, Collection, Failure, Recency, Scaled, View},
 };
-use crate::api::object::{GroupVersionKind, NamespacedName};
+use cluster::object::{GroupVersionKind, NamespacedName};
 
 /// The namespace of a [`request`].
 pub const NAMESPACE: &str = "kube-system";
@@ -211,8 +210,7 @@ pub fn request(webhook: &dyn Mutator, object: &Value) -> Request<'static> {
 }
 
 /// Runs a webhook on a YAML object created in [`NAMESPACE`], and returns the changed object or the failure. Runs it
-/// again on its own result, which does not count as read. Panics if that changes anything, or if the webhook is not
-/// concerned.
+/// again on its own result, which does not count as read. Panics if that changes anything or is not its task.
 pub fn mutated(webhook: &dyn Mutator, view: &TestView, yaml: &str) -> Result<Value, Failure> {
     let mut object = object(yaml);
     let request = request(webhook, &object);

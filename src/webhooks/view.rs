@@ -1,8 +1,7 @@
-//! What a webhook may know of the clusters, as plain values (spec 50 §2.7).
-//!
-//! A webhook asks a [`View`], which answers at once from stores in memory. If a store cannot answer for sure, the
-//! attempt ends with [`Failure::Look`]. The caller then makes that one request and runs the webhook again, on the
-//! original object and with a view that knows the answer. So a webhook needs no I/O, but must have no side effects.
+//! What a webhook may know of the clusters, as plain values (spec 50 §2.7). A webhook asks a [`View`], which answers at
+//! once from stores in memory. If a store cannot answer for sure, the attempt ends with [`Failure::Look`]. The caller
+//! then makes that one request and runs the webhook again, on the original object and with a view that knows the
+//! answer. So a webhook needs no I/O, but must have no side effects.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -13,13 +12,13 @@ use super::{
     cached_kind::{AnyCachedKind, CachedKind, Fields},
     fields::WrongType,
 };
-use crate::api::{object::NamespacedName, quote::cut};
+use cluster::object::NamespacedName;
+
+use crate::api::quote::cut;
 
 /// The knowledge of the clusters. Webhooks read objects with [`object`](#method.object), which knows the type of a
-/// cached kind.
-///
-/// `Ok(None)` is certain: the object does not exist. If a store is not sure, the answer is `Err(Failure::Look(_))`. All
-/// methods fail with [`Failure::Look`] or with the reason why the read failed.
+/// cached kind. `Ok(None)` is certain: the object does not exist. If a store is not sure, the answer is
+/// `Err(Failure::Look(_))`. All methods fail with [`Failure::Look`] or with the reason why the read failed.
 pub trait View {
     /// Returns the cached fields of an object, or `None` if it does not exist.
     fn find(
@@ -44,8 +43,7 @@ pub trait View {
     fn tolerations_of_nodes(&self) -> Result<Arc<Vec<Value>>, Failure>;
 
     /// Returns the first object of a collection whose deletion is not confirmed (spec 60 §2.3), read live at most a
-    /// second ago. Fails with [`Failure::Status`] and code 404 if the kind does not exist, and always without a
-    /// cluster.
+    /// second ago. Fails with [`Failure::Status`] and code 404 if the kind does not exist, and always offline.
     fn unconfirmed(&self, _: &Collection) -> Result<Option<NamespacedName>, Failure> {
         let message = "only a cluster knows the other objects of the collection".to_owned();
         Err(Failure::Errored { code: 500, message })
@@ -123,7 +121,7 @@ pub enum Lookup {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// Not a verdict: this must be read live, then the webhook runs again.
-    Look(Lookup),
+    ReadLive(Lookup),
     /// Denied: 403 `Forbidden` with this text.
     Denied(String),
     /// Denied with an API status, unchanged.
@@ -278,7 +276,7 @@ impl Failure {
     /// Returns the text for the client.
     pub fn text(&self) -> &str {
         match self {
-            Self::Look(_) => "it must be read live first",
+            Self::ReadLive(_) => "it must be read live first",
             Self::Denied(message) | Self::ReadFailed { message, .. } | Self::Errored { message, .. } => message,
             Self::Status(status) => &status.message,
         }

@@ -146,7 +146,6 @@ fn nodes(value: &Value) -> usize {
     }
 }
 
-/// Returns the depth of nested lists and maps.
 fn height(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(height).max().unwrap_or_default(),

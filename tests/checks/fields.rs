@@ -1,6 +1,8 @@
 //! Where a merged object may differ from its manifest: spec 10 §12, read in the opposite direction.
 
-use gardener_resource_manager::api::{keys, object::GroupKind};
+use cluster::object::GroupKind;
+
+use gardener_resource_manager::api::keys;
 use serde_json::{Map, Value};
 
 use super::merge::Case;

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cluster::object::{GroupKind, truthy};
+
 use gardener_resource_manager::{
-    api::{
-        keys,
-        object::{GroupKind, truthy},
-    },
+    api::keys,
     bundle::{
         inject,
         merge::{self, MergeContext},
@@ -104,7 +103,6 @@ fn check_ignored(case: &Case, merged: &Value) {
     }
 }
 
-/// Outside of metadata and status, a field differs from the manifest only where a rule says so.
 fn check_fields(case: &Case, merged: &Value) {
     let kind = kind_of(&case.manifest).group_kind();
     for path in differences(&case.manifest, merged) {

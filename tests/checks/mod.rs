@@ -1,8 +1,6 @@
-//! Properties that hold for every input of the pure code: decode, plan and merge of a reconcile, and the webhooks.
-//!
-//! Each check takes one input and panics if a property is broken. Three callers: `tests/properties` with generated
-//! values, `tests/fuzz_corpora.rs` with `fuzz/corpus/`, and the targets in `fuzz/`, which search for new code paths.
-//!
+//! Properties that hold for every input of the pure code: decode, plan and merge of a reconcile, and the webhooks. Each
+//! check takes one input and panics if a property is broken. Three callers: `tests/properties` with generated values,
+//! `tests/fuzz_corpora.rs` with `fuzz/corpus/`, and the targets in `fuzz/`, which search for new code paths.
 //! * [`decode`]: bytes of a data key. Bounds, errors without content, the same object from JSON and YAML.
 //! * [`plan`]: manifests and old references. No wanted object is pruned, no reference is forgotten.
 //! * [`merge`]: manifest and live object. Idempotence; no field is lost or invented.
@@ -21,10 +19,9 @@ pub mod plan;
 pub mod review;
 pub mod validate;
 
-use gardener_resource_manager::{
-    api::object::GroupVersionKind,
-    bundle::decode::{Decoder, Limits, SecretData},
-};
+use cluster::object::GroupVersionKind;
+
+use gardener_resource_manager::bundle::decode::{Decoder, Limits, SecretData};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -37,14 +34,12 @@ pub fn objects(input: &[u8]) -> Option<Vec<Value>> {
     Decoder::new([secret], limits).map(|item| item.ok().map(|document| document.manifest)).collect()
 }
 
-/// Splits an input into the settings (its first object) and the other objects.
 fn settings_and_objects<S: DeserializeOwned>(input: &[u8]) -> Result<(S, impl Iterator<Item = Value>), String> {
     let mut objects = objects(input).ok_or("no stream of objects")?.into_iter();
     let settings = serde_json::from_value(objects.next().ok_or("no settings")?).map_err(|error| error.to_string())?;
     Ok((settings, objects))
 }
 
-/// Returns the type that an object names; a missing or non-string part is empty.
 fn kind_of(object: &Value) -> GroupVersionKind {
     let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
     GroupVersionKind::from_api_version(text("apiVersion"), text("kind"))

@@ -2,13 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use cluster::object::{GroupVersionKind, NamespacedName};
+
 use gardener_resource_manager::{
-    api::{
-        config::{
-            Config, HighAvailabilityConfig, KubernetesServiceHost, PodSchedulerName, ProjectedTokenMount,
-            SystemComponentsConfig, Webhooks,
-        },
-        object::{GroupVersionKind, NamespacedName},
+    api::config::{
+        Config, HighAvailabilityConfig, KubernetesServiceHost, PodSchedulerName, ProjectedTokenMount,
+        SystemComponentsConfig, Webhooks,
     },
     webhooks::{
         cached_kind::{AnyCachedKind, Fields},

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-/// Applies all steps of a patch. Panics if a step adds an existing field or changes a missing one.
 pub(super) fn applied(value: &Value, patch: &Value) -> Value {
     let mut made = value.clone();
     for step in patch.as_array().expect("a patch is a list") {

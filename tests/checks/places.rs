@@ -8,7 +8,6 @@ pub(crate) fn count(value: &Value) -> usize {
     }
 }
 
-/// Returns the value that `before` other values precede.
 pub(crate) fn nth<'a>(value: &'a mut Value, before: &mut usize) -> Option<&'a mut Value> {
     if *before == 0 {
         return Some(value);

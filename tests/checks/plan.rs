@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cluster::object::{GroupKind, GroupVersionKind, ObjectKey, annotation};
+
 use gardener_resource_manager::{
-    api::{
-        keys,
-        managed_resource::ResourceRef,
-        object::{GroupKind, GroupVersionKind, ObjectKey, annotation},
-    },
+    api::{keys, managed_resource::ResourceRef},
     bundle::{
         identity::{self, Equivalences},
         normalise::{self, Scope},

@@ -1,13 +1,12 @@
 //! Properties of the path from the bytes of a review to the bytes of its answer (spec 50 §2).
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use gardener_resource_manager::{
-    api::object::GroupVersionKind,
-    webhooks::{
-        endpoint::Mutating,
-        registry::{self, WebhookEntry},
-        review::{Body, Identity, Refusal, Review, ReviewVerdict, attempt, decode, reply},
-    },
+use cluster::object::GroupVersionKind;
+
+use gardener_resource_manager::webhooks::{
+    endpoint::Mutating,
+    registry::{self, WebhookEntry},
+    review::{Body, Identity, Refusal, Review, ReviewVerdict, attempt, decode, reply},
 };
 use serde_json::{Map, Value, json};
 
@@ -136,7 +135,6 @@ impl Case {
 }
 
 impl From<&[u8]> for Case {
-    /// The first line is the header, the rest is the body.
     fn from(input: &[u8]) -> Self {
         let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
         let body = input.get(end + 1..).unwrap_or_default().to_vec();
@@ -151,7 +149,6 @@ fn check_identity(answer: &Value, identity: &Identity) {
     assert_eq!(answer["response"]["uid"], identity.uid);
 }
 
-/// The message contains positions and no content of the body.
 fn check_fault(message: &str) {
     let fault = message.strip_prefix("couldn't decode the AdmissionReview: ").expect(message);
     let (what, place) = fault.split_once(" at line ").expect(message);
@@ -218,7 +215,6 @@ fn parts(identity: Identity) -> [String; 3] {
     [identity.api_version, identity.kind, identity.uid]
 }
 
-/// Returns a text, empty if absent, or `None` if the field has another type.
 fn text(fields: &Map<String, Value>, field: &str) -> Option<String> {
     match fields.get(field) {
         None | Some(Value::Null) => Some(String::new()),

@@ -112,7 +112,6 @@ impl Case<'_> {
     }
 }
 
-/// The offline check of a manifest finds the same errors as its creation.
 fn check_as_manifest(extension: Extension, object: &Value) {
     if object.is_null() {
         return;

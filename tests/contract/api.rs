@@ -1,5 +1,3 @@
-//! The API as the rows use it: raw requests and raw answers.
-
 use std::{rc::Rc, time::Duration};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -15,7 +13,6 @@ const LIMIT: Duration = Duration::from_secs(40);
 
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const JSON: &str = "application/json-patch+json";
-/// Kubernetes' own patch type, for built-in kinds only.
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 pub(crate) type Forget = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<()>>>;
@@ -34,7 +31,6 @@ pub(crate) struct Answer {
     pub(crate) code: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) text: String,
-    /// The body as JSON, or null if it is not JSON.
     pub(crate) body: Value,
 }
 
@@ -103,7 +99,6 @@ impl Api {
         self.call(Method::DELETE, path).json(options).send().await
     }
 
-    /// Sends a POST that must succeed, and returns the created object.
     pub(crate) async fn create(&self, path: impl Into<String>, body: &Value) -> Result<Value> {
         Ok(self.post(path, body).await?.code(201)?.body)
     }
@@ -121,7 +116,6 @@ impl Api {
         self.call(Method::GET, path).watch().await
     }
 
-    /// Returns the first `Ok` of `probe`; after a limit, its last error.
     pub(crate) async fn eventually<T>(&self, what: &str, mut probe: impl AsyncFnMut() -> Result<T>) -> Result<T> {
         let deadline = Instant::now() + LIMIT;
         loop {
@@ -137,7 +131,6 @@ impl Api {
         self.eventually(&format!("{path} is {code}"), async || self.get(path).await?.code(code)).await
     }
 
-    /// Creates a CustomResourceDefinition and waits until its first version is served.
     pub(crate) async fn define(&self, definition: &Value) -> Result<()> {
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         self.create(definitions, definition).await?;
@@ -194,7 +187,6 @@ impl Call {
         Ok(Answer { request, code: head.status.as_u16(), headers: head.headers, text, body })
     }
 
-    /// Opens it as a watch; any other status than 200 is an error.
     pub(crate) async fn watch(mut self) -> Result<Watch> {
         let separator = if self.path.contains('?') { '&' } else { '?' };
         self.path = format!("{}{separator}watch=1", self.path);
@@ -244,7 +236,6 @@ impl Answer {
         crate::expect::equal(&self.request, &json!([self.code, got_reason, body]), &json!([code, reason, expected]))
     }
 
-    /// Like [`Self::fails`], for a message that contains `part`.
     pub(crate) fn fails_with(&self, code: u16, reason: &str, part: &str) -> Result<()> {
         let message = self.body["message"].as_str().unwrap_or_default();
         let shown = if message.contains(part) { part } else { message };
@@ -290,7 +281,6 @@ impl Watch {
         event.with_context(|| format!("{}: expected an event, got silence", self.request))?
     }
 
-    /// Returns the object of the next event, which must have this type and object name.
     pub(crate) async fn expect(&mut self, kind: &str, name: &str) -> Result<Value> {
         let event = self.next().await?.unwrap_or_default();
         let got = json!([event["type"], event["object"]["metadata"]["name"]]);

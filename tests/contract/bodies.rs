@@ -1,8 +1,5 @@
-//! Bodies that the rows send, and Status bodies that they expect.
-
 use serde_json::{Value, json};
 
-/// A ConfigMap with `data: {v: "1"}`; `metadata` is added to its name.
 pub(crate) fn config_map(name: &str, metadata: Value) -> Value {
     let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"v": "1"}});
     object["metadata"]["name"] = json!(name);
@@ -27,7 +24,6 @@ pub(crate) fn pod(name: &str, node: &str) -> Value {
     object
 }
 
-/// The definition of a namespaced kind with the status subresource and without a restriction of fields.
 pub(crate) fn definition(group: &str, plural: &str, kind: &str) -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -38,7 +34,6 @@ pub(crate) fn definition(group: &str, plural: &str, kind: &str) -> Value {
                 "schema": {"openAPIV3Schema": schema}}]}})
 }
 
-/// A failure Status. `details` is left out when null.
 pub(crate) fn failure(code: u16, reason: &str, message: &str, details: Value) -> Value {
     let mut status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": message, "reason": reason, "code": code});

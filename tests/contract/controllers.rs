@@ -9,7 +9,6 @@ use crate::{
     row::{Row, row},
 };
 
-/// Creates `owner` and its `dependent`; `block` sets blockOwnerDeletion.
 async fn family(api: &Api, block: bool, finalizers: Value) -> Result<()> {
     let owner = api.create_map("owner", json!({})).await?;
     let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"], "blockOwnerDeletion": block});

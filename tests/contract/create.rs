@@ -1,5 +1,3 @@
-//! POST: the order of the checks, what is stored, what is answered.
-
 use http::Method;
 use serde_json::json;
 

@@ -1,5 +1,3 @@
-//! Defaults that the server adds to an object and that a merge and a comparison must handle.
-
 use anyhow::Result;
 use serde_json::{Value, json};
 

@@ -1,5 +1,3 @@
-//! CustomResourceDefinitions: from creation to serving, validation, and deletion.
-
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -47,7 +45,6 @@ async fn condition(api: &Api, name: &str, kind: &str) -> Result<Value> {
     found.ok_or_else(|| anyhow::anyhow!("no condition {kind}: {object}"))
 }
 
-/// Waits for the condition Established, which at first is False with reason Installing.
 async fn established(api: &Api, name: &str) -> Result<Value> {
     api.eventually("Established", async || {
         let condition = condition(api, name, "Established").await?;

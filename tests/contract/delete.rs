@@ -1,5 +1,3 @@
-//! DELETE: what is answered, what stays, preconditions, policies, collections.
-
 use anyhow::Result;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -136,7 +134,6 @@ fn preconditions() -> Vec<Row> {
     ]
 }
 
-/// Checks the finalizer that a policy leaves, given in the body or as a parameter.
 async fn leaves(api: &Api, policy: &str, finalizer: &str) -> Result<()> {
     for (name, parameter) in [("body", false), ("parameter", true)] {
         api.create_map(name, json!({})).await?;

@@ -1,5 +1,3 @@
-//! Discovery: the served kinds, in both forms.
-
 use anyhow::{Result, anyhow};
 use http::Method;
 use serde_json::{Value, json};

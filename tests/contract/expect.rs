@@ -1,5 +1,3 @@
-//! Comparisons whose failures show both sides.
-
 use anyhow::{Result, bail};
 use serde_json::Value;
 
@@ -10,7 +8,6 @@ pub(crate) fn equal(what: &str, got: &Value, expected: &Value) -> Result<()> {
     bail!("{what}\n    expected {expected}\n    got      {got}")
 }
 
-/// Fails unless `got` contains `expected`: fields of objects, lists item by item.
 pub(crate) fn includes(what: &str, got: &Value, expected: &Value) -> Result<()> {
     if contains(got, expected) {
         return Ok(());
@@ -18,7 +15,6 @@ pub(crate) fn includes(what: &str, got: &Value, expected: &Value) -> Result<()> 
     bail!("{what}\n    expected at least {expected}\n    got               {got}")
 }
 
-/// Fails unless the field at `pointer` (RFC 6901) is absent.
 pub(crate) fn absent(got: &Value, pointer: &str) -> Result<()> {
     match got.pointer(pointer) {
         None => Ok(()),

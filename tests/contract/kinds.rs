@@ -21,11 +21,9 @@ struct Kind {
     put_without_version: WithoutVersion,
     put_missing: Missing,
     delete: Deleted,
-    /// The object's content, without apiVersion, kind and name.
     content: fn(&Api) -> Value,
     /// A merge patch of the content (not of labels, annotations, status).
     change: fn() -> Value,
-    /// A merge patch for `/status`, for kinds with a simple status.
     status: Option<fn() -> Value>,
 }
 
@@ -368,7 +366,6 @@ fn api_service(api: &Api) -> Value {
         "insecureSkipTLSVerify": true, "service": {"namespace": "none", "name": "none"}}})
 }
 
-/// Defines `Thing` with these subresources and creates `x` with `spec: {a: 1}`. Returns its path.
 async fn define(api: &Api, subresources: Value) -> Result<String> {
     let mut kind = crate::bodies::definition(&group(api), "things", "Thing");
     kind["spec"]["versions"][0]["subresources"] = subresources;
@@ -380,7 +377,6 @@ async fn define(api: &Api, subresources: Value) -> Result<String> {
     Ok(format!("{things}/x"))
 }
 
-/// Applies the patches in turn, and checks after each that the generation is the number beside it.
 async fn generations(api: &Api, path: &str, patches: &[(Value, i64)]) -> Result<()> {
     for (patch, expected) in patches {
         let answer = api.patch(path, MERGE, patch).await?.code(200)?;

@@ -1,5 +1,3 @@
-//! Leases and Events: time formats and required fields.
-
 use serde_json::json;
 
 use crate::{

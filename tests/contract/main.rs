@@ -1,7 +1,5 @@
-//! The contract with the Kubernetes API: what this program relies on, as one table.
-//!
-//! Each row states one behaviour of the API as a sentence, and shows it with raw requests. The same rows run against
-//!
+//! The contract with the Kubernetes API: what this program relies on, as one table. Each row states one behaviour of
+//! the API as a sentence, and shows it with raw requests. The same rows run against
 //! * the simulator, a fresh one per row and in virtual time (plain `cargo test`): every simulation test relies on it;
 //! * a real etcd, kube-apiserver and kube-controller-manager (`cargo test --features e2e`): a release may change them.
 //!

@@ -1,5 +1,3 @@
-//! `metadata.managedFields`: which manager owns a field.
-
 use http::Method;
 use serde_json::{Value, json};
 

@@ -1,5 +1,3 @@
-//! Namespaces: their defaults, their deletion, and what a terminating Namespace refuses.
-
 use serde_json::json;
 
 use crate::{

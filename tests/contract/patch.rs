@@ -1,5 +1,3 @@
-//! PATCH: the three patch types this program sends, and what is refused.
-
 use serde_json::{Value, json};
 
 use crate::{

@@ -1,5 +1,3 @@
-//! GET and LIST: order, selectors, pages, versions, forms.
-
 use anyhow::Result;
 use http::Method;
 use serde_json::json;
@@ -15,7 +13,6 @@ pub(crate) fn rows() -> Vec<Row> {
     [objects(), selectors(), pages(), versions(), forms()].into_iter().flatten().collect()
 }
 
-/// Creates seven ConfigMaps `c0` … `c6` with labels `app: x|y`, `n: <index>`.
 async fn seven(api: &Api) -> Result<String> {
     for index in 0..7 {
         let app = if index % 2 == 0 { "x" } else { "y" };

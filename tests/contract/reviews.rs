@@ -1,5 +1,3 @@
-//! Tokens, reviews, signing requests, and the errors of a user without rights.
-
 use anyhow::Result;
 use http::Method;
 use jiff::Timestamp;
@@ -23,7 +21,6 @@ pub(crate) fn rows() -> Vec<Row> {
     [tokens(), access(), signing()].into_iter().flatten().collect()
 }
 
-/// Creates a ServiceAccount `sa`. Returns the path of its tokens and its uid.
 async fn account(api: &Api) -> Result<(String, Value)> {
     let accounts = api.at("v1", "serviceaccounts");
     let object = api.create(&accounts, &json!({"metadata": {"name": "sa"}})).await?;

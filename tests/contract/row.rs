@@ -68,7 +68,6 @@ impl Outcome {
         }
     }
 
-    /// Prints how many rows ran, and fails the test if any row failed.
     fn finish(self, server: &str) {
         let Self { ran, failures } = self;
         // Straight to stderr: the test harness hides the output of a test that passes.

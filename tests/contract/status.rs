@@ -1,5 +1,3 @@
-//! Subresources `/status` and `/scale`: which part of an object a write changes.
-
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -24,7 +22,6 @@ async fn thing(api: &Api) -> Result<String> {
     Ok(format!("{things}/t"))
 }
 
-/// Writes labels, annotations, spec (`spec` of the patch) and status to `path`. Returns what changed.
 async fn write(api: &Api, path: &str, spec: Value, status: Value) -> Result<Value> {
     let meta = json!({"labels": {"via": "1"}, "annotations": {"via": "1"}});
     Ok(api.patch(path, MERGE, &json!({"metadata": meta, "spec": spec, "status": status})).await?.code(200)?.body)

@@ -1,5 +1,3 @@
-//! PUT: versions, preconditions, and writes that change nothing.
-
 use http::Method;
 use serde_json::json;
 

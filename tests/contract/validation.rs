@@ -1,5 +1,3 @@
-//! 422: what is Invalid, and how the errors are worded.
-
 use serde_json::{Value, json};
 
 use crate::{

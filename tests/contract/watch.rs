@@ -1,5 +1,3 @@
-//! WATCH: which events come, with which content and version, and how a stream ends.
-
 use anyhow::Result;
 use http::Method;
 use serde_json::{Value, json};

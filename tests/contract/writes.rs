@@ -21,7 +21,6 @@ pub(crate) fn rows() -> Vec<Row> {
     [by_difference(), of_what_was_seen()].into_iter().flatten().collect()
 }
 
-/// A cluster in front of the row's server, a context, and ConfigMap `a` of the row's namespace.
 struct Hand {
     cluster: Cluster,
     ctx: Context,

@@ -22,7 +22,6 @@ const NAMESPACES: usize = 4;
 const REFERENCES: usize = 50;
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Interval between the references that are made during the run.
 const PACE: Duration = Duration::from_millis(50);
 /// Spreads the references over the remaining objects.
 const STRIDE: usize = 7919;
@@ -39,7 +38,6 @@ struct Collectable {
     namespace: String,
     plural: &'static str,
     name: String,
-    /// Whether an object refers to it before the collector starts.
     is_used: bool,
 }
 
@@ -149,7 +147,6 @@ async fn has_ended(grm: &Grm) -> Result<bool> {
     Ok(figure.is_some_and(|figure| figure != "0"))
 }
 
-/// An object of a kind that may refer to others, with these references, and the collection to create it in.
 fn holder(number: usize, namespace: &str, name: &str, objects: &[&Collectable]) -> (String, Value) {
     let kind = |object: &Collectable| object.plural.trim_end_matches('s').to_owned();
     // What follows the dash need not be a hash (spec 33 §2).
@@ -200,7 +197,6 @@ fn deletions(cluster: &ControlPlane, mark: u64) -> Result<BTreeMap<String, Delet
     Ok(deletions)
 }
 
-/// When references were made during the run, by the key of the object referred to.
 fn references(cluster: &ControlPlane, mark: u64) -> Result<BTreeMap<String, Timestamp>> {
     let mut made = BTreeMap::new();
     for event in cluster.audit(User::Admin, mark)? {

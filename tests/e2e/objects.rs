@@ -1,5 +1,3 @@
-//! Objects that the tests create, and a client to read them.
-
 use anyhow::{Result, bail, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use gardener_resource_manager::api::crd;
@@ -60,7 +58,6 @@ pub(crate) fn is_applied(bundle: &Value) -> bool {
 }
 
 impl Admin {
-    /// Connects, and installs the definition of ManagedResources.
     pub(crate) async fn prepare(cluster: &ControlPlane, namespace: &str) -> Result<Self> {
         let admin = Self { client: cluster.client(User::Admin).await? };
         let definition: Value = serde_saphyr::from_str(crd::MANAGED_RESOURCES)?;

@@ -99,7 +99,6 @@ fn managers(object: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// The manifests in one step of the roll-out: each step leaves one object out.
 fn manifests(bundle: usize, step: usize) -> Vec<Value> {
     let kept = (0..OBJECTS).filter(|object| *object != step % OBJECTS);
     kept.flat_map(|object| objects(NAMESPACE, &name(bundle, object), &step.to_string())).collect()

@@ -18,7 +18,6 @@ use super::{
 /// The bodies of all requests to `/v1/traces`. Names and values are plain text in them.
 type Received = Arc<Mutex<Vec<u8>>>;
 
-/// Starts a server that stores what it receives. Returns its address.
 fn collector() -> Result<(String, Received)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = format!("http://{}", listener.local_addr()?);

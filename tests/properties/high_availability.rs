@@ -2,11 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use cluster::object::{GroupVersionKind, NamespacedName};
+
 use gardener_resource_manager::{
-    api::{
-        config::HighAvailabilityConfig,
-        object::{GroupVersionKind, NamespacedName},
-    },
+    api::config::HighAvailabilityConfig,
     webhooks::{
         cached_kind::{AnyCachedKind, Fields},
         mutating::{
@@ -151,7 +150,6 @@ fn check_begins_with(before: &[Value], after: &[Value]) {
     assert_eq!(after.get(..before.len()), Some(before), "existing elements keep their positions");
 }
 
-/// The object without some values, and without the maps that are empty then.
 fn without(object: &Value, pointers: &[&str]) -> Value {
     let mut object = object.clone();
     for pointer in pointers {

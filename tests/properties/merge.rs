@@ -53,7 +53,6 @@ prop_compose! {
     }
 }
 
-/// Manifest and live object, mostly valid for the kind.
 fn objects() -> impl Strategy<Value = (usize, Value, Option<Value>)> {
     (0..KINDS.len()).prop_flat_map(|kind| (Just(kind), object(kind), prop::option::weighted(0.9, object(kind))))
 }
@@ -101,7 +100,6 @@ prop_compose! {
     }
 }
 
-/// Text and data of a Secret with its type, and the fields of an aggregated role.
 fn filled_in() -> impl Strategy<Value = (Value, Value, Value, Value, Value)> {
     let map = || {
         let key = prop::sample::select(vec!["token", "ca.crt", "namespace", "a"]);

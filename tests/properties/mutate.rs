@@ -70,7 +70,6 @@ fn toleration() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An object with the fields of all kinds, each absent, null, valid or arbitrary.
 fn object() -> impl Strategy<Value = Value> {
     let data = map("(token|ca\\.crt)", "(AAAA|dmFsaWQ=|)");
     (metadata(), spec(), field(endpoints().boxed()), field(data)).prop_map(|(metadata, spec, endpoints, data)| {
@@ -159,7 +158,6 @@ fn fields<const N: usize>(fields: [(&'static str, BoxedStrategy<Value>); N]) -> 
         .boxed()
 }
 
-/// A value that may be absent, null or, rarely, of any type.
 fn field(value: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
     prop_oneof![16 => value, 4 => Just(json!("absent")), 1 => Just(Value::Null), 1 => json_value()].boxed()
 }

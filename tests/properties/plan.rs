@@ -1,4 +1,6 @@
-use gardener_resource_manager::api::{keys, managed_resource::ResourceRef, object::GroupKind};
+use cluster::object::GroupKind;
+
+use gardener_resource_manager::api::{keys, managed_resource::ResourceRef};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -136,7 +136,6 @@ impl Case {
         plan.expect("the namespace exists")
     }
 
-    /// Whether one of these numbers is the number of the Service's port with this target.
     fn has_number(&self, numbers: &[u16], target: &Value) -> bool {
         let index = self.ports.iter().position(|port| port == target);
         let number = index.and_then(|index| u16::try_from(index + 1).ok());

@@ -12,7 +12,6 @@ use crate::{
 
 const APPLIED: &str = "ResourcesApplied";
 
-/// A usual start, and starts that last long in one phase.
 fn starts() -> [Start; 3] {
     let usual = Start::default();
     [

@@ -16,7 +16,6 @@ fn applied(world: &World) -> [String; 3] {
         .unwrap_or_default()
 }
 
-/// Replaces the manifests of ConfigMaps `kept` and `other` by this data. `kept` must stay, and `other` must become `w`.
 async fn replaced(world: &World, data: &[(&str, &[u8])]) {
     world.start().await;
     world.bundle("one", &[config_map("kept", "v"), config_map("other", "v")]);

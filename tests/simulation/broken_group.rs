@@ -23,13 +23,11 @@ fn is_broken(info: &RequestInfo, plain: &mut bool) -> Option<Seen> {
     (info.resource.is_empty() && info.path.starts_with("/apis/example.org")).then(Seen::unavailable)
 }
 
-/// From now on the kinds of `example.org` cannot be discovered.
 fn break_group(world: &World) {
     let mut plain = false;
     world.sim.set_faults(move |info| is_broken(info, &mut plain).map_or(Fault::None, Fault::FailBefore));
 }
 
-/// Applies a widget and stops the program. The next program cannot discover the widget's group.
 async fn stopped_with_a_broken_group(world: &World, others: &[Value]) {
     world.sim.put(definition()).expect("the definition is valid");
     seconds(1).await;

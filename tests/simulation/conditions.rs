@@ -317,7 +317,6 @@ fn always_update_sends_each_object_each_period() {
     });
 }
 
-/// Waits for a state that no event may announce.
 async fn within_a_period(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..630 {
         if holds() {

@@ -61,7 +61,6 @@ fn drift_backoff_delays_repairs_of_recurring_drift() {
     });
 }
 
-/// Edits ConfigMap `a` 5 ms after each repair, for this time. Returns the number of edits.
 async fn edit_after_each_repair(world: &World, time: Duration) -> usize {
     let end = tokio::time::Instant::now() + time;
     let mut edits = 0;

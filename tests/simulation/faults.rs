@@ -1,6 +1,5 @@
 //! One fault at every request of a ManagedResource's life, one world each. A run without faults counts the requests and
-//! records the state after each step. Then each kind of fault is injected at each request, and each step must reach the
-//! recorded state.
+//! records the state after each step. Then each fault is injected at each request; each step must reach that state.
 
 use std::{
     io::Write,
@@ -27,7 +26,6 @@ const STEPS: usize = 6;
 
 type Kind = (&'static str, fn(&RequestInfo) -> Fault);
 
-/// These are injected at each request.
 const KINDS: [Kind; 6] = [
     ("500", |_| Fault::FailBefore(Seen::internal_error("no"))),
     ("disconnect", |_| Fault::FailBefore(Seen::Disconnect)),
@@ -37,7 +35,6 @@ const KINDS: [Kind; 6] = [
     ("crash after commit", |_| Fault::CrashClientAfterCommit),
 ];
 
-/// These are injected at each third request.
 const MORE_KINDS: [Kind; 9] = [
     ("no object", |info| Fault::FailAfterCommit(Seen::nonsense(usize::try_from(info.number).unwrap_or_default()))),
     ("a status", |_| Fault::FailAfterCommit(Seen::body(STATUS))),
@@ -190,7 +187,6 @@ fn second() -> Vec<Value> {
     ]
 }
 
-/// The kind and its object are removed at once, and a new object is added.
 fn third() -> Vec<Value> {
     vec![
         config_map("changed", "2"),

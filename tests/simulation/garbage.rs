@@ -46,7 +46,6 @@ fn complete(kind: &str, namespace: &str, name: &str, mut object: Value) -> Value
     object
 }
 
-/// The definition of Prometheus, which the simulator does not know.
 fn prometheuses() -> Value {
     let names = json!({ "kind": "Prometheus", "plural": "prometheuses", "singular": "prometheus" });
     let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
@@ -90,7 +89,6 @@ fn is_there(world: &World, kind: &str, namespace: &str, name: &str) -> bool {
     world.sim.object(if kind == "Secret" { "secrets" } else { "configmaps" }, namespace, name).is_some()
 }
 
-/// Lists of the collector: of candidates and of objects that may refer to them.
 fn lists(world: &World) -> Vec<String> {
     let requests = world.requests().into_iter().map(|request| request.info);
     let of_collector = |info: &RequestInfo| {

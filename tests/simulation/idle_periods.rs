@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::world::{NAMESPACE, PROGRAM, World, config_map, world};
 
-/// Finished reconciles of ManagedResource `one`, of all reconcilers.
 fn reconciles(world: &World) -> u64 {
     let actors = world.actors_of(PROGRAM);
     let actor = actors.iter().find(|actor| actor.path == format!("managedresource/{NAMESPACE}/one"));
@@ -15,7 +14,7 @@ async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
-async fn rests(world: &World) {
+async fn assert_idle(world: &World) {
     let before = reconciles(world);
     seconds(600).await;
 
@@ -33,7 +32,7 @@ fn idle_bundle_is_not_reconciled_after_its_first_application() {
         world.applied("one").await;
         seconds(SETTLED).await;
 
-        rests(&world).await;
+        assert_idle(&world).await;
     });
 }
 
@@ -47,7 +46,7 @@ fn idle_bundle_is_not_reconciled_after_a_restart() {
         world.start().await;
         seconds(SETTLED).await;
 
-        rests(&world).await;
+        assert_idle(&world).await;
     });
 }
 
@@ -63,7 +62,7 @@ fn idle_period_begins_two_periods_after_a_repair() {
         world.eventually("it is repaired", || world.value("a").as_deref() == Some("v")).await;
         seconds(SETTLED + 122).await;
 
-        rests(&world).await;
+        assert_idle(&world).await;
     });
 }
 

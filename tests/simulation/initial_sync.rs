@@ -10,7 +10,6 @@ use crate::{
     world::{NAMESPACE, World, config_map, managed_resource, world},
 };
 
-/// Applies ManagedResources `b0`, `b1`, … of two ConfigMaps each, and stops the program.
 async fn stopped(world: &World, bundles: usize) {
     world.start().await;
     for index in 0..bundles {

@@ -12,7 +12,6 @@ fn first() -> Vec<Value> {
     vec![config_map("a", "v"), workload("Deployment", "web")]
 }
 
-/// The same set with additional fields in each object.
 fn more() -> Vec<Value> {
     let mut map = config_map("a", "v");
     map["data"]["more"] = json!("x");
@@ -20,14 +19,12 @@ fn more() -> Vec<Value> {
     vec![map, with(web, "/spec/template/spec/hostNetwork", json!(true))]
 }
 
-/// The same set with an object that every server rejects.
 fn broken() -> Vec<Value> {
     let mut objects = more();
     objects.push(config_map("Not_A_Name", "v"));
     objects
 }
 
-/// Returns the fields that only the other set has.
 fn leftovers(world: &World) -> Vec<String> {
     let map = world.config_map("a").expect("the ConfigMap");
     let web = world.sim.object("deployments.apps", NAMESPACE, "web").expect("the Deployment");
@@ -43,7 +40,6 @@ fn reason(world: &World) -> String {
     world.condition("one", "ResourcesApplied").map(|(_, reason, _)| reason).unwrap_or_default()
 }
 
-/// Applies a set, then a failing set.
 async fn failed(world: &World) {
     world.start().await;
     world.bundle("one", &first());

@@ -8,7 +8,6 @@ use tracing::Level;
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
-/// Runs `work`. Returns its result, and the log from this level on.
 pub(crate) fn logged<T>(level: Level, work: impl FnOnce() -> T) -> (T, String) {
     let log = Log::default();
     let writer = log.clone();

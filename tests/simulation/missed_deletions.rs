@@ -18,7 +18,6 @@ fn refuse(world: &World, verbs: &'static [&'static str]) {
     });
 }
 
-/// From now on the program can neither list nor watch ManagedResources.
 async fn nobody_tells_of_bundles(world: &World) {
     refuse(world, &["list", "watch"]);
     world.sim.break_watches(WatchEnd::Disconnect);

@@ -62,7 +62,6 @@ pub(crate) fn widget(size: u32) -> Value {
     object("example.org/v1", "Widget", "kept", json!({ "spec": { "size": size } }))
 }
 
-/// The definition of Machines, which the approver and the authorizer read.
 pub(crate) fn machine_definition() -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -11,7 +11,6 @@ use crate::{
     world::{NAMESPACE, World, brief, config_map, namespace, seconds, stream, world},
 };
 
-/// Denies these verbs on a resource in a namespace, or in all of them if it is empty.
 fn forbid(world: &World, resource: &'static str, verbs: &'static [&'static str], namespace: &'static str) {
     world.sim.set_faults(move |info| {
         let hit = info.user == "grm" && info.resource == resource && info.namespace == namespace;
@@ -226,7 +225,6 @@ fn in_each(places: &[String], object: &Value) -> Vec<Value> {
     places.iter().map(|place| with(object.clone(), "/metadata/namespace", json!(place))).collect()
 }
 
-/// Requests, except for watches that are reopened.
 fn asked_but_watches(world: &World) -> Vec<String> {
     world.asked().into_iter().filter(|asked| !asked.starts_with("watch ")).collect()
 }

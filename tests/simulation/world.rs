@@ -26,7 +26,6 @@ use kit::{
 use serde_json::{Value, json};
 use sim::{ClientOptions, Process, Recorded, Sim, SimOptions};
 
-/// Namespace of the ManagedResources and, unless a test says otherwise, of their objects.
 pub(crate) const NAMESPACE: &str = "shoot";
 
 /// Read once: thousands of worlds need it.
@@ -104,7 +103,6 @@ impl World {
         RefMut::map(self.config.borrow_mut(), |config| &mut config.controllers.managed_resource)
     }
 
-    /// Starts another program under its own user.
     pub(crate) async fn start_as(&self, user: &str, config: Config) {
         // Each has its own status registry, because the paths of their actors are equal.
         let own = Env { status_registry: StatusRegistry::default(), ..self.universe.env.clone() };
@@ -209,7 +207,6 @@ impl World {
         }
     }
 
-    /// Whether the program's caches are synced as far as readiness requires.
     pub(crate) fn synced(&self) -> Result<(), String> {
         let programs = self.programs.borrow();
         let root = &programs.get(PROGRAM).expect("the program runs").root;
@@ -262,7 +259,6 @@ impl World {
         self.sim.put(managed_resource(name, &[name], spec)).expect("a ManagedResource");
     }
 
-    /// Sends a user's request, e.g. `DELETE /api/v1/namespaces/shoot`. Returns the answer or the error's `Status`.
     pub(crate) async fn ask(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value, String> {
         let client = self.sim.client_as("user", "kubectl/v1");
         let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };

@@ -32,7 +32,6 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy",
 "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}"#;
 
-/// A running control plane. Drop stops and removes it.
 pub(crate) struct ControlPlane {
     /// In the order of the enum, which is the reverse order of stopping.
     processes: BTreeMap<Component, Process>,
@@ -69,7 +68,6 @@ pub(crate) enum User {
 }
 
 impl Options {
-    /// Every controller that works without nodes.
     pub(crate) const ALL_CONTROLLERS: &str = "*,-bootstrapsigner,-tokencleaner";
 
     pub(crate) fn with_controllers() -> Self {
@@ -101,7 +99,6 @@ impl User {
 }
 
 impl ControlPlane {
-    /// Starts etcd, kube-apiserver and, on request, kube-controller-manager; returns when the API is ready.
     pub(crate) async fn start(options: Options) -> Result<Self> {
         // An error means that a provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -168,7 +165,6 @@ impl ControlPlane {
         self.processes.remove(&component);
     }
 
-    /// Restarts kube-apiserver with the same arguments, port and certificate, and kube-controller-manager.
     pub(crate) async fn restart_apiserver(&mut self) -> Result<()> {
         self.kill(Component::ControllerManager);
         self.kill(Component::Apiserver);
@@ -180,7 +176,6 @@ impl ControlPlane {
         Etcd { port: self.etcd_port }
     }
 
-    /// Returns a position in the audit log for [`Self::audit`].
     pub(crate) fn audit_mark(&self) -> u64 {
         std::fs::metadata(self.file("audit.log")).map(|file| file.len()).unwrap_or(0)
     }

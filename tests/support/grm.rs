@@ -23,7 +23,6 @@ use super::{
 /// From start to ready: the caches of a small cluster and a lease. Generous, because the machine may be busy.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// The running program. Drop kills and removes it.
 pub(crate) struct Grm {
     process: Option<Process>,
     folder: TempDir,
@@ -44,7 +43,6 @@ pub(crate) struct Settings {
 }
 
 impl Grm {
-    /// Starts the program with one cluster as source and target, and waits until it is ready.
     pub(crate) async fn start(cluster: &ControlPlane, config: Value) -> Result<Self> {
         Self::start_between(cluster, cluster, config).await
     }
@@ -70,7 +68,6 @@ impl Grm {
         Ok(grm)
     }
 
-    /// Kills the program if it runs, and starts it again with the same configuration and ports.
     pub(crate) async fn restart(&mut self) -> Result<()> {
         self.kill();
         self.respawn()?;
@@ -92,7 +89,6 @@ impl Grm {
         Ok(start.elapsed())
     }
 
-    /// Waits until `/readyz` answers 200, and returns the time it took.
     pub(crate) async fn wait_ready(&mut self) -> Result<Duration> {
         let start = Instant::now();
         eventually("the program is ready", READY_LIMIT, async || {
@@ -137,12 +133,10 @@ impl Grm {
         self.folder.path()
     }
 
-    /// Sends a GET to the port of the probes: `/healthz`, `/readyz`.
     pub(crate) async fn probe(&self, path: &str) -> Result<Answer> {
         self.ask(self.health_port, path, None, false).await
     }
 
-    /// Sends a GET to the port of the metrics: `/metrics`, `/dashboard`.
     pub(crate) async fn metrics(&self, path: &str) -> Result<Answer> {
         self.ask(self.metrics_port, path, None, false).await
     }
@@ -159,7 +153,6 @@ impl Grm {
         &self.authority
     }
 
-    /// Replaces its serving certificate by a new one of `authority`. Returns the certificate (DER).
     pub(crate) fn renew_certificate(&self, authority: &Authority) -> Result<Vec<u8>> {
         self.pair.renew(authority)
     }

@@ -39,7 +39,6 @@ pub(super) fn request(port: u16, path: &str, body: Option<&str>, authority: Opti
     }
 }
 
-/// Returns the certificate (DER) that a server presents. Fails unless `authority` (a PEM file) issued it.
 pub(super) fn certificate(port: u16, authority: &Path) -> Result<Vec<u8>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).with_context(|| format!("connect to port {port}"))?;
     stream.set_read_timeout(Some(TIMEOUT))?;

@@ -1,6 +1,5 @@
-//! What tests against real processes use. Start reading at [`ControlPlane::start`] and [`Grm::start`]. Drop stops and
-//! removes everything; with `KEEP=1` in the environment the folders stay, and their paths are printed. Tests need a
-//! tokio runtime with I/O and real time.
+//! What tests against real processes use. Start at [`ControlPlane::start`] and [`Grm::start`]. Drop stops and removes
+//! everything; with `KEEP=1` the folders stay, and their paths are printed. Tests need tokio with I/O and real time.
 #![allow(dead_code, unused_imports, reason = "each test binary uses its own part of this folder")]
 
 mod certificates;

@@ -1,5 +1,3 @@
-//! A child process that ends with its owner.
-
 use std::{
     fs::File,
     path::{Path, PathBuf},
@@ -72,7 +70,6 @@ impl Process {
         Ok(())
     }
 
-    /// Sends SIGKILL and waits for the end.
     pub(super) fn kill(&mut self) {
         // The guardian first: another process may soon get the id it would kill. An error means "already gone".
         let _ = self.guardian.kill();
@@ -81,7 +78,6 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// Fails, with the end of the log, if the process has ended.
     pub(super) fn check_running(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),

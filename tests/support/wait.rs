@@ -1,5 +1,3 @@
-//! Waiting for a condition that another process fulfils.
-
 use std::time::Duration;
 
 use anyhow::{Context, Result};

@@ -1,5 +1,4 @@
 //! Bounds on the memory for answers of API servers. None of them makes a request wait:
-//!
 //! * an answer has at most [`LARGEST_ANSWER`] bytes decompressed; a larger page is requested in smaller ones
 //!   (`pages.rs`);
 //! * all answers in progress have at most [`MOST_BYTES`] together, without the free first bytes of each;
@@ -10,21 +9,23 @@
 //! Requests do not wait for room, because those that have some may wait as well. An answer that does not fit is an
 //! error of its request and says nothing of any object: [`ApiError::TooLarge`], or a broken connection.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    fmt::Display,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use bytes::Bytes;
+use http_body::Body;
 use http_body_util::BodyExt as _;
 use kit::json;
-use kube::client::Body;
 use serde_json::Value;
 
 use super::ApiError;
 
-/// Largest answer that is read: the largest object that API servers store, with room for escapes; or a page of a list.
-/// API servers send pages of about 1 MiB, because the limit follows the size of the objects.
+/// Largest answer that is read: the largest stored object with room for escapes. Pages of lists have about 1 MiB.
 pub(super) const LARGEST_ANSWER: usize = 16 << 20;
 pub(super) const LARGEST_ERROR: usize = 4 << 20;
 const MOST_BYTES: usize = 64 << 20;
@@ -35,6 +36,10 @@ const FREE: usize = 64 << 10;
 /// Values of an answer. A map's weight follows its memory, so that a tree takes at most about 100 MB. A
 /// CustomResourceDefinition of the default size limit (1.5 MiB) that consists of short properties fits.
 const MOST_VALUES: usize = 3 << 19;
+
+/// Bytes of the pieces in which an answer is read.
+const SMALLEST_PIECE: usize = 16 << 10;
+const LARGEST_PIECE: usize = 1 << 20;
 
 const MOST_VALUES_OF_STATUS: usize = 100_000;
 
@@ -98,27 +103,49 @@ impl Drop for Share {
 }
 
 /// Reads a body to its end. Fails if it is larger than `largest`, has no room, or the connection breaks.
-pub(super) async fn read(mut body: Body, largest: usize, share: &mut Share) -> Result<Bytes, ApiError> {
-    let mut bytes = Vec::new();
+///
+/// Pieces grow with the answer and are joined once at the end: a buffer that grows leaves five times its size behind,
+/// which the allocator keeps for a while and no budget counts.
+pub(super) async fn read(
+    mut body: impl Body<Data = Bytes, Error: Display> + Unpin,
+    largest: usize,
+    share: &mut Share,
+) -> Result<Bytes, ApiError> {
+    let too_large = || ApiError::TooLarge(format!("more than {largest} bytes"));
+    if body.size_hint().lower() > largest as u64 {
+        return Err(too_large());
+    }
+    let (mut pieces, mut length, mut reserved) = (vec![Vec::new()], 0_usize, 0_usize);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| ApiError::Transport {
             message: format!("cannot read the answer of the API server: {error}"),
             sent: true,
         })?;
-        let Ok(data) = frame.into_data() else { continue };
-        let length = bytes.len() + data.len();
+        let Ok(mut data) = frame.into_data() else { continue };
+        length += data.len();
         if length > largest {
-            return Err(ApiError::TooLarge(format!("more than {largest} bytes")));
+            return Err(too_large());
         }
-        if length > bytes.capacity() {
-            // In steps of a quarter: reserved bytes count even if unused.
-            let capacity = (length + length / 4).min(largest);
-            share.fit(capacity)?;
-            bytes.reserve_exact(capacity - bytes.len());
+        while !data.is_empty() {
+            let free = pieces.last().map_or(0, |piece: &Vec<u8>| piece.capacity() - piece.len());
+            if free == 0 {
+                let capacity = reserved.clamp(SMALLEST_PIECE, LARGEST_PIECE);
+                reserved += capacity;
+                share.fit(reserved)?;
+                pieces.push(Vec::with_capacity(capacity));
+                continue;
+            }
+            let part = data.split_to(free.min(data.len()));
+            pieces.last_mut().into_iter().for_each(|piece| piece.extend_from_slice(&part));
         }
-        bytes.extend_from_slice(&data);
     }
-    Ok(bytes.into())
+    if pieces.len() <= 2 {
+        return Ok(pieces.pop().unwrap_or_default().into());
+    }
+    let mut whole = Vec::with_capacity(length);
+    pieces.into_iter().for_each(|piece| whole.extend_from_slice(&piece));
+    share.fit(length)?;
+    Ok(whole.into())
 }
 
 /// Returns the `Status` in the body of an error answer, unless it has too many values.
@@ -138,6 +165,31 @@ pub(super) fn check_values(bytes: &[u8]) -> Result<(), ApiError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn answer_in_many_pieces_is_joined_and_takes_its_own_size() {
+        let room = AnswerRoom::default();
+        let content: Vec<u8> = (0..5_000_000_u32).map(|number| number as u8).collect();
+        let frames = content.chunks(777).map(|chunk| Ok::<_, std::io::Error>(Bytes::copy_from_slice(chunk)));
+        let frames: Vec<_> = frames.map(|frame| frame.map(http_body::Frame::data)).collect();
+        let body = http_body_util::StreamBody::new(futures::stream::iter(frames));
+        let mut share = room.share();
+
+        let read = read(body, LARGEST_ANSWER, &mut share).await.unwrap();
+
+        assert!(read == content);
+        assert_eq!(room.taken(), content.len() - FREE);
+    }
+
+    #[tokio::test]
+    async fn answer_that_announces_too_many_bytes_is_not_read() {
+        let mut share = AnswerRoom::default().share();
+
+        let error =
+            read(http_body_util::Full::new(Bytes::from_static(&[b' '; 100])), 99, &mut share).await.unwrap_err();
+
+        assert!(matches!(&error, ApiError::TooLarge(text) if text == "more than 99 bytes"), "{error}");
+    }
 
     #[test]
     fn answers_share_the_room_and_give_it_back() {

@@ -1,5 +1,3 @@
-//! The cached object of most readers: a few fields.
-
 use serde_json::Value;
 
 use super::{Cached, object};

@@ -23,8 +23,7 @@ const PROGRAM: &str = "gardener-resource-manager";
 /// Where a Pod finds its ServiceAccount's token and the API server's CA.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// Size limit of a kubeconfig and of a file of CA certificates.
-const LARGEST_KUBECONFIG: u64 = 2 << 20;
+const LARGEST_KUBECONFIG: u64 = 2 << 20; // size limit of a kubeconfig and of a file of CA certificates
 
 /// Address and credentials of a cluster. Equal connections may share a client (spec 70 §8.2).
 #[derive(Clone)]
@@ -166,8 +165,7 @@ impl Connection {
         self.proxy.as_ref()
     }
 
-    /// Creates a client over HTTP/2 (HTTP/1.1 if the server does not speak it) that neither limits nor repeats
-    /// requests. Create it on the thread and runtime that will use it.
+    /// Creates a client that neither limits nor repeats requests, on the thread and runtime that will use it.
     pub fn client(&self, user_agent: &str) -> Result<kube::Client, ConnectionError> {
         let user_agent =
             HeaderValue::from_str(user_agent).map_err(|_| ConnectionError::BadUserAgent(user_agent.into()))?;

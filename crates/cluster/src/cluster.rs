@@ -1,5 +1,3 @@
-//! A cluster: one method per verb.
-
 use std::rc::Rc;
 
 use http::Method;
@@ -177,7 +175,6 @@ impl Cluster {
         self.0.transport.contact.is_silent()
     }
 
-    /// What the last request says of the server.
     pub(super) fn contact(&self) -> watch::Receiver<Known> {
         self.0.transport.contact.subscribe()
     }

@@ -7,7 +7,6 @@ use tokio::{
 
 use super::ApiError;
 
-/// State of an API server, from the requests that ended, whatever they asked for.
 pub(super) struct Contact(watch::Sender<Known>);
 
 #[derive(Debug, Clone)]
@@ -16,7 +15,6 @@ pub(super) enum Known {
     Nothing,
     /// The last answer was not a 401.
     Good,
-    /// The server cannot be used.
     Bad {
         trouble: Trouble,
         /// Since when all requests failed like this.

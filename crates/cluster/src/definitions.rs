@@ -1,6 +1,5 @@
-//! Which kinds are defined by CustomResourceDefinitions and APIServices.
-//!
-//! Their names end in an API group. When one changes, discovery reads that group, which makes new kinds known at once.
+//! Which kinds are defined by CustomResourceDefinitions and APIServices. Their names end in an API group. When one
+//! changes, discovery reads that group, which makes new kinds known at once.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 

@@ -1,5 +1,3 @@
-//! Errors of requests, and what callers ask about them.
-
 mod texts;
 
 use std::{error::Error as _, time::Duration};
@@ -226,8 +224,7 @@ impl ApiError {
         }
     }
 
-    /// Converts an error of kube's own methods. `secret`: the request was about a Secret, so quoted values are left
-    /// out.
+    /// Converts an error of kube's own methods. `secret`: about a Secret, so quoted values are left out.
     pub fn of_kube(error: &kube::Error, secret: bool) -> Self {
         match error {
             kube::Error::Api(status) => {
@@ -259,7 +256,6 @@ impl ApiError {
 }
 
 impl Status {
-    /// Parses an error answer. `secret`: the request was about a Secret, so quoted values are left out.
     pub(super) fn from_answer(code: StatusCode, retry_after: Option<Duration>, body: &[u8], secret: bool) -> Self {
         let mut status = match answers::status_in(body) {
             Some(value) => Self::from_object(&value, secret),

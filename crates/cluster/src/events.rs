@@ -1,8 +1,6 @@
-//! The recorder of core/v1 Events.
-//!
-//! Recording never waits: it stores the Event in memory, and one background task writes it. A repeated Event only
-//! increases a count, which is written at most every [`COALESCE`]. Events that do not fit into the bounded memory are
-//! dropped and counted: Events are hints for people, never state.
+//! The recorder of core/v1 Events. Recording never waits: it stores the Event in memory, and one background task writes
+//! it. A repeated Event only increases a count, which is written at most every [`COALESCE`]. Events that do not fit
+//! into the bounded memory are dropped and counted: Events are hints for people, never state.
 //!
 //! A PATCH updates the count. Gardener's roles grant only the creation of Events in the source (spec 71 §5.1). If the
 //! server refuses the PATCH, repetitions are left out while the Event exists ([`EXPIRES`]); [`REFUSED`] later it is
@@ -27,18 +25,13 @@ use super::{ApiError, Cluster, Context, Resource, object::field_mut};
 
 /// Events kept to count repetitions, one per object, reason and text; 1,024 are some hundred KiB.
 const REMEMBERED: usize = 1024;
-/// Events that wait to be written: at a millisecond each, a quarter of a second's work.
-const QUEUED: usize = 256;
-/// A repeated Event is written at most this often.
-const COALESCE: Duration = Duration::from_secs(10);
-/// An Event that cannot be written is tried this often, …
-const ATTEMPTS: u8 = 3;
-/// … with this pause.
-const PAUSE: Duration = Duration::from_secs(10);
+const QUEUED: usize = 256; // Events that wait to be written: at a millisecond each, a quarter of a second's work
+const COALESCE: Duration = Duration::from_secs(10); // a repeated Event is written at most this often
+const ATTEMPTS: u8 = 3; // an Event that cannot be written is tried this often, …
+const PAUSE: Duration = Duration::from_secs(10); // … with this pause
 /// Roles change rarely: for this long, one refused PATCH stands for all.
 const REFUSED: Duration = Duration::from_secs(3600);
-/// API servers delete an Event after this time by default.
-const EXPIRES: Duration = Duration::from_secs(3600);
+const EXPIRES: Duration = Duration::from_secs(3600); // API servers delete an Event after this time by default
 const REQUEST: Duration = Duration::from_secs(10);
 const LONGEST_MESSAGE: usize = 1024;
 

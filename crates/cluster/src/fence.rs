@@ -1,8 +1,6 @@
-//! The fence: whether this process may still write (contract rule 9, fault 16).
-//!
-//! One fence per process: the leader's renewals keep it open, shutdown shuts it for good. Every request that is not a
-//! read passes it right before it is sent. It counts the writes in flight: the lease may only be released when none
-//! of them can take effect any more.
+//! The fence: whether this process may still write (contract rule 9, fault 16). One fence per process: the leader's
+//! renewals keep it open, shutdown shuts it for good. Every request that is not a read passes it right before it is
+//! sent. It counts the writes in flight: the lease may only be released when none of them can take effect any more.
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -15,7 +13,7 @@ const NOT_RENEWED: &str = "the leader election lease was not renewed in time";
 
 /// A write without an answer (time-out, broken connection, dropped reconcile) counts as in flight this much longer: the
 /// server gives up a request whose client is gone, and by then what it had sent to its database is decided.
-const SETTLING: Duration = Duration::from_secs(5);
+const OUTCOME_UNKNOWN_FOR: Duration = Duration::from_secs(5);
 
 /// The process's fence; cheap to clone.
 #[derive(Clone)]
@@ -29,8 +27,7 @@ struct Inner {
 struct FenceState {
     opening: Opening,
     in_flight: usize,
-    /// Until when a write of unknown outcome may still take effect.
-    unconfirmed_until: Option<Instant>,
+    unconfirmed_until: Option<Instant>, // until when a write of unknown outcome may still take effect
 }
 
 enum Opening {
@@ -136,7 +133,7 @@ impl Drop for WriteGuard {
         let mut state = self.fence.0.state.borrow_mut();
         state.in_flight -= 1;
         if !self.confirmed {
-            state.unconfirmed_until = Some(Instant::now() + SETTLING);
+            state.unconfirmed_until = Some(Instant::now() + OUTCOME_UNKNOWN_FOR);
         }
         drop(state);
         self.fence.0.changed.notify_waiters();
@@ -208,6 +205,6 @@ mod tests {
         let begin = Instant::now();
         fence.quiet().await;
 
-        assert_eq!(begin.elapsed(), SETTLING);
+        assert_eq!(begin.elapsed(), OUTCOME_UNKNOWN_FOR);
     }
 }

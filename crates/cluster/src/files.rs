@@ -1,8 +1,6 @@
-//! Reads files of bounded size.
-//!
-//! A path may name anything, e.g. `/dev/zero` or a pipe without a writer. So every read has a limit, and a file that is
-//! read repeatedly must be a regular file. Kubeconfigs and tokens are read in this crate, the component configuration
-//! and certificates by the program with these functions; actors read no files.
+//! Reads files of bounded size. A path may name anything, e.g. `/dev/zero` or a pipe without a writer. So every read
+//! has a limit, and a file that is read repeatedly must be a regular file. Kubeconfigs and tokens are read in this
+//! crate, the component configuration and certificates by the program with these functions; actors read no files.
 
 use std::{
     io::{self, Read as _},

@@ -102,10 +102,9 @@ pub fn in_cluster_url(host: &str, port: &str) -> String {
     if host.contains(':') { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") }
 }
 
-/// Returns where source and target are, or fails without a source. The paths include flags and environment already.
-///
-/// In flag mode, `~/.kube/config` is the last resort of both, if `exists` returns true for it. A target for which
-/// nothing is found is the source (spec 70 §8.2).
+/// Returns where source and target are, or fails without a source. The paths include flags and environment already. In
+/// flag mode, `~/.kube/config` is the last resort of both, if `exists` returns true for it. A target for which nothing
+/// is found is the source (spec 70 §8.2).
 pub fn resolve(
     source: Option<&str>,
     target: Option<&str>,

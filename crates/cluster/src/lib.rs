@@ -1,22 +1,16 @@
-//! A client of one cluster: requests, informers and watches, writes, discovery, Events.
-//!
-//! Start at [`Cluster`]: it owns everything below and is the only type other modules call. A request passes `fence`
-//! (may this process still write?) → `request_scheduler` (rate, writes in flight, fairness) → `transport` (one HTTP
-//! exchange, repeated by the rules of `retry`) → `error` (the server's answer).
-//!
-//! * [`object`]: names of kinds and objects, metadata of raw objects.
-//! * `resource`: names of kinds and objects as the server addresses them, paths and queries.
-//! * `answers`: memory bounds of answers; `whole`: whether they are the requested objects.
-//! * `pages`, `watch_stream`: lists in pages of bounded size, and watch streams line by line.
+//! A client of one cluster: requests, informers and watches, writes, discovery, Events. Start at [`Cluster`]: it owns
+//! everything below and is the only type other modules call. A request passes `fence` (may this process still write?) →
+//! `request_scheduler` (rate, writes in flight, fairness) → `transport` (one HTTP exchange, repeated by the rules of
+//! `retry`) → `error` (the server's answer).
+//! * [`object`], `resource`: kinds and objects by name, and as the server addresses them.
+//! * `answers`, `whole`: memory bounds of answers, and whether they are the requested objects. `slim`: parses objects
+//!   without their managed fields. `pages`, `watch_stream`: lists in pages, and watch streams line by line.
 //! * `discovery/`: which kinds the server serves, and the proof that a kind is not served; `definitions`: notices
 //!   changes of that; `locate`: finds an object, or proves its absence.
-//! * `writes`: conditional writes: create or update, by difference, bound to the version that was read.
-//! * `events`: the recorder of core/v1 Events.
-//! * `client`, `token`: from a kubeconfig or the Pod's environment to a `kube::Client`.
-//! * `proxy`: which proxy leads to a cluster, and the tunnel through it.
-//! * [`kubeconfig`]: where each cluster is, and which kubeconfigs are acceptable.
+//! * `writes`: conditional writes, bound to the version that was read. `events`: the recorder of core/v1 Events.
+//! * [`kubeconfig`]: where each cluster is. `client`, `token`, `proxy`: credentials, and the way to the cluster.
 //! * `watches/`: one informer per kind for any number of readers. Start at [`Watches`], [`WatchOptions`]; `store`,
-//!   `cached`: what a reader keeps of its objects; `slim`: parses objects without their managed fields.
+//!   `cached`: what a reader keeps of its objects.
 //! * `contact`: whether the server answers and accepts our credentials; `outage`: logs when it does not.
 //! * `metrics`: observers of requests; `warnings`: `Warning` headers, logged once; [`files`]: files of bounded size.
 //!

@@ -1,5 +1,3 @@
-//! Finds an object, or proves that it does not exist.
-
 use serde_json::Value;
 
 use super::{ApiError, Cluster, Context, ObjectRef, ProvedAbsent, Resource, Serving};

@@ -1,5 +1,3 @@
-//! What the metrics registry observes of requests.
-
 use super::cluster::Side;
 
 /// Observes each HTTP exchange and the request scheduler. Called on the thread of the cluster; must return at once.

@@ -1,6 +1,5 @@
-//! Names of kinds and objects, and read access to the metadata of raw JSON objects.
-//!
-//! Objects are [`serde_json::Value`]s, because typed structs would drop unknown fields (spec 10 §11.6). Pure.
+//! Names of kinds and objects, and read access to the metadata of raw JSON objects. Objects are [`serde_json::Value`]s,
+//! because typed structs would drop unknown fields (spec 10 §11.6). Pure.
 
 use std::fmt;
 
@@ -49,16 +48,14 @@ pub struct NamespacedName {
     pub name: String,
 }
 
-/// Returns the field at a path, for writing. Absent fields on the path become maps, and so do values that are not maps:
-/// unlike `object["field"] = …`, this does not panic, whatever a server or a file contains.
+/// Returns the field at a path, for writing. Absent fields and other values on the path become maps: no panic.
 pub fn field_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Value {
     let mut place = object;
     for field in path {
         if !place.is_object() {
             *place = Value::Object(Map::new());
         }
-        // It is a map by now; indexing adds the field.
-        place = &mut place[*field];
+        place = &mut place[*field]; // it is a map by now; indexing adds the field
     }
     place
 }

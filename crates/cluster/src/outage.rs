@@ -9,20 +9,17 @@ use tokio::{
 
 use super::{Cluster, Side, Synced, contact::Known};
 
-/// Interval of the records.
-const EVERY: Duration = Duration::from_secs(60);
+const EVERY: Duration = Duration::from_secs(60); // interval of the records
 
 /// How long a cluster that was good may be without an answer: the API server restarts, or a token is replaced.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Interval of the checks until the first lists have come.
-const STEP: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_secs(1); // interval of the checks until the first lists have come
 
 enum Finding {
     Good,
     /// It may recover by itself.
     Pending,
-    /// The cluster cannot be used, for this reason.
     Bad(String),
 }
 
@@ -34,8 +31,7 @@ struct Reporter {
     begun: Instant,
     listed: bool,
     reported: Option<Instant>,
-    /// Whether the last record was an error.
-    is_open: bool,
+    is_open: bool, // whether the last record was an error
 }
 
 /// Reports for ever. `synced`: the first lists, without which the process cannot work.

@@ -18,13 +18,11 @@ const PAGE_TIME: Duration = Duration::from_secs(60);
 /// `Accept` of a list of metadata, whose kind differs from that of an object (api-facts §2).
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// Target size of a page; parsing it takes several times as much memory.
-const PAGE_BYTES: u64 = 1 << 20;
+const PAGE_BYTES: u64 = 1 << 20; // target size of a page; parsing it takes several times as much memory
 const FIRST_LIMIT: u32 = 250;
 const SMALLEST_LIMIT: u32 = 25;
 const LARGEST_LIMIT: u32 = 500;
-/// A page that is too large is requested again with this many times fewer objects.
-const SHRINKING: u32 = 8;
+const SHRINKING: u32 = 8; // a page that is too large is requested again with this many times fewer objects
 
 /// What to list, and how.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,16 +56,14 @@ pub struct Page {
     pub bytes: usize,
 }
 
-/// A list in pages. An error ends it; start a new list. [`ApiError::is_expired`], an old token, says nothing of an
-/// object.
+/// A list in pages. After an error, e.g. [`ApiError::is_expired`] (an old token), start a new list.
 pub struct Pages {
     cluster: Cluster,
     ctx: Context,
     resource: Resource,
     scope: Option<String>,
     query: ListQuery,
-    /// Upper bound of the limit, because a larger page was too large.
-    most: u32,
+    most: u32, // upper bound of the limit, because a larger page was too large
     over: bool,
 }
 

@@ -1,10 +1,4 @@
 //! Which proxy leads to a server (spec 70 §8.1, table "Proxy"). Pure: the environment is an argument.
-//!
-//! * `no_proxy`: the servers that `NO_PROXY` lists.
-//! * `given`: the `proxy-url` of a kubeconfig.
-//! * `connector`, `tunnel`, `socks`: connections through the proxy.
-//! * `commands`: the client of the commands.
-//!
 //! The rules are those of Go. `hyper_util`'s matcher (`client::proxy::matcher`) follows curl: `.example.org` includes
 //! the domain itself, ports and `*.` are unknown, case matters, loopback goes through the proxy.
 
@@ -233,7 +227,6 @@ fn is_plain(server: &Uri) -> bool {
     server.scheme() == Some(&http::uri::Scheme::HTTP)
 }
 
-/// Returns the port of a server, or the default port of its scheme.
 fn port(server: &Uri) -> u16 {
     server.port_u16().unwrap_or(if is_plain(server) { 80 } else { 443 })
 }

@@ -93,8 +93,7 @@ impl fmt::Display for Resource {
 }
 
 impl ObjectRef {
-    /// Returns the path of the object or a subresource. Fails for a bad name: DELETE without one would hit the
-    /// collection.
+    /// Returns the path of the object or a subresource. Fails for a bad name: a DELETE without one hits all objects.
     pub fn path(&self, subresource: Option<&str>) -> Result<String, ApiError> {
         if self.name.is_empty() {
             return Err(ApiError::BadRequest("resource name may not be empty".into()));
@@ -146,7 +145,6 @@ impl Query {
         self
     }
 
-    /// Adds a parameter unless its value is empty.
     pub(super) fn maybe(self, name: &str, value: Option<&str>) -> Self {
         match value {
             Some(value) if !value.is_empty() => self.with(name, value),

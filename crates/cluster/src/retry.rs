@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::ApiError;
 
-/// Waits for `Retry-After` per request (spec 70 §8.3).
-const MOST_WAITS: u8 = 10;
+const MOST_WAITS: u8 = 10; // waits for `Retry-After` per request (spec 70 §8.3)
 
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
@@ -17,7 +16,6 @@ pub(super) struct Attempts {
 impl Attempts {
     /// Returns the wait before the request is sent again, or `None` if it is not. `left` is the time until its
     /// deadline: a longer wait would only replace the server's answer by a time-out.
-    ///
     /// * 429, or 5xx, with `Retry-After`: after that time, ten times, because the server says it did nothing.
     /// * 401: once, at once; `token` has read the token again, and nothing was done.
     /// * broken connection: a read once. A write may have happened: never.

@@ -5,7 +5,6 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// An object without `metadata.managedFields`.
 pub(super) struct Slim(pub(super) Value);
 
 #[derive(Clone, Copy)]

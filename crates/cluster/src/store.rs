@@ -1,6 +1,5 @@
-//! Stores: the cached objects of one kind.
-//!
-//! A store has one writer, its watch, and any number of readers on any thread. No lock is held across an await.
+//! Stores: the cached objects of one kind. A store has one writer, its watch, and any number of readers on any thread.
+//! No lock is held across an await.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -12,18 +11,15 @@ use tokio::time::Instant;
 
 use crate::object::NamespacedName;
 
-/// A store is fresh for this long after contact with the server, whose bookmarks come about each minute: two may be
-/// missed.
+/// A store is fresh for this long after contact with the server: two of its bookmarks, one a minute, may be missed.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(150);
 
 /// How long a removal is remembered: longer than an older answer may be in flight (a list of all pages has 5 minutes).
 const REMOVAL_MEMORY: Duration = Duration::from_secs(600);
 
-/// Maximum number of remembered removals: at about 150 bytes each, a MiB per kind.
-const REMOVALS: usize = 8192;
+const REMOVALS: usize = 8192; // maximum number of remembered removals: at about 150 bytes each, a MiB per kind
 
-/// A map is not rebuilt for fewer new entries than this, which might save some 10 KiB.
-const PACK_AFTER: usize = 64;
+const PACK_AFTER: usize = 64; // a map is not rebuilt for fewer new entries than this, which might save some 10 KiB
 
 /// What a store keeps of an object.
 pub trait Cached: Clone + Send + Sync + 'static {
@@ -42,8 +38,7 @@ pub struct Store<R> {
 #[derive(Debug)]
 struct Inner<R> {
     cached_objects: BTreeMap<NamespacedName, R>,
-    /// Number of cached objects at the last packing, minus those removed since.
-    packed: usize,
+    packed: usize, // number of cached objects at the last packing, minus those removed since
     removals: Removals,
     /// Objects read before this may be deleted unnoticed: a later list lacks them, or the removal was forgotten.
     horizon: Option<Instant>,
@@ -121,7 +116,7 @@ impl<R> Store<R> {
     /// Returns true if the store is evidence: synced, with contact within [`IDLE_LIMIT`]. Do not delete an object or
     /// report it missing because of a store that is not fresh.
     pub fn is_fresh(&self) -> bool {
-        self.state() == StoreState::Synced && self.is_heard_of()
+        self.state() == StoreState::Synced && self.has_contact()
     }
 
     /// Returns true if the store is evidence for one object: fresh, and the object is readable.
@@ -130,7 +125,7 @@ impl<R> Store<R> {
     }
 
     /// Returns true if there was contact with the server within [`IDLE_LIMIT`].
-    pub fn is_heard_of(&self) -> bool {
+    pub fn has_contact(&self) -> bool {
         self.read().heard.is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
     }
 
@@ -305,7 +300,6 @@ impl<R> Inner<R> {
 }
 
 pub(super) enum Put<R> {
-    /// The store has a newer one.
     Older,
     /// The object is known to be gone since, or may be.
     Removed,

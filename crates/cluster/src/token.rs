@@ -1,7 +1,6 @@
 //! Our identity: the `Authorization` header, from a token file that is read again in time (spec 70 §8.1), and the
-//! `User-Agent`, from which the server derives our field manager (spec 70 §8.3).
-//!
-//! kube has a layer for token files, too; ours also reads the file again when the server answers 401 (fault 9).
+//! `User-Agent`, from which the server derives our field manager (spec 70 §8.3). kube has a layer for token files, too;
+//! ours also reads the file again when the server answers 401 (fault 9).
 
 use std::{
     future::Future,
@@ -22,11 +21,9 @@ use tower::BoxError;
 
 use crate::files;
 
-/// A token file is read again after this time at the latest.
-const YOUNG: Duration = Duration::from_secs(50);
+const YOUNG: Duration = Duration::from_secs(50); // a token file is read again after this time at the latest
 
-/// Longest token; longer headers are rejected anyway.
-const LONGEST_TOKEN: u64 = 256 << 10;
+const LONGEST_TOKEN: u64 = 256 << 10; // longest token; longer headers are rejected anyway
 
 /// Why credentials cannot be used. Texts do not contain them.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +48,6 @@ pub(super) enum Credentials {
     None,
     /// A token or a name and password, as given.
     Fixed(HeaderValue),
-    /// The content of a file.
     File(Arc<TokenFile>),
 }
 
@@ -63,8 +59,7 @@ pub(super) struct TokenFile {
 
 struct Token {
     header: HeaderValue,
-    /// `None`: read again before the next request.
-    read_at: Option<Instant>,
+    read_at: Option<Instant>, // `None`: read again before the next request
 }
 
 #[derive(Clone)]
@@ -182,7 +177,6 @@ mod tests {
 
     use super::*;
 
-    /// A service that answers with a code, and returns the headers it received.
     fn identified(
         credentials: Credentials,
         code: Arc<AtomicU16>,

@@ -62,8 +62,7 @@ pub(super) struct Admission {
 }
 
 impl Transport {
-    /// Sends a call until it succeeds or `retry` gives up. Calls `admit` before each attempt; in between it holds
-    /// nothing.
+    /// Sends a call until it succeeds or `retry` gives up. Calls `admit` before each attempt; in between holds nothing.
     pub(super) async fn perform(
         &self,
         call: &Call,
@@ -141,12 +140,10 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 impl Call {
-    /// A GET that expects JSON.
     pub(super) fn read(uri: String) -> Self {
         Self::new(Method::GET, uri)
     }
 
-    /// A request that expects JSON, without a body yet.
     pub(super) fn new(method: Method, uri: String) -> Self {
         let (body, headers) = (Bytes::new(), HeaderMap::new());
         Self { method, uri, accept: JSON, content_type: JSON, body, secret: false, headers }

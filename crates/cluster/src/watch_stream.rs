@@ -31,8 +31,7 @@ use super::{
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 /// Longest line: the largest object the server accepts (3 MiB), with room for escapes.
 const LONGEST_LINE: usize = 16 << 20;
-/// Time limit of the server's first answer.
-const OPENING: Duration = Duration::from_secs(30);
+const OPENING: Duration = Duration::from_secs(30); // time limit of the server's first answer
 
 /// What to watch. Bookmarks are always requested.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -78,8 +77,7 @@ pub struct WatchStream {
     lines: VecDeque<Bytes>,
     metadata_only: bool,
     secret: bool,
-    /// Room for the beginning of an event.
-    share: Share,
+    share: Share, // room for the beginning of an event
     over: bool,
 }
 
@@ -93,8 +91,7 @@ struct Line<'a> {
 #[derive(Default)]
 struct Lines {
     rest: BytesMut,
-    /// Length of the part of `rest` without a line feed.
-    searched: usize,
+    searched: usize, // length of the part of `rest` without a line feed
 }
 
 impl WatchStream {

@@ -13,8 +13,7 @@ pub(super) fn whole(object: Value) -> Result<Value, ApiError> {
     Err(ApiError::Decode(if is_status { "it is a Status, not an object" } else { "it is not an object" }.into()))
 }
 
-/// As [`whole`], and the object must have this name, or any name if `name` is empty. A list fails: it would be an empty
-/// object, e.g. a Secret without data.
+/// As [`whole`], with this name (any if empty). A list fails: it would be an empty object, e.g. a Secret without data.
 pub(super) fn named(object: Value, name: &str) -> Result<Value, ApiError> {
     let object = whole(object)?;
     let answered = object["metadata"]["name"].as_str().unwrap_or_default();

@@ -1,6 +1,5 @@
-//! Conditional writes: they read if necessary, send only differences, and are bound to the state that was read.
-//!
-//! Each wraps one verb of [`Cluster`], with priority and deadline of the context. A write of unknown outcome
+//! Conditional writes: they read if necessary, send only differences, and are bound to the state that was read. Each
+//! wraps one verb of [`Cluster`], with priority and deadline of the context. A write of unknown outcome
 //! ([`ApiError::outcome_unknown`]) is not repeated here: the next reconcile reads again.
 
 mod difference;
@@ -13,8 +12,7 @@ use super::{ApiError, Cluster, Context, DeleteOptions, Deleted, ObjectRef, Propa
 
 pub use difference::difference;
 
-/// A write gives up after this many lost races.
-const ATTEMPTS: u8 = 5;
+const ATTEMPTS: u8 = 5; // a write gives up after this many lost races
 
 /// Result of a conditional write.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,10 +50,8 @@ impl Cluster {
 
     /// Creates or updates an object: reads it, lets `change` edit a copy, and patches the difference, bound to the
     /// version that was read. A missing object is created from kind, name and namespace. Sends nothing if nothing
-    /// differs.
-    ///
-    /// `change` must be pure: it runs again with a fresh object after a conflict (at most 5 times; then the conflict is
-    /// the error). It must keep unknown fields. An object in deletion is neither changed nor recreated
+    /// differs. `change` must be pure: it runs again with a fresh object after a conflict (at most 5 times; then the
+    /// conflict is the error). It must keep unknown fields. An object in deletion is neither changed nor recreated
     /// ([`Wrote::Deleting`]).
     pub async fn create_or_update(
         &self,
@@ -104,10 +100,9 @@ impl Cluster {
     }
 
     /// Sends the difference between two states as a merge patch, once: [`Wrote::Updated`], or [`Wrote::Unchanged`]
-    /// without a request if nothing differs. [`difference`] says what a merge patch cannot express.
-    ///
-    /// Fails with [`ApiError::is_conflict`] if the lock does not hold, [`ApiError::is_not_found`] if the object is
-    /// gone, and [`ApiError::BadRequest`], unsent, if `before` lacks what the lock needs or `after` has no metadata.
+    /// without a request if nothing differs. [`difference`] says what a merge patch cannot express. Fails with
+    /// [`ApiError::is_conflict`] if the lock does not hold, [`ApiError::is_not_found`] if the object is gone, and
+    /// [`ApiError::BadRequest`], unsent, if `before` lacks what the lock needs or `after` has no metadata.
     pub async fn patch_to(
         &self,
         ctx: &Context,
@@ -131,10 +126,9 @@ impl Cluster {
     }
 
     /// Deletes the incarnation of an object that was read; with `version`, only that version. Without `propagation` the
-    /// kind's default applies to dependents. Succeeds if the object is gone already.
-    ///
-    /// Fails with [`ApiError::is_conflict`] if the name has another incarnation or version now: the caller must decide
-    /// again. [`ApiError::BadRequest`], unsent, for an empty uid or version.
+    /// kind's default applies to dependents. Succeeds if the object is gone already. Fails with
+    /// [`ApiError::is_conflict`] if the name has another incarnation or version now: the caller must decide again.
+    /// [`ApiError::BadRequest`], unsent, for an empty uid or version.
     pub async fn delete_seen(
         &self,
         ctx: &Context,
@@ -154,14 +148,12 @@ impl Cluster {
     }
 
     /// Adds (`held`) or removes one finalizer of an object as it was read, and returns the new object; sends nothing if
-    /// that is so already. Other finalizers keep their order.
-    ///
-    /// A merge patch replaces the whole list, so it is bound to uid and version: no other finalizer gets lost, and no
-    /// other incarnation is changed. If an object in deletion loses its last finalizer, the answer is its last state.
-    ///
-    /// Fails with [`ApiError::is_conflict`] if the object was written since or the name has another incarnation,
-    /// [`ApiError::is_not_found`] if it is gone, [`ApiError::is_invalid`] for adding a finalizer during its deletion,
-    /// and [`ApiError::BadRequest`], unsent, if `live` has no uid or version.
+    /// that is so already. Other finalizers keep their order. A merge patch replaces the whole list, so it is bound to
+    /// uid and version: no other finalizer gets lost, and no other incarnation is changed. If an object in deletion
+    /// loses its last finalizer, the answer is its last state. Fails with [`ApiError::is_conflict`] if the object was
+    /// written since or the name has another incarnation, [`ApiError::is_not_found`] if it is gone,
+    /// [`ApiError::is_invalid`] for adding a finalizer during its deletion, and [`ApiError::BadRequest`], unsent, if
+    /// `live` has no uid or version.
     pub async fn set_finalizer(
         &self,
         ctx: &Context,

@@ -5,10 +5,9 @@ use std::{cell::RefCell, fmt, rc::Rc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-/// Wall clock and monotonic clock of one process.
-///
-/// Both follow tokio's clock, so a test with paused time moves them together. In production each call reads the
-/// system's wall clock, because it may jump. In tests it is a start time, plus the virtual time, plus the test's jumps.
+/// Wall clock and monotonic clock of one process. Both follow tokio's clock, so a test with paused time moves them
+/// together. In production each call reads the system's wall clock, because it may jump. In tests it is a start time,
+/// plus the virtual time, plus the test's jumps.
 #[derive(Clone)]
 pub struct Clock {
     source: Rc<Source>,

@@ -7,7 +7,6 @@ use super::Priority;
 /// Each permit with this number goes to low priority, so that high priority cannot starve it.
 const LOW_PRIORITY_TURN: u32 = 8;
 
-/// The permits of one reconciler. `T` names the key that asks.
 #[derive(Debug)]
 pub(super) struct ConcurrencyLimiter<T> {
     permits: usize,

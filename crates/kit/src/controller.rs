@@ -1,5 +1,3 @@
-//! What a controller implements: its key, its reconcilers and their reconciles.
-
 use std::{fmt, future::Future, rc::Rc, time::Duration};
 
 use jiff::Timestamp;
@@ -60,8 +58,7 @@ pub struct Reconciler {
     pub(super) about: (&'static str, &'static str),
 }
 
-/// Default of the work queues of Go controllers.
-const FIRST_BACK_OFF: Duration = Duration::from_millis(5);
+const FIRST_BACK_OFF: Duration = Duration::from_millis(5); // default of the work queues of Go controllers
 
 const MAX_BACK_OFF: Duration = Duration::from_secs(1000);
 
@@ -107,8 +104,7 @@ pub enum Outcome {
     Retire,
 }
 
-/// Checks whether an idle key still has nothing to do, and for how long it stays idle. Must not have side effects: no
-/// wake, no signal, no panic. In a large installation nearly all timers end in this check, so it should be cheap.
+/// Whether, and how long, an idle key has nothing to do. Must not wake, signal or panic. Cheap: most timers end here.
 pub struct IdleCheck(Box<dyn Fn() -> Option<Duration>>);
 
 /// Why a reconcile failed. The text goes to the log, the dashboard and metrics: never put a Secret's content into it.
@@ -138,9 +134,8 @@ pub const TIME_SLICE: Duration = Duration::from_secs(2);
 
 impl Reconciler {
     /// Creates a reconciler with `permits` concurrent reconciles over all keys (0 counts as 1). `name` is the
-    /// controller's name in metrics and logs (spec 70 §9.2).
-    ///
-    /// Defaults: all causes concern it, back-offs up to 1000 s, a deadline of 3 min, no required cache, no resync.
+    /// controller's name in metrics and logs (spec 70 §9.2). Defaults: all causes concern it, back-offs up to 1000 s, a
+    /// deadline of 3 min, no required cache, no resync.
     pub fn new(name: &'static str, permits: usize) -> Self {
         Self {
             name,
@@ -212,8 +207,7 @@ impl SyncRequirement {
         Self { why: Rc::new(why), ..self }
     }
 
-    /// While `excused` returns true, e.g. while the cluster does not answer at all, the time limit for the first sync
-    /// ([`Env::sync_timeout`](super::Env)) stands still.
+    /// The time limit for the first sync ([`Env::sync_timeout`](super::Env)) stands still while `excused` returns true.
     pub fn excused_while(self, excused: impl Fn() -> bool + 'static) -> Self {
         Self { excused: Rc::new(excused), ..self }
     }

@@ -30,8 +30,7 @@ pub trait Observers {
     /// Returns the observer of the reconciler `name` with `permits` permits.
     fn reconciler(&self, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver>;
 
-    /// Sets a custom metric; where the process keeps a distribution under `name`, adds the value to it. `label`
-    /// distinguishes figures of one name. Unknown names are ignored.
+    /// Sets a custom metric, or adds to its distribution. `label` tells figures of a name apart. Ignores unknown names.
     fn figure(&self, _name: &'static str, _label: &'static str, _value: f64) {}
 }
 

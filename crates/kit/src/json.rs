@@ -1,9 +1,8 @@
-//! Deeply nested JSON, and the thread stacks that hold it.
-//!
-//! API servers accept objects of [`MOST_LEVELS`] levels; `serde_json` stops at 128. One unreadable object would make
-//! the list and the watch of its whole kind unreadable. So [`from_slice`] reads what an API server accepts, and rejects
-//! deeper input before it becomes a tree: reading, copying, comparing, writing and dropping a tree takes stack per
-//! level, and a stack that is too small ends the process. Threads that hold trees have [`STACK`].
+//! Deeply nested JSON, and the thread stacks that hold it. API servers accept objects of [`MOST_LEVELS`] levels;
+//! `serde_json` stops at 128. One unreadable object would make the list and the watch of its whole kind unreadable. So
+//! [`from_slice`] reads what an API server accepts, and rejects deeper input before it becomes a tree: reading,
+//! copying, comparing, writing and dropping a tree takes stack per level, and a stack that is too small ends the
+//! process. Threads that hold trees have [`STACK`].
 
 use serde::Deserialize;
 use serde_json::{Deserializer, error::Category};
@@ -12,22 +11,18 @@ use serde_json::{Deserializer, error::Category};
 /// (`maxNestingDepth` of `sigs.k8s.io/json`; measured with kube-apiserver 1.36 and a custom kind).
 pub const MOST_LEVELS: usize = 10_000;
 
-/// Levels around an object, e.g. those of a list or of an event.
-const AROUND: usize = 16;
+const AROUND: usize = 16; // levels around an object, e.g. those of a list or of an event
 
-/// `serde_json`'s own limit.
-const SHALLOW: usize = 128;
+const SHALLOW: usize = 128; // `serde_json`'s own limit
 
-/// Maximum nesting that is read, with the levels around an object.
-const DEEPEST: usize = MOST_LEVELS + AROUND;
+const DEEPEST: usize = MOST_LEVELS + AROUND; // maximum nesting that is read, with the levels around an object
 
 /// Stack in bytes of a thread that holds objects: 13 KiB per level. Measured for 10,000 levels of maps or of lists:
 /// `serde_json` takes 6 MiB to read, copy, compare, write or drop them, and up to 24 MiB without optimisation. The
 /// stack is address space; memory is only used where an object is that deep.
 pub const STACK: usize = 128 << 20;
 
-/// Reads JSON like [`serde_json::from_slice`], but down to [`MOST_LEVELS`]. For threads with [`STACK`]. Fails if
-/// `bytes` is not JSON, is not shaped like a `T`, or is nested deeper.
+/// Reads JSON like [`serde_json::from_slice`], but down to [`MOST_LEVELS`]. Only for threads with [`STACK`].
 pub fn from_slice<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
     match serde_json::from_slice(bytes) {
         // Hardly any object is deep: only rejected input is read again, after its levels are counted.
@@ -64,6 +59,9 @@ pub fn holds_at_most(most: usize, bytes: &[u8]) -> bool {
             b'{' => (values, in_empty_map) = (values + MAP, true),
             b'}' if is_empty_map => values -= MAP - 1,
             _ => {}
+        }
+        if values > most + MAP {
+            return false; // also if the last map is empty
         }
     }
     values <= most

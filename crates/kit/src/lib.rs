@@ -1,10 +1,7 @@
 //! The actor runtime: a supervisor per controller, an actor per object key, a keyed work queue, permits and timers.
-//!
-//! This page is the contract. Each rule has tests in `tests`, named after its number (`rule_4_…`).
-//!
-//! Where to start reading: you implement [`Controller`] and get a [`Supervised`]. `WorkQueue` holds everything between
-//! a wake and a reconcile; `QueueEntry` and `ConcurrencyLimiter` are its pure parts. `ObjectActor` runs the reconciles.
-//!
+//! This page is the contract. Each rule has tests in `tests`, named after its number (`rule_4_…`). Where to start
+//! reading: you implement [`Controller`] and get a [`Supervised`]. `WorkQueue` holds everything between a wake and a
+//! reconcile; `QueueEntry` and `ConcurrencyLimiter` are its pure parts. `ObjectActor` runs the reconciles.
 //! ```text
 //!  event handlers, timers, signals ──wake──► WorkQueue: key → QueueEntry { pending, retained, timer, phase }
 //!                                       │ permit of the reconciler, from the ConcurrencyLimiter
@@ -17,7 +14,6 @@
 //!
 //! In the program a controller is a folder with an `impl Controller`, the watches that wake its keys, and one line in
 //! `CONTROLLERS` (`docs/adding-a-controller.md`). A complete example:
-//!
 //! ```
 //! use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 //! use kit::{testing::{settle, universe_on}, *};

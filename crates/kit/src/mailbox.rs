@@ -1,6 +1,5 @@
-//! The only way to send a message without waiting for its answer (contract rule 1).
-//!
-//! `do_send` ignores a mailbox's bound and is forbidden elsewhere. Full and closed mailboxes are logged and reported.
+//! The only way to send a message without waiting for its answer (contract rule 1). `do_send` ignores a mailbox's bound
+//! and is forbidden elsewhere. Full and closed mailboxes are logged and reported.
 
 use actix::{Actor, Addr, Handler, Message, Recipient, dev::ToEnvelope, prelude::SendError};
 
@@ -15,7 +14,7 @@ where
     accepted(to.try_send(message), std::any::type_name::<A>())
 }
 
-/// As [`post`], for an actor of unknown type.
+/// Like [`post`], for an actor of unknown type.
 pub(crate) fn post_to<M>(to: &Recipient<M>, message: M) -> bool
 where
     M: Message + Send + 'static,

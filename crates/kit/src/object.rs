@@ -20,7 +20,7 @@ struct ObjectActor<C: Controller> {
     key: C::Key,
     /// Made by the first reconcile, within its limits, because the controller's code may panic or wake keys there.
     object: SharedObject<C>,
-    /// One per reconciler; absent while its reconcile runs, and after a panic.
+    /// One per reconciler. Absent before its first reconcile, while a reconcile runs, and after a panic.
     memories: Vec<Option<C::Memory>>,
     lifeline: Option<Lifeline<C::Key>>,
 }

@@ -1,5 +1,3 @@
-//! How urgent work is.
-
 use serde::Serialize;
 
 /// High priority is served first; each eighth permit goes to low priority (contract rule 5).

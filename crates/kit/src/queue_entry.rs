@@ -9,13 +9,11 @@ use tracing::Span;
 
 use super::{Activity, Cell, IdleCheck, Listening, Priority, ReconcileObserver, Wake};
 
-/// More panics than this within [`PANIC_WINDOW`] quarantine a reconciler (contract rule 6).
-const MAX_PANICS: usize = 5;
+const MAX_PANICS: usize = 5; // more panics than this within [`PANIC_WINDOW`] quarantine a reconciler (contract rule 6)
 
 const PANIC_WINDOW: Duration = Duration::from_secs(600);
 
-/// How often a quarantined reconciler is tried.
-pub(super) const QUARANTINE: Duration = Duration::from_secs(600);
+pub(super) const QUARANTINE: Duration = Duration::from_secs(600); // how often a quarantined reconciler is tried
 
 /// A wall-clock timer reads the clock at least this often, because the clock may jump (contract rule 4).
 pub(super) const WALL_CLOCK_CHECK: Duration = Duration::from_secs(600);
@@ -38,7 +36,7 @@ pub(super) struct ReconcilerEntry<R> {
     /// Work that the last reconcile left undone; merged into `pending` when the next one begins.
     pub(super) retained: Wake<R>,
     /// The running reconcile, kept here because its actor may die. It holds a permit.
-    pub(super) running: Option<UnderWay<R>>,
+    pub(super) running: Option<RunningReconcile<R>>,
     pub(super) timer: Option<Timer>,
     /// The timer of the next resync; only the end of the entry stops it.
     pub(super) resync: Option<delay_queue::Key>,
@@ -53,7 +51,7 @@ pub(super) struct ReconcilerEntry<R> {
     poisoned: bool,
 }
 
-pub(super) struct UnderWay<R> {
+pub(super) struct RunningReconcile<R> {
     pub(super) wake: Wake<R>,
     pub(super) started: Instant,
     pub(super) observer: Box<dyn ReconcileObserver>,
@@ -73,7 +71,6 @@ pub(super) enum Phase {
     Idle,
     /// Woken, but a required cache is not synced.
     Unready,
-    /// Waits for a permit.
     Queued,
     /// Has a permit; its actor has not begun yet.
     Granted,
@@ -179,7 +176,6 @@ impl<R> ReconcilerEntry<R> {
         self.poisoned
     }
 
-    /// Ends a quarantine after a reconcile without a panic.
     pub(super) fn survived(&mut self) {
         if std::mem::take(&mut self.poisoned) {
             self.panics.clear();

@@ -1,5 +1,3 @@
-//! A signal: reports changes to listeners and waiting tasks.
-
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
@@ -70,8 +68,7 @@ impl Signal {
     pub async fn raised_after(moment: &Moment) {
         let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
         let _listening = moment.signal.listen(move || {
-            // A full channel already holds the news.
-            sender.try_send(()).ok();
+            sender.try_send(()).ok(); // a full channel already holds the news
         });
         if !moment.has_passed() {
             receiver.recv().await;

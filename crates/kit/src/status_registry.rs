@@ -1,7 +1,6 @@
-//! The status registry: what every actor shows of itself, in shared cells (contract rule 11).
-//!
-//! Actors write their cell, HTTP threads read it, and no actor is ever asked. A cell holds names, counts, states and
-//! short texts: never the content of a Secret.
+//! The status registry: what every actor shows of itself, in shared cells (contract rule 11). Actors write their cell,
+//! HTTP threads read it, and no actor is ever asked. A cell holds names, counts, states and short texts: never the
+//! content of a Secret.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -24,7 +23,7 @@ pub struct StatusRegistry {
 pub struct Cell {
     path: Arc<str>,
     state: Arc<Mutex<ActorState>>,
-    status_registry: Arc<AtomicU64>,
+    version: Arc<AtomicU64>,
 }
 
 /// The status of one actor.
@@ -110,7 +109,7 @@ impl StatusRegistry {
         let cell = self.cells.entry(path.clone()).or_insert_with(|| Cell {
             path: path.as_str().into(),
             state: Arc::new(Mutex::new(ActorState::new(path, role))),
-            status_registry: self.version.clone(),
+            version: self.version.clone(),
         });
         self.version.fetch_add(1, Ordering::Relaxed);
         cell.clone()
@@ -143,7 +142,7 @@ impl Cell {
         change(&mut state);
         state.mailbox_high = state.mailbox_high.max(state.mailbox);
         state.changed = Some(now);
-        self.status_registry.fetch_add(1, Ordering::Relaxed);
+        self.version.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn detail(&self, now: Timestamp, details: Vec<(String, String)>) {

@@ -89,8 +89,7 @@ impl<C: Controller> Supervised<C> {
         self.queue.borrow().running()
     }
 
-    /// Starts no more reconciles, waits up to `patience` until the running ones have ended, and stops all actors.
-    /// Returns true if all reconciles ended by themselves.
+    /// Starts no more reconciles, waits up to `patience`, stops all actors. True if all reconciles ended by themselves.
     pub async fn stop(&self, patience: Duration) -> bool {
         let unfinished = self.queue.borrow_mut().close();
         let finished = match unfinished {

@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use super::{Env, SyncRequirement};
 
-/// The elapsed time is counted in steps, because it may stand still.
-const STEP: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_secs(1); // the elapsed time is counted in steps, because it may stand still
 
 pub(super) struct Waiting {
     controller: &'static str,
     requirement: SyncRequirement,
-    /// Time waited so far, without the time in which it was excused.
-    waited: Duration,
+    waited: Duration, // time waited so far, without the time in which it was excused
 }
 
 impl Waiting {

@@ -1,7 +1,6 @@
-//! For tests: a universe on virtual time, which fails if actors are left running.
-//!
-//! Everything in a universe runs on one arbiter with a paused clock: a test that spans hours takes milliseconds, and
-//! two runs with the same seed are equal. Call it from a plain `#[test]`.
+//! For tests: a universe on virtual time, which fails if actors are left running. Everything in a universe runs on one
+//! arbiter with a paused clock: a test that spans hours takes milliseconds, and two runs with the same seed are equal.
+//! Call it from a plain `#[test]`.
 
 use std::{future::Future, rc::Rc, time::Duration};
 
@@ -10,11 +9,9 @@ use jiff::Timestamp;
 
 use super::{Activity, Clock, Cpu, Env, Fatal, Random, StatusRegistry, Unobserved, json};
 
-/// Start of virtual time: 2030-01-01 00:00:00 UTC, in Unix seconds.
-const BEGIN: i64 = 1_893_456_000;
+const BEGIN: i64 = 1_893_456_000; // start of virtual time: 2030-01-01 00:00:00 UTC, in Unix seconds
 
-/// The default of `cacheSyncTimeout` (spec 70 §3).
-const SYNC_TIMEOUT: Duration = Duration::from_secs(120);
+const SYNC_TIMEOUT: Duration = Duration::from_secs(120); // the default of `cacheSyncTimeout` (spec 70 §3)
 
 /// The argument of a test.
 #[derive(Clone)]
@@ -34,8 +31,7 @@ pub fn universe<F: Future>(seed: u64, test: impl FnOnce(Universe) -> F) -> F::Ou
     )
 }
 
-/// As `universe`, on the runtime that `runtime` makes: current-thread, with a paused clock and without an I/O driver.
-/// For tests outside of this crate, because only they can pause its clock.
+/// As `universe`, on a runtime of the caller: current-thread, paused clock, no I/O driver. For tests of other crates.
 pub fn universe_on<F: Future>(
     runtime: impl FnOnce() -> tokio::runtime::Runtime,
     seed: u64,

@@ -1,14 +1,11 @@
-//! Wakes: why a key is enqueued (contract rule 1).
-//!
-//! A wake is state, not a message: a queue entry holds the union of all wakes since the last reconcile, so no number of
-//! events can overflow it, block or get lost.
+//! Wakes: why a key is enqueued (contract rule 1). A wake is state, not a message: a queue entry holds the union of all
+//! wakes since the last reconcile, so no number of events can overflow it, block or get lost.
 
 use std::collections::BTreeSet;
 
 use super::Priority;
 
-/// Up to this many refs are named; more become *all*. A reconcile of more than a few dozen objects is as cheap as a
-/// full one, and the bound keeps a queue entry small however busy the cluster is.
+/// Up to this many refs are named; more become *all*: a full reconcile is as cheap then, and queue entries stay small.
 pub const MAX_REFS: usize = 64;
 
 /// A set of causes. The lower eight bits belong to the kit, the others to the controller.
@@ -55,7 +52,6 @@ impl Causes {
     pub const RESTARTED: Self = Self(1 << 5);
     /// The periodic resync.
     pub const RESYNC: Self = Self(1 << 6);
-    /// The kit's cause number `bit`, 0 to 7.
     pub(super) const fn kit(bit: usize) -> Self {
         Self(1 << (bit & 7))
     }

@@ -1,11 +1,9 @@
-//! The work queue of one controller: its queue entries, permits and timers.
-//!
-//! Wakes come from event handlers, timers and signals; nudges go to actors. Supervisor, actors and event handlers share
-//! the queue, all on one arbiter. Borrow it only between awaits. While it is borrowed, the only foreign code that runs
-//! is observers, [`SyncRequirement::ready`](super::SyncRequirement::ready) and [`IdleCheck`](super::IdleCheck), which
-//! only read. So reconciles, listeners and destructors may wake keys.
-//!
-//! This file: construction, waking, permits. `reconciles`: their begin and end. `timers`: timers, deaths, closing.
+//! The work queue of one controller: its queue entries, permits and timers. Wakes come from event handlers, timers and
+//! signals; nudges go to actors. Supervisor, actors and event handlers share the queue, all on one arbiter. Borrow it
+//! only between awaits. While it is borrowed, the only foreign code that runs is observers,
+//! [`SyncRequirement::ready`](super::SyncRequirement::ready) and [`IdleCheck`](super::IdleCheck), which only read. So
+//! reconciles, listeners and destructors may wake keys. This file: construction, waking, permits. `reconciles`: their
+//! begin and end. `timers`: timers, deaths, closing.
 
 mod reconciles;
 mod timers;
@@ -65,11 +63,10 @@ pub(super) struct WorkQueue<C: Controller> {
     timers: DelayQueue<(C::Key, usize, Alarm)>,
     generation: u64,
     closing: bool,
-    /// Raised when the last reconcile of a closing queue has ended.
-    idle: Signal,
+    idle: Signal, // raised when the last reconcile of a closing queue has ended
     itself: Weak<RefCell<Self>>,
     pub(super) deaths: Rc<Deaths<C::Key>>,
-    _requires: Vec<Listening>,
+    _listening: Vec<Listening>,
 }
 
 pub(super) struct ReconcilerQueue<K> {
@@ -88,7 +85,6 @@ pub(super) enum Ended {
 pub(super) enum Alarm {
     /// The reconciler's own timer, which is in its queue entry.
     Reconciler,
-    /// The next resync.
     Resync,
 }
 
@@ -134,7 +130,7 @@ impl<C: Controller> WorkQueue<C> {
                 idle: Signal::default(),
                 itself: itself.clone(),
                 deaths: Rc::new(Deaths::new()),
-                _requires: requires,
+                _listening: requires,
             })
         })
     }
@@ -212,8 +208,7 @@ impl<C: Controller> WorkQueue<C> {
                     self.nudge(&key);
                 }
                 Some(state) => {
-                    // A required cache lost sync while the key waited.
-                    state.phase = Phase::Unready;
+                    state.phase = Phase::Unready; // a required cache lost sync while the key waited
                     self.reconcilers[reconciler].limiter.release();
                     self.show(&key);
                 }

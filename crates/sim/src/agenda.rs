@@ -1,5 +1,3 @@
-//! The agenda of the server's own controllers: tasks ordered by (virtual) time.
-
 use std::{
     collections::BTreeMap,
     sync::{Arc, Weak},

@@ -26,10 +26,8 @@ const METADATA_FIELDS: [&str; 15] = [
     "managedFields",
 ];
 
-/// A decoded object, and the warnings for its sender.
-pub(super) type Decoded = (Value, Vec<String>);
+pub(super) type Decoded = (Value, Vec<String>); // a decoded object, and the warnings for its sender
 
-/// Decodes the body of a POST or PUT; checks its type and fills it in.
 pub(super) fn decode(kind: &ServedKind, request: &Request) -> Result<Decoded, Failure> {
     match request.info.content_type.as_str() {
         "" | "application/json" => {}

@@ -1,6 +1,5 @@
 //! Conversion of an object between versions. Custom kinds (conversion `None`) and most built-in kinds differ in
-//! `apiVersion` only. Events are one store behind two groups with different field names; `autoscaler.rs` converts
-//! HorizontalPodAutoscalers.
+//! `apiVersion` only. Events are one store behind two groups with different field names.
 
 mod autoscaler;
 

@@ -1,6 +1,4 @@
-//! Defaults: what the server fills in or rewrites before it stores an object (facts §9). One file per family of kinds;
-//! `shape.rs` drops what typed objects do not keep, `quantity.rs` rewrites quantities, `allocations.rs` holds the
-//! addresses and ports of Services that are in use.
+//! Defaults: what the server fills in or rewrites before it stores an object (facts §9), one file per family of kinds.
 
 mod allocations;
 mod pod;

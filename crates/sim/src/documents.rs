@@ -12,8 +12,7 @@ use super::{
     storage::Scope,
 };
 
-/// The version whose behaviour was measured.
-const MINOR: &str = "36";
+const MINOR: &str = "36"; // the version whose behaviour was measured
 const GIT_VERSION: &str = "v1.36.3";
 
 pub(super) fn version() -> Answer {

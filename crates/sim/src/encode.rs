@@ -1,5 +1,3 @@
-//! Values as JSON text.
-
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 

@@ -73,8 +73,7 @@ impl Sim {
         self.shared.state().storage.all().map(|(_, object)| object.value.clone()).collect()
     }
 
-    /// Stores an object as a fixture: with its status, over an existing object, with defaults but few checks. Creates a
-    /// missing namespace. Serves a definition at once.
+    /// Stores or replaces an object with its status, after few checks. Creates its namespace, serves definitions.
     pub fn put(&self, object: Value) -> Result<Value, PutError> {
         let mut state = self.shared.state();
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();

@@ -1,6 +1,5 @@
-//! An in-memory Kubernetes API as the transport of a [`kube::Client`]: no sockets, virtual time, faults on demand.
-//!
-//! It behaves as the real API server does where that was measured, and answers 501 where it does not. The same seed and
+//! An in-memory Kubernetes API as the transport of a [`kube::Client`]: no sockets, virtual time, faults on demand. It
+//! behaves as the real API server does where that was measured, and answers 501 where it does not. The same seed and
 //! the same requests give the same bytes. It checks no rights: 403 comes from the test ([`Seen::forbidden`],
 //! [`Sim::set_reviewer`]).
 //!
@@ -273,8 +272,7 @@ impl Sim {
         self.shared.state().watches.count()
     }
 
-    /// Answers SubjectAccessReviews (`spec` → allowed, reason), also for impersonated users. Without it they are
-    /// refused.
+    /// Answers SubjectAccessReviews (`spec` → allowed, reason), also for impersonated users. Without it they fail.
     pub fn set_reviewer(&self, reviewer: impl FnMut(&Value) -> (bool, String) + Send + 'static) {
         self.shared.state().reviewer = Some(Box::new(reviewer));
     }

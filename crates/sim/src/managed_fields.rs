@@ -24,8 +24,7 @@ pub(super) fn record(old: Option<&Value>, new: &mut Value, manager: &str, subres
     if live.as_ref().is_some_and(Vec::is_empty) {
         return;
     }
-    // A new object may bring its entries.
-    let present = sent.or(live).unwrap_or_default();
+    let present = sent.or(live).unwrap_or_default(); // a new object may bring its entries
     let mut entries: Vec<ManagedFieldsEntry> = present.into_iter().map(ManagedFieldsEntry::parse).collect();
     let difference = Difference::of(old, new, subresource);
 

@@ -1,13 +1,10 @@
-//! The journal of requests and answers.
-
 use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
 use super::request::RequestInfo;
 
-/// Older requests are dropped, so that long runs do not grow.
-const KEPT: usize = 1_000_000;
+const KEPT: usize = 1_000_000; // older requests are dropped, so that long runs do not grow
 
 /// A request and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,8 +19,7 @@ pub struct Recorded {
 
 #[derive(Debug, Default)]
 pub(super) struct Journal {
-    /// Whether requests are kept. Counters always run.
-    pub(super) recording: bool,
+    pub(super) recording: bool, // whether requests are kept. Counters always run.
     requests: VecDeque<Recorded>,
     pub(super) verbs: BTreeMap<String, u64>,
     number: u64,

@@ -38,7 +38,6 @@ impl Registry {
             .cloned()
     }
 
-    /// Any version of a resource.
     pub(super) fn find_resource(&self, group: &str, resource: &str) -> Option<Arc<ServedKind>> {
         self.all().find(|kind| kind.group == group && kind.plural == resource).cloned()
     }

@@ -48,7 +48,6 @@ pub(super) struct Request {
     pub(super) query: Query,
     pub(super) accept: String,
     pub(super) groups: Vec<String>,
-    /// The user differs from the client.
     pub(super) impersonated: bool,
     pub(super) if_none_match: Option<String>,
     pub(super) body: Bytes,

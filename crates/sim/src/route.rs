@@ -1,5 +1,3 @@
-//! Passes a request to the handler that answers it.
-
 use std::sync::Arc;
 
 use http::Method;

@@ -4,8 +4,7 @@ use serde_json::{Map, Value};
 
 use super::status::Cause;
 
-/// Fields that no schema needs to name.
-const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"];
+const TYPE_AND_METADATA: [&str; 3] = ["apiVersion", "kind", "metadata"]; // fields that no schema needs to name
 
 pub(super) fn prune(schema: &Value, object: &mut Value) {
     prune_value(schema, object, true);
@@ -80,8 +79,7 @@ fn validate_value(schema: &Value, value: &Value, path: &str, causes: &mut Vec<Ca
         return;
     }
     if let Some(wanted) = wrong_type(schema, value) {
-        // The name of the type replaces the value.
-        let name = Value::from(type_name(value));
+        let name = Value::from(type_name(value)); // the name of the type replaces the value
         let text = format!("{path} in body must be of type {wanted}: {name}");
         causes.push(Cause::type_invalid(path, &name, &text));
         return;

@@ -88,8 +88,7 @@ impl Token {
 }
 
 fn tokens(text: &str) -> Vec<Token> {
-    // Longer signs first.
-    const SIGNS: [&str; 9] = ["==", "!=", "=", "!", ">", "<", ",", "(", ")"];
+    const SIGNS: [&str; 9] = ["==", "!=", "=", "!", ">", "<", ",", "(", ")"]; // longer signs first
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {

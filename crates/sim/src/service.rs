@@ -26,8 +26,7 @@ use super::{
     status::Failure,
 };
 
-/// How long a read waits for a future version.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(3); // how long a read waits for a future version
 
 #[derive(Clone)]
 pub(super) struct ApiService {

@@ -41,18 +41,15 @@ pub(super) struct Object {
 pub(super) struct Change {
     pub(super) revision: u64,
     pub(super) key: Key,
-    /// `None` for a creation.
-    pub(super) before: Option<Arc<Object>>,
-    /// `None` for a deletion.
-    pub(super) after: Option<Arc<Object>>,
+    pub(super) before: Option<Arc<Object>>, // `None` for a creation
+    pub(super) after: Option<Arc<Object>>,  // `None` for a deletion
 }
 
 #[derive(Debug)]
 pub(super) struct Storage {
     objects: BTreeMap<Key, Arc<Object>>,
     revision: u64,
-    /// The oldest revision whose state is known.
-    oldest: u64,
+    oldest: u64, // the oldest revision whose state is known
     log: VecDeque<Arc<Change>>,
     history: usize,
 }

@@ -41,8 +41,7 @@ impl ApiState {
             spec["audiences"] = self.behaviour.audiences.clone().into();
         }
         spec["expirationSeconds"] = seconds.into();
-        // The real answer has it too, as null.
-        spec["boundObjectRef"] = spec["boundObjectRef"].take();
+        spec["boundObjectRef"] = spec["boundObjectRef"].take(); // the real answer has it too, as null
         let mut facts = json!({
             "namespace": namespace, "serviceaccount": {"name": name, "uid": account.value["metadata"]["uid"]},
         });

@@ -22,8 +22,7 @@ use super::{kinds::ServedKind, schema};
 /// Reads an object as its type and writes it again.
 type Reread = fn(&Value) -> Result<Value, String>;
 
-/// Larger objects (bytes) are not searched for the field of the wrong type.
-const LARGEST_SEARCH: usize = 65_536;
+const LARGEST_SEARCH: usize = 65_536; // larger objects (bytes) are not searched for the field of the wrong type
 
 /// Removes unknown fields, and null fields of built-in kinds. Returns the paths of the unknown fields. Fails with the
 /// field of the wrong type; types in custom kinds belong to validation.
@@ -155,8 +154,7 @@ fn explain(kind: &ServedKind, value: &Value, reread: Reread, error: &str) -> Str
     };
     let mut text = format!("json: cannot unmarshal {found} into Go struct field {structure}");
     for step in &path {
-        // Writing to a String cannot fail.
-        let _ = write!(text, ".{step}");
+        let _ = write!(text, ".{step}"); // writing to a String cannot fail
     }
     format!("{text} of type {go_type}")
 }

@@ -32,8 +32,7 @@ pub(super) enum Part {
 pub(super) struct Writing<'a> {
     pub(super) manager: &'a str,
     pub(super) part: Part,
-    /// The new state was computed from the stored one.
-    pub(super) by_patch: bool,
+    pub(super) by_patch: bool, // the new state was computed from the stored one
     pub(super) dry_run: bool,
 }
 
@@ -182,7 +181,6 @@ impl ApiState {
     }
 }
 
-/// Returns true if nothing holds an object that is being deleted.
 pub(super) fn is_finished(value: &Value) -> bool {
     let metadata = &value["metadata"];
     let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);

@@ -14,14 +14,11 @@ use super::{
     status::{Cause, Failure},
 };
 
-/// Bytes of all annotations of an object, keys included.
-const MOST_ANNOTATIONS: usize = 262_144;
+const MOST_ANNOTATIONS: usize = 262_144; // bytes of all annotations of an object, keys included
 
-/// Largest write that the database accepts, in bytes.
-const LARGEST_STORED: usize = 1_572_864;
+const LARGEST_STORED: usize = 1_572_864; // largest write that the database accepts, in bytes
 
-/// Finalizers that need no slash.
-const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+const STANDARD_FINALIZERS: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"]; // finalizers that need no slash
 
 pub(super) fn create(kind: &ServedKind, new: &Value) -> Result<(), Failure> {
     let mut causes = Vec::new();
@@ -42,8 +39,7 @@ pub(super) fn update(kind: &ServedKind, old: &Value, new: &Value, subresource: &
     metadata(&new["metadata"], &mut causes);
     new_finalizers(&old["metadata"], &new["metadata"], &mut causes);
     if !kind.custom {
-        // The server checks the metadata of built-in kinds twice.
-        causes.extend_from_within(..);
+        causes.extend_from_within(..); // the server checks the metadata of built-in kinds twice
     }
     match subresource {
         "" | "scale" => {

@@ -1,6 +1,5 @@
 //! Watches and their streams (facts §3). A write puts its [`Change`] into the queue of each watch of the resource; the
-//! stream selects, shapes and encodes it when it is read. A watch that is read too slowly is ended, as the API server
-//! does.
+//! stream selects, shapes and encodes it when it is read. A watch that is read too slowly ends.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -29,8 +28,7 @@ use super::{
 
 const BOOKMARKS: Duration = Duration::from_secs(60);
 
-/// Time from the last bookmark to the timeout.
-const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+const LAST_BOOKMARK: Duration = Duration::from_secs(2); // time from the last bookmark to the timeout
 
 pub(super) struct WatchPlan {
     kind: Arc<ServedKind>,

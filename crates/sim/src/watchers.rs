@@ -1,5 +1,3 @@
-//! The open watches.
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use tokio::sync::mpsc::{self, Receiver, Sender};

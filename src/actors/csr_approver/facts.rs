@@ -8,7 +8,9 @@ use std::{
 
 use serde_json::Value;
 
-use crate::api::{object, quote::quoted};
+use cluster::object;
+
+use crate::api::quote::quoted;
 
 /// Facts about Nodes and Machines. Each method fails with the [`Lookup`] to make first if the fact is unknown or stale.
 pub trait Facts {

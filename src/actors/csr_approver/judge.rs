@@ -27,7 +27,7 @@ const MIGRATION: &str = "system:serviceaccount:kube-system:gardener-node-agent";
 /// How long a denial may be delayed. Kubelets report their addresses every 10 s.
 const GRACE: Duration = Duration::from_secs(10);
 /// How often a delayed denial is judged again.
-pub const LOOK_AGAIN: Duration = Duration::from_secs(1);
+pub const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 const SHOWN_VALUES: usize = 5;
 

@@ -2,9 +2,8 @@
 //!
 //! `CSR ─ csr.rs, request.rs ─► Csr ─ judge.rs, facts.rs ─► Verdict ─ condition.rs ─► CSR with its decision`
 //!
-//! **Start reading at [`judge`]**: which user gets which certificate. Everything except `stores` (the watches of Nodes
-//! and Machines) and this file is pure. This file runs an actor per undecided request. A failed read is an error of the
-//! reconcile, never a denial.
+//! **Start reading at [`judge`]**: which user gets which certificate. All is pure except `stores` (watches of Nodes and
+//! Machines) and this file: an actor per undecided request. A failed read is an error, never a denial.
 
 pub mod condition;
 pub mod csr;
@@ -22,7 +21,7 @@ use kit::{Causes, Clock, Controller, Failure, Outcome, Reconcile, Reconciler, Su
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::{condition::decided, judge::LOOK_AGAIN, stores::Stores};
+use self::{condition::decided, judge::RETRY_INTERVAL, stores::Stores};
 use super::{
     controller_context::ControllerContext,
     controller_registration::{ControllerRegistration, StartControllers},
@@ -106,7 +105,7 @@ impl Controller for Approver {
         let asked = self.clock.monotonic();
         let waited = asked - *first.get_or_insert(asked); // clocks may differ
         if verdict.may_wait(csr::age(&object, self.clock.wall()).max(waited)) {
-            return Ok(Outcome::After(LOOK_AGAIN));
+            return Ok(Outcome::After(RETRY_INTERVAL));
         }
         reconcile.note(format!("{verdict}"));
         tracing::debug!(%verdict, "a certificate signing request is judged"); // spec 32 §7 C3

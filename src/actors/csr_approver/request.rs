@@ -1,8 +1,6 @@
-//! Reads a PKCS#10 request (spec 32 §5.1) with `x509-cert`.
-//!
-//! The library may accept what Go refuses: the API server stores no request that Go cannot read. The library and Go
-//! must read every accepted request alike. So a request that Go or another reader could read differently is refused
-//! here, and an unreadable request is never decided. The API server verifies signature and key.
+//! Reads a PKCS#10 request (spec 32 §5.1) with `x509-cert`. The library may accept what Go refuses: the API server
+//! stores no request that Go cannot read. But both must read every accepted request alike. So a request that another
+//! reader could read differently is refused here and never decided. The API server verifies signature and key.
 
 use std::net::IpAddr;
 
@@ -114,9 +112,8 @@ impl Request {
     }
 }
 
-/// Cuts the text behind its first block, because the library refuses trailing text. Returns `None` where Go would skip
-/// to the next block: text follows END in its line, or lines end in a lone CR, which ends a line for the library but
-/// not for Go.
+/// Cuts the text behind its first block: the library refuses trailing text. `None` where Go would skip to the next
+/// block: text follows END in its line, or a lone CR ends a line, which it does for the library only.
 fn first_block(text: &[u8]) -> Option<&[u8]> {
     let end = text.windows(END.len()).position(|window| window == END)? + END.len();
     let (block, rest) = text.split_at(end);

@@ -1,8 +1,6 @@
-//! References that are made while a run deletes (spec 33 T9).
-//!
-//! Deletions take time, and an old object may get a new reference meanwhile. So the kinds that may refer to a candidate
-//! are watched from the resource version of their last list. A watch may lag; the next list finds what the watch
-//! missed.
+//! References that are made while a run deletes (spec 33 T9). Deletions take time, and an old object may get a new
+//! reference meanwhile. So the kinds that may refer to a candidate are watched from the resource version of their last
+//! list. A watch may lag; the next list finds what the watch missed.
 
 use std::time::Duration;
 

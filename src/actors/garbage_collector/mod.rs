@@ -1,11 +1,9 @@
 //! Deletes immutable Secrets and ConfigMaps to which no object refers any more (spec 33).
-//!
 //! ```text
 //! list: Secrets, ConfigMaps with the label ─ candidates.rs ─► candidates
 //! list: metadata of 8 kinds ──────────────── references.rs ─► candidates without references
 //! per chunk: list the references again ─► delete the listed version, while arrivals.rs watches for new references
 //! ```
-//!
 //! A run every few hours lists metadata in pages (`survey.rs`). Between runs nothing is watched or kept. In case of
 //! doubt nothing is deleted: a list or a watch fails, discovery does not know a kind, or an object has no readable age.
 //! [`candidates`] and [`references`] are pure. The command `garbage` uses the same [`survey`].

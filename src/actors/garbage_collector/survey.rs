@@ -64,9 +64,8 @@ impl<'a> Survey<'a> {
         Ok(candidates)
     }
 
-    /// Removes referenced candidates, in one namespace or in all, until no candidate is left. Returns the positions to
-    /// watch for new references from. Fails if a kind that may refer to candidates cannot be listed, unless discovery
-    /// says that it is absent.
+    /// Removes referenced candidates, in one namespace or all, until none is left. Returns from where to watch for new
+    /// references. Fails if a kind that may refer to them cannot be listed, unless discovery says it is absent.
     pub async fn take_out_referenced(
         &self,
         candidates: &mut Candidates,
@@ -141,7 +140,6 @@ impl<'a> Survey<'a> {
         Ok(version)
     }
 
-    /// The namespaces to list; `None` means all.
     fn scopes(&self) -> Vec<Option<String>> {
         let namespaces = &self.cluster.options().namespaces;
         if namespaces.is_empty() { vec![None] } else { namespaces.iter().cloned().map(Some).collect() }

@@ -1,5 +1,4 @@
-//! Reads the fields that a check needs (spec 20 §11.1). Absent fields have defaults. The types of other fields are not
-//! guaranteed, because kinds may be custom.
+//! Reads fields for checks (spec 20 §11.1). Absent is 0 or empty; another type is an error: kinds may be custom.
 
 use serde_json::Value;
 
@@ -38,28 +37,23 @@ fn not_outdated(observed: i64, object: &Value) -> Check {
     Ok(())
 }
 
-/// Returns the value at a path of field names, or `None` if it is absent or null. Fails if a field on the way is
-/// neither absent nor a map.
+/// Returns the value at a path, `None` if absent or null. Fails if a field on the way is neither absent nor a map.
 pub(super) fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, Trouble> {
     Ok(fields::value(object, &names(path))?)
 }
 
-/// Returns an integer, or 0 if it is absent. Fails for other types.
 pub(super) fn number(object: &Value, path: &str) -> Result<i64, Trouble> {
     Ok(optional_number(object, path)?.unwrap_or_default())
 }
 
-/// Returns an integer, or `None` if it is absent. Fails for other types.
 pub(super) fn optional_number(object: &Value, path: &str) -> Result<Option<i64>, Trouble> {
     Ok(fields::integer(object, &names(path))?)
 }
 
-/// Returns a string, empty if it is absent. Fails for other types.
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> Result<&'a str, Trouble> {
     Ok(fields::text(object, &names(path))?.unwrap_or_default())
 }
 
-/// Returns a list, empty if it is absent. Fails for other types.
 pub(super) fn list<'a>(object: &'a Value, path: &str) -> Result<&'a [Value], Trouble> {
     Ok(fields::list(object, &names(path))?)
 }
@@ -68,8 +62,7 @@ fn names(path: &str) -> Vec<&str> {
     path.split('.').collect()
 }
 
-/// Returns the first condition of a type, or `None` if there is none. Fails if `status.conditions` is not a list of
-/// maps with a type.
+/// Returns the first condition of a type, if any. Fails if `status.conditions` is not a list of maps with a type.
 pub(super) fn condition<'a>(object: &'a Value, kind: &'a str) -> Result<Option<Condition<'a>>, Trouble> {
     for (index, fields) in list(object, "status.conditions")?.iter().enumerate() {
         if !fields.is_object() {
@@ -82,12 +75,10 @@ pub(super) fn condition<'a>(object: &'a Value, kind: &'a str) -> Result<Option<C
     Ok(None)
 }
 
-/// Returns a condition. Fails if it is missing, and as [`condition`] does.
 pub(super) fn required<'a>(object: &'a Value, kind: &'a str) -> Result<Condition<'a>, Trouble> {
     condition(object, kind)?.ok_or_else(|| Trouble::Bad(format!("condition \"{kind}\" is missing")))
 }
 
-/// Fails if the condition is missing or has another status, and as [`condition`] does.
 pub(super) fn must_be(object: &Value, kind: &str, expected: &str) -> Check {
     required(object, kind)?.is(expected)
 }
@@ -135,7 +126,6 @@ impl<'a> Condition<'a> {
         ))
     }
 
-    /// Fails if the condition's own `observedGeneration` is behind the object's generation.
     pub(super) fn generation_observed(&self, object: &Value) -> Check {
         not_outdated(number(self.fields, "observedGeneration").map_err(of_conditions)?, object)
     }

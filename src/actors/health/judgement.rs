@@ -3,10 +3,9 @@
 use serde_json::Value;
 
 use super::{fields::Trouble, judge, pods::Quota, progressing};
-use crate::api::{
-    keys::SKIP_HEALTH_CHECK,
-    object::{self, GroupVersionKind},
-};
+use cluster::object::{self, GroupVersionKind};
+
+use crate::api::keys::SKIP_HEALTH_CHECK;
 
 /// A text is cut to this many bytes: each bad object has one.
 const LONGEST_TEXT: usize = 8 * 1024;
@@ -14,11 +13,9 @@ const LONGEST_TEXT: usize = 8 * 1024;
 /// Whether an object is fine, in one respect: healthy, or rolled out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum HealthVerdict {
-    /// It is fine, or there is no rule.
     #[default]
     Fine,
     Bad(Box<str>),
-    /// Unknown: a field has the wrong type.
     Unreadable(Box<str>),
 }
 

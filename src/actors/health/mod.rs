@@ -1,16 +1,12 @@
 //! Health and roll-out of single objects, and the conditions of a ManagedResource (spec 20): pure functions on plain
-//! values.
-//!
+//! values; `managed_resource/health` watches, waits and writes.
 //! * [`judge`]: one object → is it healthy (spec 20 §11); one file per kind or family. **Start reading here**
-//! * [`progressing`]: one object → is it still being rolled out (§14); with [`pods`], how Pods are counted for
-//!   Deployments (§15)
+//! * [`progressing`]: one object → is it being rolled out (§14); [`pods`]: how a Deployment's Pods are counted (§15)
 //! * [`judgement`]: both verdicts of an object in a few bytes: all that is cached of it
 //! * [`report`]: findings → the two conditions (§10.2, §13)
 //! * [`eligibility`]: whether a ManagedResource is judged at all, and which changes ask for that (§4.1, §5.1, §10.1)
 //! * [`warnings`]: the quoted Events about a Service (§11.3)
 //! * [`fields`]: reads fields whose types are not guaranteed
-//!
-//! `managed_resource/health` watches, waits and writes.
 
 pub(crate) mod eligibility;
 pub(crate) mod fields;

@@ -1,11 +1,9 @@
 //! Tunes the Istio gateways: one EnvoyFilter per ingress namespace for each namespace with DestinationRules (spec 42).
-//!
 //! ```text
 //! DestinationRules, Services ─ rule.rs ─┐
 //! Namespaces ───────────────────────────┼─► reconcile: filter.rs (clusters, modes) ─► create, patch or delete filters
 //! our EnvoyFilters ─────────────────────┘
 //! ```
-//!
 //! One actor per source namespace. [`rule`] and [`filter`] are pure.
 
 pub mod filter;
@@ -41,7 +39,7 @@ pub const REGISTRATION: ControllerRegistration = ControllerRegistration { names:
 const ROLE: &str = "gardener.cloud/role";
 const ROLE_INGRESS: &str = "istio-ingress";
 const EXPOSURE_CLASS: &str = "handler.exposureclass.gardener.cloud/name";
-const UNCONFIRMED_RETRY: Duration = Duration::from_secs(10);
+const STALE_CACHE_RETRY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Namespace {
@@ -200,8 +198,7 @@ impl Configuration {
         Ok(Found::of(wrote.object()).is_like(&Found::of(wanted)))
     }
 
-    /// Deletes a filter in the version that was seen. A filter held by a finalizer stays cached until its watch reports
-    /// the deletion.
+    /// Deletes a filter in the seen version. Held by a finalizer, it stays cached until its watch reports the end.
     async fn delete(&self, context: &Context, at: &NamespacedName) -> Result<(), ApiError> {
         let seen = self.filters.store().with(at, |filter| (filter.version(), filter.fields.is_terminating));
         let Some((version, false)) = seen else { return Ok(()) };
@@ -281,8 +278,8 @@ impl Controller for Configuration {
         let own_filters = self.by_source.get(&name.into());
         let stale: Vec<_> =
             own_filters.into_iter().filter(|at| !patches.by_target.contains_key(&at.namespace)).collect();
-        let is_unconfirmed = !stale.is_empty() && !self.is_evidence();
-        for at in stale.iter().filter(|_| !is_unconfirmed) {
+        let is_cache_stale = !stale.is_empty() && !self.is_evidence();
+        for at in stale.iter().filter(|_| !is_cache_stale) {
             written += 1;
             match self.delete(&context, at).await {
                 Err(error) if error.is_conflict() => is_overtaken = true,
@@ -297,8 +294,8 @@ impl Controller for Configuration {
         if is_overtaken {
             return Ok(Outcome::Again);
         }
-        Ok(match (is_unconfirmed, patches.by_target.is_empty()) {
-            (true, _) => Outcome::After(UNCONFIRMED_RETRY),
+        Ok(match (is_cache_stale, patches.by_target.is_empty()) {
+            (true, _) => Outcome::After(STALE_CACHE_RETRY),
             (false, true) => Outcome::Retire,
             (false, false) => Outcome::Done,
         })

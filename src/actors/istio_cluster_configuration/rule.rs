@@ -19,7 +19,6 @@ pub struct Rule {
     /// It has subsets or a workload selector, so it is ignored.
     pub is_partial: bool,
     ports: Vec<(u16, Mode)>,
-    /// The mode of all other ports.
     others: Option<Mode>,
 }
 

@@ -1,5 +1,3 @@
-//! The actor that carries out the decisions of the election.
-
 use std::time::Duration;
 
 use actix::{
@@ -335,7 +333,7 @@ impl StreamHandler<Result<WatchEvent, ApiError>> for LeaderActor {
             Ok(WatchEvent { kind: WatchKind::Added | WatchKind::Modified, object }) => {
                 Lease::is_one(&object) && self.setup.election.saw(object, now)
             }
-            // The holder may write until its own deadline. After an error the stream ends.
+            // A deleted Lease is not free: its holder may write until its own deadline. An error ends the stream.
             Ok(WatchEvent { kind: WatchKind::Deleted | WatchKind::Bookmark, .. }) | Err(_) => false,
         };
         if is_free && self.releasing.is_none() && *self.setup.leadership.borrow() == Leadership::Candidate {
@@ -383,7 +381,7 @@ async fn send(
 ) -> Result<Value, ApiError> {
     let lease = match lease {
         None => cluster.get(ctx, at).await,
-        Some(lease) if crate::api::object::resource_version(&lease).is_empty() => cluster.create(ctx, at, &lease).await,
+        Some(lease) if cluster::object::resource_version(&lease).is_empty() => cluster.create(ctx, at, &lease).await,
         Some(lease) => cluster.replace(ctx, at, None, &lease).await,
     }?;
     if Lease::is_one(&lease) { Ok(lease) } else { Err(ApiError::Decode("it is no Lease".into())) }

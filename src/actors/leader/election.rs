@@ -1,7 +1,6 @@
-//! The rules of the election, as client-go has them, without clock and I/O.
-//!
-//! Whether another replica's lease is still valid depends on when *we* saw its record change, by our monotonic clock:
-//! clocks of replicas may differ. Whether our own lease is valid depends on when we *sent* the last successful renewal.
+//! The rules of the election, as client-go has them, without clock and I/O. Whether another replica's lease is still
+//! valid depends on when *we* saw its record change, by our monotonic clock: clocks of replicas may differ. Whether our
+//! own lease is valid depends on when we *sent* the last successful renewal.
 
 use std::time::Duration;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::api::object;
+use cluster::object;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lease(Value);
@@ -33,8 +33,7 @@ impl Lease {
         self.0["spec"]["holderIdentity"].as_str().unwrap_or_default()
     }
 
-    /// Returns for how long its holder may be trusted without a renewal: zero if it does not say, and at most what an
-    /// API server allows.
+    /// Returns how long its holder may be trusted without renewal: 0 if not stated, at most what an API server allows.
     pub(super) fn duration(&self) -> Duration {
         let seconds = self.0["spec"]["leaseDurationSeconds"].as_u64().unwrap_or_default();
         Duration::from_secs(seconds.min(i32::MAX.unsigned_abs().into()))
@@ -48,8 +47,7 @@ impl Lease {
         object::resource_version(&self.0)
     }
 
-    /// Returns true if the same candidate holds it in the same term and has not renewed it. Only the record counts, not
-    /// changes of the object's metadata.
+    /// Returns true if the same candidate holds it in the same term without a renewal. Metadata does not count.
     pub(super) fn same_record(&self, other: &Self) -> bool {
         self.0["spec"] == other.0["spec"]
     }

@@ -2,7 +2,10 @@
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
-use cluster::{Cluster, Index, Recorder, Watch, Watches};
+use cluster::{
+    Cluster, Index, Recorder, Watch, Watches,
+    object::{NamespacedName, ObjectKey},
+};
 use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised, SyncRequirement, WeakSupervised};
 use tokio::task::JoinHandle;
 
@@ -11,7 +14,7 @@ use super::{
     health::{self, HealthMemory, HealthReconciler},
     initial_sync,
     known::{
-        Autoscalers, CachedBundle, CachedSecret, HealthRegistry, InitialSync, ManagedObjects, Memory, Pods,
+        Autoscalers, CachedManagedResource, CachedSecret, HealthRegistry, InitialSync, ManagedObjects, Memory, Pods,
         Revalidation, Secrets,
     },
     reconcile,
@@ -19,10 +22,7 @@ use super::{
     shared::{CAUSES, CHANGED, DRIFT, HEALTH, KIND, REJUDGE, REVALIDATE, ROLLOUT, SCALED, SECRET},
     wake::{self, AdmissionChanges},
 };
-use crate::api::{
-    keys::{self, MANAGED_BY},
-    object::{NamespacedName, ObjectKey},
-};
+use crate::api::keys::{self, MANAGED_BY};
 
 /// Name of the reconciler in metrics and logs (spec 70 §9.2).
 pub(super) const NAME: &str = "managedresource";
@@ -38,7 +38,7 @@ pub(super) struct Inputs {
     pub(super) source: Cluster,
     pub(super) target: Cluster,
     pub(super) watches: Watches,
-    pub(super) bundles: Watch<CachedBundle>,
+    pub(super) bundles: Watch<CachedManagedResource>,
     pub(super) secrets: Watch<CachedSecret>,
     pub(super) index: Index<NamespacedName>,
     pub(super) recorder: Recorder,
@@ -70,7 +70,7 @@ pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     wake::subscribe_bundles(&controller, &bundles, &waker);
     wake::subscribe_secrets(&controller, &secrets, index, &waker);
     let kinds = controller.target.discovery().subscribe();
-    let reporting = wake::report_kinds(Rc::downgrade(&controller), waker.clone(), kinds);
+    let reporting = wake::wake_on_new_kinds(Rc::downgrade(&controller), waker.clone(), kinds);
     env.fatal.spawn("discovery watcher of the ManagedResource controller", reporting);
     let admission = AdmissionChanges::open(&controller, &watches);
     let turns = admission.take_turns(Rc::downgrade(&controller), waker);
@@ -82,12 +82,12 @@ impl ManagedResources {
     fn new(settings: Settings, inputs: Inputs, env: &Env, waker: &WeakSupervised<Self>) -> Self {
         let selector = format!("{MANAGED_BY}={}", settings.managed_by);
         let registry = Rc::new(HealthRegistry::default());
-        let (drift, health) = (wake::report_drift(waker), wake::report_health(&registry, waker));
+        let (drift, health) = (wake::wake_on_drift(waker), wake::wake_on_health(&registry, waker));
         let objects = ManagedObjects::new(&inputs.watches, selector, inputs.is_custom, drift, health);
         if settings.target_is_live {
             objects.read_live();
         }
-        let (scaled, pods) = (wake::report_scaling(&objects, waker), wake::report_pods(&objects, &registry, waker));
+        let (scaled, pods) = (wake::wake_on_scaling(&objects, waker), wake::wake_on_pods(&objects, &registry, waker));
         Self {
             autoscalers: Autoscalers::new(&inputs.watches, scaled),
             pods: Pods::new(&inputs.watches, pods),

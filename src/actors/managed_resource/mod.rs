@@ -1,10 +1,7 @@
 //! The ManagedResource controller (spec 10): keeps the objects of the target cluster as manifests in the source cluster
-//! describe them.
-//!
-//! [`bundle`](crate::bundle) decides what happens to manifests and objects: pure functions on plain values. The
-//! controller is here, in folders that follow the way of the data. Each folder's `mod.rs` lists its files, and exports
-//! what other folders may use.
-//!
+//! describe them. [`bundle`](crate::bundle) decides what happens to manifests and objects: pure functions on plain
+//! values. The controller is here, in folders that follow the way of the data. Each folder's `mod.rs` lists its files,
+//! and exports what other folders may use.
 //! * `wake`: which ManagedResources are woken, and why
 //! * `known`: what is known without a request
 //! * `steps`: from a wake to what has to be done
@@ -15,8 +12,7 @@
 //! * `health`: from verdicts to conditions, by two further reconcilers of the same actor (spec 20)
 //!
 //! Beside them: `reconcile` (from the cause of a reconcile to what is done: **start reading there**), `registration`
-//! (what is watched, and when the actors start), `controller` (start and stop, reconcilers) and `shared` (what all
-//! steps use).
+//! (watches, start of the actors), `controller` (start and stop, reconcilers) and `shared`.
 
 mod apply;
 mod controller;

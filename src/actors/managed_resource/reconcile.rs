@@ -13,7 +13,7 @@ use super::{
     steps::{self, Run, Todo},
     wake::trigger::{self, Operation, ReconcilePath},
 };
-use crate::api::object::{NamespacedName, ObjectKey};
+use cluster::object::{NamespacedName, ObjectKey};
 
 pub(super) async fn run(
     controller: &Rc<ManagedResources>,
@@ -44,7 +44,7 @@ pub(super) async fn run(
         }
         Operation::RemoveAndContinue => {
             run.remove_operation().await?;
-            if status.is_doubtful() {
+            if status.is_unconfirmed_now() {
                 return Ok(Outcome::Again);
             }
         }

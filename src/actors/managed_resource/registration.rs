@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use cluster::{Index, Resource, Watch, WatchOptions, Watches};
+use cluster::{Index, Resource, Watch, WatchOptions, Watches, object::NamespacedName};
 
 use super::{
     controller::{self, HEALTH_NAME, Inputs, NAME, PROGRESS_NAME},
-    known::{CachedBundle, CachedSecret},
+    known::{CachedManagedResource, CachedSecret},
     shared::{HealthSettings, Settings},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
         controller_context::ControllerContext,
         controller_registration::{ControllerRegistration, Running, StartControllers},
     },
-    api::{class::OwnClass, config::Config, object::NamespacedName},
+    api::{class::OwnClass, config::Config},
 };
 
 /// ManagedResources with their health; always on.
@@ -23,7 +23,7 @@ pub const REGISTRATION: ControllerRegistration =
 
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = settings(config);
-    let bundles = ctx.source.watches.open(WatchOptions::new(managed_resources(), CachedBundle::of));
+    let bundles = ctx.source.watches.open(WatchOptions::new(managed_resources(), CachedManagedResource::of));
     let index = bundles.index(|name, bundle| secrets_of(&name.namespace, bundle));
     let secrets = watch_secrets(&ctx.source.watches, &index);
     let definitions = ctx.target.definitions();
@@ -69,7 +69,7 @@ fn managed_resources() -> Resource {
     Resource::new("resources.gardener.cloud", "v1alpha1", "ManagedResource", "managedresources", true)
 }
 
-fn secrets_of(namespace: &str, bundle: &CachedBundle) -> Vec<NamespacedName> {
+fn secrets_of(namespace: &str, bundle: &CachedManagedResource) -> Vec<NamespacedName> {
     let references = &bundle.summary().mr.spec.secret_refs;
     references.iter().map(|reference| NamespacedName::new(namespace, &reference.name)).collect()
 }

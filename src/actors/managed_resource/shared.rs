@@ -7,21 +7,21 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, Cached as _, Cluster, Context, Recorder, Watch};
+use cluster::{
+    ApiError, Cached as _, Cluster, Context, Recorder, Watch,
+    object::{NamespacedName, ObjectKey},
+};
 use kit::{Causes, Env, Failure, Reconcile, SyncRequirement};
 use tokio::time::Instant;
 
 use super::{
     known::{
-        Autoscalers, CachedBundle, HealthRegistry, InitialSync, ManagedObjects, ParsedBundle, Pods, Revalidation,
-        Secrets, millis,
+        Autoscalers, CachedManagedResource, HealthRegistry, InitialSync, ManagedObjects, ParsedManagedResource, Pods,
+        Revalidation, Secrets, millis,
     },
     report::{StatusCell, writer},
 };
-use crate::api::{
-    class::OwnClass,
-    object::{NamespacedName, ObjectKey},
-};
+use crate::api::class::OwnClass;
 
 /// A ManagedResource changed in a way that asks for a reconcile (spec 10 §5.1).
 pub(super) const CHANGED: Causes = Causes::own(0);
@@ -41,7 +41,6 @@ pub(super) const REJUDGE: Causes = Causes::own(5);
 pub(super) const HEALTH: Causes = Causes::own(6);
 pub(super) const ROLLOUT: Causes = Causes::own(7);
 
-/// The names of all these, by their numbers.
 pub(super) const CAUSES: [&str; 9] =
     ["changed", "secret", "drift", "kind", "scaled", "rejudge", "health", "rollout", "revalidate"];
 
@@ -79,7 +78,7 @@ pub(super) struct ManagedResources {
     pub(super) env: Env,
     pub(super) source: Cluster,
     pub(super) target: Cluster,
-    pub(super) bundles: Watch<CachedBundle>,
+    pub(super) bundles: Watch<CachedManagedResource>,
     pub(super) secrets: Secrets,
     pub(super) definitions: SyncRequirement,
     pub(super) objects: ManagedObjects,
@@ -97,7 +96,7 @@ pub(super) struct ManagedResources {
 }
 
 impl ManagedResources {
-    fn parsed(&self, key: &NamespacedName) -> Result<Option<ParsedBundle>, Failure> {
+    fn parsed(&self, key: &NamespacedName) -> Result<Option<ParsedManagedResource>, Failure> {
         match self.bundles.store().get(key) {
             Some(cached) => Ok(Some(cached.parsed()?)),
             None => Ok(None),
@@ -111,15 +110,15 @@ impl ManagedResources {
         status: &StatusCell,
         context: &Context,
         key: &NamespacedName,
-    ) -> Result<Option<ParsedBundle>, Failure> {
+    ) -> Result<Option<ParsedManagedResource>, Failure> {
         let Some(known) = self.parsed(key)? else { return Ok(None) };
-        if self.bundles.is_fresh_for(key) && !status.is_doubtful() {
+        if self.bundles.is_fresh_for(key) && !status.is_unconfirmed_now() {
             return Ok(Some(known));
         }
         let asked = self.env.clock.monotonic();
         match self.source.get(context, &self.bundles.resource().at(&key.namespace, &key.name)).await {
             Ok(live) => {
-                let live = ParsedBundle::of(&live)?;
+                let live = ParsedManagedResource::of(&live)?;
                 self.bundles.wrote_cached(key, live.cached.clone(), &writer(key), asked);
                 status.was_found();
                 Ok(Some(live))

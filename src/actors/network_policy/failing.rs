@@ -1,7 +1,6 @@
 //! Sources of policies that are unreadable at present: a broken annotation, an unusable Gateway. Their policies stay
-//! ("Better than upstream" 5): every policy that the Service would have if the source had any other content.
-//!
-//! A policy reveals its source by its name, which contains the port, and by the client labels of its peers.
+//! ("Better than upstream" 5): every policy that the Service would have if the source had any other content. A policy
+//! reveals its source by its name, which contains the port, and by the client labels of its peers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +22,7 @@ const REPORTED: usize = 10;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failing {
     service: NamespacedName,
-    /// Aliases with unreadable ports; the empty alias stands for ports of the Service (P2).
+    /// Aliases whose ports are unreadable. The empty alias stands for the ports without an alias (P2).
     aliases: BTreeSet<Box<str>>,
     /// Readable ports with their aliases, if the namespace selectors are unreadable.
     groups: Option<BTreeSet<(Option<Box<str>>, Port)>>,
@@ -64,7 +63,6 @@ impl Failing {
         failing
     }
 
-    /// Adds the client labels that do not depend on unreadable ports.
     fn add_keys(&mut self) {
         let mut keys: Vec<(label::Key, Option<Box<str>>)> = Vec::new();
         for alias in self.aliases.iter().filter(|alias| !alias.is_empty()) {
@@ -111,8 +109,7 @@ impl Failing {
         }
     }
 
-    /// Returns true if the policy may come from an unreadable source. `is_open`: a namespace exists and is not
-    /// terminating.
+    /// Returns true if the policy may be from an unreadable source. `is_open`: a namespace exists, not terminating.
     pub fn keeps(&self, policy: &NamespacedName, found: &Found, is_open: &dyn Fn(&str) -> bool) -> bool {
         let is_any = self.world || !self.gateways.is_empty() || self.groups.is_some() || !self.aliases.is_empty();
         is_any

@@ -1,8 +1,6 @@
-//! Locates the pods of the Gateways that VirtualServices name (spec 40 §7.10).
-//!
-//! Clusters have many pods and many Gateways, but few distinct selectors. Up to [`MOST_WATCHES`] selectors, each has
-//! its own metadata watch ([`Apart`](Follows::Apart)). Beyond, one watch reads the metadata of all pods, and
-//! [`together`](super::together) matches the selectors.
+//! Locates the pods of the Gateways that VirtualServices name (spec 40 §7.10). Clusters have many pods and Gateways,
+//! but few selectors. Up to [`MOST_WATCHES`] selectors, each has its own metadata watch ([`Apart`](Follows::Apart)).
+//! Beyond, one watch reads the metadata of all pods, and [`together`](super::together) matches the selectors.
 
 use std::{
     cell::RefCell,
@@ -21,7 +19,6 @@ pub(super) struct GatewayPods {
     watches: Watches,
     needed: RefCell<Needed>,
     follows: RefCell<Follows>,
-    /// Called with a selector whose pods moved to or from a namespace.
     moved: Rc<dyn Fn(&Selector)>,
 }
 
@@ -161,7 +158,6 @@ impl GatewayPods {
 }
 
 impl Needed {
-    /// Returns the selector that is newly in use, and the selector that is no longer in use.
     fn set(&mut self, gateway: &NamespacedName, new: Option<Selector>) -> (Option<Selector>, Option<Selector>) {
         if self.by_gateway.get(gateway) == new.as_ref() {
             return (None, None);

@@ -152,7 +152,6 @@ impl Matcher {
         Some(mem::take(&mut self.changed)).filter(|changes| !changes.is_empty())
     }
 
-    /// Returns the namespaces with selected pods, or `None` while counting is incomplete.
     pub(super) fn namespaces(&self, selector: &Selector) -> Option<Vec<Box<str>>> {
         let matched = self.ids.get(selector).and_then(|id| self.selectors.get(id))?;
         (matched.progress == Progress::Counted).then(|| matched.pods.keys().cloned().collect())
@@ -265,7 +264,6 @@ mod tests {
         NamespacedName::new(namespace, pod)
     }
 
-    /// Counts the changed pods; returns the selectors that moved.
     fn moved(matcher: &RefCell<Matcher>) -> Vec<Selector> {
         let (changes, moved) = (mem::take(&mut matcher.borrow_mut().changed), RefCell::new(Vec::new()));
         let report = |selector: &Selector| moved.borrow_mut().push(selector.clone());

@@ -1,5 +1,4 @@
 //! Writes the NetworkPolicies that let clients reach Services (spec 40).
-//!
 //! ```text
 //! Services (service.rs)      ┐              ┌ desired/clients.rs   pods with a client label
 //! Namespaces, Ingresses,     │              │ desired/world.rs     everyone
@@ -7,7 +6,6 @@
 //! client pods (clients.rs),  │    View      └ desired/gateways.rs  Istio                wanted        create, patch,
 //! gateway pods               ┘                                                          policies      then prune
 //! ```
-//!
 //! One actor per Service. Indexes find the Services that a change affects. A reconcile computes all policies of its
 //! Service from memory and compares them with the cached policies, so an up-to-date Service costs no request. Foreign
 //! policies are not watched. `name.rs` and `label.rs` build and recognise names and labels. `failing.rs` uses them to
@@ -84,7 +82,7 @@ const EXPOSURE: Causes = Causes::own(2);
 /// A namespace got its first pod with a client label, or lost its last.
 const CLIENT: Causes = Causes::own(3);
 
-const UNCONFIRMED_RETRY: Duration = Duration::from_secs(10);
+const STALE_CACHE_RETRY: Duration = Duration::from_secs(10);
 const SHOWN: usize = 60;
 
 struct NetworkPolicies {
@@ -169,7 +167,6 @@ fn wake_all(waker: &WeakSupervised<NetworkPolicies>, services: BTreeSet<Namespac
     services.iter().for_each(|service| waker.wake(service, wake.clone()));
 }
 
-/// Objects of the initial list have low priority, later changes have high priority.
 fn wake(how: How<'_>, causes: Causes) -> Wake<()> {
     if how == How::First { Wake::low(causes) } else { Wake::high(causes) }
 }
@@ -337,8 +334,8 @@ impl Controller for NetworkPolicies {
         }
         Ok(if written.is_overtaken || plan.is_incomplete {
             Outcome::Again
-        } else if written.is_unconfirmed {
-            Outcome::After(UNCONFIRMED_RETRY)
+        } else if written.is_cache_stale {
+            Outcome::After(STALE_CACHE_RETRY)
         } else if policies.is_empty() && self.known.policies_of(name).is_empty() {
             Outcome::Retire
         } else {

@@ -24,7 +24,7 @@ pub struct Name<'a> {
 /// The other side of a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peers<'a> {
-    /// Pods with a client label; the alias that opens the port, if any.
+    /// Pods with a client label, and the alias (`from-<alias>-allowed-ports`) that opens the port, if any.
     Clients(Option<&'a str>),
     /// The ingress controller.
     IngressController,
@@ -83,7 +83,7 @@ impl Name<'_> {
     /// Returns the name of the policy for a port.
     pub fn of(&self, port: &Port) -> NamespacedName {
         let (before, after) = self.around_port();
-        NamespacedName::new(self.place(), format!("{before}{}{after}", of_port(port)))
+        NamespacedName::new(self.policy_namespace(), format!("{before}{}{after}", of_port(port)))
     }
 
     /// Returns the port for which [`Self::of`] builds this name, or `None`. Names omit the end of a range.
@@ -95,7 +95,7 @@ impl Name<'_> {
     }
 
     /// Returns the namespace of the policy.
-    pub fn place(&self) -> &str {
+    pub fn policy_namespace(&self) -> &str {
         match self.direction {
             Direction::Ingress => &self.service.namespace,
             Direction::Egress => self.namespace,

@@ -1,5 +1,4 @@
-//! Computes the policies that a Service should have (spec 40 §6 steps 2 to 6), for the controller with its caches and
-//! for the command `policies` with files.
+//! Computes the wanted policies of a Service (spec 40 §6 steps 2 to 6), for the controller and the command `policies`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -262,7 +261,6 @@ mod tests {
         Rules::new(&settings).expect("no selectors to parse")
     }
 
-    /// The Service `shop/cart`, open to all namespaces on all these ports.
     fn cluster(namespaces: usize, ports: usize) -> Snapshot {
         let prefix = "networking.resources.gardener.cloud/";
         let ports: Vec<Value> = (1..=ports).map(|number| json!({ "port": number })).collect();
@@ -296,7 +294,6 @@ mod tests {
         assert!(pauses.get() >= (1_000 + 2_002 + 2 * 2_002) / 64, "{}", pauses.get());
     }
 
-    /// Records the VirtualServices that are read.
     struct Noting(Snapshot, RefCell<Vec<NamespacedName>>);
 
     impl Surroundings for Noting {

@@ -41,8 +41,7 @@ pub enum Protocol {
     Sctp,
 }
 
-/// Reads the ports listed in an annotation; `null` lists none (P3, P8). Fails with a text that names the index of the
-/// bad entry.
+/// Reads the ports listed in an annotation; `null` lists none (P3, P8). Fails with a text that names the bad index.
 pub fn ports(annotation: &str) -> Result<Vec<Port>, String> {
     let entries: Option<Vec<Record<'_>>> = serde_json::from_str(annotation).map_err(|error| error.to_string())?;
     let port = |(index, entry)| Port::read(entry).map_err(|text| format!("port [{index}]: {text}"));

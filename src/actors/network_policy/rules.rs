@@ -19,8 +19,7 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// Parses the settings. Fails for an invalid selector, which the validation of the configuration has refused
-    /// before.
+    /// Parses the settings. Fails for an invalid selector, which the validation of the configuration refuses before.
     pub fn new(settings: &NetworkPolicyController) -> Result<Self, SelectorError> {
         let controller = settings.ingress_controller_selector.as_ref();
         let controller = controller.map(|it| Ok((it.namespace.clone(), Selector::new(&it.pod_selector)?)));

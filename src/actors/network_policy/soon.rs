@@ -1,6 +1,5 @@
 //! Wakes Services affected by changes of Gateways, clients or namespace labels. It collects the changes of one turn,
-//! wakes each Service once, and pauses between pieces: there may be thousands of Gateways and Services, and selectors
-//! are long.
+//! wakes each Service once, and pauses between pieces: there may be thousands of them, with long selectors.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -44,13 +43,11 @@ impl Soon {
         Rc::new(Self { known, pods, wake, pending, is_under_way })
     }
 
-    /// Sets the pods of Gateways to follow.
     pub(super) fn follow_in(&self, pods: &Rc<GatewayPods>) {
         // Set only here.
         let _ = self.pods.set(Rc::downgrade(pods));
     }
 
-    /// Updates the followed pods of these Gateways.
     pub(super) fn changed<'g>(self: &Rc<Self>, gateways: impl IntoIterator<Item = &'g NamespacedName>, wake: Wake<()>) {
         self.pending.borrow_mut().changed.extend(gateways.into_iter().cloned());
         self.add(wake);

@@ -1,8 +1,7 @@
-//! Locates the pods of very many selectors: one watch of the metadata of all pods, matched here.
-//!
-//! Each selector is indexed under its lead: the label that the fewest other selectors lead with. A pod is matched only
-//! against selectors whose lead it has. All selectors may match a pod, so event handlers only record changed labels;
-//! one task matches them piece by piece, with pauses. It counts the pods of new selectors after the initial list.
+//! Locates the pods of very many selectors: one watch of the metadata of all pods, matched here. Each selector is
+//! indexed under its lead: the label that the fewest other selectors lead with. A pod is matched only against selectors
+//! whose lead it has. All selectors may match a pod, so event handlers only record changed labels; one task matches
+//! them piece by piece, with pauses. It counts the pods of new selectors after the initial list.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -39,7 +38,7 @@ enum Next {
     Changes(Changes),
     Pod(NamespacedName, Pairs),
     Counted(Vec<Rc<Selector>>),
-    Rest,
+    Idle,
 }
 
 impl Together {
@@ -74,7 +73,6 @@ impl Together {
         }
     }
 
-    /// Begins to count the pods of a selector.
     pub(super) fn add(self: &Rc<Self>, selector: &Selector) {
         self.matcher.borrow_mut().add(selector);
         self.begin();
@@ -104,7 +102,7 @@ impl Together {
                         turns.piece().await;
                     }
                 }
-                Next::Rest => break,
+                Next::Idle => break,
             }
             turns.piece().await;
         }
@@ -118,7 +116,7 @@ impl Together {
             return Next::Changes(changes);
         }
         if !matcher.is_in_round() && (!self.watch.store().is_listed() || !matcher.begin(self.by_namespace.keys())) {
-            return Next::Rest;
+            return Next::Idle;
         }
         match matcher.next_pod(|namespace| self.by_namespace.get(&namespace.into())) {
             Some(name) => {

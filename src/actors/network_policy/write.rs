@@ -25,7 +25,7 @@ pub(super) struct Written {
     /// Something changed meanwhile: reconcile again.
     pub(super) is_overtaken: bool,
     /// Deletions wait, because a cache is stale.
-    pub(super) is_unconfirmed: bool,
+    pub(super) is_cache_stale: bool,
 }
 
 enum Fate {
@@ -46,9 +46,9 @@ impl NetworkPolicies {
     pub(super) async fn write(&self, context: &Context, owner: &NamespacedName, plan: &mut Plan) -> Written {
         let others = Others::default();
         self.evade(owner, plan, &others).await;
-        let reconcile = PolicyWrites { context, owner, plan, others: &others };
+        let writes = PolicyWrites { context, owner, plan, others: &others };
         let mut written = Written::default();
-        let wanted = &reconcile.plan.desired.policies;
+        let wanted = &writes.plan.desired.policies;
         let (mut turns, mut differing) = (Turns::new(yield_now), Vec::new());
         for policy in wanted {
             let is = |found: &Found| policy.is(found, owner);
@@ -58,7 +58,7 @@ impl NetworkPolicies {
             turns.piece().await;
         }
         let mut fates =
-            stream::iter(differing).map(|policy| self.bring_about(&reconcile, policy)).buffer_unordered(SIDE_BY_SIDE);
+            stream::iter(differing).map(|policy| self.bring_about(&writes, policy)).buffer_unordered(SIDE_BY_SIDE);
         while let Some(fate) = fates.next().await {
             written.add(fate);
         }
@@ -67,7 +67,7 @@ impl NetworkPolicies {
         let names: BTreeSet<&NamespacedName> = wanted.iter().map(|policy| &policy.name).collect();
         let mut stale = Vec::new();
         for policy in self.known.policies_of(owner) {
-            if !names.contains(&policy) && !self.keeps(&reconcile, &policy) {
+            if !names.contains(&policy) && !self.keeps(&writes, &policy) {
                 stale.push(policy);
             }
             turns.piece().await;
@@ -76,7 +76,7 @@ impl NetworkPolicies {
             return written;
         }
         if !self.known.is_evidence(owner) {
-            written.is_unconfirmed = true;
+            written.is_cache_stale = true;
             return written;
         }
         let mut fates =
@@ -87,13 +87,13 @@ impl NetworkPolicies {
         written
     }
 
-    fn keeps(&self, reconcile: &PolicyWrites<'_>, policy: &NamespacedName) -> bool {
+    fn keeps(&self, writes: &PolicyWrites<'_>, policy: &NamespacedName) -> bool {
         let found = self.known.policies.store().with(policy, |found| found.fields.clone());
-        found.is_some_and(|found| self.keeps_found(reconcile, policy, &found))
+        found.is_some_and(|found| self.keeps_found(writes, policy, &found))
     }
 
-    fn keeps_found(&self, reconcile: &PolicyWrites<'_>, policy: &NamespacedName, found: &Found) -> bool {
-        reconcile.plan.failing.keeps(policy, found, &|namespace| self.known.is_open(namespace))
+    fn keeps_found(&self, writes: &PolicyWrites<'_>, policy: &NamespacedName, found: &Found) -> bool {
+        writes.plan.failing.keeps(policy, found, &|namespace| self.known.is_open(namespace))
     }
 
     /// Renames policies whose names another Service has and wants (spec 40 §7.11).
@@ -119,36 +119,36 @@ impl NetworkPolicies {
         others.want(other, policy, plan).await
     }
 
-    async fn bring_about(&self, reconcile: &PolicyWrites<'_>, policy: &Policy) -> Fate {
+    async fn bring_about(&self, writes: &PolicyWrites<'_>, policy: &Policy) -> Fate {
         let is_known = self.known.policies.store().with(&policy.name, |_| ()).is_some();
         let result = match is_known {
-            true => self.patch(reconcile, policy).await,
-            false => self.create(reconcile, policy).await,
+            true => self.patch(writes, policy).await,
+            false => self.create(writes, policy).await,
         };
         result.unwrap_or_else(|error| Fate::Failed(format!("policy {}: {error}", policy.name)))
     }
 
-    async fn create(&self, reconcile: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
+    async fn create(&self, writes: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
         let asked = self.target.clock().monotonic();
-        let (at, wanted) = (at(&policy.name), policy.created(reconcile.owner));
-        match self.target.create(reconcile.context, &at, &wanted).await {
+        let (at, wanted) = (at(&policy.name), policy.created(writes.owner));
+        match self.target.create(writes.context, &at, &wanted).await {
             Ok(answer) => {
-                self.known.policies.wrote(&answer, &reconcile.owner.to_string(), asked);
+                self.known.policies.wrote(&answer, &writes.owner.to_string(), asked);
                 Ok(Fate::of_answer(&answer, &wanted))
             }
             // It lacks our labels, so it is adopted, or its watch event has not arrived yet.
-            Err(error) if error.is_already_exists() => self.patch(reconcile, policy).await,
+            Err(error) if error.is_already_exists() => self.patch(writes, policy).await,
             Err(error) => Err(error),
         }
     }
 
-    async fn patch(&self, reconcile: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
-        let (owner, asked) = (reconcile.owner, self.target.clock().monotonic());
+    async fn patch(&self, writes: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
+        let (owner, asked) = (writes.owner, self.target.clock().monotonic());
         let at = at(&policy.name);
-        let Some(live) = self.target.find(reconcile.context, &at).await? else { return Ok(Fate::Overtaken) };
+        let Some(live) = self.target.find(writes.context, &at).await? else { return Ok(Fate::Overtaken) };
         let found = Found::of(&live);
         if let Some(found) = found.as_ref().filter(|found| found.owner != *owner)
-            && self.wants(reconcile.others, &found.owner, &policy.name).await
+            && self.wants(writes.others, &found.owner, &policy.name).await
         {
             self.known.policies.found(&live, asked);
             return Ok(Fate::Overtaken);
@@ -161,13 +161,13 @@ impl NetworkPolicies {
         let is_shared = |found: &Found| {
             policy.direction == Direction::Ingress
                 && found.owner == *owner
-                && self.keeps_found(reconcile, &policy.name, found)
+                && self.keeps_found(writes, &policy.name, found)
         };
         if found.as_ref().is_some_and(is_shared) {
-            reconcile.plan.failing.keep_peers(&live, &mut after);
+            writes.plan.failing.keep_peers(&live, &mut after);
         }
         let asked = self.target.clock().monotonic();
-        match self.target.patch_to(reconcile.context, &at, &live, &after, Lock::None).await {
+        match self.target.patch_to(writes.context, &at, &live, &after, Lock::None).await {
             Ok(Wrote::Updated(answer)) => {
                 self.known.policies.wrote(&answer, &owner.to_string(), asked);
                 Ok(Fate::of_answer(&answer, &after))

@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 /// A burst ends after this time without a change.
 const QUIET: Duration = Duration::from_secs(1);
-/// Longest wait for the end of a burst.
 const LONGEST: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default)]

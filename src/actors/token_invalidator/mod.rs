@@ -1,19 +1,17 @@
 //! Invalidates the static tokens of ServiceAccounts that opted out of them (spec 31 §4).
-//!
 //! ```text
 //! Secrets, metadata ─ secret.rs ─► TokenSecret ┐
 //! ServiceAccounts ── account.rs ─► Account ────┼─► reconcile: labels that the Secret should have ─► one merge patch
 //! Pods that mount it ─ pods.rs ─► wait ────────┘
 //! ```
-//!
 //! The controller only sets labels. The API server sends each patch to the webhook
 //! ([`token_invalidator`](crate::webhooks::mutating::token_invalidator)), which changes the token in the same request.
 //!
 //! [`secret`] and [`account`] are pure. This file runs an actor per Secret with the annotation. A decision that keeps a
 //! token valid is made from memory. Invalidating a token breaks its users, so that decision rests on live reads: the
-//! ServiceAccount, a list of Pods, and a patch bound to the version of the Secret. A problem that only a user can fix
-//! (no ServiceAccount, an immutable Secret, another purpose) is a terminal error: it is reported once per reconcile and
-//! not retried before something changes.
+//! ServiceAccount, a list of Pods, a patch bound to the Secret's version. A problem that only a user can fix (no
+//! ServiceAccount, immutable Secret, other purpose) is a terminal error: reported once per reconcile, not retried
+//! before a change.
 
 pub mod account;
 pub mod pods;
@@ -84,7 +82,6 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     }))
 }
 
-/// Objects of the initial list have low priority, later changes have high priority.
 fn wake(how: How<'_>, causes: Causes) -> Wake<()> {
     if how == How::First { Wake::low(causes) } else { Wake::high(causes) }
 }

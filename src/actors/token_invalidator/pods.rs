@@ -1,7 +1,6 @@
-//! Pods that still mount a Secret, and Secrets that wait for them (spec 31 §4.2 rules 7 and 8).
-//!
-//! A fresh list of the API server decides. A watch only signals when to list again. It is opened for a namespace when a
-//! Secret begins to wait there, shared by all waiting Secrets of the namespace, and closed with the last.
+//! Pods that still mount a Secret, and Secrets that wait for them (spec 31 §4.2 rules 7 and 8). A fresh list of the API
+//! server decides. A watch only signals when to list again. It is opened for a namespace when a Secret begins to wait
+//! there, shared by all waiting Secrets of the namespace, and closed with the last.
 
 use std::{
     cell::RefCell,
@@ -29,7 +28,6 @@ pub(super) type Waiting = Option<Rc<NamespacePods>>;
 pub(super) struct NamespacePods {
     watch: Watch<CachedFields<Box<[Box<str>]>>>,
     by_secret: Index<Box<str>>,
-    /// Raised when a Pod stops mounting a Secret.
     released: Signal,
 }
 

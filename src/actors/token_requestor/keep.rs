@@ -22,7 +22,7 @@ use super::{
 /// Write attempts of one reconcile, for Secrets with several writers.
 const ATTEMPTS: u8 = 4;
 /// Longest time between two idle checks.
-const LOOK: Duration = Duration::from_secs(3600);
+const LONGEST_IDLE: Duration = Duration::from_secs(3600);
 const UPDATE: &str = "could not update Secret with token: ";
 
 enum KeepVerdict {
@@ -44,7 +44,7 @@ impl Requestor {
         }
         let version = self.secrets.store().with(&reconcile.key, |secret| secret.version())?;
         let (renewal, expires) = memory.as_written(version, &self.clock)?;
-        Some(self.rest(memory, reconcile, renewal, Some(expires)))
+        Some(self.idle_until_renewal(memory, reconcile, renewal, Some(expires)))
     }
 
     pub(super) async fn keep(
@@ -64,7 +64,7 @@ impl Requestor {
                 KeepVerdict::Due(reason) => reason,
                 KeepVerdict::Good { renewal, expires } => {
                     memory.drop_token();
-                    return Ok(self.rest(memory, reconcile, renewal, expires));
+                    return Ok(self.idle_until_renewal(memory, reconcile, renewal, expires));
                 }
                 KeepVerdict::Pause(time) => {
                     self.metrics.enter(&reconcile.key, TokenState::Rejected, None);
@@ -79,7 +79,7 @@ impl Requestor {
                     tracing::info!(secret = %reconcile.key, %account, reason, expires = %token.expires, "a token is renewed");
                     // Target Secrets are not watched.
                     memory.wrote(&token, renewal, version.filter(|_| order.target.is_none()), &self.clock);
-                    return Ok(self.rest(memory, reconcile, renewal, Some(token.expires)));
+                    return Ok(self.idle_until_renewal(memory, reconcile, renewal, Some(token.expires)));
                 }
                 Err(Problem::Api(_, error)) if is_race(&error) && left > 0 => {
                     tracing::debug!(secret = %reconcile.key, %error, "another writer was faster; reading again");
@@ -274,7 +274,7 @@ impl Requestor {
         Ok((renewal, object::resource_version(&answer).parse().ok()))
     }
 
-    fn rest(
+    fn idle_until_renewal(
         &self,
         memory: &Memory,
         reconcile: &Reconcile<NamespacedName>,
@@ -291,8 +291,8 @@ impl Requestor {
         let (clock, due) = (self.clock.clone(), memory.due_at(renewal));
         let left = move || {
             let left = Duration::try_from(next.duration_since(clock.wall())).unwrap_or_default();
-            let due = due.map_or(LOOK, |at| at.saturating_duration_since(clock.monotonic()));
-            let left = left.min(due).min(LOOK);
+            let due = due.map_or(LONGEST_IDLE, |at| at.saturating_duration_since(clock.monotonic()));
+            let left = left.min(due).min(LONGEST_IDLE);
             (!left.is_zero()).then_some(left)
         };
         match left() {
@@ -302,7 +302,6 @@ impl Requestor {
     }
 }
 
-/// Another writer was faster.
 fn is_race(error: &ApiError) -> bool {
     error.is_conflict() || error.is_not_found() || error.is_already_exists()
 }

@@ -55,7 +55,7 @@ struct Written {
 
 struct InHand {
     order: Order,
-    /// The renewal annotation at the issue. Removing it requests a newer token.
+    /// Value of the renewal annotation when the token was requested. A client removes it to get a newer token.
     renewal: Option<Box<str>>,
     token: Token,
     at: Instant,

@@ -22,11 +22,11 @@ const STATES: [TokenState; 3] = [TokenState::Fresh, TokenState::Failing, TokenSt
 
 pub(super) struct TokenMetrics {
     observers: Rc<dyn Observers>,
-    pages: RefCell<Pages>,
+    tokens: RefCell<TokenTable>,
 }
 
 #[derive(Default)]
-struct Pages {
+struct TokenTable {
     entries: BTreeMap<NamespacedName, (TokenState, Option<Timestamp>)>,
     expiries: BTreeSet<(Timestamp, NamespacedName)>,
     counts: BTreeMap<TokenState, u32>,
@@ -34,38 +34,38 @@ struct Pages {
 
 impl TokenMetrics {
     pub(super) fn new(observers: Rc<dyn Observers>) -> Self {
-        let this = Self { observers, pages: RefCell::default() };
+        let this = Self { observers, tokens: RefCell::default() };
         this.show();
         this
     }
 
     pub(super) fn enter(&self, name: &NamespacedName, state: TokenState, expires: Option<Timestamp>) {
-        self.pages.borrow_mut().put(name, Some((state, expires)));
+        self.tokens.borrow_mut().put(name, Some((state, expires)));
         self.show();
     }
 
     pub(super) fn failed(&self, name: &NamespacedName) {
-        let expires = self.pages.borrow().entries.get(name).and_then(|(_, expires)| *expires);
+        let expires = self.tokens.borrow().entries.get(name).and_then(|(_, expires)| *expires);
         self.enter(name, TokenState::Failing, expires);
     }
 
     pub(super) fn forget(&self, name: &NamespacedName) {
-        self.pages.borrow_mut().put(name, None);
+        self.tokens.borrow_mut().put(name, None);
         self.show();
     }
 
     fn show(&self) {
-        let pages = self.pages.borrow();
+        let tokens = self.tokens.borrow();
         for state in STATES {
-            let count = pages.counts.get(&state).copied().unwrap_or_default();
+            let count = tokens.counts.get(&state).copied().unwrap_or_default();
             self.observers.figure("tokens", state.text(), f64::from(count));
         }
-        let first = pages.expiries.first().map_or(f64::NAN, |(time, _)| time.as_duration().as_secs_f64());
+        let first = tokens.expiries.first().map_or(f64::NAN, |(time, _)| time.as_duration().as_secs_f64());
         self.observers.figure("token_expiry", "", first);
     }
 }
 
-impl Pages {
+impl TokenTable {
     fn put(&mut self, name: &NamespacedName, new: Option<(TokenState, Option<Timestamp>)>) {
         let old = match new {
             Some(new) => self.entries.insert(name.clone(), new),

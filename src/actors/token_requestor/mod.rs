@@ -1,11 +1,9 @@
 //! Keeps short-lived tokens for ServiceAccounts of the target in Secrets of the source (spec 30).
-//!
 //! ```text
 //! Secrets, metadata ─ access.rs ─► Task ─┐                         ┌─ content.rs, kubeconfig.rs: where it is stored
 //! ServiceAccounts ── account.rs ─────────┼─► reconcile (keep.rs) ──┼─ renewal.rs: when it is renewed
 //! timer of the actor ────────────────────┘                         └─ order.rs, token.rs: what to request
 //! ```
-//!
 //! One actor per Secret holds the renewal timer. Watches transfer only metadata; a reconcile reads the Secret's content
 //! live and forgets it. A token is in memory from its issue until it is written. If the write fails, it stays until the
 //! next reconcile (after a back-off of at most 17 min), which uses it only if it is younger than a minute. No text

@@ -25,8 +25,7 @@ pub(super) fn apply(file: &mut ConfigFile) {
     zero(&mut election.resource_name, default.leader_election.resource_name);
 
     zero(&mut file.server.webhooks.port, default.server.webhooks.port);
-    // Both have the same type, which has no default port.
-    zero(&mut file.server.health_probes.port, 8081);
+    zero(&mut file.server.health_probes.port, 8081); // both have the same type, which has no default port
     zero(&mut file.server.metrics.port, 8080);
 }
 

@@ -177,7 +177,7 @@ fn check_kind(fields: &Map<String, Value>) -> Result<(), DecodeError> {
         None | Some(Value::Null) => Some(default),
         Some(value) => value.as_str().map(|text| if text.is_empty() { default } else { text }),
     };
-    // A kind or version of another type is reported with the other types.
+    // A value that is no string is accepted here: the decoder reports it together with all other wrong types.
     let (Some(api_version), Some(kind)) = (text("apiVersion", API_VERSION), text("kind", KIND)) else { return Ok(()) };
     if api_version == API_VERSION && kind == KIND {
         return Ok(());

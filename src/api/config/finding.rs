@@ -1,5 +1,3 @@
-//! Findings of validation, and warnings.
-
 use std::fmt;
 
 use serde::Serialize;

@@ -1,10 +1,8 @@
 //! The component configuration (`resourcemanager.config.gardener.cloud/v1alpha1`, spec 70 §2-§4).
-//!
 //! ```text
 //! bytes ─ document.rs ─► JSON, official keys ─ decode.rs ─► file.rs ─ defaults.rs, validation.rs ─ resolve.rs ─► types.rs
 //!         kind, aliases                        unknown keys   defaults   zeros                                  Config
 //! ```
-//!
 //! [`load`] does all of it. The command line works on the `Draft` in between: it decodes, applies flags and
 //! environment, and finishes. Start reading at [`Config`]. A new key is one field in `file.rs` with its default, one in
 //! `types.rs` and a line in `resolve.rs`. Everything here is pure.

@@ -206,7 +206,6 @@ fn positive(field: GoDuration, default: Duration) -> Duration {
     Some(field.to_std_or_zero()).filter(|duration| !duration.is_zero()).unwrap_or(default)
 }
 
-/// A number of workers, at least 1.
 fn count(field: i64) -> usize {
     usize::try_from(field).unwrap_or_default().max(1)
 }

@@ -8,8 +8,7 @@ use super::Json;
 use crate::api::quote::cut;
 
 const MOST_CHANGES: usize = 10;
-/// Longest text that is shown, in characters.
-const LONGEST: usize = 64;
+const LONGEST: usize = 64; // longest text that is shown, in characters
 /// Content of these fields belongs to users or providers: messages do not repeat it.
 const CONFIDENTIAL: [&str; 8] = [
     "userData",

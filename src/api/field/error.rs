@@ -7,8 +7,7 @@ use serde::Serialize;
 use super::Path;
 use crate::api::quote::{cut, cut_after, quoted, shown};
 
-/// Errors that are kept. People do not read more.
-const MOST_ERRORS: usize = 100;
+const MOST_ERRORS: usize = 100; // errors that are kept. People do not read more.
 /// Bytes of their fields and messages together. They are sent twice (causes and message), and a byte takes up to six in
 /// JSON: an answer of at most 3 MiB is small among those that a server has in memory.
 const MOST_BYTES: usize = 256 * 1024;

@@ -94,7 +94,6 @@ pub fn dns_subdomain(value: &str) -> Vec<String> {
     errors
 }
 
-/// Matches [`NAME`].
 fn is_name(value: &str) -> bool {
     let bytes = value.as_bytes();
     let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -102,7 +101,6 @@ fn is_name(value: &str) -> bool {
     ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(inner)
 }
 
-/// Matches [`LABEL`].
 fn is_label(value: &str) -> bool {
     let bytes = value.as_bytes();
     let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

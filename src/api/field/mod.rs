@@ -1,6 +1,4 @@
-//! Errors of fields, in the terms of Kubernetes' `field.Error` (spec 62 §2): where, what kind of fault, which value,
-//! why.
-//!
+//! Errors of fields, in the terms of Kubernetes' `field.Error` (spec 62 §2): where, which kind, which value, why.
 //! ```
 //! use gardener_resource_manager::api::field::{Errors, Path};
 //!
@@ -8,14 +6,6 @@
 //! errors.required(&spec.child("region"), "field is required");
 //! assert_eq!(errors.to_string(), "spec.region: Required value: field is required");
 //! ```
-//!
-//! * `path.rs`: paths; they borrow from each other and cost nothing until an error names one.
-//! * `error.rs`: the kinds of errors, their texts, and how several become one.
-//! * `json.rs`: JSON borrowed from its bytes; `shapes.rs`: types of fields, read from it as Go does; `meaning.rs`:
-//!   comparison by meaning; `pick.rs`: parts of values; `time.rs`: times.
-//! * `formats.rs`: DNS names, qualified names, label values; `net.rs`: addresses, networks; `url.rs`: references.
-//! * `difference.rs`: the changes between two values, for messages.
-//!
 //! Nothing here knows kinds, HTTP or clusters.
 
 pub mod difference;

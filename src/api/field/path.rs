@@ -1,4 +1,4 @@
-//! Paths of fields.
+//! Paths of fields: they borrow from each other, and cost nothing until an error contains one.
 
 use std::fmt;
 

@@ -1,10 +1,7 @@
-//! Decompression of data keys that end with `.br`.
-
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState, HeapAlloc, HuffmanCode};
 
-/// Decompresses the Brotli stream that fills `input`; returns `None` if the output would exceed `limit` bytes. Upstream
-/// keeps what it read before a defect. Here a defective stream is an error, so that half of the manifests never counts
-/// as all.
+/// Decompresses the Brotli stream that fills `input`; `None` beyond `limit` bytes. A defective stream is an error
+/// (upstream keeps what it read before), so that half of the manifests never counts as all.
 pub(super) fn decompress(input: &[u8], limit: usize) -> Result<Option<Vec<u8>>, &'static str> {
     const CHUNK: usize = 64 * 1024;
 

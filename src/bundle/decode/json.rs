@@ -1,5 +1,3 @@
-//! Reads one JSON value of a stream.
-
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};

@@ -4,10 +4,9 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::api::{
-    managed_resource::effective_namespace,
-    object::{name, namespace},
-};
+use cluster::object::{name, namespace};
+
+use crate::api::managed_resource::effective_namespace;
 
 /// A manifest lost its labels or annotations, because one of them is no string.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +20,7 @@ pub struct LabelWarning {
 }
 
 /// Keeps only strings in `metadata.labels` and `metadata.annotations`: a null becomes empty, and a map with any other
-/// value is dropped. Upstream does the same, so an unquoted `true` disables every annotation of the object; the warning
-/// shows it.
+/// value is dropped. As in upstream, an unquoted `true` disables every annotation; the warning shows it.
 pub(super) fn normalise(manifest: &mut Value) -> Vec<LabelWarning> {
     let mut dropped = Vec::new();
     let Some(metadata) = manifest.get_mut("metadata").and_then(Value::as_object_mut) else { return Vec::new() };

@@ -17,10 +17,8 @@ pub struct Limits {
     pub bundle: usize,
 }
 
-/// Approximate cost of a list, map or scalar, besides its text.
-pub(super) const NODE_COST: usize = 64;
-/// Approximate cost of an error.
-pub(super) const ERROR_COST: usize = 512;
+pub(super) const NODE_COST: usize = 64; // approximate cost of a list, map or scalar, besides its text
+pub(super) const ERROR_COST: usize = 512; // approximate cost of an error
 
 #[derive(Debug)]
 pub(super) struct Meter {

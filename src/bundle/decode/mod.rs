@@ -1,7 +1,6 @@
-//! From the data of Secrets to manifests (spec 10 §9.2).
-//!
-//! [`Decoder`] yields one document at a time, [`decode`] collects all. Bad input ends in a [`DecodeError`], never in a
-//! panic, an endless loop or unbounded memory ([`Limits`]). Texts of errors contain positions, never content.
+//! From the data of Secrets to manifests (spec 10 §9.2). [`Decoder`] yields one document at a time, [`decode`] collects
+//! all. Bad input ends in a [`DecodeError`], never in a panic, an endless loop or unbounded memory ([`Limits`]). Texts
+//! of errors contain positions, never content.
 //!
 //! `stream` finds the documents of a data key (`compression`, JSON or YAML, separators). `yaml` and `scalar` read YAML
 //! in the dialect of Go's `sigs.k8s.io/yaml`; `repair` corrects what Go's parser accepts and ours refuses; `json` reads
@@ -87,8 +86,7 @@ pub struct Decoded<'a> {
     pub raw: Vec<&'a [u8]>,
 }
 
-/// Decodes one document at a time: Secrets in the given order, data keys in ascending byte order, documents in order.
-/// It goes on after an error, except at the memory limit.
+/// Decodes one document at a time: Secrets as given, data keys in byte order. Goes on after errors, except at limits.
 pub struct Decoder<'a, I> {
     secrets: I,
     limits: Limits,
@@ -122,8 +120,7 @@ pub fn secret_data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, SecretDa
     let entries = secret.get("data").and_then(Value::as_object).into_iter().flatten();
     entries
         .map(|(key, value)| {
-            // A null is an empty value.
-            let text = if value.is_null() { Some("") } else { value.as_str() };
+            let text = if value.is_null() { Some("") } else { value.as_str() }; // a null is an empty value
             let bytes = text.and_then(|text| STANDARD.decode(text).ok());
             bytes.map(|bytes| (key.clone(), bytes)).ok_or_else(|| SecretDataError(key.clone()))
         })
@@ -214,8 +211,7 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
                 Ok(Err(manifest)) => Ok(self.document(manifest, data_key, index)),
                 Err(text) => {
                     let secret = self.secret.clone();
-                    // The next call notices an exhausted meter.
-                    let _ = self.meter.charge(ERROR_COST);
+                    let _ = self.meter.charge(ERROR_COST); // the next call notices an exhausted meter
                     Err(DecodeError { secret, data_key, index, text })
                 }
             });

@@ -1,5 +1,4 @@
 //! Corrects what Go's YAML parser accepts and ours refuses, before a second reading:
-//!
 //! * lines of a quoted scalar that are not indented. Blanks there have no meaning, so they are added;
 //! * a byte order mark before the content, or at the start of a line with only a comment. It is removed.
 //!
@@ -170,8 +169,7 @@ impl Reader<'_> {
             }
             Some(_) => {}
         }
-        // The first property or node since the last indicator: the column of a key.
-        let mut node = None;
+        let mut node = None; // the first property or node since the last indicator: the column of a key
         while !self.is_at_end_of_line() {
             let (byte, column) = (self.bytes[self.at], self.column());
             let ends_here = self.bytes.get(self.at + 1).is_none_or(|&next| is_blank(next) || is_break(next));

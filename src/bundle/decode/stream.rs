@@ -11,8 +11,7 @@ use super::{
 };
 use crate::api::keys::BROTLI_SUFFIX;
 
-/// Bytes at the start of a data key in which a brace makes it JSON.
-const LOOK_AHEAD: usize = 1024;
+const LOOK_AHEAD: usize = 1024; // bytes at the start of a data key in which a brace makes it JSON
 const SEPARATOR: &[u8] = b"---";
 
 pub(super) struct DataKey<'a> {

@@ -7,10 +7,8 @@ use super::{Rule, copy_field, spec_mut};
 /// Fields that the PersistentVolume controller adds to the reference to a reserved claim.
 const ADDED_TO_CLAIM_REF: [&str; 4] = ["uid", "resourceVersion", "apiVersion", "kind"];
 const TOKEN_SECRET_TYPE: &str = "kubernetes.io/service-account-token";
-/// Data that the token controller writes into a Secret.
-const TOKEN_DATA: [&str; 3] = ["token", "ca.crt", "namespace"];
-/// Annotation that the token controller sets.
-const SERVICE_ACCOUNT_UID: &str = "kubernetes.io/service-account.uid";
+const TOKEN_DATA: [&str; 3] = ["token", "ca.crt", "namespace"]; // data that the token controller writes into a Secret
+const SERVICE_ACCOUNT_UID: &str = "kubernetes.io/service-account.uid"; // annotation that the token controller sets
 
 /// Core `PersistentVolume`: without the `uid` of its claim a bound volume counts as released, and the claim is `Lost`.
 pub(super) fn merge_persistent_volume(merged: &mut Value, rule: &Rule<'_>) {

@@ -15,10 +15,9 @@ use super::{
     inject::{self, InjectError},
     plan::Old,
 };
-use crate::api::{
-    keys,
-    object::{GroupVersionKind, truthy},
-};
+use cluster::object::{GroupVersionKind, truthy};
+
+use crate::api::keys;
 
 mod filled_in;
 pub mod metadata;
@@ -72,8 +71,7 @@ struct Rule<'a> {
     force_overwrite_annotations: bool,
 }
 
-/// Returns the object to `PUT`, given the live one (spec 10 §11.3.4, §12). `manifest` may have the injected labels or
-/// not.
+/// Returns the object to `PUT` (spec 10 §11.3.4, §12). `manifest` may have the injected labels already.
 pub fn merge(manifest: &Value, live: &Value, context: &MergeContext<'_>) -> Result<Value, MergeError> {
     if is_ignored(manifest) {
         return Ok(without_description(live));
@@ -91,8 +89,7 @@ pub fn for_create(manifest: &Value, context: &MergeContext<'_>) -> Result<Value,
     merge(manifest, manifest, context)
 }
 
-/// Returns true if the manifest says that its object is created as it is and never updated (spec 10 §11.3.4). The live
-/// object's annotation has no effect.
+/// Returns true if the manifest (not the live object) says: create once, never update (spec 10 §11.3.4).
 pub fn is_ignored(manifest: &Value) -> bool {
     let annotations = inject::string_map(manifest, "annotations");
     truthy(annotations.get(keys::IGNORE).map(String::as_str))
@@ -161,7 +158,6 @@ impl<'a> Rule<'a> {
     }
 }
 
-/// Copies a field from `from`; removes it if it is absent there.
 fn copy_field(to: &mut Map<String, Value>, from: Option<&Value>, field: &str) {
     match from.and_then(|from| from.get(field)) {
         Some(value) => to.insert(field.to_owned(), value.clone()),

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use super::{Rule, copy_field};
-use crate::api::{keys, object};
+use cluster::object;
+
+use crate::api::keys;
 
 const CLUSTER_IP: &str = "ClusterIP";
 const NODE_PORT: &str = "NodePort";

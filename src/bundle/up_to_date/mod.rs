@@ -47,14 +47,11 @@ pub fn differs(merged: &Value, live: &Value) -> bool {
 
 /// Returns true if sending the merged object would change nothing: the live object has each of its fields, and each
 /// further live field is a default or was allocated by the API server, because `managedFields` name no *other* manager
-/// than `own_manager` as its owner.
-///
-/// Further fields of our own count as defaults; a field that the manifest *no longer* has looks the same. So the answer
-/// is valid only while the manifest is the last one applied with success. The caller knows that from the status
-/// (checksum, generation, `ResourcesApplied`) or from its memory of the object.
-///
-/// Labels, annotations, owner references and all other metadata must be equal, since a merge starts from the live ones.
-/// The status is ignored: a merge never changes it. In doubt the answer is false: to send an up-to-date object does no
+/// than `own_manager` as its owner. Further fields of our own count as defaults; a field that the manifest *no longer*
+/// has looks the same. So the answer is valid only while the manifest is the last one applied with success. The caller
+/// knows that from the status (checksum, generation, `ResourcesApplied`) or from its memory of the object. Labels,
+/// annotations, owner references and all other metadata must be equal, since a merge starts from the live ones. The
+/// status is ignored: a merge never changes it. In doubt the answer is false: to send an up-to-date object does no
 /// harm.
 pub fn up_to_date(merged: &Value, live: &Value, own_manager: &str) -> bool {
     let (Some(merged_fields), Some(live_fields)) = (merged.as_object(), live.as_object()) else { return false };

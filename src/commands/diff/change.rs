@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::{api::object::GroupVersionKind, commands::output::one_line, producer::yaml};
+use cluster::object::GroupVersionKind;
+
+use crate::{commands::output::one_line, producer::yaml};
 
 const HIDDEN: &str = "<hidden>";
 const CHANGED: &str = "<changed>";
@@ -113,8 +115,7 @@ fn shown(object: &Value) -> Value {
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|field, value| !OF_THE_SERVER.contains(&field.as_str()) && !is_nothing(value));
     }
-    // The API server also drops these fields when they are empty.
-    fields.retain(|_, value| !is_nothing(value));
+    fields.retain(|_, value| !is_nothing(value)); // the API server also drops these fields when they are empty
     object
 }
 

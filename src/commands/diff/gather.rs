@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Located, Resource, Serving, Side};
+use cluster::{
+    ApiError, Cluster, Context, ListQuery, Located, Resource, Serving, Side,
+    object::{self, GroupVersionKind, NamespacedName, ObjectKey},
+};
 use kit::{Clock, Deadline, Priority, Random};
 use serde_json::Value;
 
@@ -21,7 +24,6 @@ use crate::{
     api::{
         keys,
         managed_resource::{ManagedResource, ResourceRef},
-        object::{self, GroupVersionKind, NamespacedName, ObjectKey},
         origin::Origin,
     },
     bundle::{
@@ -53,8 +55,7 @@ struct Bundle {
     uid: String,
     documents: Vec<Value>,
     decoding_failed: bool,
-    /// The manifests in the cluster; empty if they are also the wanted ones.
-    before: BTreeMap<ObjectKey, Value>,
+    before: BTreeMap<ObjectKey, Value>, // the manifests in the cluster; empty if they are also the wanted ones
 }
 
 type Kinds = BTreeMap<GroupVersionKind, Option<Resource>>;

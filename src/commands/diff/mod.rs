@@ -77,8 +77,7 @@ impl Report {
         } else if change.action.is_difference() {
             format!("warning: {}: the server would refuse the update: {error}", change.object)
         } else {
-            // Without a difference, the controller does not send the update either.
-            return;
+            return; // without a difference, the controller does not send the update either
         };
         self.remarks.push(remark);
     }

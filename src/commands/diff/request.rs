@@ -3,12 +3,10 @@ use std::fmt;
 use serde_json::Value;
 
 use super::DiffError;
+use cluster::object::{self, NamespacedName};
+
 use crate::{
-    api::{
-        keys,
-        managed_resource::ManagedResource,
-        object::{self, NamespacedName},
-    },
+    api::{keys, managed_resource::ManagedResource},
     cli::DiffOptions,
     commands::{
         bundles::{Bundles, Located},

@@ -1,5 +1,3 @@
-//! `get --watch`: prints rows again when they change.
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
@@ -7,6 +5,7 @@ use std::{
 
 use cluster::{
     ApiError, IDLE_LIMIT, WatchKind, WatchQuery,
+    object::{self, NamespacedName},
     pace::{End, Pace, Round},
 };
 use futures::StreamExt as _;
@@ -14,7 +13,6 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{DIFFERENT, Get, GetError, Listed, Printer, objects::Shape, reference, row::Row};
-use crate::api::object::{self, NamespacedName};
 
 struct Followed {
     printer: Printer,

@@ -1,10 +1,8 @@
 //! `get`: ManagedResources of a cluster as a table for operators, or as whole objects.
-//!
 //! ```text
 //! pages, watch ─► row.rs: one ManagedResource ─► table.rs: lines
 //!                                             └► objects.rs: JSON, YAML
 //! ```
-//!
 //! [`get`] reads once; `follow.rs` also prints changes afterwards; `screen.rs` has the streams and the width of the
 //! terminal. Lists are read in pages. A table keeps rows, never objects. Start reading at [`get`]: client, clock and
 //! streams are passed in, so tests use those of the simulator.
@@ -17,7 +15,7 @@ mod table;
 
 use std::{io, time::Duration};
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side};
+use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side, object};
 use kit::{Clock, Deadline, Priority, Random};
 use serde_json::Value;
 
@@ -29,14 +27,13 @@ use self::{
 };
 use super::{DIFFERENT, OK, connect};
 use crate::{
-    api::{keys, object},
+    api::keys,
     cli::{GetOptions, OutputFormat},
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const LIST_TIME: Duration = Duration::from_secs(300);
-/// How often a list is started again if it expires while it is read.
-const MOST_LISTS: u32 = 3;
+const MOST_LISTS: u32 = 3; // how often a list is started again if it expires while it is read
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum GetError {

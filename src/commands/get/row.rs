@@ -1,12 +1,13 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use cluster::object::{self, NamespacedName};
+
 use crate::api::{
     age::age,
     conditions::{Condition, ConditionStatus, RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
     keys::DEFAULT_CLASS,
     managed_resource::ManagedResource,
-    object::{self, NamespacedName},
 };
 
 /// The conditions in the order of the columns, with the status that each should have (spec 10 §19.8).

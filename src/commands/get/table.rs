@@ -19,8 +19,7 @@ const ELLIPSIS: char = '…';
 pub(super) struct Table {
     pub(super) namespaces: bool,
     pub(super) colours: bool,
-    /// Width of the screen; `None` if nothing is cut.
-    pub(super) screen: Option<usize>,
+    pub(super) screen: Option<usize>, // width of the screen; `None` if nothing is cut
     widths: [usize; PROBLEM],
 }
 
@@ -120,7 +119,7 @@ mod tests {
         let mark = |text: &str, verdict| Mark { text: text.to_owned(), verdict };
         let healthy = if problem.is_empty() { mark("True", RowVerdict::Good) } else { mark("False", RowVerdict::Bad) };
         Row {
-            key: crate::api::object::NamespacedName::new("garden", name),
+            key: cluster::object::NamespacedName::new("garden", name),
             class: "seed".to_owned(),
             conditions: [mark("True*", RowVerdict::Open), healthy, mark("False", RowVerdict::Good)],
             objects: 12,

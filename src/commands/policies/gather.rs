@@ -1,5 +1,3 @@
-//! Reads from a cluster everything that the policies of one Service depend on.
-
 use std::time::Duration;
 
 use cluster::{

@@ -1,5 +1,4 @@
-//! `policies`: shows the NetworkPolicies that a Service should have and why. The controller's own function computes
-//! them. `gather.rs` reads its input from a cluster.
+//! `policies`: shows the NetworkPolicies that a Service should have and why, by the controller's own function.
 
 mod gather;
 

@@ -1,8 +1,9 @@
 use serde_json::{Value, json};
 
 use super::*;
+use cluster::object::NamespacedName;
+
 use crate::{
-    api::object::NamespacedName,
     cli::DiffOptions,
     commands::{
         DIFFERENT, FAILED, OK,

@@ -1,10 +1,9 @@
 use super::*;
-use crate::{
-    api::object::NamespacedName,
-    commands::{
-        DIFFERENT, OK,
-        policies::{Shown, from_files, meant, rules, show},
-    },
+use cluster::object::NamespacedName;
+
+use crate::commands::{
+    DIFFERENT, OK,
+    policies::{Shown, from_files, meant, rules, show},
 };
 
 const OFFLINE: Shown = Shown { yaml: false, compared: false };

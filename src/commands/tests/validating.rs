@@ -254,8 +254,7 @@ fn extension_object_that_the_webhook_cannot_read_is_reported() {
         ))
     };
     let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-    // The object and its spec add two levels.
-    assert!(extension(&deep(123)).is_empty());
+    assert!(extension(&deep(123)).is_empty()); // the object and its spec add two levels
     for (spec, reason) in [
         (deep(124), "the object is nested too deeply (more than 125 levels)"),
         (format!("[{}0]", "0, ".repeat(50_000)), "the object has too many fields"),

@@ -3,12 +3,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Finding, Issue, Manifest, check_set};
+use cluster::object::{self, GroupKind, truthy};
+
 use crate::{
-    api::{
-        keys,
-        managed_resource::ManagedResource,
-        object::{self, GroupKind, truthy},
-    },
+    api::{keys, managed_resource::ManagedResource},
     bundle::identity::{Equivalences, is_built_in_group},
     commands::{bundles::Located, input::is_dns_subdomain},
     producer::{

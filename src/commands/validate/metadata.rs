@@ -3,19 +3,16 @@
 use serde_json::Value;
 
 use super::Issue;
+use cluster::object::{self, truthy};
+
 use crate::{
     actors::managed_resource::clean::Propagation,
-    api::{
-        duration::GoDuration,
-        keys,
-        object::{self, truthy},
-    },
+    api::{duration::GoDuration, keys},
 };
 
 const TRUTHY: [&str; 4] = [keys::IGNORE, keys::KEEP_OBJECT, keys::DELETE_ON_INVALID_UPDATE, keys::SKIP_HEALTH_CHECK];
 const EXACTLY_TRUE: [&str; 2] = [keys::PRESERVE_REPLICAS, keys::PRESERVE_RESOURCES];
-/// Annotations that the controller overwrites.
-const WRITTEN: [&str; 2] = [keys::ORIGIN, keys::DESCRIPTION];
+const WRITTEN: [&str; 2] = [keys::ORIGIN, keys::DESCRIPTION]; // annotations that the controller overwrites
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "FALSE", "False"];
 const KNOWN: [&str; 5] = [
     keys::MODE,

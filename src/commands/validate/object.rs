@@ -3,11 +3,12 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::{Issue, metadata};
+use cluster::object::{self, GroupVersionKind, truthy};
+
 use crate::{
     api::{
         field::{Error, ErrorKind},
         keys,
-        object::{self, GroupVersionKind, truthy},
     },
     bundle::{inject, merge},
     commands::bundles::{LIST_REMEDY, is_list},

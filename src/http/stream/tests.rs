@@ -31,7 +31,6 @@ impl Rig {
         self.client.write_all(&vec![b'a'; bytes]).await.unwrap();
     }
 
-    /// Reads what the library gets in one of its turns, and returns the number of bytes.
     fn turn(&mut self) -> usize {
         let (mut all, mut cx) = (0, Context::from_waker(Waker::noop()));
         loop {
@@ -108,8 +107,7 @@ async fn head_limit_does_not_count_small_requests_in_one_piece() {
 
     for _ in 0..10 {
         assert_eq!(rig.turn(), TURN);
-        // The library finds whole requests in it.
-        rig.course.enter(Phase::Body);
+        rig.course.enter(Phase::Body); // the library finds whole requests in it
         rig.course.enter(Phase::Judging);
         rig.course.enter(Phase::Head);
     }
@@ -126,8 +124,7 @@ async fn read_ahead_of_an_answer_is_bounded_whatever_was_read_before() {
     let mut ahead = 0;
     for _ in 0..100 {
         ahead += rig.turn();
-        // The next request is already complete.
-        rig.course.enter(Phase::Head);
+        rig.course.enter(Phase::Head); // the next request is already complete
         rig.course.enter(Phase::Body);
         rig.course.enter(Phase::Judging);
     }

@@ -83,8 +83,7 @@ fn liveness_asks_the_api_server_only_for_probes() {
     });
 }
 
-/// spec 70 §6: without the first lists, reviews cannot be answered; with them webhooks keep working, and a restart
-/// would end that
+/// spec 70 §6: webhooks keep working with the first lists, and a restart would end that
 #[test]
 fn probes_ignore_rejected_credentials_after_the_first_lists() {
     let unauthorized = |_: &sim::RequestInfo| Fault::FailBefore(Seen::unauthorized());

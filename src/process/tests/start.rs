@@ -7,8 +7,7 @@ fn fatal_panic_of_a_supervisor_ends_the_process_and_releases_the_lease() {
         let mut replica = world.start("first", elected());
         world.bundle("one", "v");
         world.applied("one").await;
-        // An unanswered write would keep the Lease (spec 70 §12).
-        sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(1)).await; // an unanswered write would keep the Lease (spec 70 §12)
 
         world.env.fatal.end("the supervisor of the controller managedresource panicked");
         let error = replica.process.ended().await;

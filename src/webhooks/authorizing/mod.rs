@@ -1,9 +1,7 @@
 //! Authorization webhooks: whether a user of the target cluster may do something (spec 61).
-//!
 //! ```text
 //! review.rs: decode ─► Attributes ─► an Authorizer: decide(attributes, view) ─► Decision ─► answer.rs: JSON
 //! ```
-//!
 //! `review.rs` decodes SubjectAccessReviews into attributes that borrow from the bytes, with `selector.rs` and
 //! `text.rs`. `ruling.rs` has the outcome: a decision, an error or a panic. `answer.rs` reports errors inside HTTP 200.
 //! [`node_agent`] is the only authorizer.
@@ -30,8 +28,7 @@ pub trait Authorizer: Send + Sync {
     /// must be read live before the next call, or with the reason why there is no decision.
     fn decide(&self, attributes: &Attributes<'_>, view: &dyn View) -> Result<Decision, Failure>;
 
-    /// Returns the kind of object that the request is about, for metrics: one of
-    /// [`DECIDED_RESOURCES`](crate::metrics::DECIDED_RESOURCES).
+    /// Returns the kind of object, for metrics: one of [`DECIDED_RESOURCES`](crate::metrics::DECIDED_RESOURCES).
     fn topic(&self, attributes: &Attributes<'_>) -> &'static str;
 
     /// Returns the name of its logger.

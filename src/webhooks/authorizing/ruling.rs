@@ -63,7 +63,7 @@ pub struct Asked {
 pub fn rule(authorizer: &dyn Authorizer, attributes: &Attributes<'_>, view: &dyn View) -> Result<Ruling, Lookup> {
     match caught(|| authorizer.decide(attributes, view)) {
         Ok(Ok(decision)) => Ok(Ruling::Decided(decision)),
-        Ok(Err(Failure::Look(lookup))) => Err(lookup),
+        Ok(Err(Failure::ReadLive(lookup))) => Err(lookup),
         Ok(Err(failure)) => Ok(Ruling::Failed { code: 500, message: failure.text().to_owned() }),
         Err(panic) => Ok(Ruling::Panicked(panic)),
     }

@@ -33,7 +33,6 @@ impl Authorizer for Scripted {
     }
 }
 
-/// Denies, with the attributes as the reason.
 fn witness() -> Authorizing {
     authorizing(Scripted(|attributes| {
         let Attributes { user, groups, action } = attributes;

@@ -7,8 +7,7 @@ use serde::{
     de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-/// Bound of the items kept of a list. Users are in tens of groups, and an item may take ten times the memory of its
-/// text.
+/// Bound of the items kept of a list. Users are in tens of groups; an item may take ten times its text's memory.
 pub(super) const MOST_ITEMS: usize = 10_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
-//! The interface between the server and a webhook: a function from a request and a view to an answer.
-//!
-//! The server provides limits, deadlines and live reads. Each family of webhooks ([`Mutating`], [`Validating`],
-//! [`Authorizing`]) decodes the bytes, reports errors and answers panics by its own contract.
+//! The interface between the server and a webhook: a function from a request and a view to an answer. The server
+//! provides limits, deadlines and live reads. Each family of webhooks ([`Mutating`], [`Validating`], [`Authorizing`])
+//! decodes the bytes, reports errors and answers panics by its own contract.
 
 mod authorizing;
 mod mutating;

@@ -36,7 +36,6 @@ impl Mutating {
     }
 }
 
-/// Records the review's UID in the request's span.
 pub(super) fn of_review(identity: &Identity) {
     Span::current().record("uid", &*identity.uid);
 }

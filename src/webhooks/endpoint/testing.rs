@@ -1,5 +1,3 @@
-//! For tests of authorizers: from a review to a readable decision.
-
 use bytes::Bytes;
 use serde_json::Value;
 

@@ -51,7 +51,7 @@ impl Endpoint for Validating {
         of_review(&review.identity);
         let judgement = match caught(|| self.validator.judge(&review, view)) {
             Ok(Ok(judgement)) => judgement,
-            Ok(Err(Failure::Look(lookup))) => return Err(lookup),
+            Ok(Err(Failure::ReadLive(lookup))) => return Err(lookup),
             Ok(Err(failure)) => ReviewVerdict::Errored { code: 500, message: failure.text().to_owned() }.into(),
             Err(panic) => ReviewVerdict::Panicked(panic).into(),
         };

@@ -41,7 +41,6 @@ pub(super) struct Stores {
     pub(super) nodes: Option<NodeStore>,
     /// The namespaces that are visible in the source; empty for all.
     pub(super) of_source: Vec<String>,
-    /// The namespaces that are visible in the target; empty for all.
     pub(super) of_target: Vec<String>,
 }
 
@@ -81,8 +80,7 @@ impl Stores {
 }
 
 impl Caches {
-    /// Opens the watches. `node_selector` are the labels of the Nodes whose taints count. If the live reader dies,
-    /// `fatal` ends the process.
+    /// Opens the watches. `node_selector`: Nodes whose taints count. `fatal` ends the process if the live reader dies.
     pub fn open(
         source: &Watches,
         target: &Watches,

@@ -1,13 +1,13 @@
-//! Live reads, shared by all callers.
-//!
-//! An object that was found answers all callers: stores may lag just as much. A "not found" or a list may be outdated,
-//! because an object may have been created after our request was sent. Such an answer goes only to callers that asked
-//! before the request was sent. Later callers get the next read, which is sent at once, so that a slow answer does not
-//! delay it. At most two equal reads are in flight; further callers share the third.
+//! Live reads, shared by all callers. An object that was found answers all callers: stores may lag just as much. A "not
+//! found" or a list may be outdated, because an object may have been created after our request was sent. Such an answer
+//! goes only to callers that asked before the request was sent. Later callers get the next read, which is sent at once,
+//! so that a slow answer does not delay it. At most two equal reads are in flight; further callers share the third.
 
 use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
-use cluster::{ApiError, Cached, Cluster, Context, ListQuery, Resource, Side, Status, StoreState, Watch};
+use cluster::{
+    ApiError, Cached, Cluster, Context, ListQuery, Resource, Side, Status, StoreState, Watch, object::NamespacedName,
+};
 use futures::FutureExt as _;
 use kit::{Deadline, Priority, Signal};
 use tokio::{
@@ -16,13 +16,10 @@ use tokio::{
 };
 
 use super::{index::Limits, kind_of, records, too_late};
-use crate::{
-    api::object::NamespacedName,
-    webhooks::{
-        cached_kind::{AnyCachedKind, Fields},
-        validating::deletion::is_confirmed,
-        view::{ApiStatus, Cause, Collection, Details, Failure, Lookup, Recency},
-    },
+use crate::webhooks::{
+    cached_kind::{AnyCachedKind, Fields},
+    validating::deletion::is_confirmed,
+    view::{ApiStatus, Cause, Collection, Details, Failure, Lookup, Recency},
 };
 
 /// Time limit of a read: below the 10 s that an API server waits for most webhooks.
@@ -49,7 +46,6 @@ pub enum LiveAnswer {
 #[derive(Debug, Clone)]
 pub struct Autoscalers(pub(super) Limits);
 
-/// A question to the thread of the cluster.
 pub(in crate::webhooks) struct Question {
     pub(in crate::webhooks) lookup: Lookup,
     pub(in crate::webhooks) reply: oneshot::Sender<LiveAnswer>,

@@ -1,9 +1,6 @@
-//! The webhooks' knowledge of the clusters (spec 50 §2.7): the real [`View`](super::view::View).
-//!
-//! In every replica, watches fill small stores with only what the enabled webhooks read; readiness waits for them. Any
-//! thread can read the stores. What they lack is read live on the thread of the cluster, which takes questions over a
-//! channel and answers all callers with one read.
-//!
+//! The webhooks' knowledge of the clusters (spec 50 §2.7): the real [`View`](super::view::View). In every replica,
+//! watches fill small stores with only what the enabled webhooks read; readiness waits for them. Any thread can read
+//! the stores. What they lack is read live on the thread of the cluster, once for all callers.
 //! * `caches.rs`: the watches. `sight.rs`: the view of one attempt: stores, and its live reads (`live.rs`).
 //!   `offline.rs`: a view of manifests instead of a cluster.
 //! * `records.rs`: cached fields of the kinds that have an index (`index.rs` for autoscalers; the webhook itself for

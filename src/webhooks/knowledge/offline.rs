@@ -8,13 +8,12 @@ use std::{
 use serde_json::Value;
 
 use super::{index::Limits, records};
-use crate::{
-    api::object::{self, GroupVersionKind, NamespacedName},
-    webhooks::{
-        cached_kind::{AnyCachedKind, Fields, Reads, Selected},
-        mutating::system_components::node_taints::TaintSet,
-        view::{Failure, Recency, Scaled, View},
-    },
+use cluster::object::{self, GroupVersionKind, NamespacedName};
+
+use crate::webhooks::{
+    cached_kind::{AnyCachedKind, Fields, Reads, Selected},
+    mutating::system_components::node_taints::TaintSet,
+    view::{Failure, Recency, Scaled, View},
 };
 
 /// The webhooks' view of some manifests.

@@ -1,12 +1,11 @@
-//! Cached fields of the kinds that have an index (spec 50, "better" 1). Fields of single objects are part of their
-//! [`CachedKind`](crate::webhooks::cached_kind::CachedKind).
+//! Cached fields of the kinds that have an index (spec 50, "better" 1). Those of single objects are in `cached_kind`.
 
 use std::collections::BTreeMap;
 
-use cluster::Resource;
+use cluster::{Resource, object};
 use serde_json::Value;
 
-use crate::{api::object, webhooks::mutating::system_components::node_taints::Taint};
+use crate::webhooks::mutating::system_components::node_taints::Taint;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Autoscaler {

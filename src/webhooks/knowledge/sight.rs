@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use cluster::Side;
+use cluster::{Side, object::NamespacedName};
 use serde_json::Value;
 
 use super::{
@@ -10,12 +10,9 @@ use super::{
     live::LiveAnswer,
     too_late,
 };
-use crate::{
-    api::object::NamespacedName,
-    webhooks::{
-        cached_kind::{AnyCachedKind, Fields, Objects, Within},
-        view::{Collection, Failure, Lookup, Recency, Scaled, View},
-    },
+use crate::webhooks::{
+    cached_kind::{AnyCachedKind, Fields, Objects, Within},
+    view::{Collection, Failure, Lookup, Recency, Scaled, View},
 };
 
 /// The error if no enabled webhook declares that it reads the kind.
@@ -37,8 +34,7 @@ pub struct Sight<'a> {
 }
 
 impl Answers {
-    /// Adds an answer. Returns false if the question was answered before or the bound is reached: the webhook would not
-    /// end.
+    /// Adds an answer. Returns false if it was answered before or the bound is reached: the webhook would not end.
     pub fn add(&mut self, lookup: Lookup, known: LiveAnswer) -> bool {
         let fits = self.0.len() < MOST_LOOKS && self.get(&lookup).is_none();
         self.0.push((lookup, known));
@@ -65,7 +61,7 @@ impl Answers {
 impl Sight<'_> {
     fn answer<T>(&self, lookup: Lookup, of: impl FnOnce(&LiveAnswer) -> Option<T>) -> Result<T, Failure> {
         match self.answers.get(&lookup) {
-            None => Err(Failure::Look(lookup)),
+            None => Err(Failure::ReadLive(lookup)),
             Some(known) => answered(&lookup, known, of),
         }
     }
@@ -141,7 +137,7 @@ impl View for Sight<'_> {
             Recency::Known => store.with(name, |record| record.fields.clone()),
             Recency::Live => None,
         };
-        known.map(Some).ok_or_else(|| Failure::Look(Lookup::Object { cached_kind, name: name.clone(), recency }))
+        known.map(Some).ok_or_else(|| Failure::ReadLive(Lookup::Object { cached_kind, name: name.clone(), recency }))
     }
 
     fn find_all(&self, cached_kind: &'static dyn AnyCachedKind) -> Result<Vec<(NamespacedName, Fields)>, Failure> {

@@ -1,5 +1,3 @@
-//! For tests of the knowledge: clusters on the simulated API server, and attempts with their live reads.
-
 use std::{rc::Rc, time::Duration};
 
 use cluster::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
@@ -15,7 +13,6 @@ pub(in crate::webhooks) fn simulator(env: &Env) -> Sim {
     Sim::new(SimOptions { latency: Duration::from_millis(1), ..options })
 }
 
-/// Returns a client of one side, restricted to these namespaces (empty: all).
 pub(in crate::webhooks) fn cluster_of(sim: &Sim, env: &Env, side: Side, namespaces: &[&str]) -> Cluster {
     let client = sim.client_of(ClientOptions {
         user: "grm".into(),

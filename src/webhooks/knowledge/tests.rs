@@ -4,7 +4,7 @@ mod stores;
 
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
-use cluster::{Side, Watches};
+use cluster::{Side, Watches, object::NamespacedName};
 use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
 use sim::{Fault, Seen, Sim};
@@ -14,17 +14,14 @@ use super::{
     testing::{cluster_of, requests, simulator},
     *,
 };
-use crate::{
-    api::object::NamespacedName,
-    webhooks::{
-        cached_kind::{AnyCachedKind, Reads},
-        mutating::{
-            high_availability::{self, NAMESPACES},
-            load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
-            token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
-        },
-        view::{Annotations, Scaled, View},
+use crate::webhooks::{
+    cached_kind::{AnyCachedKind, Reads},
+    mutating::{
+        high_availability::{self, NAMESPACES},
+        load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
+        token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
     },
+    view::{Annotations, Scaled, View},
 };
 
 const ALL: [Reads; 7] = [
@@ -113,7 +110,7 @@ impl World {
 
     async fn ask_within<T>(&self, time: Duration, ask: impl Fn(&dyn View) -> Result<T, Failure>) -> Result<T, Failure> {
         let attempt = |view: &dyn View| match ask(view) {
-            Err(Failure::Look(lookup)) => Err(lookup),
+            Err(Failure::ReadLive(lookup)) => Err(lookup),
             other => Ok(other),
         };
         self.knowledge.attempt(time, attempt).await

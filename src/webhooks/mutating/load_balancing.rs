@@ -10,13 +10,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Mutation, Mutator, Request};
-use crate::{
-    api::object::NamespacedName,
-    webhooks::{
-        cached_kind::{CachedKind, Objects, Selected},
-        fields::{self, Field, Type, WrongType},
-        view::{Annotations, Failure, View},
-    },
+use cluster::object::NamespacedName;
+
+use crate::webhooks::{
+    cached_kind::{CachedKind, Objects, Selected},
+    fields::{self, Field, Type, WrongType},
+    view::{Annotations, Failure, View},
 };
 
 /// The path on which it is served, for every API server.
@@ -158,6 +157,8 @@ fn label(istio_namespace: &str) -> String {
 fn explained(failure: Failure, what: &str) -> Failure {
     match failure {
         Failure::Denied(text) => Failure::Denied(format!("{what}: {text}")),
-        other @ (Failure::Look(_) | Failure::Status(_) | Failure::ReadFailed { .. } | Failure::Errored { .. }) => other,
+        other @ (Failure::ReadLive(_) | Failure::Status(_) | Failure::ReadFailed { .. } | Failure::Errored { .. }) => {
+            other
+        }
     }
 }

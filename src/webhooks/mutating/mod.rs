@@ -1,7 +1,5 @@
-//! The mutating webhooks (spec 50, spec 51).
-//!
-//! Each is a [`Mutator`]: a pure function on the raw JSON object, so that unknown fields survive. Its file holds its
-//! path (`PATH`), the fields whose types it checks (`FIELDS`), and its rules. Callers patch and read for it.
+//! The mutating webhooks (spec 50, spec 51). Each is a [`Mutator`]: a pure function on the raw JSON object, so unknown
+//! fields survive. Its file has its `PATH`, the `FIELDS` whose types it checks, its rules. Callers patch and read.
 
 pub mod endpoint_slice_hints;
 pub mod high_availability;
@@ -18,7 +16,7 @@ pub mod vpa_in_place;
 use serde_json::Value;
 
 use super::view::{Failure, View};
-use crate::api::object::GroupVersionKind;
+use cluster::object::GroupVersionKind;
 
 /// A mutating webhook.
 pub trait Mutator: Send + Sync {
@@ -27,8 +25,7 @@ pub trait Mutator: Send + Sync {
     /// something must be read live before the next call, or with the reason why there is no result.
     fn mutate(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Failure>;
 
-    /// Returns the group and kind that it takes; others are refused (spec 50 §2.2 row 7). `None`: it checks the kind
-    /// itself.
+    /// Returns the group and kind that it takes; others are refused (spec 50 §2.2 row 7). `None`: it checks the kind.
     fn takes(&self) -> Option<(&'static str, &'static str)>;
 
     /// Whether it also gets reviews without an object (as `null`), objects that are not maps, and each DELETE, which

@@ -13,8 +13,7 @@ pub const PATH: &str = "/webhooks/seccomp-profile";
 
 const FIELDS: [Field; 2] = [("spec.securityContext.seccompProfile.type", Type::Text), ("spec.os.name", Type::Text)];
 
-/// Gives Pods without a seccomp profile the container runtime's default. It does not read the profiles of containers,
-/// which take precedence anyway.
+/// Gives Pods without a seccomp profile the container runtime's default. Profiles of containers win anyway.
 #[derive(Debug, Clone, Copy)]
 pub struct Seccomp;
 

@@ -40,8 +40,7 @@ pub struct SystemComponents {
     tolerations: Vec<Value>,
 }
 
-/// Identifies a toleration (spec 50 §10.1 rule 7). An empty operator and `Equal` differ, though the scheduler treats
-/// them alike.
+/// Identifies a toleration (spec 50 §10.1 rule 7). Empty operator and `Equal` differ, unlike for the scheduler.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Identity<'a> {
     key: &'a str,

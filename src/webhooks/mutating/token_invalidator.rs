@@ -1,6 +1,5 @@
 //! `token-invalidator`: the token of a Secret is invalid as long as the Secret is considered (spec 31 §5). The
-//! controller of the same name sets the label in a patch that this webhook sees, so that label and token change
-//! together.
+//! controller of the same name sets the label in a patch that this webhook sees, so label and token change together.
 
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,10 @@ mod tests;
 use serde_json::{Value, json};
 
 use super::{Mutation, Mutator, Request};
+use cluster::object::NamespacedName;
+
 use crate::{
-    api::{config::ProjectedTokenMount, integer, object::NamespacedName, quote::quoted},
+    api::{config::ProjectedTokenMount, integer, quote::quoted},
     webhooks::{
         cached_kind::{CachedKind, Objects},
         fields::{self, Field, Type, WrongType},

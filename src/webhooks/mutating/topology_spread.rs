@@ -50,8 +50,7 @@ fn spread(constraint: &mut Value, hash: &str) -> Result<(), WrongType> {
         let labels = fields::map_mut(constraint, &["labelSelector", "matchLabels"])?;
         labels.insert(HASH.to_owned(), hash.into());
     }
-    // The API server refuses a key in both fields. Upstream keeps it if the selector had the hash (spec 50,
-    // "better" 14).
+    // The API server refuses a key in both fields. Upstream keeps it if the selector has it (spec 50, "better" 14).
     if fields::list(constraint, &["matchLabelKeys"])?.iter().any(is_hash) {
         let constraint = fields::map_mut(constraint, &[])?;
         if let Some(Value::Array(keys)) = constraint.get_mut("matchLabelKeys") {
@@ -86,7 +85,6 @@ mod tests {
     use super::*;
     use crate::webhooks::testing::{TestView, changes, failure, leaves, mutated, object};
 
-    /// Asserts the change of the only constraint of a Pod with the hash `7d9f`.
     #[track_caller]
     fn assert_constraint(before: &str, after: &str) {
         let pod = |constraint| {
@@ -177,7 +175,6 @@ spec: {topologySpreadConstraints: [{maxSkew: 1, labelSelector: {matchLabels: {po
         );
     }
 
-    /// It would be copied into each constraint, and the API server refuses such a Pod anyway.
     #[test]
     fn hash_that_is_too_long_for_a_label_is_not_copied() {
         let pod = |length: usize| {

@@ -180,8 +180,7 @@ impl RegistrationEntry {
         }
     }
 
-    /// Returns the object selector (spec 50 §3.4). It excludes the program itself (label `app`), which must be able to
-    /// start.
+    /// Returns the object selector (spec 50 §3.4). It excludes the program itself (label `app`), which has to start.
     pub(super) fn objects(self, mode: Mode, app: &str) -> Selector {
         let all = Selector::all();
         let managed = || Selector::all().label_if(mode == Mode::Shoot, MANAGED_BY.0, MANAGED_BY.1);

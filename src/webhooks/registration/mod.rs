@@ -1,15 +1,13 @@
 //! Registrations: which requests API servers send to the mutating and validating webhooks (spec 50 §3, spec 60 §4).
-//! They are part of a webhook's behaviour: handlers do not check skip labels themselves.
-//!
-//! The program never writes these objects; its deployer does. [`configuration`] makes the whole object for a
-//! [`Deployment`], so that the command `webhook registration`, tests and the examples in `deploy/webhooks/` agree.
-//!
+//! They are part of a webhook's behaviour: handlers do not check skip labels themselves. The program never writes these
+//! objects; its deployer does. [`configuration`] makes the whole object for a [`Deployment`], so that the command
+//! `webhook registration`, tests and the examples in `deploy/webhooks/` agree.
 //! * `entries.rs`: one row for each mutating webhook: name, path, rules, selectors, policies. `validating.rs`: the
 //!   validating webhooks.
 //! * `place.rs`: the entries of each of Gardener's deployments. `selector.rs`: label selectors.
 
 mod entries;
-mod place;
+mod registered_cluster;
 mod selector;
 #[cfg(test)]
 mod tests;
@@ -21,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 pub use self::{
     entries::RegistrationEntry,
-    place::{Circumstances, RegisteredCluster},
+    registered_cluster::{Circumstances, RegisteredCluster},
 };
 
 /// An instance of the program and the cluster that calls it.

@@ -1,5 +1,3 @@
-//! Label selectors.
-
 use serde_json::{Map, Value, json};
 
 #[derive(Debug, Clone, Default)]
@@ -33,7 +31,6 @@ impl Selector {
         self
     }
 
-    /// The label has none of these values, or is absent.
     pub(super) fn not_in(mut self, key: &str, values: &[&str]) -> Self {
         self.expressions.push(json!({ "key": key, "operator": "NotIn", "values": values }));
         self

@@ -3,7 +3,6 @@ use crate::webhooks::testing::object;
 
 const LABEL: &str = "resources.gardener.cloud";
 
-/// All optional entries on.
 const EVERYTHING: Circumstances = Circumstances {
     default_seccomp_profile: true,
     garden_is_self_hosted: true,
@@ -28,7 +27,6 @@ fn rendered(mode: Mode, entry: RegistrationEntry) -> Value {
     deployment(mode).entry(entry)
 }
 
-/// Returns a selector as `kubectl -l` takes it.
 fn shown(selector: &Value) -> String {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let labels = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap()));

@@ -6,13 +6,12 @@ use super::{
     Review, ReviewVerdict,
     patch::{Operation, difference},
 };
-use crate::{
-    api::object::GroupVersionKind,
-    webhooks::{
-        mutating::{Mutation, Mutator, Request},
-        panics::caught,
-        view::{Failure, Lookup, View},
-    },
+use cluster::object::GroupVersionKind;
+
+use crate::webhooks::{
+    mutating::{Mutation, Mutator, Request},
+    panics::caught,
+    view::{Failure, Lookup, View},
 };
 
 /// Row 6 of spec 50 §2.2.
@@ -22,7 +21,7 @@ const NO_CONTENT: &str = "there is no content to decode";
 pub fn attempt(mutator: &dyn Mutator, review: &Review, view: &dyn View) -> Result<ReviewVerdict, Lookup> {
     match caught(|| judge(mutator, review, view)) {
         Ok(Ok(verdict)) => Ok(verdict),
-        Ok(Err(Failure::Look(lookup))) => Err(lookup),
+        Ok(Err(Failure::ReadLive(lookup))) => Err(lookup),
         Ok(Err(Failure::Denied(message))) => Ok(ReviewVerdict::Denied(message)),
         Ok(Err(Failure::Status(status))) => Ok(ReviewVerdict::Status(status)),
         Ok(Err(Failure::ReadFailed { read, message })) => Ok(ReviewVerdict::ReadFailed { read, message }),

@@ -7,8 +7,10 @@ use super::{
     Identity,
     object::{self, Keyed},
 };
+use cluster::object::GroupVersionKind;
+
 use crate::{
-    api::{field::TOO_MANY, object::GroupVersionKind},
+    api::field::TOO_MANY,
     webhooks::exchange::{Body, EMPTY, JSON, TOO_LARGE},
 };
 

@@ -1,10 +1,8 @@
 //! AdmissionReviews: from the bytes of a request to the bytes of its answer (spec 50 §2), without I/O.
-//!
 //! ```text
 //! input.rs: decode ─► Review ─► attempt.rs: attempt(mutator, review, view) ─► Verdict ─► answer.rs: JSON
 //!                                   │ Err(lookup): read it live, then attempt again       patch.rs: the difference
 //! ```
-//!
 //! [`Mutating`](super::endpoint::Mutating) combines these steps into one call. `object.rs` bounds the memory of a
 //! review. Start reading at [`decode`]; [`attempt`] is the middle.
 

@@ -1,10 +1,8 @@
-//! The difference of two JSON values as an RFC 6902 patch (spec 50 §2.5): only `add`, `remove` and `replace`.
-//!
-//! Equal fields are not mentioned, so fields that a webhook does not know survive. Lists are compared from both ends:
-//! an appended element is an `add`, and a change within an element changes only its field.
-//!
-//! A patch is bounded (rule 8). Steps share their paths, so a long key above many steps is stored once. If the steps
-//! within a list or map would take more text than the list or map itself, one step replaces it.
+//! The difference of two JSON values as an RFC 6902 patch (spec 50 §2.5): only `add`, `remove` and `replace`. Equal
+//! fields are not mentioned, so fields that a webhook does not know survive. Lists are compared from both ends: an
+//! appended element is an `add`, and a change within an element changes only its field. A patch is bounded (rule 8).
+//! Steps share their paths, so a long key above many steps is stored once. If the steps within a list or map would take
+//! more text than the list or map itself, one step replaces it.
 
 use std::{fmt, io, rc::Rc};
 
@@ -295,7 +293,6 @@ mod tests {
         serde_json::to_string(&difference(before, after)).unwrap()
     }
 
-    /// Returns elements with `fields` fields below a key of `length` bytes; each element has its own field names.
     fn elements(count: usize, length: usize, fields: usize) -> Vec<Value> {
         let below = |element: usize| (0..fields).map(|field| (format!("{element}.{field}"), json!(0))).collect();
         let key = "~".repeat(length);

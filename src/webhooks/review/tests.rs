@@ -36,7 +36,6 @@ impl Mutator for Scripted {
     }
 }
 
-/// Records its request in the object.
 struct Witness;
 
 impl Mutator for Witness {
@@ -464,7 +463,7 @@ fn each_failure_has_a_cause_that_metrics_know() {
 #[test]
 fn request_for_a_live_read_is_no_verdict() {
     let review = decode(&body(&review_of("admission.k8s.io/v1", "CREATE", pod())), JSON).unwrap();
-    let looking = scripted(|_| Err(Failure::Look(Lookup::Autoscalers("istio".into()))));
+    let looking = scripted(|_| Err(Failure::ReadLive(Lookup::Autoscalers("istio".into()))));
 
     assert_eq!(attempt(&looking, &review, &TestView::new()), Err(Lookup::Autoscalers("istio".into())));
 }

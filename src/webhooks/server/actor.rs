@@ -1,9 +1,8 @@
-//! The actor of a webhook on one worker thread (architecture §4).
-//!
-//! It judges a review in the turn of its message, so a worker judges one review after the other. A review that needs a
-//! live read waits outside the mailbox, as the received bytes, and is decoded again for the next attempt: a decoded
-//! tree may be a hundred times as large as its JSON, and so each thread holds only one. [`Load`] bounds the requests
-//! and bytes that wait. A panic of a webhook is part of its verdict. If the actor ends, the next request restarts it.
+//! The actor of a webhook on one worker thread (architecture §4). It judges a review in the turn of its message, so a
+//! worker judges one review after the other. A review that needs a live read waits outside the mailbox, as the received
+//! bytes, and is decoded again for the next attempt: a decoded tree may be a hundred times as large as its JSON, and so
+//! each thread holds only one. [`Load`] bounds the requests and bytes that wait. A panic of a webhook is part of its
+//! verdict. If the actor ends, the next request restarts it.
 
 use std::{cell::RefCell, sync::Arc};
 

@@ -101,9 +101,9 @@ fn content_type(request: &HttpRequest) -> String {
 
 /// Returns the time for a request with a query like `timeout=10s` (spec 50, "better" 10).
 fn time_of(query: &str) -> Duration {
-    let reported = query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
-    let reported = reported.and_then(|text| text.parse::<GoDuration>().ok()).and_then(GoDuration::to_std);
-    let time = reported.filter(|time| !time.is_zero()).map_or(USUAL, |time| time.min(LONGEST));
+    let requested = query.split('&').find_map(|pair| pair.strip_prefix("timeout="));
+    let requested = requested.and_then(|text| text.parse::<GoDuration>().ok()).and_then(GoDuration::to_std);
+    let time = requested.filter(|time| !time.is_zero()).map_or(USUAL, |time| time.min(LONGEST));
     time.saturating_sub((time / 10).clamp(MARGIN.0, MARGIN.1))
 }
 

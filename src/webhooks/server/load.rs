@@ -1,5 +1,4 @@
-//! Load limits of the server. It refuses excess requests at once, so that the API server can try another replica or
-//! retry. Slow senders make room first.
+//! Load limits. Excess requests are refused at once, so that the API server can retry; slow senders make room first.
 
 use std::{
     collections::BTreeMap,
@@ -114,7 +113,8 @@ impl Drop for InFlight {
 }
 
 impl Receiving<'_> {
-    /// Reserves room for more of the body; older bodies are given up for it. Returns false if there is no room.
+    /// Counts more bytes of this body. If all bodies together exceed their bound, the oldest ones are given up, and
+    /// perhaps this one. Returns false if this one is given up.
     pub(super) fn grow(&mut self, bytes: usize) -> bool {
         let load = self.request.load.clone();
         let mut state = load.state();

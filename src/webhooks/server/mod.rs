@@ -1,10 +1,7 @@
 //! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11). Every replica runs it, leader or not.
-//!
-//! * `mod.rs`: binding, TLS, routes, shutdown. Start reading at [`Bound::run`]. [`http`](crate::http) manages
-//!   connections.
+//! * `mod.rs`: binding, TLS, routes, shutdown; start at [`Bound::run`]. [`http`](crate::http) manages connections.
 //! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs` reads its files.
-//! * `handler.rs`: from an HTTP request to a message and back; `load.rs`: limits; `actor.rs`: one actor per webhook and
-//!   worker thread.
+//! * `handler.rs`: HTTP requests to messages and back; `load.rs`: limits; `actor.rs`: an actor per webhook and worker.
 //! * `statistics.rs`: metrics, status and log of a webhook; `presence.rs`: the check `webhook-server` of `/readyz`.
 
 mod actor;

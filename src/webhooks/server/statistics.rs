@@ -248,14 +248,12 @@ mod tests {
     use tracing::Level;
 
     use super::*;
-    use crate::{
-        api::object::NamespacedName,
-        webhooks::{
-            authorizing::{Action, Attributes, PathAction, ResourceAction},
-            validating::deletion::Deletion,
-            view::{ApiStatus, Cause, Details},
-        },
+    use crate::webhooks::{
+        authorizing::{Action, Attributes, PathAction, ResourceAction},
+        validating::deletion::Deletion,
+        view::{ApiStatus, Cause, Details},
     };
+    use cluster::object::NamespacedName;
 
     #[derive(Clone, Default)]
     struct Captured(Arc<Mutex<Vec<u8>>>);
@@ -277,7 +275,6 @@ mod tests {
         logged_of(&Account::Authorization(Authorized { logger: "l", topic: "other", asked, ruling }), Level::DEBUG)
     }
 
-    /// Returns the fields of each log record of an answer.
     fn logged_of(account: &Account, level: Level) -> Vec<Value> {
         let status_registry = StatusRegistry::default();
         let statistics = Statistics::new("/webhooks/x", &Metrics::new("v1", status_registry.clone()), &status_registry);

@@ -31,7 +31,6 @@ const DENYING: &str = "/webhooks/denying";
 const PANICKING: &str = "/webhooks/panicking";
 const LOOKING: &str = "/webhooks/looking";
 const AUTHORIZING: &str = "/webhooks/auth/nodeagent";
-/// Path of a webhook with large answers.
 const LARGE: &str = "/webhooks/large";
 
 const REQUESTS: &str = "controller_runtime_webhook_requests_total";
@@ -75,7 +74,7 @@ fn webhooks() -> Vec<WebhookEntry> {
         }),
         entry(PANICKING, |_, _| panic!("at the disco")),
         entry(LOOKING, |_, view| {
-            let name = crate::api::object::NamespacedName::new("n", "a");
+            let name = cluster::object::NamespacedName::new("n", "a");
             view.object(&SERVICE_ACCOUNTS, &name).map(|_| Mutation::Done)
         }),
         authorizing(),

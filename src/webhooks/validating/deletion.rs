@@ -6,8 +6,10 @@ use super::{
     Extent, Judgement, Resource, Review, Validated, Validator,
     confirmation::{CONFIRMATION, PROTECTION},
 };
+use cluster::object::NamespacedName;
+
 use crate::{
-    api::{field::Json, object::NamespacedName},
+    api::field::Json,
     webhooks::{
         review::ReviewVerdict,
         view::{Collection, Failure, View},
@@ -97,7 +99,7 @@ impl Validator for DeletionProtection {
             Err(Failure::Status(status)) if status.code == 404 => {
                 Ok(ReviewVerdict::Unexpected("object was not found".to_owned()).into())
             }
-            Err(look @ Failure::Look(_)) => Err(look),
+            Err(look @ Failure::ReadLive(_)) => Err(look),
             Err(other) => Ok(errored(other.text())),
         }
     }

@@ -1,9 +1,7 @@
 //! Validating webhooks: whether a request may be carried out; none of them changes an object (spec 60).
-//!
 //! ```text
 //! review.rs: decode ─► Review ─► a Validator: judge(review, view) ─► Judgement ─► review/answer.rs: JSON
 //! ```
-//!
 //! [`deletion`]: critical resources are deleted only with a confirmation (spec 60 §2), see `confirmation.rs`.
 //! [`extensions`]: the rules of extension objects, a file for each kind (spec 62).
 
@@ -18,7 +16,7 @@ use super::{
     review::ReviewVerdict,
     view::{Failure, View},
 };
-use crate::api::object::NamespacedName;
+use cluster::object::NamespacedName;
 
 /// A validating webhook.
 pub trait Validator: Send + Sync {

@@ -182,7 +182,6 @@ impl Kind {
         format!("/apis/{}/namespaces/{namespace}/{}", self.api_version, self.plural)
     }
 
-    /// An object with one replica; the labels are added to the label of the type.
     fn object(&self, namespace: &str, name: &str, labels: &Value) -> Value {
         let pods = json!({ "app": name });
         let spec = if self.kind == AUTOSCALERS_V1.kind {

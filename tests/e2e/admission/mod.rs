@@ -17,12 +17,10 @@ use crate::{
     support::{ControlPlane, Grm, Options, eventually},
 };
 
-/// A namespace that all entries of a runtime cluster select.
 const NAMESPACE: &str = "admission";
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Label of the namespaces that may contain a control plane.
 const ROLE: &str = "gardener.cloud/role";
 const CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
 
@@ -102,7 +100,6 @@ impl Rig {
         self.in_force(probe).await
     }
 
-    /// Waits until the API server calls the webhook that mutates the object of the probe.
     async fn in_force(&self, probe: Probe) -> Result<()> {
         let collection = dry(&probe.collection);
         eventually("the API server calls the webhooks", LIMIT, async || {

@@ -63,7 +63,6 @@ impl Load {
         }
     }
 
-    /// The most writes that each ConfigMap needed.
     pub(super) fn due(&self) -> BTreeMap<String, usize> {
         let due = |(bundle, values): (&String, &Vec<usize>)| {
             (0..CONFIG_MAPS).map(|index| (format!("{bundle}-{index}"), values.len())).collect::<Vec<_>>()

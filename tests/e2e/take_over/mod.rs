@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 const NAMESPACE: &str = "take-over";
 
-/// Every controller, and the webhooks that belong to one.
 fn all_controllers() -> Value {
     let on = json!({ "enabled": true });
     json!({

@@ -28,9 +28,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// SIGTERM.
     Stopped,
-    /// SIGKILL.
     Killed,
 }
 

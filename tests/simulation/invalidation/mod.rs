@@ -101,7 +101,6 @@ pub(super) fn reconciles(world: &World) -> u64 {
     actors.filter(|actor| actor.path.starts_with("token-invalidator/")).map(|actor| actor.finished).sum()
 }
 
-/// Requests other than those of the watches of Secrets and ServiceAccounts.
 pub(super) fn asked(world: &World) -> Vec<String> {
     let of_watch = |asked: &String| asked.starts_with("watch") || (asked.starts_with("list") && asked != "list pods");
     world.asked().into_iter().filter(|asked| !of_watch(asked)).collect()

@@ -131,7 +131,5 @@ pub(super) fn pod(world: &World, namespace: &str, name: &str, labels: Value) {
     put(world, json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec }));
 }
 
-/// The pair for clients of the Service's own namespace.
 pub(super) const OWN: [&str; 2] = ["shop/ingress-to-cart-tcp-8443", "shop/egress-to-cart-tcp-8443"];
-/// The pair for clients in `web`.
 pub(super) const WEB: [&str; 2] = ["shop/ingress-to-cart-tcp-8443-from-web", "web/egress-to-shop-cart-tcp-8443"];

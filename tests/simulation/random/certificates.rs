@@ -51,7 +51,6 @@ struct Observed {
     broken: Option<Instant>,
 }
 
-/// Nodes, and the labels `node` of the Machines.
 #[derive(Clone, Default)]
 struct CsrState {
     nodes: BTreeMap<String, NodeAddresses>,
@@ -197,7 +196,6 @@ impl Registrar {
         format!("{user} asks for {name} from {signer}")
     }
 
-    /// Decisions that no recent state supports.
     pub(super) fn violations(&self) -> Vec<String> {
         let mut observed = self.observed();
         let Observed { states, requests, broken } = &mut *observed;

@@ -35,7 +35,6 @@ pub(super) struct Collectables {
 struct Observed {
     holders: BTreeMap<String, String>,
     since: BTreeMap<String, Instant>,
-    /// New ConfigMaps, and when they were created.
     made: BTreeMap<String, Instant>,
     asked: BTreeMap<String, f64>,
     ahead: i64,

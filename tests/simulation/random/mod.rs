@@ -1,10 +1,9 @@
 //! Random lives of several ManagedResources: the final state is what the last manifests say, and no forbidden action
 //! happens at any moment. A seed is one life, in its own world and thread, and always the same. `SEEDS=20000 cargo test
-//! --test simulation random` tries more of them, `SEED=17` replays one.
-//!
-//! `items` are the contents of ManagedResources, `life` the changes to them, `users` interfering users, `certificates`
-//! and `beside` (static `tokens`, `access` to tokens, `collectables`) everything else in the cluster, `disturbances`
-//! the random faults. `watchman` checks each request, `check` the end. Start at [`life::live`].
+//! --test simulation random` tries more of them, `SEED=17` replays one. `items` are the contents of ManagedResources,
+//! `life` the changes to them, `users` interfering users, `certificates` and `beside` (static `tokens`, `access` to
+//! tokens, `collectables`) everything else in the cluster, `disturbances` the random faults. `watchman` checks each
+//! request, `check` the end. Start at [`life::live`].
 
 mod access;
 mod beside;

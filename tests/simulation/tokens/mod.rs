@@ -39,7 +39,6 @@ pub(super) async fn start_deleting(world: &World) {
     world.sim.clear_requests();
 }
 
-/// A Secret for the ServiceAccount `client` with these further annotations, and this data (as plain text).
 pub(super) fn access(name: &str, annotations: &[(&str, &str)], data: &[(&str, &str)]) -> Value {
     let mut all = json!({ format!("{SA}name"): "client", format!("{SA}namespace"): NAMESPACE });
     for (key, value) in annotations {
@@ -114,7 +113,6 @@ pub(super) fn last_error(world: &World) -> String {
     actor.and_then(|actor| actor.last_error).map(|(_, text)| text).unwrap_or_default()
 }
 
-/// Requests other than those of watches and Events.
 pub(super) fn asked(world: &World) -> Vec<String> {
     let is_other =
         |asked: &String| ["watch ", "list ", "create events", "patch events"].iter().all(|it| !asked.starts_with(it));

@@ -1,6 +1,5 @@
-//! Accepts TLS connections that end without a `close_notify`, as Go's client does; many proxies do not send it.
-//!
-//! We do not need the notice as protection against truncation: the HTTP client checks that a body with a length or with
+//! Accepts TLS connections that end without a `close_notify`, as Go's client does; many proxies do not send it. We do
+//! not need the notice as protection against truncation: the HTTP client checks that a body with a length or with
 //! chunks is complete, and truncated JSON in a body that ends with the connection does not parse.
 
 use std::{

@@ -1,6 +1,5 @@
-//! Gives up connections that do not come about: a server or proxy that accepts a connection and then stays silent.
-//!
-//! A cancelled request cancels its connection attempt. But if another connection becomes free first, the HTTP client
+//! Gives up connections that do not come about: a server or proxy that accepts a connection and then stays silent. A
+//! cancelled request cancels its connection attempt. But if another connection becomes free first, the HTTP client
 //! moves the attempt to a background task, which would wait for ever.
 
 use std::{

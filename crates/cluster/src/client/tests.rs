@@ -4,7 +4,6 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// A self-signed certificate; only its form matters.
 const CA: &str =
     "-----BEGIN CERTIFICATE-----\nMIIBATCBtKADAgECAgEBMAUGAytlcDAMMQowCAYDVQQDDAF4\n-----END CERTIFICATE-----\n";
 

@@ -1,8 +1,7 @@
-//! The proof that a kind is not served (spec 10 §13.1, decision 38).
-//!
-//! The lists of groups prove nothing: a starting kube-apiserver lacks the groups of its CustomResourceDefinitions, and
-//! answers 503 for the document of a version, then 404 for some 10 ms (facts §7). So a proof takes three answers:
-//! `/readyz` was good, and later the version's document and that of its group did not name the kind.
+//! The proof that a kind is not served (spec 10 §13.1, decision 38). The lists of groups prove nothing: a starting
+//! kube-apiserver lacks the groups of its CustomResourceDefinitions, and answers 503 for the document of a version,
+//! then 404 for some 10 ms (facts §7). So a proof takes three answers: `/readyz` was good, and later the version's
+//! document and that of its group did not name the kind.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,8 +20,7 @@ use crate::object::{GroupKind, GroupVersionKind};
 /// If readiness of the server is unknown, a version's absence counts after this time.
 const UNREADY: Duration = Duration::from_secs(10);
 
-/// Proof that the API server serves a kind in no version. Only discovery makes one. Code that deletes, releases or
-/// forgets something because its kind is not served takes it as an argument, or requests it.
+/// Discovery's proof that a kind is served in no version. Code that deletes or forgets for this reason needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProvedAbsent(GroupKind);
 
@@ -35,7 +33,6 @@ pub enum Serving {
     Absent(ProvedAbsent),
 }
 
-/// What the server's document says of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     /// `None` if the version is not served.

@@ -33,7 +33,6 @@ impl Served {
         version.resource(&kind.kind).cloned().ok_or_else(|| version.unknown().unwrap_or_else(missing))
     }
 
-    /// Returns the resource of a kind in the first version that has it.
     pub(super) fn preferred(&self, kind: &GroupKind) -> Option<Resource> {
         self.versions(&kind.group).find_map(|version| version.resource(&kind.kind)).cloned()
     }
@@ -88,7 +87,6 @@ impl Served {
         true
     }
 
-    /// Removes a version. Returns true if it was there.
     pub(super) fn remove(&mut self, group: &str, version: &str) -> bool {
         let Some(versions) = self.0.get_mut(group) else { return false };
         let before = versions.len();
@@ -196,7 +194,6 @@ pub(super) fn legacy_resources(group: &Arc<str>, version: &Arc<str>, document: &
     Ok(Version { name: version.clone(), resources: resources.collect(), stale: None })
 }
 
-/// Returns `group/version`, or `version` for the core group.
 pub(super) fn api_version(group: &str, version: &str) -> String {
     if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }

@@ -1,9 +1,8 @@
-//! Which kinds the server serves (fault 11).
-//!
-//! `documents` parses the server's documents into [`Served`]. This file caches them, fetches them again after a miss or
-//! a reported change, and notifies subscribers. A group that cannot be read keeps its last good answer, so that a
-//! broken aggregated API affects no other group. `absence` proves that a kind is not served: without proof no kind is
-//! forgotten, and an unknown kind does not count as absent (spec 10 §13.1).
+//! Which kinds the server serves (fault 11). `documents` parses the server's documents into [`Served`]. This file
+//! caches them, fetches them again after a miss or a reported change, and notifies subscribers. A group that cannot be
+//! read keeps its last good answer, so that a broken aggregated API affects no other group. `absence` proves that a
+//! kind is not served: without proof no kind is forgotten, and an unknown kind does not count as absent (spec 10
+//! §13.1).
 
 mod absence;
 mod documents;
@@ -41,12 +40,9 @@ pub use self::{
 };
 use super::{ApiError, Resource, transport::Transport};
 
-/// A group is fetched again at most this often.
-const PER_GROUP: Duration = Duration::from_secs(10);
-/// A document younger than this answers every question.
-const YOUNG: Duration = Duration::from_secs(1);
-/// How long answers of versions are kept.
-const REMEMBERED: Duration = Duration::from_secs(60);
+const PER_GROUP: Duration = Duration::from_secs(10); // a group is fetched again at most this often
+const YOUNG: Duration = Duration::from_secs(1); // a document younger than this answers every question
+const REMEMBERED: Duration = Duration::from_secs(60); // how long answers of versions are kept
 /// The same for answers that say since when a version is missing, so that rare questions do not start the proof again.
 const MISSING: Duration = Duration::from_secs(60 * 60);
 
@@ -67,7 +63,6 @@ type Refresh = LocalBoxFuture<'static, Result<(), ApiError>>;
 type Asking = LocalBoxFuture<'static, ()>;
 type VersionKey = (Arc<str>, Arc<str>);
 
-/// How old an answer of a version may be.
 #[derive(Clone, Copy)]
 enum Age {
     /// Asked for after this moment, see [`Discovery::asked`].
@@ -330,7 +325,6 @@ impl Discovery {
         self.0.running.borrow().as_ref().and_then(WeakShared::upgrade).filter(|it| it.peek().is_none())
     }
 
-    /// Fetches all documents for `group`, or joins the running fetch.
     fn refresh(&self, group: &str) -> Shared<Refresh> {
         if let Some(shared) = self.running() {
             return shared;

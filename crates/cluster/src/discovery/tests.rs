@@ -27,7 +27,6 @@ fn groups(versions: &[Value]) -> Value {
     json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {"name": "g.io"}, "versions": versions}]})
 }
 
-/// A server whose `/apis` document can be changed. It is ready, and its versions agree with that document.
 fn serving(first: Value) -> (Server, Shared_<Mutex<Value>>) {
     let apis = Shared_::new(Mutex::new(first));
     let shown = apis.clone();
@@ -40,7 +39,6 @@ fn serving(first: Value) -> (Server, Shared_<Mutex<Value>>) {
     (server, apis)
 }
 
-/// Answers a path below `/apis` according to the aggregated document.
 fn own_document(line: &str, apis: &Value) -> Reply {
     let versions = apis["items"][0]["versions"].as_array().cloned().unwrap_or_default();
     if line == "GET /apis/g.io" && !versions.is_empty() {

@@ -14,7 +14,6 @@ const BEFORE_OBJECTS: [&str; 3] =
 const BEFORE_CONTENT: [&str; 2] = [" is invalid: ", " denied the request"];
 pub(super) const LEFT_OUT: &str = "(left out)";
 
-/// Returns a plain answer, cut, or a replacement for an empty one.
 pub(super) fn plain_text(code: StatusCode, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PLAIN_TEXT)]).trim().to_owned();
     if text.is_empty() { format!("the API server answered {code}") } else { text }
@@ -43,7 +42,6 @@ pub(super) fn without_content(message: &str, names: bool) -> String {
     without_keys(&(without_quotes(head, true) + &without_quotes(tail, false))) + object
 }
 
-/// Replaces the text in brackets: `data[key]`.
 pub(super) fn without_keys(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;

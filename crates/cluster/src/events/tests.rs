@@ -18,7 +18,6 @@ fn regarding(name: &str) -> Reference {
     }
 }
 
-/// Runs the recorder's task during `test`.
 async fn with_task<T>(recorder: &Recorder, test: impl Future<Output = T>) -> T {
     tokio::select! {
         biased;
@@ -27,7 +26,6 @@ async fn with_task<T>(recorder: &Recorder, test: impl Future<Output = T>) -> T {
     }
 }
 
-/// Answers with the Event that was sent or changed, reduced to its name.
 fn accepted(seen: &Seen) -> Reply {
     let changed: Value = seen.line.rsplit('/').next().unwrap().into();
     let sent = &seen.body["metadata"]["name"];

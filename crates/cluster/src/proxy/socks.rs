@@ -1,6 +1,5 @@
-//! A client of SOCKS version 5 (RFC 1928) over TCP, with user and password (RFC 1929).
-//!
-//! Unlike `hyper_util`'s client it also offers to do without the password, as Go does: many proxies do not ask for it.
+//! A client of SOCKS version 5 (RFC 1928) over TCP, with user and password (RFC 1929). Unlike `hyper_util`'s client it
+//! also offers to do without the password, as Go does: many proxies do not ask for it.
 
 use std::{io, net::IpAddr};
 

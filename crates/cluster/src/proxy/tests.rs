@@ -4,13 +4,11 @@ fn proxies(variables: &[(&str, &str)]) -> ProxySettings {
     ProxySettings::of(&|name| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()))
 }
 
-/// Returns the chosen proxy, for a valid `proxy-url`.
 fn chosen(variables: &[(&str, &str)], server: &str, proxy_url: Option<&str>) -> String {
     let proxy = proxies(variables).choose(&server.parse().unwrap(), proxy_url).unwrap();
     proxy.map_or_else(|| "none".to_owned(), |proxy| proxy.to_string())
 }
 
-/// The only variable is `HTTPS_PROXY`.
 fn of_variable(value: &str) -> String {
     chosen(&[("HTTPS_PROXY", value)], "https://a", None)
 }

@@ -41,7 +41,6 @@ async fn head<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// Parses the status of `HTTP/1.1 200 OK`.
 fn status(head: &[u8]) -> Option<StatusCode> {
     let [b'0' | b'1', b' ', rest @ ..] = head.strip_prefix(b"HTTP/1.")? else { return None };
     let (code, rest) = rest.split_at_checked(3)?;

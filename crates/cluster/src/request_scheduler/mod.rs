@@ -1,7 +1,6 @@
-//! The request scheduler: rate, number of writes in flight, and fairness.
-//!
-//! `schedule` decides (pure); this file lets futures wait for its decisions. Dropping a waiting future gives up its
-//! position, and dropping a [`Permit`] frees its slot, so nothing leaks when a reconcile is cut off.
+//! The request scheduler: rate, number of writes in flight, and fairness. `schedule` decides (pure); this file lets
+//! futures wait for its decisions. Dropping a waiting future gives up its position, and dropping a [`Permit`] frees its
+//! slot, so nothing leaks when a reconcile is cut off.
 
 mod schedule;
 
@@ -17,7 +16,7 @@ use std::{
 use kit::Priority;
 use tokio::time::{Instant, Sleep};
 
-use self::schedule::{Asked, Schedule, Wish};
+use self::schedule::{Asked, QueuedRequest, Schedule};
 use super::{RequestObserver, Resource, Side};
 
 /// The request scheduler of one cluster; cheap to clone.
@@ -25,7 +24,7 @@ use super::{RequestObserver, Resource, Side};
 pub struct RequestScheduler(Rc<Inner>);
 
 struct Inner {
-    shell: RefCell<SchedulerState>,
+    state: RefCell<SchedulerState>,
     side: Side,
     observer: Rc<dyn RequestObserver>,
 }
@@ -43,7 +42,6 @@ struct Seat {
     waker: Option<Waker>,
 }
 
-/// The right to send one request; dropping it frees the slot of a write.
 pub(super) struct Permit {
     request_scheduler: RequestScheduler,
     write: bool,
@@ -60,11 +58,10 @@ struct Waiting {
 impl RequestScheduler {
     /// Allows `qps` requests per second and resource type beyond a burst of `burst`; negative `qps` is unlimited.
     pub(super) fn new(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
-        let shell = SchedulerState { schedule: Schedule::new(qps, burst), seats: BTreeMap::new(), timekeeper: None };
-        Self(Rc::new(Inner { shell: RefCell::new(shell), side, observer }))
+        let state = SchedulerState { schedule: Schedule::new(qps, burst), seats: BTreeMap::new(), timekeeper: None };
+        Self(Rc::new(Inner { state: RefCell::new(state), side, observer }))
     }
 
-    /// As `new`, with half of this rate.
     pub(super) fn half(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
         let (qps, burst) = schedule::given_or_usual(qps, burst);
         Self::new(qps / 2.0, burst.div_ceil(2), side, observer)
@@ -72,15 +69,19 @@ impl RequestScheduler {
 
     pub(super) async fn acquire(&self, priority: Priority, key: &Rc<str>, resource: &Resource, write: bool) -> Permit {
         let asked = {
-            let mut shell = self.0.shell.borrow_mut();
-            let wish =
-                Wish { priority, key: key.clone(), bucket: (resource.group.clone(), resource.plural.clone()), write };
+            let mut state = self.0.state.borrow_mut();
+            let request = QueuedRequest {
+                priority,
+                key: key.clone(),
+                bucket: (resource.group.clone(), resource.plural.clone()),
+                write,
+            };
             let now = Instant::now();
-            let asked = shell.schedule.ask(now, wish);
+            let asked = state.schedule.ask(now, request);
             if let Asked::Waits(ticket) = asked {
-                shell.seats.insert(ticket, Seat::default());
-                shell.settle(now);
-                shell.wake_timekeeper(); // its timer may have to fire earlier now
+                state.seats.insert(ticket, Seat::default());
+                state.grant_ready(now);
+                state.wake_timekeeper(); // its timer may have to fire earlier now
             }
             asked
         };
@@ -95,28 +96,28 @@ impl RequestScheduler {
 
     /// Returns the number of waiting requests.
     pub fn waiting(&self) -> usize {
-        self.0.shell.borrow().schedule.waiting()
+        self.0.state.borrow().schedule.waiting()
     }
 
     /// Returns the number of writes in flight.
     pub fn writes_in_flight(&self) -> usize {
-        self.0.shell.borrow().schedule.in_flight()
+        self.0.state.borrow().schedule.in_flight()
     }
 
     fn change(&self, change: impl FnOnce(&mut SchedulerState)) {
-        let mut shell = self.0.shell.borrow_mut();
-        change(&mut shell);
-        shell.settle(Instant::now());
-        if shell.schedule.next_refill().is_some() {
+        let mut state = self.0.state.borrow_mut();
+        change(&mut state);
+        state.grant_ready(Instant::now());
+        if state.schedule.next_refill().is_some() {
             // The timekeeper has no timer if its bucket had tokens at its last check, and only a slot was missing.
-            shell.wake_timekeeper();
+            state.wake_timekeeper();
         }
-        drop(shell);
+        drop(state);
         self.observe();
     }
 
     fn observe(&self) {
-        let (high, low) = self.0.shell.borrow().schedule.waiting_by_priority();
+        let (high, low) = self.0.state.borrow().schedule.waiting_by_priority();
         self.0.observer.request_scheduler(self.0.side, high, low, self.writes_in_flight());
     }
 }
@@ -130,7 +131,7 @@ impl std::fmt::Debug for RequestScheduler {
 
 impl SchedulerState {
     /// Grants all requests that may go now, and wakes their futures.
-    fn settle(&mut self, now: Instant) {
+    fn grant_ready(&mut self, now: Instant) {
         for ticket in self.schedule.grant(now) {
             if let Some(seat) = self.seats.get_mut(&ticket) {
                 seat.granted = true;
@@ -145,7 +146,7 @@ impl SchedulerState {
     }
 
     /// Removes a seat. Returns true if it was granted. Another future takes over the timer.
-    fn stand_up(&mut self, ticket: u64) -> bool {
+    fn remove_seat(&mut self, ticket: u64) -> bool {
         let granted = self.seats.remove(&ticket).is_some_and(|seat| seat.granted);
         if self.timekeeper == Some(ticket) {
             self.timekeeper = None;
@@ -166,7 +167,7 @@ impl Seat {
 impl Drop for Permit {
     fn drop(&mut self) {
         if self.write {
-            self.request_scheduler.change(|shell| shell.schedule.end_write());
+            self.request_scheduler.change(|state| state.schedule.end_write());
         }
     }
 }
@@ -177,20 +178,20 @@ impl Future for Waiting {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
         let this = &mut *self;
         loop {
-            let mut shell = this.request_scheduler.0.shell.borrow_mut();
-            let Some(seat) = shell.seats.get_mut(&this.ticket) else { return Poll::Pending };
+            let mut state = this.request_scheduler.0.state.borrow_mut();
+            let Some(seat) = state.seats.get_mut(&this.ticket) else { return Poll::Pending };
             if seat.granted {
-                shell.stand_up(this.ticket);
+                state.remove_seat(this.ticket);
                 this.done = true;
-                drop(shell);
+                drop(state);
                 return Poll::Ready(Permit { request_scheduler: this.request_scheduler.clone(), write: this.write });
             }
             seat.waker = Some(context.waker().clone());
-            if *shell.timekeeper.get_or_insert(this.ticket) != this.ticket {
+            if *state.timekeeper.get_or_insert(this.ticket) != this.ticket {
                 return Poll::Pending;
             }
-            let Some(refill) = shell.schedule.next_refill() else { return Poll::Pending };
-            drop(shell);
+            let Some(refill) = state.schedule.next_refill() else { return Poll::Pending };
+            drop(state);
             let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(refill)));
             if timer.deadline() != refill {
                 timer.as_mut().reset(refill);
@@ -210,11 +211,11 @@ impl Drop for Waiting {
             return;
         }
         let (ticket, write) = (self.ticket, self.write);
-        self.request_scheduler.change(|shell| {
-            if !shell.stand_up(ticket) {
-                shell.schedule.leave(ticket);
+        self.request_scheduler.change(|state| {
+            if !state.remove_seat(ticket) {
+                state.schedule.leave(ticket);
             } else if write {
-                shell.schedule.end_write();
+                state.schedule.end_write();
             }
         });
     }

@@ -1,6 +1,5 @@
-//! Order of requests: a token bucket per resource type, writes in flight, priorities, turns of the askers.
-//!
-//! Invariant: after [`Schedule::grant`], no waiting request could go at that moment.
+//! Order of requests: a token bucket per resource type, writes in flight, priorities, turns of the askers. Invariant:
+//! after [`Schedule::grant`], no waiting request could go at that moment.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -14,8 +13,7 @@ use tokio::time::Instant;
 
 /// Writes in flight per cluster (architecture §5): the server does about a thousand per second, in some ms each.
 pub(super) const WRITES_AT_ONCE: usize = 16;
-/// Each eighth grant goes to low priority first (contract rule 5).
-const LOW_PRIORITY_EVERY: u64 = 8;
+const LOW_PRIORITY_EVERY: u64 = 8; // each eighth grant goes to low priority first (contract rule 5)
 /// Tokens are fractions; a token that lacks less than this is whole, because of rounding errors.
 const ROUNDING: f64 = 1e-6;
 
@@ -27,7 +25,7 @@ pub(super) fn given_or_usual(qps: f32, burst: u32) -> (f32, u32) {
 pub(super) type Bucket = (Arc<str>, Arc<str>);
 
 #[derive(Debug, Clone)]
-pub(super) struct Wish {
+pub(super) struct QueuedRequest {
     pub(super) priority: Priority,
     /// Who asks: askers of one priority take turns.
     pub(super) key: Rc<str>,
@@ -37,9 +35,7 @@ pub(super) struct Wish {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// It goes now.
     Granted,
-    /// It waits under this ticket.
     Waits(u64),
 }
 
@@ -72,7 +68,7 @@ struct Tokens {
 #[derive(Default)]
 struct Line {
     turns: VecDeque<Rc<str>>,
-    wishes: BTreeMap<Rc<str>, VecDeque<(u64, Bucket, bool)>>,
+    requests: BTreeMap<Rc<str>, VecDeque<(u64, Bucket, bool)>>,
 }
 
 impl Schedule {
@@ -107,19 +103,19 @@ impl Schedule {
     }
 
     /// Grants a wish at once, or queues it. Call [`Schedule::grant`] then, for wishes that time has freed meanwhile.
-    pub(super) fn ask(&mut self, now: Instant, wish: Wish) -> Asked {
-        self.refill(now, &wish.bucket);
-        if self.is_first(&wish) && self.may_go(&wish.bucket, wish.write) {
-            self.take(&wish.bucket, wish.write);
+    pub(super) fn ask(&mut self, now: Instant, request: QueuedRequest) -> Asked {
+        self.refill(now, &request.bucket);
+        if self.is_first(&request) && self.may_go(&request.bucket, request.write) {
+            self.take(&request.bucket, request.write);
             return Asked::Granted;
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.waiting_writes += usize::from(wish.write);
-        self.count_waiting(&wish.bucket, wish.write, |waiting| waiting + 1);
-        self.tickets.insert(ticket, (wish.priority, wish.key.clone()));
-        self.waiting_high += usize::from(wish.priority == Priority::High);
-        self.line(wish.priority).push(wish.key, (ticket, wish.bucket, wish.write));
+        self.waiting_writes += usize::from(request.write);
+        self.count_waiting(&request.bucket, request.write, |waiting| waiting + 1);
+        self.tickets.insert(ticket, (request.priority, request.key.clone()));
+        self.waiting_high += usize::from(request.priority == Priority::High);
+        self.line(request.priority).push(request.key, (ticket, request.bucket, request.write));
         Asked::Waits(ticket)
     }
 
@@ -157,7 +153,6 @@ impl Schedule {
         self.in_flight -= 1;
     }
 
-    /// Returns when the next token comes that a wish waits for.
     pub(super) fn next_refill(&self) -> Option<Instant> {
         let rate = self.rate?;
         let missing = |tokens: &Tokens| Duration::from_secs_f64((1.0 - tokens.left).max(0.0) / rate.per_second);
@@ -192,12 +187,11 @@ impl Schedule {
         }
     }
 
-    /// Returns true if no other wish waits for the same slot or token.
-    fn is_first(&self, wish: &Wish) -> bool {
+    fn is_first(&self, request: &QueuedRequest) -> bool {
         let slots_free = self.in_flight < WRITES_AT_ONCE;
         let wanted = |tokens: &Tokens| tokens.waiting_reads > 0 || slots_free && tokens.waiting_writes > 0;
-        let token_wanted = self.rate.is_some() && self.buckets.get(&wish.bucket).is_some_and(wanted);
-        let slot_wanted = wish.write && self.waiting_writes > 0;
+        let token_wanted = self.rate.is_some() && self.buckets.get(&request.bucket).is_some_and(wanted);
+        let slot_wanted = request.write && self.waiting_writes > 0;
         !token_wanted && !slot_wanted
     }
 
@@ -245,7 +239,7 @@ impl Tokens {
 
 impl Line {
     fn push(&mut self, key: Rc<str>, entry: (u64, Bucket, bool)) {
-        let queue = self.wishes.entry(key.clone()).or_default();
+        let queue = self.requests.entry(key.clone()).or_default();
         if queue.is_empty() {
             self.turns.push_back(key);
         }
@@ -254,15 +248,15 @@ impl Line {
 
     /// Takes the first wish that may go, of the asker that has waited longest; that asker moves to the end of the line.
     fn take(&mut self, may_go: impl Fn(&(u64, Bucket, bool)) -> bool) -> Option<(u64, Bucket, bool)> {
-        let wishes = &self.wishes;
-        let has_one = |key: &Rc<str>| wishes.get(key).is_some_and(|queue| queue.iter().any(&may_go));
+        let requests = &self.requests;
+        let has_one = |key: &Rc<str>| requests.get(key).is_some_and(|queue| queue.iter().any(&may_go));
         let turn = self.turns.iter().position(has_one)?;
         let key = self.turns.remove(turn)?;
-        let queue = self.wishes.get_mut(&key)?;
+        let queue = self.requests.get_mut(&key)?;
         let index = queue.iter().position(may_go)?;
         let entry = queue.remove(index);
         if queue.is_empty() {
-            self.wishes.remove(&key);
+            self.requests.remove(&key);
         } else {
             self.turns.push_back(key);
         }
@@ -270,11 +264,11 @@ impl Line {
     }
 
     fn remove(&mut self, key: &Rc<str>, is_it: impl Fn(&(u64, Bucket, bool)) -> bool) -> Option<(u64, Bucket, bool)> {
-        let queue = self.wishes.get_mut(key)?;
+        let queue = self.requests.get_mut(key)?;
         let index = queue.iter().position(is_it)?;
         let entry = queue.remove(index);
         if queue.is_empty() {
-            self.wishes.remove(key);
+            self.requests.remove(key);
             self.turns.retain(|other| other != key);
         }
         entry

@@ -21,8 +21,7 @@ const LIST_TIME: Duration = Duration::from_secs(300);
 /// Time limit of the list that only reads the present version. Reconciles wait for it.
 const VERSION_TIME: Duration = Duration::from_secs(10);
 
-/// After this many attempts an unreadable event is skipped by a list.
-const MOST_UNREADABLE: u32 = 2;
+const MOST_UNREADABLE: u32 = 2; // after this many attempts an unreadable event is skipped by a list
 
 /// After this many watches in a row without even a bookmark, relist: an accepted watch may report nothing.
 const MOST_SILENT: u32 = 2;
@@ -81,8 +80,7 @@ impl Informer {
                 tracing::debug!(watch = %self.name, "a watch ended at once");
             }
             if scope.forbidden.get() && scope.namespace.is_none() {
-                // If single namespaces are watched instead, this task ends here.
-                self.places_changed();
+                self.namespaces_changed(); // if single namespaces are watched instead, this task ends here
             }
             tokio::time::sleep(pause).await;
         }
@@ -104,7 +102,7 @@ impl Informer {
         let is_denied = error.is_forbidden() || error.is_unauthorized();
         if is_passed_over || is_denied || error.is_not_served() || error.is_not_found() {
             // Not a broken connection or a busy server: it does not report this kind any more.
-            self.unhear(scope);
+            self.lose_contact(scope);
         }
         scope.error.replace(Some(error.to_string()));
         match error.is_forbidden() {
@@ -137,7 +135,7 @@ impl Informer {
                 scope.error.replace(None);
                 scope.silent.set(0);
                 self.begin_from_now(scope);
-                self.hear(scope);
+                self.record_contact(scope);
                 position
             }
         };
@@ -191,7 +189,7 @@ impl Informer {
     /// Records contact with the server, after which the watch has no error any more.
     fn hear_well(&self, scope: &Scope) {
         let was_wrong = scope.error.take().is_some();
-        self.hear(scope);
+        self.record_contact(scope);
         if was_wrong {
             self.show();
         }

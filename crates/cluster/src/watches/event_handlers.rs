@@ -15,7 +15,7 @@ const MOST_MISSED: usize = 8192;
 
 pub(super) struct EventHandlers<R> {
     watch: String,
-    filters: RefCell<Vec<Rc<EventHandler<R>>>>,
+    handlers: RefCell<Vec<Rc<EventHandler<R>>>>,
 }
 
 type HandlerFn<R> = Box<dyn Fn(&Change<'_, R>)>;
@@ -28,7 +28,7 @@ struct EventHandler<R> {
 
 impl<R: Cached> EventHandlers<R> {
     pub(super) fn new(watch: String) -> Self {
-        Self { watch, filters: RefCell::default() }
+        Self { watch, handlers: RefCell::default() }
     }
 
     /// Adds an event handler and calls it for each cached object.
@@ -39,20 +39,20 @@ impl<R: Cached> EventHandlers<R> {
                 filter.handle(&self.watch, &Change { name: &name, old: None, new: Some(&cached), how: How::First });
             }
         }
-        self.filters.borrow_mut().push(filter);
+        self.handlers.borrow_mut().push(filter);
     }
 
     pub(super) fn handle(&self, change: &Change<'_, R>) {
-        let filters = self.filters.borrow().clone();
-        for filter in filters {
+        let handlers = self.handlers.borrow().clone();
+        for filter in handlers {
             filter.handle(&self.watch, change);
         }
     }
 
     /// After a list: calls the event handlers again for objects whose last change they missed.
     pub(super) fn handle_missed(&self, store: &Store<R>, is_listed: impl Fn(&NamespacedName) -> bool) {
-        let filters = self.filters.borrow().clone();
-        for filter in filters {
+        let handlers = self.handlers.borrow().clone();
+        for filter in handlers {
             let missed: Vec<_> = filter.missed.borrow().keys().filter(|name| is_listed(name)).cloned().collect();
             for name in missed {
                 let new = store.get(&name);

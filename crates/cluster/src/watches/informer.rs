@@ -1,7 +1,6 @@
-//! An informer: the shared list-watch stream of a kind, and its readers.
-//!
-//! It does not know what readers make of objects, and keeps none. `course.rs` lists and watches; `narrowing.rs` chooses
-//! the namespaces; `serving.rs` waits for the kind.
+//! An informer: the shared list-watch stream of a kind, and its readers. It does not know what readers make of objects,
+//! and keeps none. `course.rs` lists and watches; `narrowing.rs` chooses the namespaces; `serving.rs` waits for the
+//! kind.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,7 +16,7 @@ use super::{
     super::{Cluster, Resource, StoreState},
     Start,
     member::Member,
-    reader::{Sink, Standing},
+    reader::{ReaderState, Sink},
     scope::{Again, Narrowed, Scope, Task},
     serving::Unserved,
 };
@@ -46,7 +45,6 @@ pub(super) struct Informer {
     pub(super) name: String,
     deserted: Deserted,
     members: RefCell<Rc<[Rc<Member>]>>,
-    /// The scopes of [`InformerKey::home`].
     pub(super) home: Vec<Rc<Scope>>,
     pub(super) narrowed: RefCell<Option<Narrowed>>,
     /// Whether it has begun; before that it only gathers readers.
@@ -57,10 +55,8 @@ pub(super) struct Informer {
     /// Why the kind is not watched: it is known not to be served, and all readers tolerate that.
     pub(super) unserved: RefCell<Option<Unserved>>,
     scopes_made: Cell<u64>,
-    /// Number of cached objects of all readers, as in the status registry.
     cached_objects: Cell<usize>,
-    /// Time of the last contact, as in the status registry.
-    shown_heard: Cell<Option<Instant>>,
+    shown_contact: Cell<Option<Instant>>,
     cell: kit::Cell,
 }
 
@@ -90,7 +86,7 @@ impl Informer {
             serving: RefCell::default(),
             unserved: RefCell::default(),
             cached_objects: Cell::default(),
-            shown_heard: Cell::default(),
+            shown_contact: Cell::default(),
             cell,
         }
     }
@@ -100,8 +96,6 @@ impl Informer {
         self.scopes_made.set(id + 1);
         Rc::new(Scope::new(id, Some(namespace)))
     }
-
-    // --- readers
 
     pub(super) fn members(&self) -> Rc<[Rc<Member>]> {
         self.members.borrow().clone()
@@ -129,7 +123,7 @@ impl Informer {
             for scope in self.scopes_of(&member) {
                 self.admit(&scope, &member);
             }
-            self.places_changed();
+            self.namespaces_changed();
         }
         self.show();
     }
@@ -147,7 +141,7 @@ impl Informer {
             member.cover(scope);
             let now = self.env.clock.monotonic();
             self.report(member, |sink| sink.begun(now));
-            self.report_heard(member);
+            self.report_contact(member);
             if is_narrower {
                 scope.restart(Again::Watch);
             }
@@ -162,7 +156,7 @@ impl Informer {
         let left: Vec<_> = self.members().iter().filter(|other| !Rc::ptr_eq(other, member)).cloned().collect();
         let is_last = left.is_empty();
         self.members.replace(left.into());
-        member.sink.show(Standing::Off);
+        member.sink.show(ReaderState::Off);
         if is_last {
             self.end();
             (self.deserted)(self);
@@ -178,12 +172,10 @@ impl Informer {
         self.serving.take();
         for member in self.members.replace(Rc::new([])).iter() {
             member.gone.set(true);
-            member.sink.show(Standing::Off);
+            member.sink.show(ReaderState::Off);
         }
         self.env.status_registry.leave(self.cell.path());
     }
-
-    // --- running
 
     /// Begins, once all initial readers have joined.
     pub(super) fn begin(self: &Rc<Self>) {
@@ -228,7 +220,6 @@ impl Informer {
         self.running.get()
     }
 
-    /// Returns true if the kind is not watched because it is known not to be served.
     pub(super) fn is_unserved(&self) -> bool {
         self.unserved.borrow().is_some()
     }
@@ -266,8 +257,6 @@ impl Informer {
         self.members().iter().any(|member| member.whole)
     }
 
-    // --- views of the readers
-
     /// Calls `look` with the scopes of a reader: for readers that need all namespaces, the (denied) home scopes.
     pub(super) fn with_scopes_of<T>(&self, member: &Member, look: impl FnOnce(&[Rc<Scope>]) -> T) -> T {
         match self.narrowed.borrow().as_ref() {
@@ -298,17 +287,17 @@ impl Informer {
         let listed = member.covers(scope);
         match (member.sink.state(), &*scope.error.borrow()) {
             (StoreState::Off, _) => StoreState::Off,
-            (_, Some(error)) if !listed || !scope.is_heard_of() => StoreState::Failing(error.clone()),
+            (_, Some(error)) if !listed || !scope.has_contact() => StoreState::Failing(error.clone()),
             (StoreState::Starting | StoreState::Synced | StoreState::Failing(_), _) if listed => StoreState::Synced,
             (StoreState::Starting | StoreState::Synced | StoreState::Failing(_), _) => StoreState::Starting,
         }
     }
 
-    pub(super) fn hear(&self, scope: &Scope) {
+    pub(super) fn record_contact(&self, scope: &Scope) {
         scope.heard.set(Some(self.env.clock.monotonic()));
         let mut is_to_show = false;
         for member in self.members_of(scope) {
-            self.report_heard(&member);
+            self.report_contact(&member);
             is_to_show |= member.sink.state() != StoreState::Synced;
         }
         if is_to_show {
@@ -318,13 +307,13 @@ impl Informer {
     }
 
     /// The server does not report this kind any more: the store is no evidence until the next contact.
-    pub(super) fn unhear(&self, scope: &Scope) {
+    pub(super) fn lose_contact(&self, scope: &Scope) {
         scope.heard.set(None);
         self.members_of(scope).iter().for_each(|member| self.report(member, |sink| sink.heard(None)));
     }
 
     /// Reports to a reader the last contact of its least recently heard scope, or none if one scope had no contact yet.
-    pub(super) fn report_heard(&self, member: &Member) {
+    pub(super) fn report_contact(&self, member: &Member) {
         let heard = self.with_scopes_of(member, |scopes| {
             let all: Option<Vec<_>> = scopes.iter().map(|scope| scope.heard.get()).collect();
             all.and_then(|all| all.into_iter().min())
@@ -336,8 +325,8 @@ impl Informer {
 
     pub(super) fn show(&self) {
         for member in self.members().iter() {
-            let standing = self.standing(member);
-            self.report(member, |sink| sink.show(standing));
+            let reader_state = self.reader_state(member);
+            self.report(member, |sink| sink.show(reader_state));
             self.show_scopes(member);
         }
         self.show_in_status_registry();
@@ -353,16 +342,16 @@ impl Informer {
         }
     }
 
-    fn standing(&self, member: &Member) -> Standing {
+    fn reader_state(&self, member: &Member) -> ReaderState {
         if self.is_unserved() {
-            return Standing::Off;
+            return ReaderState::Off;
         }
         self.with_scopes_of(member, |scopes| {
             let listed = !scopes.is_empty() && scopes.iter().all(|scope| member.covers(scope));
             if listed {
                 member.complete.set(true);
             }
-            Standing::On { listed, error: scopes.iter().find_map(|scope| scope.error.borrow().clone()) }
+            ReaderState::On { listed, error: scopes.iter().find_map(|scope| scope.error.borrow().clone()) }
         })
     }
 
@@ -396,10 +385,10 @@ impl Informer {
         let heard =
             self.narrowed.borrow().as_ref().map_or_else(|| heard(&self.home), |narrowed| heard(&narrowed.scopes));
         let Some(heard) = heard else { return };
-        if self.shown_heard.get().is_some_and(|shown| heard < shown + SHOWN_EACH) {
+        if self.shown_contact.get().is_some_and(|shown| heard < shown + SHOWN_EACH) {
             return;
         }
-        self.shown_heard.set(Some(heard));
+        self.shown_contact.set(Some(heard));
         let now = self.env.clock.wall();
         let ago = jiff::SignedDuration::try_from(heard.elapsed()).unwrap_or_default();
         self.cell.update(now, |cell| cell.heard = now.checked_sub(ago).ok());

@@ -47,7 +47,6 @@ impl Member {
         }
     }
 
-    /// Returns true if it gets all changes in a scope.
     pub(super) fn covers(&self, scope: &Scope) -> bool {
         self.covered.borrow().contains(&scope.id)
     }

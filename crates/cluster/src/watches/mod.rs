@@ -8,12 +8,6 @@
 //!
 //! *Contact* with the server is an event, a bookmark, a list, or a reopened watch. A watch that is reopened after an
 //! unreadable event or after a silence is not.
-//!
-//! * `watch_options.rs`: options and changes; `reader.rs`, `event_handlers.rs`, `index.rs`: the reader's side.
-//! * `informer.rs`, `member.rs`: a stream and its readers; `scope.rs`, `course.rs`: list, watch, position; `pace.rs`:
-//!   pause.
-//! * `narrowing.rs`: from all namespaces to some and back; `serving.rs`: kinds that are not always served.
-//! * `synced.rs`: sync state for probes.
 
 mod course;
 mod event_handlers;
@@ -58,8 +52,7 @@ use super::{Cached, Cluster, Side};
 pub struct Watches {
     cluster: Cluster,
     synced: Synced,
-    /// The same, to wait for.
-    requires: Rc<RefCell<Vec<SyncRequirement>>>,
+    sync_requirements: Rc<RefCell<Vec<SyncRequirement>>>, // the same, to wait for
     registry: Rc<Registry>,
 }
 
@@ -71,11 +64,8 @@ struct Registry {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WatchesPhase {
-    /// They gather readers.
     Gathering,
-    /// They run.
     Running,
-    /// They do not begin any more.
     Stopped,
 }
 
@@ -84,15 +74,19 @@ impl Watches {
     pub fn new(cluster: &Cluster, env: &Env) -> Self {
         let registry =
             Registry { env: env.clone(), informers: RefCell::default(), state: Cell::new(WatchesPhase::Gathering) };
-        Self { cluster: cluster.clone(), synced: Synced::empty(), requires: Rc::default(), registry: Rc::new(registry) }
+        Self {
+            cluster: cluster.clone(),
+            synced: Synced::empty(),
+            sync_requirements: Rc::default(),
+            registry: Rc::new(registry),
+        }
     }
 
-    /// Returns the watches of the same server on another side: informers, start and stop are shared, the sync state is
-    /// not.
+    /// Returns the watches of the same server on another side. They share everything except the sync state.
     #[must_use]
     pub fn as_side(&self, cluster: &Cluster) -> Self {
-        let (synced, requires) = (Synced::empty(), Rc::default());
-        Self { cluster: cluster.clone(), synced, requires, registry: self.registry.clone() }
+        let (synced, sync_requirements) = (Synced::empty(), Rc::default());
+        Self { cluster: cluster.clone(), synced, sync_requirements, registry: self.registry.clone() }
     }
 
     /// Returns the watched cluster.
@@ -100,8 +94,7 @@ impl Watches {
         &self.cluster
     }
 
-    /// Opens a watch, without a request before [`Self::start`]. Later it joins a running informer, if necessary by a
-    /// list.
+    /// Opens a watch: without a request before [`Self::start`]; later it joins a running informer, perhaps by a list.
     pub fn open<R: Cached>(&self, options: WatchOptions<R>) -> Watch<R> {
         let home = options.home(&self.cluster);
         let WatchOptions { resource, label_selector, field_selector, cached, keep, .. } = options;
@@ -118,7 +111,7 @@ impl Watches {
         let watch = Watch { reader, informer, member };
         if is_awaited {
             self.synced.add(resource.to_string(), watch.store().clone());
-            self.requires.borrow_mut().push(watch.sync_requirement());
+            self.sync_requirements.borrow_mut().push(watch.sync_requirement());
         }
         watch
     }
@@ -139,8 +132,8 @@ impl Watches {
 
     /// Waits until all watches opened before [`Self::start`] are synced.
     pub async fn listed(&self) {
-        let requires = self.requires.borrow().clone();
-        for requirement in requires {
+        let sync_requirements = self.sync_requirements.borrow().clone();
+        for requirement in sync_requirements {
             requirement.met().await;
         }
     }

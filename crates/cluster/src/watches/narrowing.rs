@@ -1,7 +1,6 @@
-//! Watches single namespaces of a kind while all namespaces are denied, and finds the way back.
-//!
-//! A denial may be short: an API server has not read its roles yet, or a role is replaced. All namespaces are tried now
-//! and then. The present watches stay until there is a list of all namespaces.
+//! Watches single namespaces of a kind while all namespaces are denied, and finds the way back. A denial may be short:
+//! an API server has not read its roles yet, or a role is replaced. All namespaces are tried now and then. The present
+//! watches stay until there is a list of all namespaces.
 
 use std::{collections::BTreeSet, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
@@ -42,7 +41,7 @@ impl Informer {
     }
 
     /// Chooses the namespaces again, because readers want others, or all namespaces are denied.
-    pub(super) fn places_changed(self: &Rc<Self>) {
+    pub(super) fn namespaces_changed(self: &Rc<Self>) {
         let Some(wide) = self.wide().filter(|_| self.is_running()) else { return };
         let before: Option<Vec<Rc<Scope>>> = self.narrowed.borrow().as_ref().map(|narrowed| narrowed.scopes.clone());
         match before {
@@ -174,9 +173,8 @@ impl Informer {
         wide.position.replace(Some(position));
         wide.error.take();
         wide.allow();
-        // This ends the task that runs this, at its next await.
-        self.narrowed.take();
-        self.hear(wide);
+        self.narrowed.take(); // this ends the task that runs this, at its next await
+        self.record_contact(wide);
         self.follow(wide);
         if self.members().iter().any(|member| !member.covers(wide)) {
             wide.restart(Again::List); // for readers that joined during the list, or lost a part of it

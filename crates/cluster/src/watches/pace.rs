@@ -12,8 +12,7 @@ const FIRST_BACK_OFF: Duration = Duration::from_millis(800);
 /// A shorter watch counts as failed: a server or proxy that answers and hangs up must not be called at its own pace.
 const SHORTEST_WATCH: Duration = Duration::from_secs(1);
 
-/// A watch that was open for this long resets the back-off.
-const HEALTHY_WATCH: Duration = Duration::from_secs(60);
+const HEALTHY_WATCH: Duration = Duration::from_secs(60); // a watch that was open for this long resets the back-off
 
 /// A list, if one was necessary, and the watch after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

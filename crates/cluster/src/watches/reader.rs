@@ -39,7 +39,7 @@ pub(super) trait Sink {
     fn lose(&self, is_lost: &dyn Fn(&NamespacedName) -> bool);
     /// Time of the last contact with the server, of the least recently heard scope.
     fn heard(&self, heard: Option<Instant>);
-    fn show(&self, standing: Standing);
+    fn show(&self, reader_state: ReaderState);
     /// The watched namespaces changed, or the state of a scope.
     fn scopes_changed(&self);
     fn denied(&self);
@@ -49,7 +49,7 @@ pub(super) trait Sink {
 
 /// The combined state of a reader's scopes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum ReaderState {
     /// Not watched: the kind is not served, or the watch has ended.
     Off,
     /// It is watched, or will be.
@@ -69,14 +69,14 @@ pub(super) struct Reader<R: Cached> {
     pub(super) scopes: Signal,
     cached: ReadCached<R>,
     keep: Keep,
-    filters: EventHandlers<R>,
+    event_handlers: EventHandlers<R>,
     indexes: RefCell<Vec<Rc<dyn Indexed<R>>>>,
 }
 
 impl<R: Cached> Reader<R> {
     pub(super) fn new(name: String, cached: ReadCached<R>, keep: Keep) -> Self {
         Self {
-            filters: EventHandlers::new(name.clone()),
+            event_handlers: EventHandlers::new(name.clone()),
             name,
             store: Store::default(),
             signal: Signal::default(),
@@ -88,7 +88,7 @@ impl<R: Cached> Reader<R> {
     }
 
     pub(super) fn subscribe(&self, filter: impl Fn(&Change<'_, R>) + 'static) {
-        self.filters.add(filter, &self.store);
+        self.event_handlers.add(filter, &self.store);
     }
 
     pub(super) fn add_index(&self, index: Rc<dyn Indexed<R>>) {
@@ -134,7 +134,7 @@ impl<R: Cached> Reader<R> {
         match self.store.put(name, cached.clone(), asked) {
             Put::Stored(old) => {
                 self.indexes.borrow().iter().for_each(|index| index.commit(name, old.as_ref()));
-                self.filters.handle(&Change { name, old: old.as_ref(), new: Some(&cached), how });
+                self.event_handlers.handle(&Change { name, old: old.as_ref(), new: Some(&cached), how });
             }
             Put::Older => {}
             Put::Removed => return Found::Removed,
@@ -160,7 +160,7 @@ impl<R: Cached> Reader<R> {
     pub(super) fn take(&self, name: &NamespacedName, version: u64, how: How<'_>) {
         if let Some(old) = self.store.take(name, version) {
             self.indexes.borrow().iter().for_each(|index| index.remove(name, &old));
-            self.filters.handle(&Change { name, old: Some(&old), new: None, how });
+            self.event_handlers.handle(&Change { name, old: Some(&old), new: None, how });
         }
     }
 }
@@ -193,7 +193,7 @@ impl<R: Cached> Sink for Reader<R> {
                 self.remove(&name, version, how);
             }
         }
-        self.filters.handle_missed(&self.store, is_in);
+        self.event_handlers.handle_missed(&self.store, is_in);
     }
 
     fn begun(&self, now: Instant) {
@@ -219,15 +219,15 @@ impl<R: Cached> Sink for Reader<R> {
         }
     }
 
-    fn show(&self, standing: Standing) {
-        let state = match standing {
-            Standing::Off => StoreState::Off,
+    fn show(&self, reader_state: ReaderState) {
+        let state = match reader_state {
+            ReaderState::Off => StoreState::Off,
             // A store that was complete keeps its state while the watch is reopened; its age shows the gap.
-            Standing::On { listed, error: Some(error) } if !listed || !self.store.is_heard_of() => {
+            ReaderState::On { listed, error: Some(error) } if !listed || !self.store.has_contact() => {
                 StoreState::Failing(error)
             }
-            Standing::On { listed: true, .. } => StoreState::Synced,
-            Standing::On { listed: false, .. } => StoreState::Starting,
+            ReaderState::On { listed: true, .. } => StoreState::Synced,
+            ReaderState::On { listed: false, .. } => StoreState::Starting,
         };
         if self.store.set_state(state) {
             self.signal.raise();

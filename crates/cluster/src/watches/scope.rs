@@ -61,7 +61,6 @@ pub(super) enum Again {
     No,
     /// The watch, from its position.
     Watch,
-    /// The list.
     List,
 }
 
@@ -79,7 +78,6 @@ impl Scope {
         Self { id, namespace, ..Self::default() }
     }
 
-    /// Returns true if it contains the objects of a namespace.
     pub(super) fn holds(&self, namespace: &str) -> bool {
         self.namespace.as_ref().is_none_or(|own| own == namespace)
     }
@@ -89,7 +87,7 @@ impl Scope {
     }
 
     /// Returns true if there was contact with the server within [`IDLE_LIMIT`].
-    pub(super) fn is_heard_of(&self) -> bool {
+    pub(super) fn has_contact(&self) -> bool {
         self.heard.get().is_some_and(|heard| heard.elapsed() < IDLE_LIMIT)
     }
 
@@ -147,12 +145,10 @@ impl Scope {
         self.wake.notify_one();
     }
 
-    /// Returns true if [`Self::restart`] was called and the course has not begun again.
     pub(super) fn is_to_restart(&self) -> bool {
         self.again.get() != Again::No
     }
 
-    /// Waits until the course must begin again.
     pub(super) async fn restarted(&self) {
         while !self.is_to_restart() {
             self.wake.notified().await;

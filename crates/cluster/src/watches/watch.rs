@@ -1,5 +1,3 @@
-//! The handle of a watch.
-
 use std::{cell::Cell, rc::Rc, time::Duration};
 
 use kit::{Listening, Signal, SyncRequirement};
@@ -72,17 +70,17 @@ impl<R: Cached> Watch<R> {
     /// Returns true if the store is evidence for one object: as [`Store::is_fresh`], for its namespace and itself.
     pub fn is_fresh_for(&self, name: &NamespacedName) -> bool {
         let scope = self.informer.scope_for(&self.member, &name.namespace);
-        scope.is_some_and(|scope| self.member.covers(&scope) && scope.is_heard_of())
+        scope.is_some_and(|scope| self.member.covers(&scope) && scope.has_contact())
             && !self.store().is_unreadable(name)
             && self.store().state() != StoreState::Off
     }
 
     /// Returns true if the store is evidence for all objects in all its scopes.
     pub fn is_fresh(&self) -> bool {
-        let is_heard_of = self.informer.with_scopes_of(&self.member, |scopes| {
-            !scopes.is_empty() && scopes.iter().all(|scope| self.member.covers(scope) && scope.is_heard_of())
+        let has_contact = self.informer.with_scopes_of(&self.member, |scopes| {
+            !scopes.is_empty() && scopes.iter().all(|scope| self.member.covers(scope) && scope.has_contact())
         });
-        is_heard_of && !self.store().has_unreadable() && self.store().state() != StoreState::Off
+        has_contact && !self.store().has_unreadable() && self.store().state() != StoreState::Off
     }
 
     /// Returns the proof that there are no objects because their kind is not served, while that is so and all readers
@@ -149,14 +147,12 @@ impl<R: Cached> Watch<R> {
     }
 
     /// Adds an event handler. It is called at once for each cached object, as [`How::First`], and for each change from
-    /// now on. If it panics it is called again, at once and with the object's next change or list; others are not
-    /// affected.
+    /// now on. If it panics, it is called again, at once and with the object's next change or list.
     pub fn subscribe(&self, filter: impl Fn(&Change<'_, R>) + 'static) {
         self.reader.subscribe(filter);
     }
 
-    /// Adds an index, updated with the store, before event handlers run. Objects whose keys cause a panic are
-    /// unreadable.
+    /// Adds an index, updated with the store before event handlers run. Objects whose keys panic are unreadable.
     pub fn index<K: Ord + Send + Sync + 'static>(&self, keys: fn(&NamespacedName, &R) -> Vec<K>) -> Index<K> {
         let (index, keeper) = Keeper::new(keys);
         self.reader.add_index(Rc::new(keeper));
@@ -164,9 +160,9 @@ impl<R: Cached> Watch<R> {
     }
 
     /// Reports that the namespaces for narrowing may have changed.
-    pub fn places_changed(&self) {
+    pub fn namespaces_changed(&self) {
         if !self.member.is_gone() {
-            self.informer.places_changed();
+            self.informer.namespaces_changed();
         }
     }
 

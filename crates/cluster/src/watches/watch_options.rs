@@ -1,5 +1,3 @@
-//! The options of a watch, and the changes it reports.
-
 use std::{collections::BTreeSet, rc::Rc};
 
 use serde_json::Value;
@@ -28,8 +26,7 @@ pub type ReadCached<R> = Box<dyn Fn(&Value) -> Option<R>>;
 
 pub(super) type Keep = Box<dyn Fn(&NamespacedName) -> bool>;
 
-/// The namespaces to watch while watching all is denied.
-pub(super) type Elsewhere = Rc<dyn Fn() -> BTreeSet<String>>;
+pub(super) type Elsewhere = Rc<dyn Fn() -> BTreeSet<String>>; // the namespaces to watch while watching all is denied
 
 /// How a watch begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,8 +77,8 @@ pub enum Found {
 }
 
 impl<R> WatchOptions<R> {
-    /// Creates options for all objects of a kind. `cached` converts an object, or returns `None` if it cannot be read:
-    /// the object is left out, and the store is no evidence for it.
+    /// Creates options for all objects of a kind. `cached` converts an object, or returns `None` if it cannot be read.
+    /// Then the store keeps what it knew of the object, if anything, and is no evidence for it.
     pub fn new(resource: Resource, cached: impl Fn(&Value) -> Option<R> + 'static) -> Self {
         Self {
             resource,
@@ -117,8 +114,7 @@ impl<R> WatchOptions<R> {
         Self { field_selector: Some(fields.into()), ..self }
     }
 
-    /// Starts without a list, with the changes from now on. A list for another reason (a lost watch, another reader of
-    /// the informer) reports the unknown objects.
+    /// Starts without a list, with the changes from now on. A list for another reason reports the unknown objects.
     #[must_use]
     pub fn from_now(self) -> Self {
         Self { start: Start::Now, ..self }
@@ -142,8 +138,7 @@ impl<R> WatchOptions<R> {
         Self { within: Some(namespaces.into_iter().map(Into::into).collect()), ..self }
     }
 
-    /// While watching all namespaces is denied, watches these, but at most [`MOST_NAMESPACES`](super::MOST_NAMESPACES).
-    /// All namespaces are tried again now and then.
+    /// While watching all namespaces is denied, watches these, at most [`MOST_NAMESPACES`](super::MOST_NAMESPACES).
     #[must_use]
     pub fn narrowing(self, to: impl Fn() -> BTreeSet<String> + 'static) -> Self {
         Self { elsewhere: Some(Rc::new(to)), ..self }
@@ -161,7 +156,6 @@ impl<R> WatchOptions<R> {
         Self { awaited: false, ..self }
     }
 
-    /// The scopes to watch while that is not denied.
     pub(super) fn home(&self, cluster: &Cluster) -> Vec<Option<String>> {
         if let Some(within) = self.within.as_ref().filter(|_| self.resource.namespaced) {
             return within.iter().cloned().map(Some).collect();

@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value};
 
-/// Returns the merge patch that turns `before` into `after`; `None` if nothing differs.
-///
-/// Objects are compared key by key, and a missing key becomes null. Lists are values: a changed list is sent as a
-/// whole, in the order of `after`. A merge patch cannot set null, because null means *remove*: a key with value null
-/// counts as absent, except within lists. Numbers are equal only if they are written alike: 1 and 1.0 differ.
+/// Returns the merge patch that turns `before` into `after`; `None` if nothing differs. Objects are compared key by
+/// key, and a missing key becomes null. Lists are values: a changed list is sent as a whole, in the order of `after`. A
+/// merge patch cannot set null, because null means *remove*: a key with value null counts as absent, except within
+/// lists. Numbers are equal only if they are written alike: 1 and 1.0 differ.
 pub fn difference(before: &Value, after: &Value) -> Option<Value> {
     let (Value::Object(old), Value::Object(new)) = (before, after) else {
         return (before != after).then(|| after.clone());

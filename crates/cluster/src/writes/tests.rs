@@ -9,7 +9,6 @@ use crate::{
     testing::{Server, config_maps, ctx, json as reply},
 };
 
-/// A simulated server with a namespace `ns`, and a cluster in front of it.
 struct Scene {
     sim: Sim,
     cluster: Cluster,
@@ -28,7 +27,6 @@ impl Scene {
         Self { sim, cluster }
     }
 
-    /// Stores ConfigMap `a` with this metadata beside its name.
     fn put(&self, metadata: Value) -> Value {
         self.sim.put(config_map(metadata)).unwrap()
     }
@@ -37,7 +35,6 @@ impl Scene {
         self.sim.object("configmaps", "ns", "a")
     }
 
-    /// Verbs of the requests so far, in order.
     fn verbs(&self) -> Vec<String> {
         self.sim.requests().into_iter().map(|request| request.info.verb).collect()
     }

@@ -30,9 +30,7 @@ enum Order {
     Stop,
     /// Spawns a future that never ends and notes when it is dropped.
     Spawn,
-    /// Notes after two hours.
     Later,
-    /// Calls `ctx.wait` for two futures.
     WaitTwice,
 }
 

@@ -1,5 +1,3 @@
-//! Rule 12: the same seed gives the same run; CPU jobs.
-
 use std::{
     cell::RefCell,
     fmt::Write,
@@ -13,8 +11,7 @@ use futures::poll;
 use super::support::*;
 use crate::{testing::universe, *};
 
-/// More than a job that runs in place may have.
-const LARGE: usize = 1024 * 1024;
+const LARGE: usize = 1024 * 1024; // more than a job that runs in place may have
 
 /// Runs a controller whose reconciles and wakes are drawn from `seed`. Returns what happened, as text.
 fn random_universe(seed: u64) -> String {

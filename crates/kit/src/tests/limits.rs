@@ -1,5 +1,3 @@
-//! Rules 7 and 8: deadlines and required caches.
-
 use super::support::*;
 use crate::{testing::settle, *};
 

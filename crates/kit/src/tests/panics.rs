@@ -1,5 +1,3 @@
-//! Rule 6: panics, deaths of actors, quarantine.
-
 use std::{cell::Cell as StdCell, rc::Rc};
 
 use super::support::*;

@@ -1,5 +1,3 @@
-//! Rule 5: permits, priorities, time slices.
-
 use std::{collections::BTreeMap, time::Duration};
 
 use super::support::*;

@@ -8,7 +8,6 @@ use std::{
 use super::support::*;
 use crate::{testing::settle, *};
 
-/// A controller's reference to itself, set when it runs.
 type Itself = Rc<OnceCell<Supervised<Scripted>>>;
 
 fn wake(itself: &Itself, name: &str) {

@@ -1,5 +1,3 @@
-//! Rule 4: each outcome schedules its own next reconcile.
-
 use std::{cell::Cell as StdCell, rc::Rc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};

@@ -1,5 +1,3 @@
-//! Rule 4: periodic resyncs.
-
 use super::support::*;
 use crate::{testing::settle, *};
 

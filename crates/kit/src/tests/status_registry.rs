@@ -1,5 +1,3 @@
-//! Rule 11: observability.
-
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use jiff::SignedDuration;
@@ -79,7 +77,6 @@ fn rule_11_waiting_wakes_and_their_high_water_mark_are_counted() {
     });
 }
 
-/// The calls of an observer.
 #[derive(Clone, Default)]
 struct Recorder(Rc<RefCell<Vec<String>>>);
 

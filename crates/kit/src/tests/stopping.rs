@@ -1,5 +1,3 @@
-//! Rule 10: the end of a controller.
-
 use std::{rc::Rc, time::Duration};
 
 use super::support::*;

@@ -1,5 +1,3 @@
-//! A scripted controller that records its reconciles.
-
 use std::{
     cell::{Cell as StdCell, RefCell},
     collections::VecDeque,
@@ -15,10 +13,8 @@ use crate::{
     *,
 };
 
-/// The cause that concerns each scripted reconciler.
-pub(super) const EVENT: Causes = Causes::own(0);
+pub(super) const EVENT: Causes = Causes::own(0); // the cause that concerns each scripted reconciler
 
-/// A reconcile of [`Scripted`]; keys and refs are strings.
 pub(super) type ScriptedReconcile = Reconcile<String, String>;
 
 pub(super) type Script = Rc<dyn Fn(&ScriptedReconcile) -> Step>;
@@ -28,7 +24,6 @@ pub(super) enum Step {
     After(Duration, Result<Outcome, Failure>),
     Run(LocalBoxFuture<'static, Result<Outcome, Failure>>),
     Panic,
-    /// Ignores its deadline.
     Hang,
     /// Ignores its deadline, and panics when it is dropped. This panic is outside of the reconcile, so the actor dies.
     HangThenKill,
@@ -38,12 +33,10 @@ pub(super) struct Scripted {
     pub(super) permits: usize,
     pub(super) causes: Vec<Causes>,
     pub(super) script: Script,
-    /// Called when the object of a key is made.
     pub(super) on_object: Box<dyn Fn(&String)>,
     pub(super) ready: Rc<StdCell<bool>>,
     pub(super) readiness: Signal,
     pub(super) error: Rc<RefCell<Option<String>>>,
-    /// Whether the store's cluster does not answer at all.
     pub(super) away: Rc<StdCell<bool>>,
     pub(super) resync: Option<Duration>,
     pub(super) log: RefCell<Vec<Run>>,
@@ -52,14 +45,12 @@ pub(super) struct Scripted {
     zero: StdCell<Option<Instant>>,
 }
 
-/// A reconcile that ran.
 #[derive(Clone, Debug)]
 pub(super) struct Run {
     pub(super) key: String,
     pub(super) reconciler: usize,
     pub(super) wake: Wake<String>,
     pub(super) at: Duration,
-    /// Time until its deadline.
     pub(super) limit: Duration,
     /// How many reconciles its memory has seen, including this one.
     pub(super) memory: u32,
@@ -150,7 +141,6 @@ impl Drop for PanicsWhenDropped {
 }
 
 impl Scripted {
-    /// Creates a controller with one reconciler and five permits.
     pub(super) fn new(script: impl Fn(&ScriptedReconcile) -> Step + 'static) -> Self {
         Self {
             permits: 5,
@@ -189,12 +179,10 @@ impl Scripted {
         self
     }
 
-    /// Virtual time since the universe began.
     pub(super) fn elapsed(&self) -> Duration {
         self.zero.get().map(|zero| zero.elapsed()).unwrap_or_default()
     }
 
-    /// Start times of the reconciles, in whole seconds.
     pub(super) fn seconds(&self) -> Vec<u64> {
         self.log.borrow().iter().map(|run| run.at.as_secs()).collect()
     }
@@ -212,7 +200,6 @@ impl Scripted {
     }
 }
 
-/// Runs the steps in turn, and repeats the last one for ever.
 pub(super) fn steps(steps: impl IntoIterator<Item = fn() -> Step>) -> impl Fn(&ScriptedReconcile) -> Step {
     let steps: RefCell<VecDeque<fn() -> Step>> = RefCell::new(steps.into_iter().collect());
     move |_| {
@@ -254,7 +241,6 @@ pub(super) fn object(name: &str) -> String {
     name.to_owned()
 }
 
-/// Runs `test` with a started controller, and stops the controller afterwards.
 pub(super) fn run<F: Future>(
     controller: Scripted,
     test: impl FnOnce(Supervised<Scripted>, Rc<Scripted>, Universe) -> F,

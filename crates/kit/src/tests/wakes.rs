@@ -1,5 +1,3 @@
-//! Rules 1 and 2: wakes are state; one reconcile at a time.
-
 use std::{collections::BTreeSet, rc::Rc};
 
 use super::support::*;

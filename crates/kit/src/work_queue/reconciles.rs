@@ -1,15 +1,12 @@
-//! Begin and end of reconciles.
-
 use std::time::Duration;
 
 use super::{Ended, Job, WorkQueue};
 use crate::{
     Causes, Controller, Deadline, Failure, Moment, Outcome, Reconcile, ReconcileResult, Reconciler, Wake,
-    queue_entry::{LONGEST, Phase, QUARANTINE, QueueEntry, TimerKind, UnderWay, WALL_CLOCK_CHECK},
+    queue_entry::{LONGEST, Phase, QUARANTINE, QueueEntry, RunningReconcile, TimerKind, WALL_CLOCK_CHECK},
 };
 
 impl<C: Controller> WorkQueue<C> {
-    /// Begins the reconciles that the actor of `key` has permits for.
     pub(crate) fn begin(&mut self, key: &C::Key) -> Vec<Job<C::Key, C::Ref>> {
         let Some(entry) = self.entries.get_mut(key).filter(|_| !self.closing) else { return Vec::new() };
         entry.nudged = false;
@@ -29,7 +26,7 @@ impl<C: Controller> WorkQueue<C> {
             }
             let observer = queue.observer.started();
             let span = self.spans.reconcile(&queue.spec, entry.cell.path(), wake.causes);
-            state.running = Some(UnderWay { wake: wake.clone(), started, observer, span: span.clone() });
+            state.running = Some(RunningReconcile { wake: wake.clone(), started, observer, span: span.clone() });
             let limit = queue.spec.deadline.min(LONGEST);
             let deadline = Deadline(started + limit);
             let reconcile = Reconcile {
@@ -50,7 +47,7 @@ impl<C: Controller> WorkQueue<C> {
     /// Records the end of a reconcile. Returns true if the actor ends with it.
     pub(crate) fn ended(&mut self, key: &C::Key, reconciler: usize, ended: Ended) -> bool {
         let under_way = self.entries.get_mut(key).and_then(|entry| entry.reconcilers[reconciler].running.take());
-        let Some(UnderWay { wake, started, observer: of_reconcile, span }) = under_way else { return false };
+        let Some(RunningReconcile { wake, started, observer: of_reconcile, span }) = under_way else { return false };
         let span = span.entered();
         self.reconcilers[reconciler].limiter.release();
         let (panicked, timed_out) = (matches!(ended, Ended::Panicked), matches!(ended, Ended::TimedOut));

@@ -1,5 +1,3 @@
-//! Timers, deaths of actors, and closing of the work queue.
-
 use std::time::Duration;
 
 use actix::Recipient;
@@ -147,7 +145,6 @@ impl<C: Controller> WorkQueue<C> {
         }
     }
 
-    /// Removes all entries. Returns the addresses of their actors, to stop them.
     pub(crate) fn clear(&mut self) -> Vec<Recipient<Order>> {
         self.timers.clear();
         let entries = std::mem::take(&mut self.entries);

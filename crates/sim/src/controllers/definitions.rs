@@ -1,5 +1,3 @@
-//! CustomResourceDefinitions: accepts names, serves kinds, deletes their objects.
-
 use serde_json::Value;
 
 use super::{

@@ -1,5 +1,3 @@
-//! Garbage collection: objects whose owners are gone, and owners that wait for their dependents.
-
 use std::{sync::Arc, time::Duration};
 
 use serde_json::Value;
@@ -67,8 +65,7 @@ impl ApiState {
         let (mut solid, mut waiting, mut absent) = (Vec::new(), Vec::new(), Vec::new());
         for owner in owners(&object.value) {
             if self.owner_key(owner, &key.namespace).is_none() {
-                // The kind is unknown, so the owner may exist.
-                return;
+                return; // the kind is unknown, so the owner may exist
             }
             match self.find_owner(owner, &key.namespace) {
                 Some(found) if has_finalizer(&found.value, FOREGROUND) && is_deleting(&found.value) => {

@@ -1,8 +1,7 @@
-//! What the API server and kube-controller-manager do by themselves, on virtual time (facts §6, §7).
-//!
-//! Each change of an object may add a task to the agenda, whose driver runs it. `definitions.rs` serves
-//! CustomResourceDefinitions and deletes their objects, `namespaces.rs` fills and empties namespaces, `garbage.rs`
-//! collects dependents. Tests can switch off everything except the definitions.
+//! What the API server and kube-controller-manager do by themselves, on virtual time (facts §6, §7). Each change of an
+//! object may add a task to the agenda, whose driver runs it. `definitions.rs` serves CustomResourceDefinitions and
+//! deletes their objects, `namespaces.rs` fills and empties namespaces, `garbage.rs` collects dependents. Tests can
+//! switch off everything except the definitions.
 
 mod definitions;
 mod garbage;
@@ -22,8 +21,7 @@ use super::{
     update,
 };
 
-/// Delay until the server's own controllers see a change.
-const REACTION: Duration = Duration::from_millis(30);
+const REACTION: Duration = Duration::from_millis(30); // delay until the server's own controllers see a change
 /// Delay from the deletion of a namespace, or of the last object of a definition, to the next step.
 const EMPTYING: Duration = Duration::from_secs(5);
 

@@ -1,5 +1,3 @@
-//! Namespaces: their default objects, and their deletion.
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

@@ -10,7 +10,6 @@ const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
-/// v2 → v1.
 pub(super) fn to_old(value: &Value) -> Result<Value, Failure> {
     let mut value = value.clone();
     let mut hidden = Map::new();
@@ -47,7 +46,6 @@ pub(super) fn to_old(value: &Value) -> Result<Value, Failure> {
     Ok(value)
 }
 
-/// v1 → v2.
 pub(super) fn to_new(value: &Value) -> Result<Value, Failure> {
     let mut value = value.clone();
     let mut hidden = Map::new();

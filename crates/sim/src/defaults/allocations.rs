@@ -4,8 +4,7 @@ use std::{collections::BTreeMap, net::Ipv4Addr};
 
 use serde_json::Value;
 
-/// Addresses of Services are in 10.0.0.0/16; the first 256 stay free.
-const FIRST_ADDRESS: u32 = 0x0a00_0100;
+const FIRST_ADDRESS: u32 = 0x0a00_0100; // addresses of Services are in 10.0.0.0/16; the first 256 stay free
 const LAST_ADDRESS: u32 = 0x0a00_fffe;
 const NETWORK: u32 = 0x0a00_0000;
 pub(super) const PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;

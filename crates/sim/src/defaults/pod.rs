@@ -1,5 +1,3 @@
-//! Pods and pod templates.
-
 use serde_json::{Value, json};
 
 use super::{
@@ -8,8 +6,7 @@ use super::{
     remove,
 };
 
-/// Seconds that a pod stays on a node that is not ready or not reachable.
-const TOLERATION_SECONDS: i64 = 300;
+const TOLERATION_SECONDS: i64 = 300; // seconds that a pod stays on a node that is not ready or not reachable
 
 pub(super) fn pod(pod: &mut Value, is_new: bool) {
     let spec = child(pod, "spec");

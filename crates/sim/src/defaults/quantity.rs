@@ -25,11 +25,9 @@ const MAPS: [&str; 10] = [
     "min",
     "maxLimitRequestRatio",
 ];
-/// Fields that are quantities.
-const SINGLE: [&str; 3] = ["sizeLimit", "divisor", "averageValue"];
+const SINGLE: [&str; 3] = ["sizeLimit", "divisor", "averageValue"]; // fields that are quantities
 
-/// Amounts are counted in billionths.
-const ONE: i128 = 1_000_000_000;
+const ONE: i128 = 1_000_000_000; // amounts are counted in billionths
 
 pub(super) fn canonicalize(value: &mut Value) {
     let text = match &*value {

@@ -33,8 +33,7 @@ pub(super) fn apply(
     if let Some(cause) = old.and_then(|old| changed_address(spec, &old["spec"])) {
         return Err(Failure::invalid(kind, &name, vec![cause]));
     }
-    // A copy, so that a failure changes nothing.
-    let mut taken = allocations.clone();
+    let mut taken = allocations.clone(); // a copy, so that a failure changes nothing
     taken.release_all(&owner);
     let outcome = take_addresses(spec, &mut taken, &owner).and_then(|()| take_ports(spec, &mut taken, &owner));
     match outcome {

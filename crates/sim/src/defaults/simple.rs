@@ -1,5 +1,3 @@
-//! Kinds with few defaults.
-
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 

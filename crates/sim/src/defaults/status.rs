@@ -1,5 +1,3 @@
-//! The status of new objects.
-
 use serde_json::{Value, json};
 
 use super::{child, empty, fill, quantity};

@@ -1,5 +1,3 @@
-//! Kinds from CustomResourceDefinitions.
-
 use std::sync::Arc;
 
 use serde_json::Value;

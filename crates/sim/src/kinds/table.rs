@@ -1,5 +1,3 @@
-//! The built-in kinds.
-
 use super::{Generation, Scale, ServedKind, Subresource};
 
 /// One kind: group and version; kind, plural and short names; traits; generation. Traits: `ns` namespaced · `all`,

@@ -1,5 +1,3 @@
-//! Which fields a write changed.
-
 use serde_json::{Map, Value};
 
 use super::{

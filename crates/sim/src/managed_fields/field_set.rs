@@ -1,11 +1,8 @@
-//! Sets of fields, and their JSON form `fieldsV1`.
-
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-/// Marks that the field itself is in the set, besides fields below it.
-const ITSELF: &str = ".";
+const ITSELF: &str = "."; // marks that the field itself is in the set, besides fields below it
 
 /// Fields of one object. Steps of a path: `f:<field>`, `k:<keys of a list item>` and `v:<value of a list>`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

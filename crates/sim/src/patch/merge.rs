@@ -1,5 +1,3 @@
-//! Merge patches (RFC 7386).
-
 use serde_json::Value;
 
 pub(super) fn apply(value: &mut Value, patch: &Value) {

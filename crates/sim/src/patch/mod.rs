@@ -1,5 +1,4 @@
-//! PATCH bodies (facts §5). `merge.rs`: RFC 7386. `json.rs`: RFC 6902. `strategic.rs`: the patch type of built-in
-//! kinds. Apply patches are refused.
+//! PATCH bodies (facts §5): merge patches (RFC 7386), JSON patches (RFC 6902), strategic ones; no apply patches.
 
 mod json;
 mod merge;

@@ -7,14 +7,10 @@ use super::super::{
     status::Failure,
 };
 
-/// What to do with its object or item: `merge` (as without it), `replace` or `delete`.
-const DIRECTIVE: &str = "$patch";
-/// Prefix of a list's name: the new order of its items, which is ignored here.
-const ORDER: &str = "$setElementOrder/";
-/// Prefix of a list's name: values to remove.
-const DELETION: &str = "$deleteFromPrimitiveList/";
-/// Fields to keep; others are removed.
-const RETAINED: &str = "$retainKeys";
+const DIRECTIVE: &str = "$patch"; // what to do with its object or item: `merge` (as without it), `replace` or `delete`
+const ORDER: &str = "$setElementOrder/"; // prefix of a list's name: the new order of its items, which is ignored here
+const DELETION: &str = "$deleteFromPrimitiveList/"; // prefix of a list's name: values to remove
+const RETAINED: &str = "$retainKeys"; // fields to keep; others are removed
 
 pub(super) fn apply(kind: &str, value: &mut Value, patch: &Value) -> Result<(), Failure> {
     merge(kind, &mut Vec::new(), value, patch)

@@ -4,8 +4,7 @@ use serde_json::Value;
 
 use super::{super::kinds::ServedKind, Cause, Details, Failure, Status, of_resource, qualified};
 
-/// The object of findings about parameters of lists and watches.
-const LIST_OPTIONS: &str = "ListOptions.meta.k8s.io";
+const LIST_OPTIONS: &str = "ListOptions.meta.k8s.io"; // the object of findings about parameters of lists and watches
 
 /// The text of several findings. Equal findings appear once.
 fn summary(causes: &[Cause]) -> String {

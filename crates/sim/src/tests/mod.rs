@@ -16,7 +16,6 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Runs a test on a paused clock, on one thread, without sockets.
 fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(test)

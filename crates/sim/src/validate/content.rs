@@ -6,10 +6,8 @@ use serde_json::Value;
 use super::{Cause, names, workload};
 use crate::kinds::ServedKind;
 
-/// Bytes of all values of a ConfigMap or Secret.
-const MOST_DATA: usize = 1_048_576;
-/// Characters of an event's note.
-const MOST_NOTE: usize = 1024;
+const MOST_DATA: usize = 1_048_576; // bytes of all values of a ConfigMap or Secret
+const MOST_NOTE: usize = 1024; // characters of an event's note
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
 pub(super) fn check(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {

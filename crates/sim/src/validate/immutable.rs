@@ -19,8 +19,7 @@ const STATEFUL_SET: [&str; 7] = [
     "minReadySeconds",
 ];
 
-/// Conditions that only `/approval` adds.
-const APPROVALS: [&str; 2] = ["Approved", "Denied"];
+const APPROVALS: [&str; 2] = ["Approved", "Denied"]; // conditions that only `/approval` adds
 
 pub(super) fn check(kind: &ServedKind, old: &Value, new: &Value, causes: &mut Vec<Cause>) {
     if kind.custom {
@@ -160,8 +159,7 @@ fn pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
                 }
             }
         }
-        // The scheduler sets it through another path.
-        spec.remove("nodeName");
+        spec.remove("nodeName"); // the scheduler sets it through another path
         spec
     };
     if fixed(old) != fixed(new) {

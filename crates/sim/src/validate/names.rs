@@ -1,5 +1,3 @@
-//! The forms of names.
-
 use crate::kinds::ServedKind;
 
 const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and \

@@ -1,5 +1,3 @@
-//! Pods, and the kinds that create them.
-
 use serde_json::Value;
 
 use super::Cause;

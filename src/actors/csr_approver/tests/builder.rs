@@ -12,13 +12,10 @@ pub(super) const UTF8: u8 = 0x0C;
 pub(super) const DNS: u8 = 0x82;
 pub(super) const IP: u8 = 0x87;
 
-/// The parts of a request: contents without their outer tags.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Parts {
-    /// Sets of pairs.
     pub(super) subject: Vec<u8>,
     pub(super) attributes: Vec<u8>,
-    /// Bytes behind the attributes.
     pub(super) surplus: Vec<u8>,
 }
 
@@ -59,7 +56,6 @@ pub(super) fn element(identifier: u8, contents: &[Vec<u8>]) -> Vec<u8> {
     element
 }
 
-/// A set with one pair of the subject: attribute 2.5.4.`kind`, and a value with its tag.
 pub(super) fn pair(kind: u8, tag: u8, value: &[u8]) -> Vec<u8> {
     element(SET, &[pair_alone(kind, tag, value)])
 }
@@ -72,7 +68,6 @@ pub(super) fn extension_request(extensions: &[Vec<u8>]) -> Vec<u8> {
     attribute(0x0E, &[element(SEQUENCE, extensions)])
 }
 
-/// Attribute 1.2.840.113549.1.9.`kind`.
 pub(super) fn attribute(kind: u8, values: &[Vec<u8>]) -> Vec<u8> {
     let kind = vec![0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, kind];
     element(SEQUENCE, &[element(OBJECT_IDENTIFIER, &[kind]), element(SET, values)])

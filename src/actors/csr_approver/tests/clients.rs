@@ -53,7 +53,6 @@ fn bootstrap_token_is_accepted_until_the_node_exists() {
     is_denied(&World::empty().machine("others", "m1", ""), &csr, Basis::Cluster, r#"machine "m1" does not exist"#);
 }
 
-/// A label value may be an invalid Node name.
 #[test]
 fn machine_label_that_is_no_node_name_is_not_looked_up() {
     let world = World::empty().machine(MACHINES, "m1", "Node_1");

@@ -19,12 +19,10 @@ const SERVING: &str = "kubernetes.io/kubelet-serving";
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 const MACHINES: &str = "shoot--machines";
 
-/// The existing Nodes and Machines, and the lookups made so far.
 #[derive(Debug, Clone)]
 struct World {
     machine_namespace: Option<&'static str>,
     nodes: BTreeMap<String, NodeAddresses>,
-    /// Namespace and name, and the label `node`.
     machines: BTreeMap<(String, String), String>,
     asked: RefCell<Vec<Lookup>>,
 }
@@ -42,7 +40,6 @@ impl World {
         self
     }
 
-    /// Adds a Machine; an empty `node` means no label.
     fn machine(mut self, namespace: &str, name: &str, node: &str) -> Self {
         let labels = if node.is_empty() { json!({}) } else { json!({"node": node}) };
         let machine = Machine::of(&json!({"metadata": {"name": name, "labels": labels}}));

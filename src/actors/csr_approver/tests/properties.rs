@@ -118,7 +118,6 @@ const SERVING_CHANGES: [Change; 27] = [
     ("an invalid address of the Node", |case| case.node().ip_addresses.push("10.0.0".to_owned())),
 ];
 
-/// Further changes for serving requests, if a Machine namespace is configured.
 const MACHINE_CHANGES: [Change; 5] = [
     ("no Machine", |case| case.world.machines.clear()),
     ("no label", |case| case.labels().for_each(String::clear)),

@@ -1,6 +1,5 @@
 //! spec 32 §5.1: malformed and unusual requests. The tables were compared with Go's `encoding/pem` and
 //! `x509.ParseCertificateRequest`; a mark in a case names a difference:
-//!
 //! * *stricter*: Go reads the request, the library does not; no common tool makes such a request
 //! * *ambiguous*: Go reads the request and the library could, but readers may differ, so we refuse it
 //! * *laxer*: Go does not read the request, so the API server stores no such request

@@ -32,7 +32,6 @@ impl Case {
         Self { world: case.world.node("n1", addresses), ..case }
     }
 
-    /// Replaces the Machines: namespace, name, label.
     fn with_machines(machines: &[(&str, &str, &str)]) -> Self {
         let mut world = Self::approved().world;
         world.machines.clear();
@@ -55,11 +54,8 @@ impl Case {
     }
 }
 
-/// 2001:db8::1
 const IPV6: &[u8] = &[0x20, 0x01, 0x0D, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
-/// ::ffff:10.0.0.1
 const MAPPED: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF, 10, 0, 0, 1];
-/// fe80::1
 const LINK_LOCAL: &[u8] = &[0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 
 const APPROVED: CsrVerdict = CsrVerdict::Approved(Certificate::KubeletServing);

@@ -1,5 +1,3 @@
-//! The pure parts: candidates, references and texts.
-
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 

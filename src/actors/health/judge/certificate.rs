@@ -1,5 +1,3 @@
-//! Certificates and Issuers of Gardener's cert-management.
-
 use serde_json::Value;
 
 use crate::{

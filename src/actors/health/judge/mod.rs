@@ -19,12 +19,11 @@ mod tests;
 use serde_json::Value;
 
 use super::fields::Check;
-use crate::api::object::{GroupKind, GroupVersionKind};
+use cluster::object::{GroupKind, GroupVersionKind};
 
 type Rules = fn(&Value) -> Check;
 
-/// Runs the rules of a kind; the version must match. Fails with the first broken rule, or with a field that cannot be
-/// read.
+/// Runs the rules of a kind; the version must match. Fails with the first broken rule or unreadable field.
 pub(super) fn check(kind: &GroupVersionKind, object: &Value) -> Check {
     rules(&kind.group, &kind.version, &kind.kind).map_or(Ok(()), |rules| rules(object))
 }
@@ -33,8 +32,7 @@ pub(crate) fn is_checked(kind: &GroupVersionKind) -> bool {
     rules(&kind.group, &kind.version, &kind.kind).is_some()
 }
 
-/// Returns the version in which objects of a kind are judged, or `None` if there are no rules. A watch that judges uses
-/// it.
+/// Returns the version in which objects of a kind are judged and watched, or `None` if there are no rules.
 pub(crate) fn checked_version(kind: &GroupKind) -> Option<&'static str> {
     ["v1", "v1alpha1", "v1beta1"].into_iter().find(|version| rules(&kind.group, version, &kind.kind).is_some())
 }

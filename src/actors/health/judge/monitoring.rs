@@ -1,5 +1,4 @@
-//! Prometheus and Alertmanager objects of the Prometheus operator. Each of their conditions has a generation of its
-//! own.
+//! Prometheus and Alertmanager of the Prometheus operator. Each of their conditions has its own generation.
 
 use serde_json::Value;
 

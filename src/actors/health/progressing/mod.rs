@@ -16,7 +16,7 @@ use super::{
     fields::{Check, Trouble, bad},
     pods::Quota,
 };
-use crate::api::object::GroupVersionKind;
+use cluster::object::GroupVersionKind;
 
 /// Runs the rules of a kind. Returns how Pods are counted if only Pods can still speak against the object. Fails with
 /// the first rule that says it is in a roll-out, or with a field that cannot be read.

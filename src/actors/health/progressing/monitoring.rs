@@ -1,5 +1,3 @@
-//! Prometheus and Alertmanager objects of the Prometheus operator.
-
 use serde_json::Value;
 
 use super::updated;

@@ -24,7 +24,6 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     System::with_tokio_rt(runtime).block_on(test)
 }
 
-/// A server with one Lease that may not be watched, and with failures on demand.
 #[derive(Clone, Default)]
 struct Leases(Arc<Mutex<LeaderState>>);
 

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cluster::{ApiError, Deleted, ObjectRef, Resource};
+use cluster::{
+    ApiError, Deleted, ObjectRef, Resource,
+    object::{self, GroupVersionKind, NamespacedName, ObjectKey},
+};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
@@ -19,11 +22,7 @@ use super::{
     object_error::ObjectError,
 };
 use crate::{
-    api::{
-        keys::ORIGIN,
-        object::{self, GroupVersionKind, NamespacedName, ObjectKey},
-        origin::Origin,
-    },
+    api::{keys::ORIGIN, origin::Origin},
     bundle::{
         identity,
         merge::{self, MergeContext, MergeError},
@@ -64,7 +63,6 @@ pub(super) struct Task {
     pub(super) attempted: Option<u64>,
     pub(crate) absent: bool,
     pub(super) forced: Forced,
-    /// It was repaired by the same manifest not long ago.
     pub(super) again: bool,
 }
 
@@ -206,12 +204,12 @@ impl Step<'_> {
             {
                 Some(body)
             }
-            Some(_) | None => self.look().await?,
+            Some(_) | None => self.read_live().await?,
         };
         self.bring_up_to_date(live).await
     }
 
-    async fn look(&self) -> Result<Option<Value>, ObjectError> {
+    async fn read_live(&self) -> Result<Option<Value>, ObjectError> {
         let objects = &self.scene.run.controller.objects;
         let known = objects.version(&self.planned.key);
         match self.read().await {
@@ -224,13 +222,12 @@ impl Step<'_> {
         }
     }
 
-    /// Makes the object what the manifest says, reading it again if another client was faster. `live`: `None` if
-    /// absent.
+    /// Makes the object what the manifest says; reads it again if another client was faster. `live`: `None` if absent.
     async fn bring_up_to_date(&self, mut live: Option<Value>) -> Result<Done, ObjectError> {
         for attempt in 0.. {
             let result = match live {
                 Some(live) => self.merge_into(&live).await,
-                None => self.make_anew().await,
+                None => self.recreate().await,
             };
             let error = match result {
                 Ok(done) => return Ok(done),
@@ -238,7 +235,7 @@ impl Step<'_> {
                 Err(NotUpToDate::Overtaken(error)) => return Err(ObjectError::api(&self.display, &error)),
                 Err(NotUpToDate::Failed(error)) => return Err(error),
             };
-            live = if error.is_not_found() { None } else { self.look().await? };
+            live = if error.is_not_found() { None } else { self.read_live().await? };
         }
         unreachable!("the last attempt returns, whatever it ends with")
     }
@@ -261,8 +258,7 @@ impl Step<'_> {
                 let repaired = differs && (self.same_manifest || self.again);
                 Ok(Done { cached: Some(cached), repaired, sent: true })
             }
-            // A field that no update may remove (spec 10 §12.9) is no failure of an object that is as it should be, and
-            // no reason to delete it.
+            // A field that no update may remove (spec 10 §12.9) neither fails nor deletes an object that is right.
             Err(error) if error.is_invalid() && self.is_right(differs, &merged, live) => {
                 tracing::debug!(object = %self.display, error = %error, "an object that is up to date cannot be sent again");
                 self.seen(live);
@@ -273,7 +269,7 @@ impl Step<'_> {
         }
     }
 
-    async fn make_anew(&self) -> Result<Done, NotUpToDate> {
+    async fn recreate(&self) -> Result<Done, NotUpToDate> {
         match self.post().await {
             Ok(done) => Ok(Done { repaired: self.same_manifest, ..done }),
             Err(PostError::Api(error)) if error.is_already_exists() => Err(NotUpToDate::Overtaken(error)),
@@ -330,9 +326,8 @@ impl Step<'_> {
         if self.same_manifest || self.again { ObjectError::of_replaced(text) } else { ObjectError::text(text) }
     }
 
-    /// Handles a live object that another existing ManagedResource owns and wants too (decision 11): reports the
-    /// conflict. Returns `Some` if it is left to that owner, only while repairing drift: otherwise both would repair
-    /// each other for ever.
+    /// Reports a conflict about a live object that another existing ManagedResource owns and wants too (decision 11).
+    /// Returns `Some` if that owner keeps it, only while repairing drift: else both would repair each other for ever.
     async fn left_to_its_owner(&self, live: &Value) -> Option<Done> {
         let run = self.scene.run;
         let owner = clean::other_owner(object::annotation(live, ORIGIN), &self.scene.origin)?;

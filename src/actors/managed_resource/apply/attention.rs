@@ -9,18 +9,20 @@ use super::{
     apply_object::Done,
     object_error::ObjectError,
 };
-use crate::{api::object::ObjectKey, bundle::plan::PlannedObject};
+use cluster::object::ObjectKey;
+
+use crate::bundle::plan::PlannedObject;
 
 pub(super) enum Attention {
     /// Nothing: it is known to be as its manifest describes it.
     UpToDate,
     /// A check, but not yet: another client keeps changing it.
-    PutOff,
-    Look(Look),
+    Postponed,
+    Check(Check),
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct Check {
     /// It was as this manifest describes it, and a watch reported a change.
     drifted: bool,
     /// It was repaired by the same manifest not long ago.
@@ -48,15 +50,15 @@ impl Scene<'_> {
         };
         // Applying another manifest is no repair.
         if known.is_some() && !memory.drift_backoff.drifted(&object.key, now) {
-            return Attention::PutOff;
+            return Attention::Postponed;
         }
-        let again = memory.drift_backoff.is_fought_over(&object.key, manifest);
+        let again = memory.drift_backoff.is_contested(&object.key, manifest);
         if again {
             let controller = self.run.controller;
             let pause = memory.drift_backoff.next_pause(&object.key, manifest, controller.settings.sync_period);
-            controller.health_registry.is_fought_over(&self.run.reconcile.key, &object.key, now, pause);
+            controller.health_registry.is_contested(&self.run.reconcile.key, &object.key, now, pause);
         }
-        Attention::Look(Look { drifted, again })
+        Attention::Check(Check { drifted, again })
     }
 
     /// Notes how a check ended. A check that found nothing to repair counts as a repair: it costs as many requests.
@@ -65,7 +67,7 @@ impl Scene<'_> {
         memory: &mut Memory,
         key: &ObjectKey,
         manifest: u64,
-        look: Look,
+        look: Check,
         result: &Result<Done, ObjectError>,
     ) {
         let controller = self.run.controller;
@@ -77,7 +79,7 @@ impl Scene<'_> {
             let now = controller.env.clock.monotonic();
             memory.drift_backoff.repaired(key, manifest, now, controller.settings.sync_period);
         } else if result.is_ok() {
-            memory.drift_backoff.begins_anew(key, manifest);
+            memory.drift_backoff.reset_if_changed(key, manifest);
         }
     }
 }

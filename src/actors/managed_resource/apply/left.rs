@@ -1,10 +1,11 @@
-//! What is known of the last attempts for an object, and what that says about fields that only the live object has
-//! (spec 10 §11.3, decision 40).
+//! What the last attempts for an object say of fields that only the live object has (spec 10 §11.3, decision 40).
 
 use serde_json::Value;
 
 use super::{super::known::Content, OWN_MANAGER};
-use crate::{api::object::ObjectKey, bundle::up_to_date};
+use cluster::object::ObjectKey;
+
+use crate::bundle::up_to_date;
 
 pub(super) enum Left {
     /// The last attempt was this manifest, and left the object like this.

@@ -1,13 +1,9 @@
 //! The apply path (spec 10 §9.7 to §9.10, §11): announce, prune, release, apply rank by rank, report.
-//!
+//! [`bundle`](crate::bundle) decides what is sent: `order`, `merge`, `up_to_date`.
 //! * here: the set: in which order, how many at once, and what is reported
 //! * `attention`: whether an object is checked now, and what a check means for the next
-//! * `left`: what is known of the last attempts for an object, and what that says about fields that only the live
-//!   object has
-//! * `apply_object`: one object: read if necessary, create, merge, update (spec 10 §11.3, §11.7); `object_error`: why
-//!   it failed
-//!
-//! [`bundle`](crate::bundle) decides what is sent: `order`, `merge`, `up_to_date`.
+//! * `left`: what the last attempts for an object say of fields that only the live object has
+//! * `apply_object`: one object: read, create, merge, update (spec 10 §11.3, §11.7); `object_error`: why it failed
 
 mod apply_object;
 mod attention;
@@ -25,7 +21,7 @@ use tokio::time::Instant;
 
 use self::{
     apply_object::Forced,
-    attention::{Attention, Look},
+    attention::{Attention, Check},
     object_error::ObjectError,
 };
 use super::{
@@ -34,11 +30,10 @@ use super::{
     report::status,
     steps::{self, Bundle, Run, Todo},
 };
+use cluster::object::ObjectKey;
+
 use crate::{
-    api::{
-        managed_resource::{ManagedResourceStatus, ResourceRef},
-        object::ObjectKey,
-    },
+    api::managed_resource::{ManagedResourceStatus, ResourceRef},
     bundle::{order, plan::PlannedObject},
 };
 
@@ -115,8 +110,7 @@ fn is_news(run: &Run<'_>, memory: &Memory, bundle: &Bundle) -> bool {
 }
 
 /// Announces a new set in the status before anything is touched, once per generation and checksum (spec 10 §9.7). The
-/// new refs join the old ones in the same write, unless old objects must be pruned first: nothing is created before
-/// they are gone.
+/// new refs join the old in the same write, unless old objects must be gone before anything is created.
 async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<(), Failure> {
     if !is_news(run, memory, bundle) {
         return Ok(());
@@ -316,9 +310,9 @@ async fn apply_rank(
             let attempted = memory.failing.get(&object.key).and_then(|failing| failing.manifest);
             let forced = scene.forced(object, known.as_ref(), done);
             let look = match scene.attention(object, manifest, memory, done, now) {
-                Attention::UpToDate if forced != Forced::No => Look::default(),
-                Attention::UpToDate | Attention::PutOff => continue,
-                Attention::Look(look) => look,
+                Attention::UpToDate if forced != Forced::No => Check::default(),
+                Attention::UpToDate | Attention::Postponed => continue,
+                Attention::Check(look) => look,
             };
             in_work.insert(object.key.clone());
             let absent = memory.absent.contains(&object.key);
@@ -339,8 +333,7 @@ async fn apply_rank(
                 memory.failing.remove(&object.key);
                 memory.progress.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
-                // An object that was left to its other owner keeps its old fingerprint, so that the next period checks
-                // it.
+                // An object left to its other owner keeps its old fingerprint: the next period checks it.
                 if let Some(cached) = done.cached {
                     let key = scene.run.controller.objects.shared(&object.key);
                     let before = memory.objects.get(&key).map(|seen| seen.sent).filter(|_| !done.sent);

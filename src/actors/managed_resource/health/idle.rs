@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use kit::IdleCheck;
 
 use super::{
-    super::known::{BundleSummary, CachedBundle, ObjectsRevision},
+    super::known::{CachedManagedResource, ManagedResourceSummary, ObjectsRevision},
     run::{HealthReconciler, HealthRun, are_pods_needed, period},
 };
 use crate::{
@@ -16,14 +16,13 @@ use crate::{
     },
 };
 
-/// Hash of a judged ManagedResource's references, and of what the conditions say that the reconciler writes. Whether it
-/// is judged is determined anew.
+/// Hash of a judged ManagedResource's references and of the written conditions. Whether it is judged is checked anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct JudgedState(u64);
 
 impl JudgedState {
-    pub(super) fn of(class: &OwnClass, reconciler: HealthReconciler, summary: &BundleSummary) -> Option<Self> {
-        let BundleSummary { mr, references } = summary;
+    pub(super) fn of(class: &OwnClass, reconciler: HealthReconciler, summary: &ManagedResourceSummary) -> Option<Self> {
+        let ManagedResourceSummary { mr, references } = summary;
         let is_judged = eligibility::of(class, mr) == Eligibility::Eligible;
         is_judged.then(|| {
             let mut hasher = DefaultHasher::new();
@@ -44,7 +43,7 @@ impl JudgedState {
 impl HealthRun<'_> {
     pub(super) fn judged_state(&self) -> Option<JudgedState> {
         let class = &self.controller.settings.class;
-        let judged_state = |cached: &CachedBundle| JudgedState::of(class, self.reconciler, cached.summary());
+        let judged_state = |cached: &CachedManagedResource| JudgedState::of(class, self.reconciler, cached.summary());
         self.controller.bundles.store().with(&self.reconcile.key, judged_state).flatten()
     }
 
@@ -52,8 +51,9 @@ impl HealthRun<'_> {
         let (controller, key, reconciler) = (self.controller.clone(), self.reconcile.key.clone(), self.reconciler);
         IdleCheck::new(move || {
             let class = &controller.settings.class;
-            let is_judged_state =
-                |cached: &CachedBundle| JudgedState::of(class, reconciler, cached.summary()) == Some(judged_state);
+            let is_judged_state = |cached: &CachedManagedResource| {
+                JudgedState::of(class, reconciler, cached.summary()) == Some(judged_state)
+            };
             let is_unchanged = controller.objects.revision(&key) == Some(objects)
                 && controller.bundles.store().with(&key, is_judged_state) == Some(true)
                 && !controller.pods.is_to_end(|| are_pods_needed(&controller));
@@ -83,7 +83,11 @@ mod tests {
             },
         });
         *object.pointer_mut(at).unwrap() = value;
-        JudgedState::of(&OwnClass::new(DEFAULT_CLASS), reconciler, CachedBundle::of(&object).unwrap().summary())
+        JudgedState::of(
+            &OwnClass::new(DEFAULT_CLASS),
+            reconciler,
+            CachedManagedResource::of(&object).unwrap().summary(),
+        )
     }
 
     #[test]

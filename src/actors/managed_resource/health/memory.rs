@@ -4,12 +4,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
+use cluster::object::{GroupKind, GroupVersionKind, ObjectKey};
+
 use crate::{
     actors::health::{Judgement, report::Report},
-    api::{
-        conditions::{Condition, ConditionStatus},
-        object::{GroupKind, GroupVersionKind, ObjectKey},
-    },
+    api::conditions::{Condition, ConditionStatus},
 };
 
 #[derive(Default)]
@@ -30,9 +29,9 @@ pub(crate) struct HealthMemory {
 }
 
 /// Pause after a check, for each object: while a thousand objects come up, they are not all checked for each.
-const REST: Duration = Duration::from_micros(200);
+const PAUSE_PER_OBJECT: Duration = Duration::from_micros(200);
 
-const LONGEST_REST: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Flip {
@@ -78,12 +77,11 @@ impl HealthMemory {
             self.unread.clear();
             self.undiscovered.clear();
         }
-        let rest = REST.saturating_mul(u32::try_from(objects).unwrap_or(u32::MAX)).min(LONGEST_REST);
+        let rest = PAUSE_PER_OBJECT.saturating_mul(u32::try_from(objects).unwrap_or(u32::MAX)).min(LONGEST_PAUSE);
         self.not_before = Some(now + rest);
     }
 
-    /// Returns how long the new value of a condition must still stand, or `None` if it is written already, or is not
-    /// held back.
+    /// Returns how long the new value of a condition must still stand; `None` if it is written or not held back.
     pub(super) fn holds_back(
         &mut self,
         kind: &'static str,

@@ -6,12 +6,15 @@ use std::{
     time::Duration,
 };
 
-use cluster::Reference;
+use cluster::{
+    Reference,
+    object::{NamespacedName, ObjectKey},
+};
 use kit::{Causes, Failure, Outcome, Reconcile};
 
 use super::{
     super::{
-        known::CachedBundle,
+        known::CachedManagedResource,
         report::{Destination, StatusCell, status, writer},
         shared::{ManagedResources, REJUDGE},
     },
@@ -29,7 +32,6 @@ use crate::{
     api::{
         conditions::{self, ConditionStatus, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
         managed_resource::{ManagedResource, ManagedResourceStatus, ResourceRef},
-        object::{NamespacedName, ObjectKey},
     },
 };
 
@@ -73,7 +75,9 @@ pub(crate) async fn run(
         writer: writer(&reconcile.key),
     };
     controller.pods.end_if_idle(are_pods_needed(controller));
-    let Some(mr) = controller.bundles.store().with(&reconcile.key, CachedBundle::managed_resource).transpose()? else {
+    let Some(mr) =
+        controller.bundles.store().with(&reconcile.key, CachedManagedResource::managed_resource).transpose()?
+    else {
         return Ok(Outcome::Retire);
     };
     match eligibility::of(&controller.settings.class, &mr) {
@@ -202,8 +206,7 @@ impl HealthRun<'_> {
         (only_texts && !changes.is_empty() && since < TEXTS_EVERY).then(|| TEXTS_EVERY - since)
     }
 
-    /// Writes what the conditions do not say yet, unless the ManagedResource has changed: then its own wake is under
-    /// way. Returns its state afterwards.
+    /// Writes what the conditions lack, unless the ManagedResource changed, which wakes it. Returns its state then.
     async fn write(
         &self,
         cell: &StatusCell,
@@ -250,7 +253,6 @@ impl HealthRun<'_> {
         Ok(judged_state)
     }
 
-    /// Logs what was written. Records an Event if the ManagedResource became healthy or unhealthy.
     fn report(&self, mr: &ManagedResource, kind: &str, before: Option<ConditionStatus>, report: &Report) {
         let Report { status, reason, message } = report;
         let is_health = kind == RESOURCES_HEALTHY;

@@ -2,14 +2,15 @@
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::Context;
+use cluster::{
+    Context,
+    object::{GroupKind, NamespacedName, ObjectKey},
+};
 use kit::Reconcile;
 
 use super::super::shared::ManagedResources;
-use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
 
-/// Which of the two reconcilers. Both check both conditions where they can, so that conditions that change together are
-/// written together, by the first.
+/// Which reconciler. Both check both conditions where they can: the first writes all that change together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HealthReconciler {
     /// `health`: all objects, both conditions.
@@ -32,5 +33,5 @@ pub(super) fn period(controller: &ManagedResources) -> Duration {
 }
 
 pub(super) fn are_pods_needed(controller: &ManagedResources) -> bool {
-    controller.objects.is_interested_in(&GroupKind::new("apps", "Deployment"))
+    controller.objects.has_owned_kind(&GroupKind::new("apps", "Deployment"))
 }

@@ -1,6 +1,6 @@
 //! The Events that say why a Service has no address (spec 20 §11.3).
 
-use cluster::{ListQuery, Resource};
+use cluster::{ListQuery, Resource, object::GroupVersionKind};
 
 use super::{
     memory::{HealthMemory, Quoted},
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     actors::health::warnings::{Warnings, field_selector},
-    api::{managed_resource::ResourceRef, object::GroupVersionKind},
+    api::managed_resource::ResourceRef,
 };
 
 pub(super) fn has_events(reference: &ResourceRef) -> bool {

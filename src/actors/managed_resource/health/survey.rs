@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, Context, Resource};
+use cluster::{
+    ApiError, Context, Resource,
+    object::{self, GroupKind, GroupVersionKind, ObjectKey},
+};
 use kit::Deadline;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -25,11 +28,7 @@ use crate::{
         pods::{OLD_PODS, Quota},
         report::{self, Finding, Report},
     },
-    api::{
-        keys::MANAGED_BY,
-        managed_resource::ResourceRef,
-        object::{self, GroupKind, GroupVersionKind, ObjectKey},
-    },
+    api::{keys::MANAGED_BY, managed_resource::ResourceRef},
 };
 
 const SHOWN: usize = 20;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, pin::pin, rc::Rc, time::Duration};
 
-use cluster::{ApiError, Context, Found, ListQuery, Page, Pages};
+use cluster::{ApiError, Context, Found, ListQuery, Page, Pages, object::NamespacedName};
 use futures::future::join_all;
 use kit::{Deadline, Moment, Priority, Signal, json};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use tokio::{sync::Semaphore, time::Instant};
 
 use super::super::{
     apply::OWN_MANAGER,
-    known::{CachedBundle, Fingerprint, WantedKind, WantedObject},
+    known::{CachedManagedResource, Fingerprint, WantedKind, WantedObject},
     shared::ManagedResources,
     wake::trigger::{self, Operation, ReconcilePath},
 };
@@ -18,7 +18,6 @@ use crate::{
     api::{
         keys::MANAGED_BY,
         managed_resource::{ManagedResource, ManagedResourceStatus},
-        object::NamespacedName,
     },
     bundle::{
         hpa,
@@ -97,7 +96,7 @@ impl ManagedResources {
 
     fn applied_now(&self) -> impl Iterator<Item = (NamespacedName, ManagedResource)> {
         self.bundles.store().names().into_iter().filter_map(|name| {
-            let mr = self.bundles.store().with(&name, CachedBundle::managed_resource)?.ok()?;
+            let mr = self.bundles.store().with(&name, CachedManagedResource::managed_resource)?.ok()?;
             let stopped = trigger::operation(&mr) == Operation::Stop;
             let applied = !stopped && trigger::entry(&self.settings.class, &mr) == ReconcilePath::Apply;
             applied.then_some((name, mr))
@@ -169,11 +168,10 @@ impl ManagedResources {
         // Objects that the list lacks are created without reading.
         let in_scope = |name: &NamespacedName| scope.as_ref().is_none_or(|scope| *scope == name.namespace);
         let left = kind.wanted.extract_if(.., |name, _| in_scope(name));
-        self.initial_sync.are_absent(left.flat_map(|(_, wanted)| wanted));
+        self.initial_sync.record_absent(left.flat_map(|(_, wanted)| wanted));
         Ok(())
     }
 
-    /// Waits until changes of the kind are received, or until that takes too long.
     async fn watched(&self, kind: &WantedKind) {
         let starting = self.objects.starting([&kind.resource.group_kind()]);
         for moment in starting.into_iter().chain(self.autoscalers_starting(kind)) {

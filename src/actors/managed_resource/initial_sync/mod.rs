@@ -1,13 +1,9 @@
-//! The initial sync of many ManagedResources: collect, then compare (architecture §6).
-//!
-//! Reading ten thousand objects one by one would take minutes and hide everything else. So each listed ManagedResource
-//! first decodes its manifests and submits its *wanted objects*. When all have submitted, or after five seconds, each
-//! wanted kind is listed once. Each object is compared with what is wanted, and only the verdict is kept.
-//!
+//! The initial sync of many ManagedResources: collect, then compare (architecture §6); `known/initial_sync.rs` has its
+//! state. Reading ten thousand objects one by one would take minutes and hide everything else. So each listed
+//! ManagedResource first decodes its manifests and submits its *wanted objects*. When all have submitted, or after five
+//! seconds, each wanted kind is listed once. Each object is compared with what is wanted, and only the verdict is kept.
 //! * here: how it begins and ends, and how each ManagedResource submits its wanted objects
 //! * `compare`: the course of the initial sync, the lists and the comparison
-//!
-//! Its state is in `known/initial_sync.rs`.
 
 mod compare;
 
@@ -23,10 +19,9 @@ use super::{
     shared::ManagedResources,
     steps::{self, Bundle, Run, Todo},
 };
-use crate::{
-    api::{object::GroupVersionKind, origin::Origin},
-    bundle::hpa,
-};
+use cluster::object::GroupVersionKind;
+
+use crate::{api::origin::Origin, bundle::hpa};
 
 /// Runs the initial sync. ManagedResources wait for its end, however it ends.
 pub(super) async fn run(controller: Rc<ManagedResources>) {
@@ -63,7 +58,7 @@ async fn wanted_object(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     let everything = Todo::All { forced: false };
     let scene = Scene::new(run, &bundle, false, &everything);
     let (applied, wanted) = (applied(run, &bundle), bundle.plan.objects.len());
-    let Some(moment) = initial_sync.begin_bundle(&run.reconcile.key, wanted, applied) else { return Ok(None) };
+    let Some(moment) = initial_sync.expect_results(&run.reconcile.key, wanted, applied) else { return Ok(None) };
     for object in &bundle.plan.objects {
         let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();
         let (Some(resource), None, false) = (bundle.resource(&kind), &object.error, object.ignored) else { continue };

@@ -1,5 +1,4 @@
-//! Pure. Cached fields of MutatingWebhookConfigurations, MutatingAdmissionPolicies and bindings: which kinds they match
-//! (spec 10 §11.3, decision 40).
+//! Pure. Which kinds mutating webhooks, admission policies and bindings match (spec 10 §11.3, decision 40).
 
 use std::{
     collections::BTreeSet,

@@ -1,7 +1,5 @@
-//! Which objects HorizontalPodAutoscalers scale: a small index, filled by a watch (spec 10 §11.2).
-//!
-//! The watch starts with the first ManagedResource. Without the right to all autoscalers, those in the configured
-//! namespaces count. Watching all is retried now and then.
+//! Which objects HorizontalPodAutoscalers scale: an index, filled by a watch (spec 10 §11.2). The watch starts with the
+//! first ManagedResource. Without the right to all, those in the configured namespaces count; all are tried again.
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,16 +7,16 @@ use std::{
     sync::Arc,
 };
 
-use cluster::{Cached, Change, How, Index, Resource, StoreState, Watch, WatchOptions, Watches};
+use cluster::{
+    Cached, Change, How, Index, Resource, StoreState, Watch, WatchOptions, Watches,
+    object::{self, GroupVersionKind, NamespacedName, ObjectKey},
+};
 use kit::Moment;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::lingering::Lingering;
-use crate::{
-    api::object::{self, GroupVersionKind, NamespacedName, ObjectKey},
-    bundle::{hpa, identity::Equivalences},
-};
+use crate::bundle::{hpa, identity::Equivalences};
 
 /// Both versions name the scaled object alike. Webhooks read the first too, so that both share one informer.
 const VERSIONS: [&str; 2] = ["v2", "v1"];

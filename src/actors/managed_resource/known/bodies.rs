@@ -1,7 +1,5 @@
-//! Bodies of last answers: they save the GET before a PUT.
-//!
-//! A body is only used while a fresh cache shows exactly the body's version. The memory is bounded. Objects whose body
-//! does not fit are read.
+//! Bodies of last answers: they save the GET before a PUT. A body is only used while a fresh cache shows exactly the
+//! body's version. The memory is bounded. Objects whose body does not fit are read.
 
 use std::{
     cell::RefCell,
@@ -12,7 +10,7 @@ use std::{
 use kit::json;
 use serde_json::Value;
 
-use crate::api::object::{self, ObjectKey};
+use cluster::object::{self, ObjectKey};
 
 /// Bytes of all bodies together (architecture §8): enough for some thousand objects that change soon after creation.
 const BYTES: usize = 1 << 20;

@@ -5,47 +5,43 @@ use std::{
     sync::Arc,
 };
 
-use cluster::Cached;
+use cluster::{Cached, object};
 use kit::json;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use crate::api::{
-    managed_resource::{ManagedResource, ManagedResourceStatus, ReadError, ResourceRef},
-    object,
-};
+use crate::api::managed_resource::{ManagedResource, ManagedResourceStatus, ReadError, ResourceRef};
 
 /// A cached ManagedResource: its JSON without `managedFields`, in one piece.
 #[derive(Clone, Debug)]
-pub(crate) struct CachedBundle {
+pub(crate) struct CachedManagedResource {
     uid: Arc<str>,
     version: u64,
     json: Arc<[u8]>,
-    summary: Arc<BundleSummary>,
+    summary: Arc<ManagedResourceSummary>,
 }
 
 /// The fields by which changes are judged, without the references, which are most of the object.
 #[derive(Debug)]
-pub(crate) struct BundleSummary {
+pub(crate) struct ManagedResourceSummary {
     /// With an empty `status.resources`.
     pub(crate) mr: ManagedResource,
     pub(crate) references: u64,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct ParsedBundle {
-    pub(crate) cached: CachedBundle,
+pub(crate) struct ParsedManagedResource {
+    pub(crate) cached: CachedManagedResource,
     pub(crate) mr: ManagedResource,
 }
 
-/// Serializes an object without its `managedFields`.
 struct Slim<'a>(&'a Value);
 
 struct SlimMetadata<'a>(&'a Value);
 
-impl CachedBundle {
+impl CachedManagedResource {
     pub(crate) fn of(object: &Value) -> Option<Self> {
-        ParsedBundle::of(object).ok().map(|parsed| parsed.cached)
+        ParsedManagedResource::of(object).ok().map(|parsed| parsed.cached)
     }
 
     /// Parses the object. Never fails, because `of` has parsed it before.
@@ -53,12 +49,12 @@ impl CachedBundle {
         ManagedResource::from_slice(&self.json)
     }
 
-    pub(crate) fn summary(&self) -> &BundleSummary {
+    pub(crate) fn summary(&self) -> &ManagedResourceSummary {
         &self.summary
     }
 
-    pub(crate) fn parsed(&self) -> Result<ParsedBundle, ReadError> {
-        Ok(ParsedBundle { cached: self.clone(), mr: self.managed_resource()? })
+    pub(crate) fn parsed(&self) -> Result<ParsedManagedResource, ReadError> {
+        Ok(ParsedManagedResource { cached: self.clone(), mr: self.managed_resource()? })
     }
 
     /// Returns the object. Never fails, because this process wrote the JSON.
@@ -67,7 +63,7 @@ impl CachedBundle {
     }
 }
 
-impl BundleSummary {
+impl ManagedResourceSummary {
     fn of(mr: &ManagedResource) -> Self {
         let ManagedResource { metadata, spec, status } = mr;
         let status = ManagedResourceStatus {
@@ -89,7 +85,7 @@ pub(crate) fn hash_of_references(references: &[ResourceRef]) -> u64 {
     hasher.finish()
 }
 
-impl Cached for CachedBundle {
+impl Cached for CachedManagedResource {
     fn uid(&self) -> &str {
         &self.uid
     }
@@ -99,13 +95,16 @@ impl Cached for CachedBundle {
     }
 }
 
-impl ParsedBundle {
+impl ParsedManagedResource {
     pub(crate) fn of(object: &Value) -> Result<Self, ReadError> {
         let json = serde_json::to_vec(&Slim(object))?;
         let mr = ManagedResource::from_slice(&json)?;
         let version = object::resource_version(object).parse().unwrap_or_default();
-        let summary = Arc::new(BundleSummary::of(&mr));
-        Ok(Self { cached: CachedBundle { uid: object::uid(object).into(), version, json: json.into(), summary }, mr })
+        let summary = Arc::new(ManagedResourceSummary::of(&mr));
+        Ok(Self {
+            cached: CachedManagedResource { uid: object::uid(object).into(), version, json: json.into(), summary },
+            mr,
+        })
     }
 }
 
@@ -145,12 +144,12 @@ mod tests {
             "spec": {"secretRefs": [{"name": "s"}]}, "status": {"x": {"managedFields": 1}}, "more": [1.5, null],
         });
 
-        let cached = CachedBundle::of(&object).unwrap();
+        let cached = CachedManagedResource::of(&object).unwrap();
 
         object["metadata"].as_object_mut().unwrap().remove("managedFields");
         assert_eq!(cached.raw().unwrap(), object);
         assert_eq!((cached.uid(), cached.version()), ("u", 7));
         assert_eq!(cached.parsed().unwrap().mr.spec.secret_refs[0].name, "s");
-        assert!(CachedBundle::of(&json!({"spec": 1})).is_none());
+        assert!(CachedManagedResource::of(&json!({"spec": 1})).is_none());
     }
 }

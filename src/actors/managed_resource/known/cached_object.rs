@@ -10,10 +10,9 @@ use std::{
 use serde_json::{Number, Value};
 
 use super::named::{self, MetadataMap, Named};
-use crate::api::{
-    keys,
-    object::{self, truthy},
-};
+use cluster::object::{self, truthy};
+
+use crate::api::keys;
 use crate::{actors::health::Judgement, bundle::merge::MergeContext};
 
 /// Built-in kinds whose `metadata.generation` grows with every change outside of metadata and status, and with nothing

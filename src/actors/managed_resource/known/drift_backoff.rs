@@ -7,11 +7,10 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::api::object::ObjectKey;
+use cluster::object::ObjectKey;
 
 /// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet for a sync
-/// period. A shorter quiet time would not do: an opponent that takes three seconds for its next change would never be
-/// slowed down.
+/// period. With a shorter quiet time, an opponent that changes it every three seconds would never be slowed down.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Default)]
@@ -58,12 +57,12 @@ impl DriftBackoff {
         before.map_or(FIRST_PAUSE, |pause| (pause.length * 2).min(cap))
     }
 
-    pub(crate) fn is_fought_over(&self, key: &ObjectKey, intent: u64) -> bool {
+    pub(crate) fn is_contested(&self, key: &ObjectKey, intent: u64) -> bool {
         self.refs.get(key).is_some_and(|pause| pause.intent == intent)
     }
 
     /// Notes that another manifest was applied, which ends the old back-off.
-    pub(crate) fn begins_anew(&mut self, key: &ObjectKey, intent: u64) {
+    pub(crate) fn reset_if_changed(&mut self, key: &ObjectKey, intent: u64) {
         if self.refs.get(key).is_some_and(|pause| pause.intent != intent) {
             self.refs.remove(key);
         }
@@ -100,7 +99,6 @@ mod tests {
         ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() }
     }
 
-    /// Repairs whenever allowed while an opponent undoes it at once. Returns the seconds of the repairs.
     fn repairs(until: u64) -> Vec<u64> {
         let zero = Instant::now();
         let mut drift_backoff = DriftBackoff::default();
@@ -189,12 +187,12 @@ mod tests {
         let mut drift_backoff = DriftBackoff::default();
         drift_backoff.repaired(&key("a"), 7, now, CAP);
         drift_backoff.repaired(&key("a"), 7, now, CAP);
-        assert!(drift_backoff.is_fought_over(&key("a"), 7) && !drift_backoff.is_fought_over(&key("a"), 8));
+        assert!(drift_backoff.is_contested(&key("a"), 7) && !drift_backoff.is_contested(&key("a"), 8));
         assert_eq!([7, 8].map(|intent| drift_backoff.next_pause(&key("a"), intent, CAP).as_secs()), [4, 1]);
 
-        drift_backoff.begins_anew(&key("a"), 7);
+        drift_backoff.reset_if_changed(&key("a"), 7);
         assert!(!drift_backoff.drifted(&key("a"), now));
-        drift_backoff.begins_anew(&key("a"), 8);
+        drift_backoff.reset_if_changed(&key("a"), 8);
         assert!(drift_backoff.drifted(&key("a"), now));
     }
 }

@@ -1,8 +1,6 @@
 //! Which ManagedResources are judged at present: only those are woken by their objects. Also which objects a reconcile
-//! found gone, and which objects another client keeps changing.
-//!
-//! An object that another client deletes is created again within milliseconds. The condition must show the deletion all
-//! the same (spec 20 §4.3, scenario 23), so it is noted here until the condition shows it.
+//! found gone, and which another client keeps changing. An object that another client deletes is created again within
+//! milliseconds. The condition must show it all the same (spec 20 §4.3, scenario 23): it is noted until then.
 
 use std::{
     cell::RefCell,
@@ -12,7 +10,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::api::object::{NamespacedName, ObjectKey};
+use cluster::object::{NamespacedName, ObjectKey};
 
 #[derive(Default)]
 pub(crate) struct HealthRegistry {
@@ -61,7 +59,7 @@ impl HealthRegistry {
     }
 
     /// An object of the ManagedResource is repaired once more. A pause of this length follows.
-    pub(crate) fn is_fought_over(&self, bundle: &NamespacedName, object: &ObjectKey, now: Instant, pause: Duration) {
+    pub(crate) fn is_contested(&self, bundle: &NamespacedName, object: &ObjectKey, now: Instant, pause: Duration) {
         let mut fights = self.fights.borrow_mut();
         fights.retain(|_, objects| {
             objects.retain(|_, fight| now < fight.until);
@@ -116,8 +114,8 @@ mod tests {
         let (registry, bundle, now) = (HealthRegistry::default(), NamespacedName::new("shoot", "one"), Instant::now());
         let key = |name: &str| ObjectKey { kind: "ConfigMap".into(), name: name.into(), ..ObjectKey::default() };
         let (a, b, seconds) = (key("a"), key("b"), Duration::from_secs);
-        registry.is_fought_over(&bundle, &a, now, seconds(2));
-        registry.is_fought_over(&bundle, &b, now, seconds(16));
+        registry.is_contested(&bundle, &a, now, seconds(2));
+        registry.is_contested(&bundle, &b, now, seconds(16));
 
         assert_eq!(registry.hold(&bundle, Some(&a), now), Some(seconds(2)));
         assert_eq!(registry.hold(&bundle, Some(&key("c")), now), None);

@@ -7,20 +7,19 @@ use std::{
     rc::Rc,
 };
 
-use cluster::Resource;
+use cluster::{
+    Resource,
+    object::{GroupVersionKind, NamespacedName, ObjectKey},
+};
 use kit::{Moment, Signal};
 
 use super::memory::{Applied, Fingerprint, Fingerprints, Memory};
-use crate::{
-    api::object::{GroupVersionKind, NamespacedName, ObjectKey},
-    bundle::identity::Equivalences,
-};
+use crate::bundle::identity::Equivalences;
 
-/// Bytes of wanted objects. Objects beyond this are read live.
+/// Maximum size of all wanted objects together. Objects that do not fit are read live.
 const WANTED_BYTES: usize = 64 << 20;
 
 pub(crate) enum InitialSyncStep {
-    /// Nothing: the initial sync is over for this ManagedResource.
     Over,
     Collect,
     Wait(Vec<Moment>),
@@ -35,7 +34,6 @@ pub(crate) struct InitialSync {
 #[derive(Default)]
 struct InitialSyncState {
     phase: Phase,
-    /// ManagedResources that were listed and have not submitted their wanted objects yet.
     expected: BTreeSet<NamespacedName>,
     wanted: BTreeMap<GroupVersionKind, WantedKind>,
     bytes: usize,
@@ -164,10 +162,9 @@ impl InitialSync {
         self.signal.raise();
     }
 
-    /// Makes room for the wanted objects of a ManagedResource. Returns the moment when all are compared, or `None` if
-    /// the comparison has begun without them. `wanted`: number of its objects. `applied`: its state if all are up to
-    /// date.
-    pub(crate) fn begin_bundle(
+    /// Makes room for the wanted objects of a ManagedResource. Returns when all are compared, `None` if the comparison
+    /// began without them. `wanted`: number of its objects. `applied`: its state if all are up to date.
+    pub(crate) fn expect_results(
         &self,
         bundle: &NamespacedName,
         wanted: usize,
@@ -199,7 +196,7 @@ impl InitialSync {
     }
 
     /// A complete list lacks these objects: they do not exist, or do not carry our label.
-    pub(crate) fn are_absent(&self, initial_sync: impl Iterator<Item = WantedObject>) {
+    pub(crate) fn record_absent(&self, initial_sync: impl Iterator<Item = WantedObject>) {
         let mut state = self.state.borrow_mut();
         for wanted_object in initial_sync {
             if let Some(results) = state.results.get_mut(&wanted_object.wanted_by.bundle) {
@@ -296,13 +293,12 @@ mod tests {
         initial_sync.add(GroupVersionKind::new("", "v1", kind), &resource, wanted_object)
     }
 
-    /// An initial sync before comparing: each of these ManagedResources has submitted an object of a kind.
     fn collected(bundles: &[(&str, &str)]) -> InitialSync {
         let initial_sync = InitialSync::default();
         initial_sync.begin_collecting(bundles.iter().map(|(name, _)| bundle(name)).collect());
         for (name, kind) in bundles {
             let applied = Applied { uid: (*name).into(), generation: 1, secrets: Vec::new(), status: 0 };
-            assert!(initial_sync.begin_bundle(&bundle(name), 1, Some(applied)).is_some());
+            assert!(initial_sync.expect_results(&bundle(name), 1, Some(applied)).is_some());
             assert!(add(&initial_sync, name, kind, 0));
             initial_sync.has_nothing_wanted(&bundle(name));
         }
@@ -374,7 +370,7 @@ mod tests {
         let content = CachedObject::of_metadata(&serde_json::json!({}), None).content();
 
         initial_sync.is_up_to_date(&bundle("one"), up_to_date.clone(), Fingerprint { manifest: 7, content, sent: 0 });
-        initial_sync.are_absent(pods.1);
+        initial_sync.record_absent(pods.1);
         initial_sync.compared(config_maps.0.union(&pods.0).cloned().collect());
 
         let [one, two] = ["one", "two"].map(|name| {
@@ -392,7 +388,7 @@ mod tests {
         let initial_sync = InitialSync::default();
         assert!(is_to_wait(&initial_sync, "one") && initial_sync.all_collected());
         initial_sync.begin_collecting([bundle("one"), bundle("two")].into());
-        assert!(initial_sync.begin_bundle(&bundle("one"), 1, None).is_some() && add(&initial_sync, "one", "Pod", 0));
+        assert!(initial_sync.expect_results(&bundle("one"), 1, None).is_some() && add(&initial_sync, "one", "Pod", 0));
         let all_have_collected = initial_sync.moment();
         initial_sync.has_nothing_wanted(&bundle("one"));
         assert!(is_to_wait(&initial_sync, "one") && !initial_sync.all_collected() && !all_have_collected.has_passed());
@@ -412,7 +408,7 @@ mod tests {
         let initial_sync = collected(&[("one", "Pod")]);
         initial_sync.begin_comparing();
 
-        assert!(initial_sync.begin_bundle(&bundle("late"), 1, None).is_none());
+        assert!(initial_sync.expect_results(&bundle("late"), 1, None).is_none());
         assert!(!is_to_wait(&initial_sync, "late"));
     }
 

@@ -1,7 +1,6 @@
-//! Pure. Autoscalers that are gone still count for a while (spec 10 §11.2, decision 37).
-//!
-//! An autoscaler that is replaced (`kubectl replace --force`), or that moves to another ManagedResource, is absent for
-//! a moment only. Its workload must not drop to the replicas of its manifest meanwhile.
+//! Pure. Autoscalers that are gone still count for a while (spec 10 §11.2, decision 37). An autoscaler that is replaced
+//! (`kubectl replace --force`), or that moves to another ManagedResource, is absent for a moment only. Its workload
+//! must not drop to the replicas of its manifest meanwhile.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -10,7 +9,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::api::object::{NamespacedName, ObjectKey};
+use cluster::object::{NamespacedName, ObjectKey};
 
 /// An autoscaler that is gone counts for this long, or until the next period of the ManagedResource.
 const LINGERS: Duration = Duration::from_secs(60);

@@ -9,14 +9,15 @@ use std::{
 use tokio::time::Instant;
 
 use super::{
-    cached_bundle::{BundleSummary, hash_of_references},
+    cached_bundle::{ManagedResourceSummary, hash_of_references},
     cached_object::Content,
     drift_backoff::DriftBackoff,
 };
+use cluster::object::ObjectKey;
+
 use crate::api::{
     conditions::RESOURCES_APPLIED,
     managed_resource::{ManagedResource, ManagedResourceStatus},
-    object::ObjectKey,
 };
 
 pub(crate) type Fingerprints = BTreeMap<Rc<ObjectKey>, Fingerprint>;
@@ -24,7 +25,6 @@ pub(crate) type Fingerprints = BTreeMap<Rc<ObjectKey>, Fingerprint>;
 #[derive(Default)]
 pub(crate) struct Memory {
     pub(crate) applied: Option<Rc<Applied>>,
-    /// The last reconcile in which objects failed.
     pub(crate) failed: Option<Applied>,
     pub(crate) objects: Rc<Fingerprints>,
     /// The set that was announced in the conditions, by generation and checksum. It is not announced again.
@@ -66,7 +66,6 @@ pub(crate) struct Progress {
     pub(crate) failed: BTreeMap<ObjectKey, FailedObject>,
 }
 
-/// An object that failed in an earlier time slice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FailedObject {
     pub(crate) manifest: u64,
@@ -155,7 +154,7 @@ impl Applied {
         self.fits(mr, || hash_of_references(&mr.status.resources))
     }
 
-    pub(crate) fn is_about_summary(&self, summary: &BundleSummary) -> bool {
+    pub(crate) fn is_about_summary(&self, summary: &ManagedResourceSummary) -> bool {
         self.fits(&summary.mr, || summary.references)
     }
 

@@ -1,7 +1,4 @@
-//! What is known without asking an API server.
-//!
-//! Of the clusters, from watches:
-//!
+//! What is known without asking an API server. Of the clusters, from watches:
 //! * [`cached_bundle`]: ManagedResources, as compact JSON
 //! * [`secrets`]: the versions of Secrets, and their data when it is needed
 //! * [`objects`]: the objects of all ManagedResources: which ManagedResource owns which, and what watches know of them
@@ -13,7 +10,6 @@
 //! * `admission`: which kinds webhooks and policies may change
 //!
 //! Of our own work:
-//!
 //! * [`memory`]: what the actor of a ManagedResource remembers between reconciles. All of it may be lost
 //! * `drift_backoff`: how often an object that drifts again and again is repaired
 //! * `revalidation`: when an object is sent again because mutating admission may answer differently
@@ -39,7 +35,7 @@ mod secrets;
 
 pub(super) use admission::{Admission, MatchedKinds};
 pub(super) use autoscalers::{Autoscalers, ScalingListener};
-pub(super) use cached_bundle::{BundleSummary, CachedBundle, ParsedBundle};
+pub(super) use cached_bundle::{CachedManagedResource, ManagedResourceSummary, ParsedManagedResource};
 pub(super) use cached_object::{CachedObject, Content, hash_of_intent};
 pub(super) use health_registry::HealthRegistry;
 pub(super) use initial_sync::{InitialSync, InitialSyncStep, WantedBy, WantedKind, WantedObject};
@@ -49,5 +45,5 @@ pub(super) use objects::{
     Drift, DriftListener, Evidence, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,
 };
 pub(super) use pods::{Counted, Pods, PodsListener};
-pub(super) use revalidation::{Revalidation, SETTLING, SPREAD, millis};
+pub(super) use revalidation::{ADMISSION_LAG, Revalidation, SPREAD, millis};
 pub(super) use secrets::{CachedSecret, Secrets};

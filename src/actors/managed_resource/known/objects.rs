@@ -1,9 +1,6 @@
-//! The objects of all ManagedResources in the target cluster: which ManagedResource owns which, and what watches know
-//! of them.
-//!
-//! Registered keys, not the origin annotation, tell which ManagedResources an object's drift concerns: each
-//! ManagedResource registers the keys of its manifests and refs. A kind is watched as long as one of its objects has an
-//! owner. Only owned objects are cached.
+//! The target's objects of all ManagedResources: which ManagedResource owns which, and what watches know of them.
+//! Registered keys, not the origin annotation, tell which ManagedResources an object's drift concerns: each registers
+//! the keys of its manifests and refs. A kind is watched while one of its objects has an owner; only those are cached.
 
 mod holders;
 mod origins;
@@ -18,7 +15,10 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cached as _, Found, Resource, StoreState, Watch, Watches};
+use cluster::{
+    Cached as _, Found, Resource, StoreState, Watch, Watches,
+    object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
+};
 use kit::{Listening, Moment};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -27,10 +27,7 @@ pub(crate) use self::revision::ObjectsRevision;
 pub(crate) use self::watch::{Drift, DriftListener, HealthListener, News};
 use self::{origins::Origins, owners::Owners};
 use super::{bodies::Bodies, cached_object::CachedObject, named::Named};
-use crate::{
-    actors::health::{Judgement, judge, pods::PodSummary},
-    api::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
-};
+use crate::actors::health::{Judgement, judge, pods::PodSummary};
 
 /// A kind is watched for this long after its last object lost its owner.
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
@@ -159,7 +156,7 @@ impl ManagedObjects {
         self.inner.owners.borrow_mut().news_for(bundle);
     }
 
-    pub(crate) fn is_interested_in(&self, kind: &GroupKind) -> bool {
+    pub(crate) fn has_owned_kind(&self, kind: &GroupKind) -> bool {
         self.inner.owners.borrow().has_kind(kind)
     }
 
@@ -191,7 +188,7 @@ impl ManagedObjects {
         }
         // There may be owned objects in more namespaces.
         if let Some(watch) = self.inner.watch(&group_kind) {
-            watch.places_changed();
+            watch.namespaces_changed();
         }
     }
 
@@ -214,7 +211,7 @@ impl ManagedObjects {
         let kinds = self.inner.kinds.borrow();
         let watch = &kinds.get(&resource.group_kind())?.watch;
         let differs = watch.resource().version != resource.version && watch.reports_bodies();
-        (differs && watch.store().is_heard_of()).then(|| watch.resource().clone())
+        (differs && watch.store().has_contact()).then(|| watch.resource().clone())
     }
 
     /// Returns the namespaces in which a kind is watched. `None` stands for all namespaces.
@@ -223,7 +220,8 @@ impl ManagedObjects {
         kinds.get(kind).map_or(vec![None], |kind| kind.watch.scopes())
     }
 
-    /// Returns moments to wait for until these watched kinds have synced. Kinds that cannot be watched are read live.
+    /// Returns a moment for each of these kinds whose watch has not synced yet: the caller waits for the watch's next
+    /// change. Kinds that cannot be watched have no moment. Their objects are read live.
     pub(crate) fn starting<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupKind>) -> Vec<Moment> {
         let watched = self.inner.kinds.borrow();
         let starting = kinds.into_iter().filter_map(|kind| {

@@ -10,15 +10,15 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cached, Change, How, MOST_NAMESPACES, Resource, StoreState, Watch, WatchOptions, Watches};
+use cluster::{
+    Cached, Change, How, MOST_NAMESPACES, Resource, StoreState, Watch, WatchOptions, Watches,
+    object::{self, NamespacedName},
+};
 use kit::Listening;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::{
-    actors::health::pods::{PodSummary, Quota},
-    api::object::{self, NamespacedName},
-};
+use crate::actors::health::pods::{PodSummary, Quota};
 
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
@@ -32,7 +32,7 @@ pub(crate) struct Pods {
     watches: Watches,
     running: RefCell<Option<Running>>,
     /// Namespaces in which Pods were counted. They are watched if not all Pods may be.
-    places: Rc<RefCell<BTreeSet<String>>>,
+    namespaces: Rc<RefCell<BTreeSet<String>>>,
     /// Set when the controller has stopped: code that still runs must not start watches again.
     ended: Cell<bool>,
     idle_since: Cell<Option<Instant>>,
@@ -78,15 +78,14 @@ impl Pods {
         Self {
             watches: watches.clone(),
             running: RefCell::default(),
-            places: Rc::default(),
+            namespaces: Rc::default(),
             ended: Cell::default(),
             idle_since: Cell::default(),
             listener,
         }
     }
 
-    /// Counts the Pods of a Deployment; starts the watch if necessary. `inhabited`: namespaces with Deployments to
-    /// count for.
+    /// Counts the Pods of a Deployment; starts the watch if necessary. `inhabited`: namespaces with such Deployments.
     pub(crate) fn count(
         &self,
         namespace: &str,
@@ -121,9 +120,9 @@ impl Pods {
             return running.watch.clone();
         }
         tracing::info!(kind = "pods.v1", metadata_only = false, "watching a kind");
-        let places = self.places.clone();
+        let namespaces = self.namespaces.clone();
         let options = WatchOptions::new(Resource::new("", "v1", "Pod", "pods", true), |pod| Some(CachedPod::of(pod)));
-        let watch = self.watches.open(options.everywhere().narrowing(move || places.borrow().clone()));
+        let watch = self.watches.open(options.everywhere().narrowing(move || namespaces.borrow().clone()));
         let listener = self.listener.clone();
         watch.subscribe(move |change| report(change, &listener));
         let listener = self.listener.clone();
@@ -132,17 +131,16 @@ impl Pods {
         watch
     }
 
-    /// Watches the Pods of a namespace if not all are watched. If there are too many, those without Deployments make
-    /// room.
+    /// Watches the Pods of a namespace unless all are watched. If too many are, some without Deployments make room.
     fn watch_in(&self, namespace: &str, watch: &Watch<CachedPod>, inhabited: impl FnOnce() -> BTreeSet<String>) {
-        let is_new = self.places.borrow_mut().insert(namespace.to_owned());
+        let is_new = self.namespaces.borrow_mut().insert(namespace.to_owned());
         let is_out = watch.state_in(namespace) == StoreState::Off;
         if is_out {
             let inhabited = inhabited();
-            self.places.borrow_mut().retain(|place| place == namespace || inhabited.contains(place));
+            self.namespaces.borrow_mut().retain(|place| place == namespace || inhabited.contains(place));
         }
         if is_new || is_out {
-            watch.places_changed();
+            watch.namespaces_changed();
         }
     }
 
@@ -173,7 +171,7 @@ impl Pods {
     }
 
     fn end(&self) {
-        self.places.take();
+        self.namespaces.take();
         let running = self.running.borrow_mut().take();
         if let Some(Running { watch, .. }) = running {
             watch.stop();

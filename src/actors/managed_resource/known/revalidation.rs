@@ -1,8 +1,6 @@
 //! When an object is sent again although it seems equal: mutating admission may answer differently (spec 10 §11.3,
-//! decision 40).
-//!
-//! Times are milliseconds since the controller began. This takes no memory for a ManagedResource, and 8 bytes for an
-//! object: the time of its last write. The rest follows from that and from the few changes that are remembered here.
+//! decision 40). Times are milliseconds since the controller began. This takes no memory for a ManagedResource, and 8
+//! bytes for an object: the time of its last write. The rest follows from that and from the few remembered changes.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,11 +9,10 @@ use std::{
     time::Duration,
 };
 
-use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
+use cluster::object::{GroupKind, NamespacedName, ObjectKey};
 
-/// After a change, API servers and webhooks may answer as before for this long: their own watches must receive it, and
-/// policies are compiled once per second.
-pub(crate) const SETTLING: Duration = Duration::from_secs(2);
+/// API servers and webhooks may answer as before for this long: watches lag, policies are compiled once per second.
+pub(crate) const ADMISSION_LAG: Duration = Duration::from_secs(2);
 
 /// A change concerns many objects: each gets one turn within this time.
 pub(crate) const SPREAD: Duration = Duration::from_secs(60);
@@ -84,7 +81,7 @@ impl Revalidation {
     }
 
     fn since(&self, now: u64) -> u64 {
-        let since = now.saturating_add(millis(SETTLING));
+        let since = now.saturating_add(millis(ADMISSION_LAG));
         self.latest.set(since);
         since
     }
@@ -199,7 +196,7 @@ mod tests {
         let known = Revalidation::new(None, 7);
         let due = |kind: &str, namespace: &str, sent| known.is_due(&bundle(1), &key(kind, namespace), sent, 1_000_000);
         assert!(!due("ConfigMap", "ns", 0));
-        let up_to_date = 5_000 + millis(SETTLING);
+        let up_to_date = 5_000 + millis(ADMISSION_LAG);
 
         known.kinds_changed(Some(&[GroupKind::new("", "ConfigMap")]), 5_000);
         assert!(due("ConfigMap", "ns", up_to_date - 1));
@@ -236,7 +233,7 @@ mod tests {
             }
             assert!((10..=12).contains(&writes.len()), "{pause}: {writes:?}");
             assert!(writes.windows(2).skip(1).all(|two| two[1] - two[0] > 55_000), "{pause}: {writes:?}");
-            let last = 599_950 / pause * pause + millis(SETTLING);
+            let last = 599_950 / pause * pause + millis(ADMISSION_LAG);
             let turn = known.turn(&bundle(1), last);
             assert!(known.is_due(&bundle(1), &object, sent, turn), "{pause}: the last change counts too");
         }

@@ -1,7 +1,5 @@
-//! The Secrets of ManagedResources: their versions, and their data when it is needed.
-//!
-//! Only versions are cached. Data is read when manifests are decoded, and dropped with them. At start, when many
-//! Secrets are needed at once, one paged list brings them all.
+//! The Secrets of ManagedResources: their versions, and their data when it is needed. Only versions are cached. Data is
+//! read when manifests are decoded, and dropped with them. At start, when many are needed, one paged list brings all.
 
 use std::{
     cell::RefCell,
@@ -10,14 +8,14 @@ use std::{
     time::Duration,
 };
 
-use cluster::{ApiError, Cached, Cluster, Context, ListQuery, Resource, Watch};
+use cluster::{
+    ApiError, Cached, Cluster, Context, ListQuery, Resource, Watch,
+    object::{self, NamespacedName},
+};
 use kit::{Deadline, SyncRequirement};
 use serde_json::Value;
 
-use crate::{
-    api::object::{self, NamespacedName},
-    bundle::decode,
-};
+use crate::bundle::decode;
 
 /// Up to this many Secrets are read one by one.
 const FEW: usize = 64;

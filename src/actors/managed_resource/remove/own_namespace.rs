@@ -1,7 +1,10 @@
 //! The Namespace that a ManagedResource is in, if the ManagedResource owns it (spec 10 §13.7, decision 41): it cannot
 //! end before the ManagedResource does, so it is deleted last and not waited for.
 
-use cluster::{ApiError, Located, Resource};
+use cluster::{
+    ApiError, Located, Resource,
+    object::{self, GroupVersionKind},
+};
 
 use super::{
     super::steps::Run,
@@ -11,7 +14,6 @@ use super::{
 use crate::api::{
     keys::{self, ORIGIN},
     managed_resource::ResourceRef,
-    object::{self, GroupVersionKind},
 };
 
 const CONFLICTS: usize = 3;

@@ -1,26 +1,21 @@
-//! Refs of a ManagedResource to itself, to its own Secrets, and to ManagedResources that have a ref to it in turn.
-//!
-//! All of this exists only where source and target are one cluster. Uids tell, as they are unique everywhere.
+//! Refs of a ManagedResource to itself, to its own Secrets, and to ManagedResources that have a ref to it in turn. All
+//! of this exists only where source and target are one cluster. Uids tell, as they are unique everywhere.
 
 use std::collections::BTreeSet;
 
-use cluster::Cached;
+use cluster::{Cached, object::NamespacedName};
 
 use super::{
-    super::{known::CachedBundle, steps::Run},
+    super::{known::CachedManagedResource, steps::Run},
     clean::itself,
 };
-use crate::api::{managed_resource::ResourceRef, object::NamespacedName};
+use crate::api::managed_resource::ResourceRef;
 
-/// Returns true if pruning leaves an object alone and does not wait for its end.
-///
+/// Returns true if pruning leaves an object alone and does not wait for its end. The error says why this is unknown.
 /// * Its own ManagedResource: it ends when pruning has ended, so it would wait for itself.
 /// * A Secret that the ManagedResource reads its manifests from, as long as the ManagedResource is not being deleted:
 ///   without the Secret nothing could be applied.
-/// * A ManagedResource that is being deleted and waits for this one, which is being deleted too: both would wait for
-///   ever.
-///
-/// The error says why this is unknown.
+/// * A ManagedResource in deletion that waits for this one, which is in deletion too: both would wait for ever.
 pub(super) async fn is_spared(run: &Run<'_>, reference: &ResourceRef, uid: &str) -> Result<bool, String> {
     let (key, mr) = (reference.key(), run.mr());
     let name = NamespacedName::new(&key.namespace, &key.name);
@@ -55,7 +50,7 @@ fn waits_for(run: &Run<'_>, bundle: NamespacedName) -> bool {
         if !seen.insert(bundle.clone()) {
             continue;
         }
-        let Some(Ok(mr)) = store.with(&bundle, CachedBundle::managed_resource) else { continue };
+        let Some(Ok(mr)) = store.with(&bundle, CachedManagedResource::managed_resource) else { continue };
         if mr.is_deleting() && !mr.spec.keep_objects {
             let keys = mr.status.resources.iter().map(ResourceRef::key).filter(itself::is_managed_resource);
             next.extend(keys.map(|key| NamespacedName::new(key.namespace, key.name)));

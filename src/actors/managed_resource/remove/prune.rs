@@ -1,9 +1,11 @@
-//! Pruning: removes objects that left the manifests, and all objects of a ManagedResource that is deleted or handed
-//! over (spec 10 §13, §15).
+//! Prunes objects that left the manifests, and all of a deleted or handed-over ManagedResource (spec 10 §13, §15).
 
 use std::collections::BTreeSet;
 
-use cluster::{ApiError, Deleted, ListQuery, Located, Nowhere, ObjectRef, Resource};
+use cluster::{
+    ApiError, Deleted, ListQuery, Located, Nowhere, ObjectRef, Resource,
+    object::{self, ObjectKey},
+};
 use futures::{StreamExt, stream};
 use kit::{Failure, Outcome};
 use serde_json::Value;
@@ -21,17 +23,12 @@ use super::{
 };
 use crate::{
     actors::health::warnings::{Warnings, field_selector},
-    api::{
-        keys::ORIGIN,
-        managed_resource::ResourceRef,
-        object::{self, ObjectKey},
-        origin::Origin,
-    },
+    api::{keys::ORIGIN, managed_resource::ResourceRef, origin::Origin},
     bundle::{identity, order},
 };
 
 /// Objects that are being deleted are checked again after this time, if no watch reports them earlier (spec 10 §17.2).
-const LOOK_AGAIN: std::time::Duration = std::time::Duration::from_secs(5);
+const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Conflicts that are answered by deciding anew. After them, the object is left for the next reconcile.
 const CONFLICTS: usize = 3;
@@ -82,7 +79,7 @@ pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Res
     let now = run.controller.env.clock.wall();
     run.write_status(|status| status::deletion_pending(status, &text, now)).await?;
     run.reconcile.note(format!("{} objects are being deleted", pending.len()));
-    Ok(Outcome::After(LOOK_AGAIN))
+    Ok(Outcome::After(CHECK_INTERVAL))
 }
 
 pub(crate) fn left_unconfirmed(references: &[ResourceRef], unconfirmed: &str) -> Vec<String> {

@@ -1,7 +1,6 @@
-//! Pure. Decides what to leave out of a status that is too large to be stored (spec 10 §9.7, decision 36).
-//!
-//! The merge compares with the labels and annotations of refs. Without them, entries that left a manifest stay in the
-//! object. The refs themselves are left out last: pruning needs them.
+//! Pure. Decides what to leave out of a status that is too large to be stored (spec 10 §9.7, decision 36). The merge
+//! compares with the labels and annotations of refs. Without them, entries that left a manifest stay in the object. The
+//! refs themselves are left out last: pruning needs them.
 
 use super::status::bounded;
 use crate::api::{
@@ -100,8 +99,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Empties maps above `limit` bytes, largest first, until `wanted` bytes are saved. `which`: 0 annotations, 1
-    /// labels.
+    /// Empties the largest maps above `limit` bytes until `wanted` bytes are saved. `which`: 0 annotations, 1 labels.
     fn shrink_maps(&mut self, wanted: usize, limit: usize, which: usize) -> bool {
         let map = |reference: &mut ResourceRef| match which {
             0 => std::mem::take(&mut reference.annotations),

@@ -1,5 +1,4 @@
 //! What users see: the status of a ManagedResource.
-//!
 //! * [`status`]: what is reported in each situation: each row of spec 10 §16 as a function from one status to the next
 //! * `fit`: what is left out of a status that is too large to be stored
 //! * [`status_cell`]: the only path by which reconcilers write the status

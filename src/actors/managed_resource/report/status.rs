@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 use jiff::Timestamp;
 
 use super::fit;
+use cluster::object::ObjectKey;
+
 use crate::api::{
     conditions::{
         self, APPLY_FAILED, APPLY_PROGRESSING, APPLY_SUCCEEDED, CANNOT_READ_SECRET, CHECKS_PENDING, ConditionStatus,
@@ -12,7 +14,6 @@ use crate::api::{
         RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING,
     },
     managed_resource::{ManagedResourceStatus, ResourceRef},
-    object::ObjectKey,
 };
 use crate::{
     actors::health::report::{self, Finding, Report},
@@ -29,8 +30,7 @@ const DELETED_MESSAGE: &str = "The resources are currently being deleted.";
 pub(crate) const CLEAN_PREFIX: &str = "Could not clean all old resources";
 /// Prefix of the aggregated error of release (spec 10 §13.6).
 pub(crate) const RELEASE_PREFIX: &str = "Could not release all orphaned resources";
-/// The longest message, in bytes. The API server refuses objects beyond 1.5 MiB; each status write carries all
-/// messages.
+/// Longest message in bytes. The API server refuses objects beyond 1.5 MiB; each status write has all messages.
 const MESSAGE_LIMIT: usize = 30 * 1024;
 
 /// What a reconcile applied that reached its final phase (spec 10 §9.10).
@@ -57,10 +57,9 @@ pub(crate) fn is_changed(status: &ManagedResourceStatus, refs: &[ResourceRef], c
     !is_same || status.secrets_data_checksum.as_deref() != Some(checksum)
 }
 
-/// Row "change detected" (spec 10 §9.7), written before anything is touched. `added` are the new refs that the old
-/// index lacks: appending them makes an object known before it is created, so that it is pruned even if the process
-/// crashes and its manifest goes. Old refs stay unchanged, because the merge compares with their labels and
-/// annotations.
+/// Row "change detected" (spec 10 §9.7), written before anything is touched. `added`: new refs that the old index
+/// lacks: appending them makes an object known before it is created, so that it is pruned even if the process crashes
+/// and its manifest goes. Old refs stay: the merge compares with their labels and annotations.
 pub(crate) fn change_detected(
     status: &ManagedResourceStatus,
     added: &[ResourceRef],
@@ -140,8 +139,7 @@ pub(crate) fn is_reported_applied(status: &ManagedResourceStatus) -> bool {
 }
 
 /// Returns true if the last set that was attempted is the set whose checksum is in the status, and all of its decodable
-/// manifests were applied. Each attempt at another set is announced first ([`change_detected`]), so that the condition
-/// differs after a failure or a crash.
+/// manifests were applied. Each is announced first ([`change_detected`]): the condition differs after a crash.
 pub(crate) fn is_last_attempt_applied(status: &ManagedResourceStatus) -> bool {
     conditions::find(&status.conditions, RESOURCES_APPLIED).is_some_and(|condition| {
         matches!(

@@ -1,21 +1,16 @@
-//! The only path by which the reconcilers of a ManagedResource write its status.
-//!
-//! Each reconciler replaces its own conditions only. Writes are serialized. A write needs the `resourceVersion` that
-//! the deciding reconciler saw, or a version that differs from it by our own status writes alone. Any other difference
-//! is a conflict, and the reconciler decides again (spec 10 §17.3).
+//! The only path by which the reconcilers of a ManagedResource write its status. Each reconciler replaces its own
+//! conditions only. Writes are serialized. A write needs the `resourceVersion` that the deciding reconciler saw, or a
+//! version that differs from it by our own status writes alone. Otherwise the reconciler decides again (spec 10 §17.3).
 
 use std::cell::{Cell, RefCell};
 
-use cluster::{ApiError, Cached, Cluster, Context, Resource, Watch};
+use cluster::{ApiError, Cached, Cluster, Context, Resource, Watch, object::NamespacedName};
 use tokio::sync::Mutex;
 
-use super::{super::known::ParsedBundle, fit::Draft, status::needs_write};
-use crate::api::{
-    managed_resource::{ManagedResourceStatus, with_status},
-    object::NamespacedName,
-};
+use super::{super::known::ParsedManagedResource, fit::Draft, status::needs_write};
+use crate::api::managed_resource::{ManagedResourceStatus, with_status};
 
-use super::super::known::CachedBundle;
+use super::super::known::CachedManagedResource;
 
 #[derive(Default)]
 pub(crate) struct StatusCell {
@@ -38,21 +33,20 @@ const LINEAGE: usize = 8;
 pub(crate) struct Destination<'a> {
     pub(crate) cluster: &'a Cluster,
     pub(crate) resource: &'a Resource,
-    pub(crate) bundles: &'a Watch<CachedBundle>,
+    pub(crate) bundles: &'a Watch<CachedManagedResource>,
 }
 
 impl StatusCell {
-    /// Writes the status that `change` makes of the current one, if they differ. Returns the snapshot that is then
-    /// current. A status too large to be stored is shrunk. If nothing fits, nothing is written, which is no error:
-    /// nothing else waits for it (decision 36). Fails with a conflict if another client wrote since `basis`, or with
-    /// the request's error.
+    /// Writes the status that `change` makes of the current one, if they differ. Returns the then current snapshot. A
+    /// status too large to be stored shrinks. If nothing fits, nothing is written, no error: nothing waits for it
+    /// (decision 36). Fails with the request's error, or a conflict if another client wrote since `basis`.
     pub(crate) async fn write(
         &self,
         to: Destination<'_>,
         context: &Context,
-        basis: &ParsedBundle,
+        basis: &ParsedManagedResource,
         change: impl FnOnce(&ManagedResourceStatus) -> ManagedResourceStatus,
-    ) -> Result<ParsedBundle, ApiError> {
+    ) -> Result<ParsedManagedResource, ApiError> {
         let _turn = self.turn.lock().await;
         let present = self.present(&to, basis);
         let mut draft = Draft::new(change(&present.mr.status), &present.mr.status);
@@ -70,7 +64,7 @@ impl StatusCell {
             if !self.is_too_large(size) {
                 match to.cluster.replace(context, &at, Some("status"), &object).await {
                     Ok(answer) => {
-                        let written = ParsedBundle::of(&answer).map_err(|error| undecodable(&error))?;
+                        let written = ParsedManagedResource::of(&answer).map_err(|error| undecodable(&error))?;
                         to.bundles.wrote_cached(&key, written.cached.clone(), &writer(&key), asked);
                         self.remember(&present, &written);
                         return Ok(written);
@@ -115,7 +109,7 @@ impl StatusCell {
         }
     }
 
-    pub(crate) fn is_doubtful(&self) -> bool {
+    pub(crate) fn is_unconfirmed_now(&self) -> bool {
         self.doubtful.get()
     }
 
@@ -124,15 +118,15 @@ impl StatusCell {
     }
 
     /// Returns the newest snapshot that differs from `basis` by our own status writes alone.
-    fn present(&self, to: &Destination<'_>, basis: &ParsedBundle) -> ParsedBundle {
+    fn present(&self, to: &Destination<'_>, basis: &ParsedManagedResource) -> ParsedManagedResource {
         let lineage = self.lineage.borrow();
-        let place = |cached: &CachedBundle| lineage.iter().position(|version| *version == cached.version());
+        let place = |cached: &CachedManagedResource| lineage.iter().position(|version| *version == cached.version());
         let newest = to.bundles.store().get(&basis.mr.key());
         let newer = newest.filter(|newest| place(&basis.cached).is_some_and(|basis| place(newest) > Some(basis)));
         newer.and_then(|newer| newer.parsed().ok()).unwrap_or_else(|| basis.clone())
     }
 
-    fn remember(&self, from: &ParsedBundle, to: &ParsedBundle) {
+    fn remember(&self, from: &ParsedManagedResource, to: &ParsedManagedResource) {
         let mut lineage = self.lineage.borrow_mut();
         if lineage.last() != Some(&from.cached.version()) {
             *lineage = vec![from.cached.version()];

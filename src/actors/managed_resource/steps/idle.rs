@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
-use cluster::Cached;
+use cluster::{Cached, object::NamespacedName};
 use kit::{IdleCheck, Outcome};
 use tokio::time::Instant;
 
@@ -14,7 +14,7 @@ use super::{
     },
     run::Run,
 };
-use crate::{api::object::NamespacedName, bundle::hpa};
+use crate::bundle::hpa;
 
 /// The state in which a check found nothing to do. While it is the same, another check would find the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,8 +34,7 @@ struct IdlePeriod {
 }
 
 /// Returns the outcome of a reconcile that left nothing undone. `unchanged`: the revision at which it found everything
-/// as it was left, if it checked at all. An idle check does not move `memory.period`: a later reconcile for another
-/// reason checks all objects.
+/// as left, if it checked. An idle check does not move `memory.period`: a reconcile for another reason checks all.
 pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, unchanged: Option<BundleRevision>) -> Outcome {
     let again = memory.sent_again(run, now);
     let next = memory.next(now, run.controller.settings.sync_period);
@@ -85,7 +84,7 @@ impl IdlePeriod {
                 && trigger::entry(class, &summary.mr) == ReconcilePath::Apply
         });
         asks_for_nothing == Some(true)
-            && controller.objects.are_still(objects.iter().map(|(key, seen)| (key.as_ref(), seen.content)))
+            && controller.objects.are_unchanged(objects.iter().map(|(key, seen)| (key.as_ref(), seen.content)))
     }
 
     fn period(&self) -> Duration {
@@ -132,8 +131,7 @@ impl ManagedResources {
         is_reported.then_some(BundleRevision { version, objects })
     }
 
-    /// Returns the time to the end of a period of about this length, in step with others: the process wakes once for
-    /// many.
+    /// Returns the time to the end of a period of about this length, in step with others: one wake for many.
     pub(crate) fn idle_period(&self, period: Duration) -> Duration {
         in_step(self.env.clock.monotonic().saturating_duration_since(self.started), period)
     }
@@ -156,7 +154,7 @@ mod tests {
 
     use super::*;
     use crate::api::managed_resource::ManagedResource;
-    use crate::api::object::ObjectKey;
+    use cluster::object::ObjectKey;
 
     const CAP: Duration = Duration::from_secs(60);
 

@@ -1,5 +1,4 @@
 //! The steps of a reconcile before anything is applied; `reconcile.rs` puts them in their order.
-//!
 //! * `run`: what every step needs, and the writes to the ManagedResource itself
 //! * `todo`: what the reconcile has to check
 //! * `read`: reads the Secrets, decodes, looks up the kinds, plans (spec 10 §9.1 to §9.6)

@@ -5,12 +5,15 @@ use std::{
     sync::Arc,
 };
 
-use cluster::{ApiError, Resource, Serving};
+use cluster::{
+    ApiError, Resource, Serving,
+    object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
+};
 use kit::{Failure, JobPanicked, Moment};
 
 use super::{
     super::{
-        known::{CachedBundle, Named},
+        known::{CachedManagedResource, Named},
         report::status,
     },
     run::Run,
@@ -19,7 +22,6 @@ use crate::{
     api::{
         keys::BROTLI_SUFFIX,
         managed_resource::{ResourceRef, SecretRef},
-        object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
     },
     bundle::{
         checksum::Checksum,
@@ -100,7 +102,7 @@ pub(crate) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
 
 /// Returns the objects that another ManagedResource gives away, by its Secrets now; none if they are unknown.
 pub(crate) async fn given_away(run: &Run<'_>, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
-    let known = run.controller.bundles.store().with(bundle, CachedBundle::managed_resource);
+    let known = run.controller.bundles.store().with(bundle, CachedManagedResource::managed_resource);
     let Some(Ok(mr)) = known else { return BTreeSet::new() };
     let read = read_secrets(run, &bundle.namespace, &mr.spec.secret_refs).await;
     let Ok((_, sources)) = read else { return BTreeSet::new() };

@@ -2,21 +2,21 @@
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::{ApiError, Context, ObjectRef, Reference};
+use cluster::{
+    ApiError, Context, ObjectRef, Reference,
+    object::{NamespacedName, ObjectKey},
+};
 use kit::{Causes, Deadline, Failure, Reconcile};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::{
-    known::ParsedBundle,
+    known::ParsedManagedResource,
     report::{Destination, StatusCell},
     shared::ManagedResources,
     wake::trigger,
 };
-use crate::api::{
-    managed_resource::{ManagedResource, ManagedResourceStatus},
-    object::{NamespacedName, ObjectKey},
-};
+use crate::api::managed_resource::{ManagedResource, ManagedResourceStatus};
 
 /// Time limit of a status write, whatever the reconcile has used up (contract rule 7).
 const STATUS_TIME: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ pub(crate) struct Run<'a> {
     pub(crate) reconcile: &'a Reconcile<NamespacedName, ObjectKey>,
     pub(crate) context: Context,
     pub(crate) writer: String,
-    pub(crate) bundle: ParsedBundle,
+    pub(crate) bundle: ParsedManagedResource,
     pub(crate) period_due: bool,
     pub(crate) last_period: Option<Instant>,
 }
@@ -111,7 +111,7 @@ impl Run<'_> {
 
     fn go_on_with(&mut self, answer: Result<Value, ApiError>, asked: Instant) -> Result<(), ApiError> {
         let answer = answer.inspect_err(|error| self.status.heard(error))?;
-        self.bundle = ParsedBundle::of(&answer).map_err(|error| ApiError::Decode(error.to_string()))?;
+        self.bundle = ParsedManagedResource::of(&answer).map_err(|error| ApiError::Decode(error.to_string()))?;
         let cached = self.bundle.cached.clone();
         self.controller.bundles.wrote_cached(&self.reconcile.key, cached, &self.writer, asked);
         Ok(())

@@ -13,10 +13,9 @@ use super::{
     idle,
     run::Run,
 };
-use crate::{
-    api::object::ObjectKey,
-    bundle::{hpa, identity::Equivalences},
-};
+use cluster::object::ObjectKey;
+
+use crate::bundle::{hpa, identity::Equivalences};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Todo {
@@ -111,7 +110,7 @@ impl Run<'_> {
     }
 
     fn is_as_remembered(&self, memory: &Memory, key: &ObjectKey) -> bool {
-        memory.objects.get(key).is_some_and(|seen| self.controller.objects.are_still([(key, seen.content)]))
+        memory.objects.get(key).is_some_and(|seen| self.controller.objects.are_unchanged([(key, seen.content)]))
     }
 }
 

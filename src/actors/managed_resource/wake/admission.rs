@@ -1,7 +1,5 @@
-//! Wakes the ManagedResources whose objects are concerned when mutating admission may answer differently than before
-//! (spec 10 §11.3, decision 40).
-//!
-//! A kind that cannot be watched, because it is not served or denied, wakes no ManagedResource: then only the period of
+//! Wakes the ManagedResources concerned when mutating admission may answer differently (spec 10 §11.3, decision 40). A
+//! kind that cannot be watched, because it is not served or denied, wakes no ManagedResource: then only the period of
 //! [`Revalidation`](super::super::known::Revalidation) counts. Nothing waits for these watches.
 
 use std::{
@@ -12,16 +10,18 @@ use std::{
     time::Duration,
 };
 
-use cluster::{CachedFields, Change, How, Resource, Watch, WatchOptions, Watches};
+use cluster::{
+    CachedFields, Change, How, Resource, Watch, WatchOptions, Watches,
+    object::{GroupKind, GroupVersionKind, NamespacedName},
+};
 use kit::{Wake, WeakSupervised};
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::super::{
-    known::{Admission, MatchedKinds, SETTLING, SPREAD, millis},
+    known::{ADMISSION_LAG, Admission, MatchedKinds, SPREAD, millis},
     shared::{ManagedResources, REVALIDATE},
 };
-use crate::api::object::{GroupKind, GroupVersionKind, NamespacedName};
 
 /// The versions in which policies may be read, the preferred one first. What they match is expressed alike.
 const POLICY_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
@@ -181,7 +181,7 @@ impl Turns {
 
     fn look_for_bundles(&self, controller: &ManagedResources, now: u64) {
         let known = &controller.revalidation;
-        let up_to_date = now.saturating_add(millis(SETTLING));
+        let up_to_date = now.saturating_add(millis(ADMISSION_LAG));
         if let Some(matched) = self.kinds.take() {
             let is_matched = |group: &str, plural: Option<&str>| plural.is_none_or(|it| matched.may_match(group, it));
             let kinds: Vec<GroupKind> = controller.objects.held_kinds(is_matched);

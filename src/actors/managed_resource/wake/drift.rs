@@ -1,8 +1,6 @@
-//! Drift wakes the owners of an object. Several edits within a moment wake them once.
-//!
-//! An edit of a managed object is not repaired at once but a moment later: a burst of edits costs one write, and an
-//! edit that comes with a new manifest is seen together with it (spec 10 scenario 10: *changed in the same moment*). A
-//! deleted object is repaired at once.
+//! Drift wakes the owners of an object. Several edits within a moment wake them once. An edit is not repaired at once
+//! but a moment later: a burst of edits costs one write, and an edit that comes with a new manifest is seen together
+//! with it (spec 10 scenario 10: *changed in the same moment*). A deleted object is repaired at once.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
@@ -12,7 +10,7 @@ use super::super::{
     known::{Drift, DriftListener},
     shared::{DRIFT, ManagedResources},
 };
-use crate::api::object::{NamespacedName, ObjectKey};
+use cluster::object::{NamespacedName, ObjectKey};
 
 /// How long edits are collected, from the first one on. A repair is due within 250 ms.
 const WINDOW: Duration = Duration::from_millis(100);
@@ -29,7 +27,7 @@ struct Debounce {
 }
 
 /// Wakes the owners of a drifted object: at once if it is gone, otherwise when the window is over.
-pub(crate) fn report_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
+pub(crate) fn wake_on_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
     let waker = waker.clone();
     let debounce = Debounce::new(move |bundle, due| waker.wake(bundle, due));
     Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {

@@ -166,8 +166,7 @@ pub(crate) fn remove_operation_patch() -> serde_json::Value {
 }
 
 /// Returns what to do with a ManagedResource (spec 10 §7). Deletion comes before waiting: every class cleans up a
-/// ManagedResource in deletion. Responsibility comes last, and is checked again because a reconcile may have been
-/// queued before the hand-over ended.
+/// ManagedResource in deletion. Responsibility comes last: a reconcile may have been queued before the hand-over ended.
 pub(crate) fn entry(own: &OwnClass, mr: &ManagedResource) -> ReconcilePath {
     if mr.is_ignored() && !mr.is_deleting() {
         ReconcilePath::Ignored

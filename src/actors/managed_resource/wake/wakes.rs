@@ -5,15 +5,18 @@ use std::{
     rc::{Rc, Weak},
 };
 
-use cluster::{Cached, How, Index, Watch};
+use cluster::{
+    Cached, How, Index, Watch,
+    object::{GroupKind, NamespacedName, ObjectKey},
+};
 use kit::{Causes, Wake, WeakSupervised};
 use tokio::sync::watch;
 
 use super::{
     super::{
         known::{
-            BundleSummary, CachedBundle, CachedSecret, HealthListener, HealthRegistry, ManagedObjects, News,
-            PodsListener, ScalingListener,
+            CachedManagedResource, CachedSecret, HealthListener, HealthRegistry, ManagedObjects,
+            ManagedResourceSummary, News, PodsListener, ScalingListener,
         },
         shared::{CHANGED, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
@@ -21,20 +24,22 @@ use super::{
 };
 use crate::{
     actors::health::eligibility::{self, Eligibility},
-    api::{
-        class::OwnClass,
-        object::{GroupKind, NamespacedName, ObjectKey},
-    },
+    api::class::OwnClass,
     bundle::identity::Equivalences,
 };
 
 type Waker = WeakSupervised<ManagedResources>;
 
-pub(crate) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Watch<CachedBundle>, waker: &Waker) {
+pub(crate) fn subscribe_bundles(
+    controller: &Rc<ManagedResources>,
+    bundles: &Watch<CachedManagedResource>,
+    waker: &Waker,
+) {
     let (class, waker, registry) =
         (controller.settings.class.clone(), waker.clone(), controller.health_registry.clone());
     bundles.subscribe(move |change| {
-        let (old, new) = (change.old.map(CachedBundle::summary), change.new.map(CachedBundle::summary));
+        let (old, new) =
+            (change.old.map(CachedManagedResource::summary), change.new.map(CachedManagedResource::summary));
         registry.set(change.name, new.is_some_and(|new| eligibility::of(&class, &new.mr) == Eligibility::Eligible));
         let causes = bundle_causes(&class, change.how, old, new);
         let first = change.how == How::First;
@@ -42,7 +47,12 @@ pub(crate) fn subscribe_bundles(controller: &Rc<ManagedResources>, bundles: &Wat
     });
 }
 
-fn bundle_causes(class: &OwnClass, how: How<'_>, old: Option<&BundleSummary>, new: Option<&BundleSummary>) -> Causes {
+fn bundle_causes(
+    class: &OwnClass,
+    how: How<'_>,
+    old: Option<&ManagedResourceSummary>,
+    new: Option<&ManagedResourceSummary>,
+) -> Causes {
     let references = old.map(|old| old.references) != new.map(|new| new.references);
     let (old, new) = (old.map(|old| &old.mr), new.map(|new| &new.mr));
     let is_triggered = !trigger::triggers(class, old, new).is_empty();
@@ -75,7 +85,7 @@ pub(crate) fn subscribe_secrets(
         };
         for key in index.get(change.name) {
             let bundle = bundles.store().get(&key);
-            let concerned = |bundle: &CachedBundle| {
+            let concerned = |bundle: &CachedManagedResource| {
                 trigger::is_woken_by_secret(&class, concerns, &change.name.name, &bundle.summary().mr)
             };
             if bundle.as_ref().is_some_and(concerned) {
@@ -85,7 +95,11 @@ pub(crate) fn subscribe_secrets(
     });
 }
 
-pub(crate) async fn report_kinds(controller: Weak<ManagedResources>, waker: Waker, mut changes: watch::Receiver<u64>) {
+pub(crate) async fn wake_on_new_kinds(
+    controller: Weak<ManagedResources>,
+    waker: Waker,
+    mut changes: watch::Receiver<u64>,
+) {
     while changes.changed().await.is_ok() {
         let Some(controller) = controller.upgrade() else { return };
         controller.objects.follow_discovery();
@@ -99,7 +113,7 @@ pub(crate) async fn report_kinds(controller: Weak<ManagedResources>, waker: Wake
     }
 }
 
-pub(crate) fn report_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> HealthListener {
+pub(crate) fn wake_on_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> HealthListener {
     let (registry, waker) = (registry.clone(), waker.clone());
     Rc::new(move |bundle, object, news| {
         if !registry.is_judged(bundle) {
@@ -124,7 +138,7 @@ pub(crate) fn report_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> Hea
     })
 }
 
-pub(crate) fn report_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry>, waker: &Waker) -> PodsListener {
+pub(crate) fn wake_on_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry>, waker: &Waker) -> PodsListener {
     let (objects, registry, waker) = (objects.clone(), registry.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
@@ -143,7 +157,7 @@ pub(crate) fn report_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry
     })
 }
 
-pub(crate) fn report_scaling(objects: &ManagedObjects, waker: &Waker) -> ScalingListener {
+pub(crate) fn wake_on_scaling(objects: &ManagedObjects, waker: &Waker) -> ScalingListener {
     let (waker, objects) = (waker.clone(), objects.clone());
     Rc::new(move |object: &ObjectKey| {
         // The ManagedResource may own it under an equivalent group.

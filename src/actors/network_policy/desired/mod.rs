@@ -1,7 +1,6 @@
-//! Computes the policies of a Service from its surroundings (spec 40 §7). Pure.
-//!
-//! One file per kind of client: [`clients`], [`world`], [`ingress`], [`gateways`]. Each lists its policies in pieces.
-//! [`Union`] merges policies of the same name; if they cannot be merged, one gets another name (§7.11).
+//! Computes the policies of a Service from its surroundings (spec 40 §7). Pure. One file per kind of client:
+//! [`clients`], [`world`], [`ingress`], [`gateways`]. Each lists its policies in pieces. [`Union`] merges policies of
+//! the same name; if they cannot be merged, one gets another name (§7.11).
 
 mod clients;
 mod gateways;

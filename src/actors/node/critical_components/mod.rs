@@ -1,15 +1,12 @@
 //! Removes the taint `critical-components-not-ready` from a node once its critical components run (spec 41, part A).
-//!
 //! ```text
 //! Nodes with the taint ─ node.rs ──────────────┐
 //! DaemonSets ─ daemon_set.rs, placement.rs ────┼─► obstacle.rs: what is missing? ─► Event, or patch without the taint
 //! their pods ─ pod.rs ─────────────────────────┤
 //! CSINodes: registered drivers ────────────────┘
 //! ```
-//!
-//! One actor per tainted Node. Changes on the node wake it; `backoff` is the safety net. It decides from memory, and
-//! the patch is bound to the cached version of the Node, so it cannot remove a foreign taint. All files except this one
-//! are pure.
+//! One actor per tainted Node. Changes on the node wake it; `backoff` is the safety net. It decides from memory; the
+//! patch is bound to the cached version of the Node, so no foreign taint is removed. All other files are pure.
 
 pub mod daemon_set;
 mod metrics;
@@ -138,7 +135,6 @@ fn at(node: &str) -> NamespacedName {
 }
 
 impl CriticalComponents {
-    /// Subscribes the event handlers. Reconciles wait for all caches, so most initial lists are ignored.
     fn subscribe(&self, supervised: &Supervised<Self>) {
         let waker = supervised.weak();
         self.nodes.subscribe(move |change| {

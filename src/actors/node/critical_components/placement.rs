@@ -17,7 +17,6 @@ pub struct Placement {
     tolerations: Vec<Toleration>,
 }
 
-/// A term of a node selector: all conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Term {
     labels: Vec<Requirement>,
@@ -97,7 +96,6 @@ impl Placement {
 }
 
 impl Term {
-    /// `None` for a term that matches nothing.
     fn of(term: &Value) -> Option<Self> {
         let labels: Vec<_> = list(&term["matchExpressions"]).map(Requirement::of).collect::<Option<_>>()?;
         let names: Vec<_> = list(&term["matchFields"]).map(of_name).collect::<Option<_>>()?;
@@ -124,7 +122,6 @@ fn of_name(field: &Value) -> Option<(Box<str>, bool)> {
 }
 
 impl Requirement {
-    /// `None` for a malformed requirement.
     fn of(expression: &Value) -> Option<Self> {
         let (key, values) = (expression["key"].as_str()?, values(expression)?);
         let is_valid = formats::qualified_name(key).is_empty();

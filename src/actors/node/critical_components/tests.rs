@@ -19,7 +19,6 @@ fn node(labels: &Value, more_taints: &[Value]) -> Tainted {
     *tainted(&json!({"metadata": metadata, "spec": {"taints": taints}})).unwrap()
 }
 
-/// A critical DaemonSet that tolerates the taint; `spec` is merged into its pod spec.
 fn daemon_set(name: &str, spec: Value) -> (NamespacedName, Arc<DaemonSet>) {
     let mut template = json!({"tolerations": [{"key": TAINT, "operator": "Exists"}]});
     json_patch::merge(&mut template, &spec);
@@ -52,13 +51,11 @@ fn obstacle(
     find(&Node { name: "n1", node }, sets, pods, drivers).map(|obstacle| obstacle.text()).unwrap_or_default()
 }
 
-/// Returns true if the node waits for a DaemonSet with this pod spec.
 fn is_awaited(node: &Tainted, spec: Value) -> bool {
     !obstacle(node, &[daemon_set("cni", spec)], &[], &[]).is_empty()
 }
 
-/// spec 41 §A.4.1
-/// spec 41 scenarios 5, 6, 9
+/// spec 41 §A.4.1; spec 41 scenarios 5, 6, 9
 #[test]
 fn daemon_set_is_awaited_where_its_pods_may_run() {
     let required = |terms: Value| json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}});
@@ -117,8 +114,7 @@ fn daemon_set_is_awaited_where_its_pods_may_run() {
     }
 }
 
-/// spec 41 §A.4.1 E4
-/// spec 41 scenarios 6, 7, 8
+/// spec 41 §A.4.1 E4; spec 41 scenarios 6, 7, 8
 #[test]
 fn taints_exclude_daemon_sets_without_toleration() {
     let taint = |key: &str, value: &str, effect: &str| json!({"key": key, "value": value, "effect": effect});

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::api::object::truthy;
+use cluster::object::truthy;
 
 const HOST: &str = "kubernetes.io/hostname";
 const HOST_SPREAD: &str = "high-availability-config.resources.gardener.cloud/host-spread";
@@ -44,7 +44,6 @@ mod tests {
     const SOFT: &str = "ScheduleAnyway";
     const HARD: &str = "DoNotSchedule";
 
-    /// Topology keys and `whenUnsatisfiable`.
     type Constraints = &'static [(&'static str, &'static str)];
 
     /// spec 41 §C.4

@@ -1,8 +1,7 @@
-//! Re-triggers the HA webhook when the cluster gets its second node or loses it (spec 41, part C).
-//!
-//! The webhook spreads replicas over hosts: strictly, or softly while there is only one node. Nothing else calls it
-//! when the number of nodes changes. So this controller sends an empty patch to each workload whose spread does not fit
-//! ([`decide`], pure). There is one actor. It lists workloads when the threshold was crossed, and does not watch them.
+//! Re-triggers the HA webhook when the cluster gets its second node or loses it (spec 41, part C). The webhook spreads
+//! replicas over hosts: strictly, or softly while there is only one node. Nothing else calls it when the number of
+//! nodes changes. So this controller sends an empty patch to each workload whose spread does not fit ([`decide`],
+//! pure). There is one actor. It lists workloads when the threshold was crossed, and does not watch them.
 
 pub mod decide;
 
@@ -48,7 +47,6 @@ struct HighAvailability {
 #[derive(Default)]
 struct Memory {
     burst: Burst,
-    /// The mode of the last successful run.
     multiple_nodes: Option<bool>,
     /// Workloads that should have changed but did not, the number of further attempts, and the time of the next.
     unchanged: Vec<Workload>,
@@ -59,13 +57,11 @@ struct Memory {
 #[derive(Debug, Clone)]
 struct Workload {
     at: ObjectRef,
-    /// The failures that its namespace must survive.
     tolerance: Option<String>,
 }
 
 enum Patched {
     Done,
-    /// The webhook should have changed the workload, but did not.
     Unchanged(Workload),
     Failed(Workload, String),
 }

@@ -1,9 +1,7 @@
 //! Spreads the reconciliations of node agents: an annotation on each node tells its agent how long to wait (spec 41,
-//! part B).
-//!
-//! Nodes join in bursts, and each new node shifts all delays. So the single actor waits for the end of a burst,
-//! computes all delays ([`spread`], pure), and writes those that differ. Changes of an annotation, of a node's Secret
-//! or of its label wake it, too (better 7).
+//! part B). Nodes join in bursts, and each new node shifts all delays. So the single actor waits for the end of a
+//! burst, computes all delays ([`spread`], pure), and writes those that differ. Changes of an annotation, of a node's
+//! Secret or of its label wake it, too (better 7).
 
 pub mod spread;
 
@@ -13,7 +11,10 @@ use std::{
     time::Duration,
 };
 
-use cluster::{Cached as _, CachedFields, Cluster, Context, How, Resource, Watch, WatchOptions, object};
+use cluster::{
+    Cached as _, CachedFields, Cluster, Context, How, Resource, Watch, WatchOptions,
+    object::{self, NamespacedName},
+};
 use futures::{StreamExt as _, stream};
 use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Singleton, Supervised, Wake};
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ use crate::{
         controller_context::ControllerContext,
         controller_registration::{ControllerRegistration, StartControllers},
     },
-    api::{config::Config, object::NamespacedName},
+    api::config::Config,
 };
 
 /// Name in metrics and logs (spec 70 §9.2).

@@ -1,5 +1,3 @@
-//! The pure parts, as tables.
-
 use base64::{Engine, prelude::BASE64_STANDARD};
 use cluster::{ApiError, Status};
 use jiff::{SignedDuration, Timestamp};

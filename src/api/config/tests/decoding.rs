@@ -334,7 +334,6 @@ proptest! {
     }
 }
 
-/// The output of `--print-config` means the same as what was loaded.
 #[test]
 fn the_effective_configuration_can_be_loaded_again() {
     let table = [

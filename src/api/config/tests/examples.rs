@@ -39,7 +39,6 @@ webhooks:
     assert_eq!(loaded.config.servers.webhooks.port, 10250);
 }
 
-/// The commented example documents the file: its settings are the defaults.
 #[test]
 fn the_commented_example_shows_the_defaults() {
     let loaded = load(COMMENTED.as_bytes()).expect("the example is valid");
@@ -96,7 +95,6 @@ fn uncommented(yaml: &str) -> String {
     yaml.lines().map(line).collect()
 }
 
-/// The path of each value and of its containers, with list items as `[]`.
 fn paths(value: &Value, path: String, found: &mut BTreeSet<String>) {
     found.insert(path.clone());
     match value {

@@ -1,5 +1,4 @@
-//! The generated reference of all keys: meanings are the comments of `config/component-config.yaml`, defaults are those
-//! of the program.
+//! The generated reference of all keys: meanings from `config/component-config.yaml`, defaults from the program.
 
 use serde_json::Value;
 
@@ -65,8 +64,7 @@ fn keys(yaml: &str) -> Vec<Key> {
             comment.push(text);
             continue;
         }
-        // A setting that is commented out counts too.
-        let mut setting = text.strip_prefix('#').unwrap_or(text);
+        let mut setting = text.strip_prefix('#').unwrap_or(text); // a setting that is commented out counts too
         if let Some(entry) = setting.strip_prefix("- ") {
             open.retain(|open| open.indent <= indent);
             let list = open.last().map(|open| open.path.clone()).unwrap_or_default();

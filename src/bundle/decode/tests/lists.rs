@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// `<index> <kind>/<name>` of each manifest and the index of each error.
 fn taken_apart(input: &str) -> Vec<String> {
     let shown = |(index, result): (usize, Result<Value, String>)| match result {
         Ok(manifest) => format!(

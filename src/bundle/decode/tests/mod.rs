@@ -38,7 +38,6 @@ fn with_limits(input: &[u8], limits: Limits) -> Vec<(usize, Result<Value, String
     Decoder::new([secret(&data)], limits).map(read).collect()
 }
 
-/// Index and manifest, or index and error, of each document.
 fn read(input: &str) -> Vec<(usize, Result<Value, String>)> {
     with_limits(input.as_bytes(), Limits::default())
 }

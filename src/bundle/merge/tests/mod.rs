@@ -9,7 +9,6 @@ mod objects;
 mod services;
 mod workloads;
 
-/// No force flags, no autoscaler, no old information.
 fn context() -> MergeContext<'static> {
     static LABELS: LazyLock<BTreeMap<String, String>> =
         LazyLock::new(|| inject::labels_to_inject(&BTreeMap::new(), "gardener"));

@@ -1,5 +1,3 @@
-//! `get`, from its flags to its text, against the simulator.
-
 mod watching;
 
 use std::{

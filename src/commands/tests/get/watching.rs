@@ -1,6 +1,5 @@
 use super::*;
 
-/// Runs the script while the command watches. The command must not end before.
 async fn while_watching(
     (sim, clock): &(Sim, Clock),
     line: &str,

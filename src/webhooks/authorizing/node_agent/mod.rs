@@ -1,9 +1,8 @@
 //! `node-agent-authorizer`: restricts each node's gardener-node-agent to the objects of its own node (spec 61).
-//! Decisions are made from memory and never cached, because they change with Machine and Node.
-//!
-//! `identity.rs` recognises a node agent and its machine (§3), `decide.rs` selects the rule for a request (§5), and
-//! `node.rs` leads from the machine to its Node (§4). The rules (§5.1 to §5.6) have one file per resource. `known.rs`
-//! has the cached fields of objects, `osc.rs` the Secrets that an OperatingSystemConfig names.
+//! Decisions are made from memory and never cached, because they change with Machine and Node. `identity.rs` recognises
+//! a node agent and its machine (§3), `decide.rs` selects the rule for a request (§5), and `node.rs` leads from the
+//! machine to its Node (§4). The rules (§5.1 to §5.6) have one file per resource. `known.rs` has the cached fields of
+//! objects, `osc.rs` the Secrets that an OperatingSystemConfig names.
 
 mod certificates;
 mod decide;
@@ -29,8 +28,10 @@ pub use osc::{Host, OscSecret, Reference};
 use std::sync::Arc;
 
 use super::{Action, Attributes, Authorizer, Decision, ResourceAction};
+use cluster::object::NamespacedName;
+
 use crate::{
-    api::{config::NodeAgentAuthorizer, object::NamespacedName},
+    api::config::NodeAgentAuthorizer,
     webhooks::{
         cached_kind::{CachedKind, Reads},
         view::{Failure, View},

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::{End, MACHINES, Machine, NODES, Node, Request, texts};
 
-/// Returns name and cached fields of the request's Node. The Machine's label alone is not enough: the Node must exist
-/// (spec 61 §11.7).
+/// Returns name and cached fields of the Node. A Machine's label is not enough: it must exist (spec 61 §11.7).
 pub(super) fn resolve(request: Request<'_>) -> Result<(String, Arc<Node>), End> {
     let name = match &request.settings.machine_namespace {
         None => request.machine.to_owned(),

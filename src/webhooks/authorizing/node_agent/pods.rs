@@ -32,8 +32,7 @@ pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     if **of_node == *node { Ok(Decision::Allow) } else { Err(End::Deny(texts::foreign_pod(&shown(), &node))) }
 }
 
-/// Returns whether the request selects only Pods of the node. Other requirements only narrow it further, but an
-/// unreadable requirement is an error.
+/// Returns whether the request selects only Pods of the node. Others narrow it further; an unreadable one is an error.
 fn selects(request: Request<'_>, node: &str) -> Result<bool, End> {
     let requirements = request.action.field_selector.requirements();
     if let Some(error) = requirements.error {

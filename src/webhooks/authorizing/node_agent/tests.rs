@@ -17,7 +17,6 @@ use crate::webhooks::{
 const PREFIX: &str = "gardener.cloud:node-agent:machine:";
 const GROUP: &str = "gardener.cloud:node-agents";
 const MACHINE_NAMESPACE: &str = "shoot--a--b";
-/// Machine mode.
 fn hosted() -> NodeAgents {
     NodeAgents { machine_namespace: Some(MACHINE_NAMESPACE.to_owned()), with_selectors: false }
 }
@@ -26,7 +25,6 @@ fn with_selectors() -> NodeAgents {
     NodeAgents { with_selectors: true, ..hosted() }
 }
 
-/// Node mode.
 fn without_machines() -> NodeAgents {
     NodeAgents { machine_namespace: None, with_selectors: false }
 }
@@ -69,7 +67,6 @@ fn view() -> TestView {
         .object(&SECRETS, "kube-system/gna-pool2", osc("spec: {files: [{content: {secretRef: {name: elsewhere}}}]}"))
 }
 
-/// Returns the attributes of `verb resource[/subresource] [[namespace/]name]`.
 fn attributes(request: &str) -> Value {
     let mut words = request.split(' ');
     let [verb, resource, object] = [words.next(), words.next(), words.next()].map(Option::unwrap_or_default);
@@ -457,8 +454,8 @@ fn impossible_name_is_denied_without_a_read_and_cut() {
 /// spec 61, "better": one live read before anything is refused
 #[test]
 fn request_for_a_live_read_is_passed_on() {
-    let lookup = Lookup::missing(&PODS, crate::api::object::NamespacedName::new("a", "p1"));
-    let view = view().failing("Pod a/p1", Failure::Look(lookup.clone()));
+    let lookup = Lookup::missing(&PODS, cluster::object::NamespacedName::new("a", "p1"));
+    let view = view().failing("Pod a/p1", Failure::ReadLive(lookup.clone()));
     let review = review(&format!("{PREFIX}m1"), &[GROUP], &json!({"resourceAttributes": attributes("get pods a/p1")}));
 
     assert_eq!(crate::webhooks::endpoint::testing::ask(&authorizing(hosted()), &view, &review), Err(lookup));

@@ -92,7 +92,7 @@ impl End {
     /// Adds the purpose to a failed read. [`Failure::Look`] stays as it is.
     pub(super) fn while_reading(failure: Failure, what: impl FnOnce() -> String) -> Self {
         Self::Failed(match failure {
-            Failure::Look(lookup) => Failure::Look(lookup),
+            Failure::ReadLive(lookup) => Failure::ReadLive(lookup),
             other => Failure::Errored { code: 500, message: format!("{}: {}", what(), other.text()) },
         })
     }

@@ -101,7 +101,7 @@ fn collection_list_refused_by_the_api_server_is_passed_on() {
             _ => Fault::None,
         });
         let failed = world.unconfirmed(&collection("Infrastructure", "infrastructures", "ns")).await;
-        assert!(!matches!(failed, Ok(_) | Err(Failure::Look(_))), "{failed:?}");
+        assert!(!matches!(failed, Ok(_) | Err(Failure::ReadLive(_))), "{failed:?}");
         world
     });
 }

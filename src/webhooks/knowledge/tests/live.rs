@@ -1,5 +1,3 @@
-//! Live reads of objects that the stores lack.
-
 use super::*;
 
 /// spec 50, "better" 3; scenario 17

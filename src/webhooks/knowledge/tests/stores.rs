@@ -1,5 +1,3 @@
-//! The objects that watches fill in, and when they count.
-
 use sim::WatchEnd;
 
 use super::*;

@@ -27,8 +27,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// Bytes that a zone takes in addition to its text.
 const BESIDES: usize = 48;
 
-/// Requires the zones in **each** term: a separate term would be an alternative to the others (spec 51 R1).
-/// Requirements on other keys stay (R2).
+/// Requires the zones in **each** term: a term of its own would be an alternative (spec 51 R1). Other keys stay (R2).
 pub(super) fn pin_to_zones(object: &mut Value, wanted: &Wanted) -> Result<(), Error> {
     if wanted.zones.is_empty() || (wanted.tolerance == Tolerance::Absent && !wanted.pinned) {
         return Ok(());

@@ -1,11 +1,9 @@
 //! The webhook `high-availability-config` (spec 51): Deployments, StatefulSets and HorizontalPodAutoscalers of
 //! namespaces that opt in run with the right number of replicas, in the right zones, spread over nodes and zones, and
-//! leave broken nodes quickly.
-//!
-//! [`HighAvailability`] dispatches to one file for each step, in this order: `namespace.rs`, the requirements in the
-//! annotations of the Namespace (§2.1); `replicas.rs`, the number of replicas of workloads and their autoscalers (§4);
-//! `affinity.rs`, pinning to zones (§5); `spread.rs`, topology spread constraints (§6); `tolerations.rs`, the time on
-//! broken nodes (§7).
+//! leave broken nodes quickly. [`HighAvailability`] dispatches to one file for each step, in this order:
+//! `namespace.rs`, the requirements in the annotations of the Namespace (§2.1); `replicas.rs`, the number of replicas
+//! of workloads and their autoscalers (§4); `affinity.rs`, pinning to zones (§5); `spread.rs`, topology spread
+//! constraints (§6); `tolerations.rs`, the time on broken nodes (§7).
 //!
 //! A step only adds or replaces, and the order of all results is fixed: each change of a Pod template is a roll-out.
 
@@ -170,7 +168,7 @@ fn has_one_node(view: &dyn View) -> Result<bool, Error> {
 /// Reduces a failed read to its text. [`Failure::Look`] stays: it is no failure.
 fn read_failed(read: Read, failure: Failure) -> Error {
     let text = match failure {
-        Failure::Look(_) => return Error::Other(failure),
+        Failure::ReadLive(_) => return Error::Other(failure),
         Failure::Denied(text) => text,
         Failure::Status(status) => status.message,
         Failure::ReadFailed { message, .. } | Failure::Errored { message, .. } => message,

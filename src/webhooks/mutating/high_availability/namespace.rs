@@ -2,12 +2,11 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use crate::{
-    api::object::{self, NamespacedName, truthy},
-    webhooks::{
-        cached_kind::{CachedKind, Objects},
-        view::{Annotations, Failure, View},
-    },
+use cluster::object::{self, NamespacedName, truthy};
+
+use crate::webhooks::{
+    cached_kind::{CachedKind, Objects},
+    view::{Annotations, Failure, View},
 };
 
 /// Annotation: the failures that workloads must survive. Empty and absent differ.
@@ -107,8 +106,7 @@ impl Tolerance {
         }
     }
 
-    /// Whether Pods spread over several zones. Not for [`Tolerance::Node`]: old clusters list zones without being zonal
-    /// (spec 51 R3).
+    /// Whether Pods spread over zones. Not for [`Tolerance::Node`]: old non-zonal clusters list zones (spec 51 R3).
     pub(super) fn spreads_over_zones(self) -> bool {
         match self {
             Self::Absent | Self::Zone => true,

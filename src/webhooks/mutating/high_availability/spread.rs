@@ -3,10 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{Error, Workload, affinity::ZONE_KEY, namespace::Wanted, replicas::COUNT, text};
-use crate::{
-    api::object::truthy,
-    webhooks::fields::{self, WrongType},
-};
+use cluster::object::truthy;
+
+use crate::webhooks::fields::{self, WrongType};
 
 /// Annotation of a workload, truthy: a node gets a second Pod only when all nodes have one.
 pub const HOST_SPREAD: &str = "high-availability-config.resources.gardener.cloud/host-spread";
@@ -90,8 +89,7 @@ fn constraint(topology_key: &str, hardness: Hardness, selector: &Value) -> Value
     }
 }
 
-/// Returns the selector of the counted Pods. A StatefulSet uses its immutable selector, which also matches Pods of the
-/// previous template (spec 51 R4).
+/// Returns the selector of the counted Pods. A StatefulSet's own also matches Pods of the old template (spec 51 R4).
 fn selector(object: &Value, workload: Workload) -> Result<Value, Error> {
     match workload {
         Workload::Deployment => Ok(match fields::map(object, &TEMPLATE_LABELS)? {

@@ -10,8 +10,7 @@ use crate::{
 
 const TOLERATIONS: [&str; 4] = ["spec", "template", "spec", "tolerations"];
 
-/// Adds the configured tolerations, unless the Pod has one with the same key for evictions. A toleration of all keys
-/// does not count.
+/// Adds the configured tolerations, unless the Pod has one with the same key (not: all keys) for evictions.
 pub(super) fn add(object: &mut Value, config: &HighAvailabilityConfig) -> Result<(), WrongType> {
     let configured = [
         ("node.kubernetes.io/not-ready", config.default_not_ready_toleration_seconds),

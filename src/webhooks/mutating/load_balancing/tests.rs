@@ -124,13 +124,13 @@ fn failure_without_an_api_status_gets_context() {
         (SERVICE_READ, timeout(), timeout()),
         (
             CONFIG_MAP_READ,
-            Failure::Look(Lookup::missing(&CONFIG_MAPS, NamespacedName::new("kube-system", CONFIG_MAP))),
-            Failure::Look(Lookup::missing(&CONFIG_MAPS, NamespacedName::new("kube-system", CONFIG_MAP))),
+            Failure::ReadLive(Lookup::missing(&CONFIG_MAPS, NamespacedName::new("kube-system", CONFIG_MAP))),
+            Failure::ReadLive(Lookup::missing(&CONFIG_MAPS, NamespacedName::new("kube-system", CONFIG_MAP))),
         ),
         (
             SERVICE_READ,
-            Failure::Look(Lookup::missing(&SERVICES, NamespacedName::new("istio-ingress", SERVICE))),
-            Failure::Look(Lookup::missing(&SERVICES, NamespacedName::new("istio-ingress", SERVICE))),
+            Failure::ReadLive(Lookup::missing(&SERVICES, NamespacedName::new("istio-ingress", SERVICE))),
+            Failure::ReadLive(Lookup::missing(&SERVICES, NamespacedName::new("istio-ingress", SERVICE))),
         ),
     ] {
         assert_eq!(failure(&LoadBalancing, &view().failing(read, answer), POD), expected);

@@ -119,7 +119,6 @@ mod tests {
         [("pool".to_owned(), pool.to_owned()), ("zone".to_owned(), "a".to_owned())].into()
     }
 
-    /// Parses taints written as `key=value:effect`.
     fn taints<const N: usize>(texts: [&str; N]) -> Vec<Taint> {
         let taint = |text: &str| {
             let (key_value, effect) = text.split_once(':').unwrap();

@@ -24,12 +24,10 @@ fn webhook_with(pod_node_selector: &str, pod_tolerations: &str) -> SystemCompone
     })
 }
 
-/// One node with the taint `pool=sys:NoExecute`.
 fn view() -> TestView {
     TestView::new().tolerations_of_nodes("[{key: pool, operator: Equal, value: sys, effect: NoExecute}]")
 }
 
-/// Asserts that a webhook without configuration changes the tolerations of a Pod so.
 #[track_caller]
 fn assert_tolerations(view: &TestView, before: &str, after: &str) {
     let pod = |tolerations| format!("spec:\n  tolerations:\n    {tolerations}");

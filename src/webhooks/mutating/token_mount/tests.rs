@@ -6,7 +6,6 @@ use crate::webhooks::{
 
 const SECONDS: i64 = 43200;
 
-/// A Pod of `dns` that gets a token.
 const POD: &str = "spec: {serviceAccountName: dns, containers: [{name: a}]}";
 
 fn webhook() -> TokenMount {
@@ -129,7 +128,7 @@ fn missing_service_account_denies_any_pod() {
 fn failed_read_and_request_for_a_live_read_are_passed_on() {
     let read = "ServiceAccount kube-system/dns";
     let look = Lookup::missing(&SERVICE_ACCOUNTS, NamespacedName::new("kube-system", "dns"));
-    for expected in [Failure::Denied("the cache is not started".into()), Failure::Look(look)] {
+    for expected in [Failure::Denied("the cache is not started".into()), Failure::ReadLive(look)] {
         let view = view().failing(read, expected.clone());
 
         assert_eq!(failure(&webhook(), &view, POD), expected);

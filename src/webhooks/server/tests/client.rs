@@ -1,5 +1,3 @@
-//! An HTTPS client that accepts any certificate and records it.
-
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
@@ -46,7 +44,6 @@ impl Client {
         Self { http, address, seen }
     }
 
-    /// Sends a POST; an empty `content_type` omits the header.
     pub(super) async fn post(&self, path: &str, content_type: &str, body: String) -> Answer {
         self.try_post(path, content_type, body).await.unwrap()
     }

@@ -17,13 +17,11 @@ fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
     StreamOwned::new(session, stream)
 }
 
-/// A head of a review with an additional field of this size.
 fn head(path: &str, field: usize) -> String {
     let fields = "Host: a\r\nContent-Type: application/json\r\n";
     format!("POST {path} HTTP/1.1\r\n{fields}Content-Length: {}\r\nx: {}\r\n\r\n", review("u").len(), "a".repeat(field))
 }
 
-/// Sends pieces in turn, and reads until the server closes.
 async fn exchange(rig: &Rig, pieces: Vec<String>) -> String {
     let address = rig.server.address();
     let answered = actix_web::web::block(move || {
@@ -62,7 +60,6 @@ async fn heads_have_a_limit_of_16_kib() {
     rig.stop().await;
 }
 
-/// Sends a request to an unknown path, reads its answer, sends `then`, and reads until the server closes.
 async fn after_not_found(rig: &Rig, request: &'static str, then: String) -> String {
     let address = rig.server.address();
     let answered = actix_web::web::block(move || {

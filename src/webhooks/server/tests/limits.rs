@@ -17,7 +17,6 @@ fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
     StreamOwned::new(session, stream)
 }
 
-/// Sends a request whose body never ends.
 fn send_head(stream: &mut impl Write, path: &str) {
     let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n");
     stream.write_all(head.as_bytes()).unwrap();
@@ -91,7 +90,6 @@ async fn overload_is_refused_at_once_and_may_be_retried() {
     rig.stop().await;
 }
 
-/// Returns the resident memory of the process in MiB.
 fn resident() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
     pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap() / 256
@@ -280,7 +278,6 @@ async fn shutdown_does_not_wait_beyond_its_deadline() {
     assert!(answer.await.unwrap().is_err());
 }
 
-/// Sends requests in turn, and signals after `answers` answers. Returns why the last request failed.
 fn traffic(client: &Client, answers: usize) -> (JoinHandle<String>, oneshot::Receiver<()>) {
     let (client, (enough, is_enough)) = (client.clone(), oneshot::channel());
     let task = actix_web::rt::spawn(async move {

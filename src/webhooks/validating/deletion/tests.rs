@@ -45,7 +45,6 @@ fn answer(review: &Value, view: &TestView) -> Value {
     serde_json::from_slice(&conclude(review, view).reply.body).expect("an answer is JSON")
 }
 
-/// Returns the verdict: `allowed`, with its message if it has one, or code and message.
 fn reported(review: &Value, view: &TestView) -> String {
     let response = answer(review, view)["response"].take();
     let message = response["status"]["message"].as_str().unwrap_or_default().to_owned();

@@ -132,8 +132,7 @@ pub(super) fn check_update(new: &Metadata<'_>, old: &Metadata<'_>, errors: &mut 
     check_managed_fields(new, errors);
 }
 
-/// Returns the part of a prefix to check, without the API server's suffix. Replaces the last *two* bytes, as the
-/// original does.
+/// Returns the part of a prefix to check, without the API server's suffix. Replaces the last *two* bytes, as upstream.
 fn without_dash(prefix: &str) -> String {
     let bytes = prefix.as_bytes();
     match bytes {

@@ -1,9 +1,7 @@
 //! Refuses extension objects that no controller could work with (spec 62).
-//!
 //! ```text
 //! Review ─► Extension::judge ─► Object<R>::read ─► rules.rs: create or update ─► Errors ─► an API status
 //! ```
-//!
 //! `rules.rs` has the trait of a kind ([`Rules`]) and the order of rules, `checks.rs` and `metadata.rs` the shared
 //! rules. Each kind has one file or folder; a new kind is one file and a line in [`all`].
 
@@ -33,10 +31,11 @@ pub use rules::ExtensionKind;
 use serde_json::Value;
 
 use super::{Extent, Judgement, Review, Validated, Validator, review};
+use cluster::object::GroupVersionKind;
+
 use crate::{
     api::{
         field::{Errors, Json},
-        object::GroupVersionKind,
         quote::{cut, shown},
     },
     webhooks::{

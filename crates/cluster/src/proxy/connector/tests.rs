@@ -1,5 +1,4 @@
 //! Real sockets: an API server and proxies on 127.0.0.1. Each proxy maps `api.test` to the API server, without DNS.
-//!
 //! `testdata`: a CA whose key was deleted, and certificates for `api.test` and for `127.0.0.1` with the same key.
 
 use std::{
@@ -37,7 +36,6 @@ const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n";
 trait Io: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Io for S {}
 
-/// What a server received, in order.
 type Reports = Arc<Mutex<Vec<String>>>;
 
 struct Listening {
@@ -78,7 +76,6 @@ fn tls(certificate: &[u8], protocols: &[&[u8]]) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Reads up to the empty line.
 async fn head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -87,7 +84,6 @@ async fn head(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
-/// An API server that answers `ok` and records the first line of requests. Over HTTP/2 it records that, and hangs up.
 async fn api_server(protocols: &'static [&'static [u8]]) -> Listening {
     let acceptor = tls(API, protocols);
     listen(move |stream, reported| {
@@ -118,7 +114,6 @@ async fn answer(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), reported: &R
     stream.shutdown().await
 }
 
-/// A proxy for `CONNECT`, with TLS if there is a certificate; it records the heads of requests.
 async fn connect_proxy(certificate: Option<&[u8]>, server: SocketAddr) -> Listening {
     let acceptor = certificate.map(|certificate| tls(certificate, &[]));
     listen(move |stream, reported| {
@@ -138,7 +133,6 @@ async fn connect_proxy(certificate: Option<&[u8]>, server: SocketAddr) -> Listen
     .await
 }
 
-/// A proxy that rejects all credentials.
 async fn refusing_proxy() -> Listening {
     listen(|mut stream, reported| async move {
         let head = head(&mut stream).await?;
@@ -148,14 +142,11 @@ async fn refusing_proxy() -> Listening {
     .await
 }
 
-/// Behaviour of a SOCKS proxy.
 #[derive(Clone, Copy)]
 enum Door {
-    /// Needs no credentials.
     Open,
     /// The password is `sesame`.
     Locked,
-    /// Servers cannot be reached.
     LeadsNowhere,
     /// Does not speak SOCKS.
     Painted,
@@ -206,7 +197,6 @@ async fn counted(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A connection to a server with the CA of the tests, through the proxy of `proxy-url`.
 fn connection(server: &str, proxy_url: &str) -> Connection {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| -> PathBuf { folder.path().join(name) };
@@ -221,7 +211,6 @@ fn connection(server: &str, proxy_url: &str) -> Connection {
     Connection::resolve(Some(&path("kubeconfig")), &pod, &ProxySettings::default()).unwrap()
 }
 
-/// Returns the body of the answer, or the error with its causes.
 async fn get(connection: &Connection) -> Result<String, String> {
     get_with(&connection.client("test").unwrap()).await
 }
@@ -236,7 +225,6 @@ async fn get_with(client: &kube::Client) -> Result<String, String> {
     Ok(String::from_utf8(body.unwrap().to_vec()).unwrap())
 }
 
-/// An error and its causes.
 fn text(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")

@@ -1,5 +1,3 @@
-//! Indexes.
-
 use super::*;
 use crate::Index;
 

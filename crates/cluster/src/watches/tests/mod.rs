@@ -29,7 +29,6 @@ use crate::{
     object::{self, NamespacedName},
 };
 
-/// The cached fields of a ConfigMap.
 #[derive(Clone, Debug)]
 struct Entry {
     uid: Arc<str>,
@@ -57,7 +56,6 @@ fn entry(object: &Value) -> Option<Entry> {
 type Log = Rc<RefCell<Vec<String>>>;
 
 struct Scene {
-    /// Before the watch began.
     begun: Instant,
     sim: Sim,
     watch: Watch<Entry>,
@@ -83,7 +81,6 @@ fn name(name: &str) -> NamespacedName {
     NamespacedName::new("default", name)
 }
 
-/// A simulated server without watches.
 fn bare<F: Future>(test: impl FnOnce(Sim, Watches) -> F + 'static) {
     universe(1, |universe: Universe| async move {
         let env = &universe.env;

@@ -1,5 +1,3 @@
-//! From all namespaces to some, and back.
-
 use std::{cell::RefCell, collections::BTreeSet};
 
 use sim::EventFault;
@@ -17,7 +15,6 @@ fn narrowing(places: &Places) -> WatchOptions<Entry> {
     WatchOptions::new(config_maps(), entry).narrowing(move || places.borrow().clone())
 }
 
-/// Denies requests for all namespaces.
 fn deny(sim: &Sim) {
     sim.set_faults(|request| match (request.resource.as_str(), request.namespace.as_str()) {
         ("configmaps", "") => Fault::FailBefore(Seen::forbidden(request)),
@@ -71,7 +68,7 @@ fn narrowing_watches_wanted_namespaces_until_all_are_allowed_again() {
         assert!(watches.synced().check().is_err());
 
         wanted.borrow_mut().insert("two".to_owned());
-        narrow.places_changed();
+        narrow.namespaces_changed();
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(values(&narrow), ["one=1", "two=1"]);
         sim.clear_faults();
@@ -148,11 +145,11 @@ fn narrowing_replaces_namespaces_that_are_not_wanted_any_more() {
         watches.start();
         tokio::time::sleep(Duration::from_secs(5)).await;
         wanted.borrow_mut().insert("one".to_owned());
-        watch.places_changed();
+        watch.namespaces_changed();
         assert_eq!(watch.state_in("one"), StoreState::Off, "there are too many");
 
         wanted.borrow_mut().remove("n07");
-        watch.places_changed();
+        watch.namespaces_changed();
         tokio::time::sleep(Duration::from_secs(5)).await;
 
         assert_eq!((watch.state_in("one"), watch.state_in("n07")), (StoreState::Synced, StoreState::Off));
@@ -194,7 +191,7 @@ fn narrowing_reports_no_listed_object_missing_when_namespaces_change_during_the_
         eventually("a page of the list", Duration::from_secs(900), || watch.store().len() > 100).await;
 
         wanted.borrow_mut().insert("two".to_owned());
-        watch.places_changed();
+        watch.namespaces_changed();
         eventually("all is watched", Duration::from_secs(900), || watch.scopes() == [None]).await;
         let b = NamespacedName::new("one", "b000");
         assert!(!watch.is_fresh_for(&b) || watch.store().get(&b).is_some(), "it is not known to be missing");

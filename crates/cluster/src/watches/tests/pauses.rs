@@ -1,18 +1,14 @@
-//! Request rate for servers whose watches do not last.
-
 use std::cell::Cell;
 
 use super::*;
 use crate::testing::{Reply, Server, json as answer, pieces};
 
-/// The event of an object at this version.
 fn event(version: u64) -> String {
     let metadata = json!({ "namespace": "default", "name": "a", "resourceVersion": version.to_string(), "uid": "u" });
     let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
     format!("{}\n", json!({ "type": "MODIFIED", "object": object }))
 }
 
-/// The answer to a watch from a version that the server does not know any more.
 fn expired() -> Value {
     json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired", "message": "old" })
 }
@@ -21,13 +17,11 @@ fn expired_event() -> String {
     format!("{}\n", json!({ "type": "ERROR", "object": expired() }))
 }
 
-/// A server without objects, with these watches.
 fn server(watch: impl Fn() -> Reply + Send + 'static) -> Server {
     let list = json!({ "kind": "ConfigMapList", "metadata": { "resourceVersion": "5" }, "items": [] });
     Server::new(move |seen| if seen.line.contains("watch=1") { watch() } else { answer(200, &list) })
 }
 
-/// Returns the number of requests in the first minute, and in the next ten.
 fn requests(server: Server) -> (usize, usize) {
     let counted = Rc::new(Cell::new((0, 0)));
     let counts = counted.clone();

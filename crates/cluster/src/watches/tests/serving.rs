@@ -1,5 +1,3 @@
-//! Kinds that are served, or not.
-
 use super::*;
 use crate::{Synced, testing};
 
@@ -25,7 +23,6 @@ fn widget() -> Value {
     json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata })
 }
 
-/// As the watch of CRDs does.
 async fn definition_changed(watches: &Watches) {
     tokio::time::sleep(Duration::from_secs(1)).await;
     watches.cluster().discovery().refresh_requested("example.com");

@@ -1,15 +1,11 @@
-//! Readers that share a stream.
-
 use super::*;
 
-/// `verb form` of all requests for ConfigMaps so far.
 fn asked(sim: &Sim) -> Vec<String> {
     let requests = sim.requests();
     let infos = requests.iter().map(|request| &request.info).filter(|info| info.resource == "configmaps");
     infos.map(|info| format!("{} {}", info.verb, info.namespace)).collect()
 }
 
-/// Records the calls of an event handler of a watch from now on.
 fn log_of(watch: &Watch<Entry>) -> Log {
     let log = Log::default();
     let reported = log.clone();

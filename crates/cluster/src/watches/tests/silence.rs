@@ -1,5 +1,3 @@
-//! Open watches without events.
-
 use super::*;
 
 /// Fault 6.

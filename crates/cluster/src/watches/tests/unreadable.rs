@@ -1,5 +1,3 @@
-//! Objects and events that cannot be read.
-
 use std::cell::Cell;
 
 use super::*;

@@ -1,9 +1,7 @@
-//! Which ManagedResources own which objects, for callers that ask about many objects.
-
 use std::{collections::BTreeMap, rc::Rc};
 
 use super::{ManagedObjects, Owners};
-use crate::api::object::{GroupKind, NamespacedName};
+use cluster::object::{GroupKind, NamespacedName};
 
 impl ManagedObjects {
     /// Returns the owned kinds for which `is_such` returns true. It gets their group and, if known, their plural.

@@ -1,12 +1,10 @@
-//! Which ManagedResources own which objects, and whether there is news of them.
-
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     rc::Rc,
 };
 
 use super::super::named::Named;
-use crate::api::object::{GroupKind, NamespacedName, ObjectKey};
+use cluster::object::{GroupKind, NamespacedName, ObjectKey};
 
 /// Which ManagedResources own which objects. Each key is stored once, however often it is referred to.
 #[derive(Default)]

@@ -1,7 +1,5 @@
-//! Whether what is known of a ManagedResource's objects is still the same: by a revision, or by their contents.
-
 use super::{super::cached_object::Content, ManagedObjects, WatchedKind, name_in_store};
-use crate::api::object::{NamespacedName, ObjectKey};
+use cluster::object::{NamespacedName, ObjectKey};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ObjectsRevision {
@@ -21,7 +19,7 @@ impl ManagedObjects {
     }
 
     /// Returns true if these objects are known to exist with these contents. Fast if they are sorted.
-    pub(crate) fn are_still<'a>(&self, objects: impl IntoIterator<Item = (&'a ObjectKey, Content)>) -> bool {
+    pub(crate) fn are_unchanged<'a>(&self, objects: impl IntoIterator<Item = (&'a ObjectKey, Content)>) -> bool {
         let kinds = self.inner.kinds.borrow();
         let mut last: Option<(&ObjectKey, Option<&WatchedKind>)> = None;
         objects.into_iter().all(|(key, content)| {

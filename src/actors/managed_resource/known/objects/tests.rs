@@ -1,5 +1,3 @@
-//! What is watched, what is cached, and who is notified.
-
 use std::sync::{Arc, Mutex};
 
 use cluster::{
@@ -15,7 +13,6 @@ use super::{
 };
 use crate::actors::health::HealthVerdict;
 
-/// A server whose group `g.io` has the kind `A` in these versions, in the order of preference.
 fn served(versions: &[&str]) -> Value {
     let resource = json!({"resource": "as", "scope": "Cluster", "responseKind": {"group": "g.io", "kind": "A"}});
     let version = |name: &&str| json!({"version": name, "freshness": "Current", "resources": [resource.clone()]});

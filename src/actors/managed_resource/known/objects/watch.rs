@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
-use cluster::{Change, How, Resource, Watch, WatchOptions};
+use cluster::{
+    Change, How, Resource, Watch, WatchOptions,
+    object::{GroupKind, NamespacedName, ObjectKey},
+};
 use kit::Listening;
 use serde_json::Value;
 
@@ -12,7 +15,6 @@ use super::{
 };
 use crate::{
     actors::health::{Judgement, judge},
-    api::object::{GroupKind, NamespacedName, ObjectKey},
     bundle::identity,
 };
 
@@ -34,7 +36,6 @@ pub(crate) enum News {
     Judged {
         /// Its health, or whether it exists.
         health: bool,
-        /// Its roll-out.
         rollout: bool,
     },
     Gone,

@@ -3,13 +3,9 @@
 use serde_json::Value;
 
 use super::{Propagation, is_config_map_or_secret};
-use crate::{
-    api::{
-        keys,
-        object::{self, truthy},
-    },
-    bundle::identity,
-};
+use cluster::object::{self, truthy};
+
+use crate::{api::keys, bundle::identity};
 
 /// Type of the cause with which the API server refuses to change an immutable ConfigMap or Secret.
 const FORBIDDEN: &str = "FieldValueForbidden";

@@ -1,10 +1,8 @@
 //! Which objects a ManagedResource may need itself, by their names (spec 10 §13.7). Uids tell whether it does.
 
-use crate::api::{
-    keys,
-    managed_resource::ManagedResource,
-    object::{NamespacedName, ObjectKey},
-};
+use cluster::object::{NamespacedName, ObjectKey};
+
+use crate::api::{keys, managed_resource::ManagedResource};
 
 pub(crate) fn is_managed_resource(key: &ObjectKey) -> bool {
     key.group == keys::GROUP && key.kind == keys::KIND

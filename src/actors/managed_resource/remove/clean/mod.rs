@@ -1,8 +1,5 @@
 //! Decides about pruning: what happens to an object that is no longer wanted, or that cannot be updated (spec 10 §11.7,
-//! §13, §14).
-//!
-//! Decisions and texts only; `prune` reads, deletes and patches. In the order of §13.1:
-//!
+//! §13, §14). Decisions and texts only; `prune` reads, deletes and patches. In the order of §13.1:
 //! * [`exclusion_of_object`], [`exclusion_of_cached`]: objects that stay
 //! * [`other_owner`]: objects that belong to another ManagedResource now (decision 10)
 //! * [`volume_claims`]: which PersistentVolumeClaims go with a StatefulSet
@@ -17,11 +14,12 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::super::known::CachedObject;
+use cluster::object::{self, GroupVersionKind, NamespacedName, truthy};
+
 use crate::{
     api::{
         duration::{DurationError, GoDuration},
         keys,
-        object::{self, GroupVersionKind, NamespacedName, truthy},
         origin::Origin,
     },
     bundle::identity,
@@ -43,21 +41,17 @@ pub(crate) enum Exclusion {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Propagation {
-    /// The object goes first.
     Background,
-    /// The dependents go first.
     Foreground,
-    /// The dependents stay.
     Orphan,
 }
 
 /// What to do about the finalizers of an object after its DELETE (spec 10 §13.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForcedFinalization {
-    /// Nothing: there is no grace time, no finalizer, or the object was not being deleted when it was read.
+    /// Leave them: there is no grace time or no finalizer, or the object was not being deleted when it was read.
     No,
     At(Timestamp),
-    /// Send [`remove_finalizers_patch`].
     RemoveFinalizers,
     /// `PUT` [`finalized_namespace`] to the `finalize` subresource.
     FinalizeNamespace,

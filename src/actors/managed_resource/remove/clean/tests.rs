@@ -106,8 +106,7 @@ fn prune_removes_finalizers_after_the_grace_time() {
     }
 }
 
-/// spec 10 §13.5.3. There is no resource version, so that a change by another client is no conflict. The uid makes it a
-/// conflict if the object was made anew.
+/// spec 10 §13.5.3. Without a version, a change by another client is no conflict; by the uid, a new object is one.
 #[test]
 fn prune_removes_finalizers_by_uid_and_without_a_lock() {
     let live = json!({"metadata": {"name": "a", "uid": "u-1", "resourceVersion": "7", "finalizers": ["x"]}});

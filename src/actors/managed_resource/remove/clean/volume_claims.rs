@@ -20,10 +20,8 @@ pub(crate) enum SelectorError {
 }
 
 /// Returns the label selector, as a query parameter, of the claims to delete before the object: a StatefulSet with
-/// volume claim templates. Returns `None` for all other objects.
-///
-/// Deviation: the full selector is used, with its `matchExpressions`, and an empty selector is refused. Upstream
-/// deletes every claim of the namespace then.
+/// volume claim templates. Returns `None` for all other objects. Deviation: the full selector is used, with its
+/// `matchExpressions`, and an empty selector is refused. Upstream deletes every claim of the namespace then.
 pub(crate) fn claims_to_delete(live: &Value) -> Result<Option<String>, SelectorError> {
     let gvk = identity::gvk_of(live);
     let is_stateful_set = gvk.kind == "StatefulSet" && matches!(gvk.group.as_str(), "apps" | "extensions");

@@ -33,7 +33,6 @@ struct World {
     settings: NodeAgents,
 }
 
-/// `of_source` is the visible namespace of the source; in the target only `kube-system` is visible.
 fn world<F: Future<Output = World>>(
     settings: NodeAgents,
     of_source: &'static str,
@@ -112,7 +111,6 @@ fn put_osc(sim: &Sim, namespace: &str, name: &str, labelled: bool, names: &str) 
     .unwrap();
 }
 
-/// Machine `m1` on node `n1`, a Pod on it in an unconfigured namespace, and a config.
 fn all(sim: &Sim) {
     serve_machines(sim);
     put_machine(sim, "m1", Some("n1"));
@@ -191,8 +189,7 @@ fn missing_objects_are_read_live() {
     });
 }
 
-/// spec 61 §5.3, decision 33: a stolen credential relabels its own Node; only the name of a pool's Secret grants a
-/// Lease
+/// spec 61 §5.3, decision 33: a stolen credential relabels its Node; only the name of a pool's Secret grants a Lease
 #[test]
 fn relabelled_node_gets_only_the_lease_of_a_pool() {
     let more = |sim: &Sim| {

@@ -110,7 +110,7 @@ fn request_for_a_live_read_is_passed_on() {
     let table = [
         (
             format!("Namespace {NAMESPACE}"),
-            Lookup::missing(&NAMESPACES, crate::api::object::NamespacedName::new("", NAMESPACE)),
+            Lookup::missing(&NAMESPACES, cluster::object::NamespacedName::new("", NAMESPACE)),
         ),
         (
             format!("HorizontalPodAutoscaler of {NAMESPACE} apps/v1 Deployment {NAME} for sure"),
@@ -119,9 +119,9 @@ fn request_for_a_live_read_is_passed_on() {
     ];
 
     for (read, lookup) in table {
-        let view = plain().failing(&read, Failure::Look(lookup.clone()));
+        let view = plain().failing(&read, Failure::ReadLive(lookup.clone()));
 
-        assert_eq!(outcome(&view, &deployment("server", 5), "UPDATE"), Err(Failure::Look(lookup)));
+        assert_eq!(outcome(&view, &deployment("server", 5), "UPDATE"), Err(Failure::ReadLive(lookup)));
     }
 }
 

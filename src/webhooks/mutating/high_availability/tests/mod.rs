@@ -10,10 +10,9 @@ mod tolerations;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    api::object::GroupVersionKind,
-    webhooks::testing::{NAMESPACE, TestView, object},
-};
+use cluster::object::GroupVersionKind;
+
+use crate::webhooks::testing::{NAMESPACE, TestView, object};
 
 const NAME: &str = "web";
 
@@ -28,7 +27,6 @@ fn plain() -> TestView {
     annotated([])
 }
 
-/// A cluster with a failure tolerance type and zones; `None` omits the annotation.
 fn cluster(tolerance: Option<&str>, zones: Option<&str>) -> TestView {
     match (tolerance, zones) {
         (None, None) => plain(),
@@ -43,7 +41,6 @@ fn scaled(view: TestView, max_replicas: i64) -> TestView {
     view.autoscaler(&scaled, max_replicas)
 }
 
-/// A Deployment; `""` omits the type.
 fn deployment(component: &str, replicas: i64) -> Value {
     let labels = if component.is_empty() { json!({}) } else { json!({ TYPE: component }) };
     json!({
@@ -87,7 +84,6 @@ fn request<'a>(object: &Value, operation: &'a str) -> Request<'a> {
     Request { kind, namespace: NAMESPACE, name: NAME, operation }
 }
 
-/// Runs the webhook, and asserts that a second run changes nothing.
 fn mutated_with(config: HighAvailabilityConfig, view: &TestView, before: &Value) -> Value {
     let (webhook, mut object) = (HighAvailability::new(config), before.clone());
     let outcome = webhook.mutate(&mut object, &request(before, "CREATE"), view);
@@ -125,7 +121,6 @@ fn tolerations(config: HighAvailabilityConfig, view: &TestView, before: &Value) 
     mutated_with(config, view, before)["spec"]["template"]["spec"]["tolerations"].take()
 }
 
-/// Overlays `changed` over an object: maps are merged, other values replaced.
 fn overlaid(mut object: Value, changed: Value) -> Value {
     match (&mut object, changed) {
         (Value::Object(fields), Value::Object(changed)) => {

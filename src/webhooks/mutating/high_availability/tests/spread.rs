@@ -1,6 +1,5 @@
 use super::*;
 
-/// A constraint over nodes; `None`: soft.
 fn over_nodes(domains: Option<i64>) -> Value {
     constraint("kubernetes.io/hostname", domains)
 }

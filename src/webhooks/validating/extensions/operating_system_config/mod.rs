@@ -1,5 +1,4 @@
-//! OperatingSystemConfig (spec 62 §7): `containerd.rs` has the registries and plugins of containerd, `files.rs` the
-//! units and files of spec and status.
+//! OperatingSystemConfig (spec 62 §7). `containerd.rs`: registries and plugins; `files.rs`: units and files.
 
 mod containerd;
 mod files;

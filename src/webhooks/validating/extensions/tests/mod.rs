@@ -63,7 +63,6 @@ fn good(kind: &str) -> Value {
     json!({ "apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": metadata, "spec": good_spec(kind) })
 }
 
-/// Sets values at JSON pointers; missing fields are created.
 fn with<const N: usize>(mut object: Value, changes: [(&str, Value); N]) -> Value {
     for (pointer, value) in changes {
         let (above, last) = pointer.rsplit_once('/').expect("a pointer");
@@ -96,7 +95,6 @@ fn judged(kind: &str, operation: &str, new: &Value, old: &Value) -> ReviewVerdic
     extension(kind).judge(&review, &TestView::new()).expect("nothing is read").verdict
 }
 
-/// Returns nothing if the object is allowed, or the causes of the errors.
 fn reported(verdict: ReviewVerdict) -> Vec<String> {
     match verdict {
         ReviewVerdict::Allowed => Vec::new(),

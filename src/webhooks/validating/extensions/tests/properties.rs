@@ -1,5 +1,3 @@
-//! Properties of all objects.
-
 use proptest::prelude::*;
 
 use super::*;
@@ -50,7 +48,6 @@ fn pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Replaces some values of a good object that has all optional fields with rules.
 fn changed(kind: &str, changes: &[(prop::sample::Index, Value)]) -> Value {
     let mut object = rich(kind);
     for (index, value) in changes {

@@ -8,7 +8,6 @@ use tokio::{
 use super::*;
 use crate::proxy::connector::*;
 
-/// Connects through a proxy behind a one-byte pipe. Returns the bytes after its answer, or the error with its causes.
 async fn talk<F>(proxy: &str, answer: impl FnOnce(DuplexStream) -> F) -> Result<String, String>
 where
     F: Future<Output = ()>,
@@ -25,7 +24,6 @@ where
     tokio::join!(connecting, answer(far)).0
 }
 
-/// The proxy sends this, whatever it receives.
 async fn says(far: DuplexStream, answer: &[u8]) {
     let ((mut heard, mut said), mut nowhere) = (split(far), sink());
     let answering = async {
@@ -35,7 +33,6 @@ async fn says(far: DuplexStream, answer: &[u8]) {
     tokio::join!(answering, copy(&mut heard, &mut nowhere)).1.ok();
 }
 
-/// The proxy sends this repeatedly, with pauses.
 async fn goes_on(far: DuplexStream, answer: &[u8], gap: Duration) {
     let ((mut heard, mut said), mut nowhere) = (split(far), sink());
     let answering = async {
@@ -115,7 +112,6 @@ async fn proxy_without_end_is_given_up() {
     assert_eq!(start.elapsed().as_secs(), 10);
 }
 
-/// Reads everything and answers nothing.
 async fn says_nothing(mut far: DuplexStream) {
     copy(&mut far, &mut sink()).await.ok();
 }
@@ -130,7 +126,6 @@ async fn silent() -> Listening {
     .await
 }
 
-/// The error of a request without a time limit.
 async fn error_of(client: &kube::Client) -> String {
     let result = timeout(Duration::from_secs(60), get_with(client)).await;
     result.expect("the connection is given up").unwrap_err()
