@@ -79,7 +79,7 @@ impl Root {
     /// Opens the watches of all controllers. No request is sent before [`Self::watch`]: others can share streams.
     pub fn open(parts: Parts, env: &Env) -> Self {
         let Parts { source, target, same, target_ca, config } = parts;
-        let (mut ctx, tasks) = ctx(source, target, same, env);
+        let (mut ctx, tasks) = build_context(source, target, same, env);
         ctx.target_ca = target_ca;
         let waiting = CONTROLLERS.iter().filter_map(|registration| (registration.setup)(&config, &ctx)).collect();
         let root = Self {
@@ -192,9 +192,9 @@ impl Root {
     }
 }
 
-fn ctx(source: Cluster, target: Cluster, same: bool, env: &Env) -> (ControllerContext, Vec<JoinHandle<()>>) {
+fn build_context(source: Cluster, target: Cluster, same: bool, env: &Env) -> (ControllerContext, Vec<JoinHandle<()>>) {
     let mut tasks = Vec::new();
-    let mut cluster_handle = |cluster: &Cluster| {
+    let mut open_cluster = |cluster: &Cluster| {
         let side = cluster.options().side.as_str();
         let discovery = cluster.discovery().clone().run();
         tasks.push(env.fatal.spawn(format!("the discovery of the {side} cluster"), discovery));
@@ -203,7 +203,7 @@ fn ctx(source: Cluster, target: Cluster, same: bool, env: &Env) -> (ControllerCo
         tasks.push(env.fatal.spawn(format!("the recorder of Events of the {side} cluster"), recorder));
         cluster_handle
     };
-    let source = cluster_handle(&source);
-    let target = if same { source.as_target(&target) } else { cluster_handle(&target) };
+    let source = open_cluster(&source);
+    let target = if same { source.as_target(&target) } else { open_cluster(&target) };
     (ControllerContext { env: env.clone(), source, target, target_ca: Rc::default(), cluster_id: Rc::default() }, tasks)
 }

@@ -1,10 +1,10 @@
 //! Which objects a HorizontalPodAutoscaler scales (spec 10 §11.2).
 
+use cluster::object::{self, GroupKind, NamespacedName, ObjectKey};
 use serde_json::Value;
 use thiserror::Error;
 
 use super::identity;
-use cluster::object::{self, GroupKind, NamespacedName, ObjectKey};
 
 /// An autoscaler whose target cannot be read. It is skipped with a warning: an end user's broken autoscaler must not
 /// block every ManagedResource (a deviation).

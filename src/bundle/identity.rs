@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use cluster::object::{self, GroupKind, GroupVersionKind, ObjectKey};
+use serde_json::Value;
 
 use crate::api::managed_resource::{ResourceRef, effective_namespace};
 

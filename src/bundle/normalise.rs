@@ -1,10 +1,9 @@
 //! The real namespace of a manifest (spec 10 §9.3).
 
+use cluster::object::{self, ObjectKey};
 use serde_json::{Map, Value};
 
 use super::identity;
-use cluster::object::{self, ObjectKey};
-
 use crate::api::managed_resource::effective_namespace;
 
 /// Whether objects of a kind live in namespaces, from discovery of the target cluster.

@@ -5,6 +5,7 @@ use std::{
     fmt,
 };
 
+use cluster::object::{GroupVersionKind, ObjectKey, truthy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
@@ -14,8 +15,6 @@ use super::{
     inject,
     normalise::{self, Scope},
 };
-use cluster::object::{GroupVersionKind, ObjectKey, truthy};
-
 use crate::api::{keys, managed_resource::ResourceRef};
 
 /// Input of a plan.

@@ -2,12 +2,12 @@ use clap::{
     Arg, ArgAction, ArgMatches, Command,
     builder::{PossibleValue, PossibleValuesParser},
 };
+use cluster::object::NamespacedName;
 
 use super::{
     args::{epilogue, option},
     webhook::{self, RegistrationOptions, ReviewOptions},
 };
-use cluster::object::NamespacedName;
 
 /// A command for authors of bundles, or for operators.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use cluster::object::{self, GroupVersionKind};
 use serde_json::Value;
 
 use super::input::{InputDocument, InputLocation, Source};
-use cluster::object::{self, GroupVersionKind};
-
 use crate::{
     api::keys::{BROTLI_SUFFIX, GROUP, KIND},
     bundle::identity,

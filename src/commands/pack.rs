@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use cluster::object::{self, GroupVersionKind, ObjectKey};
 use serde_json::Value;
 
 use super::{
@@ -7,8 +8,6 @@ use super::{
     bundles::{LIST_REMEDY, is_list},
     input::{InputDocument, InputLocation, Source, is_dns_subdomain},
 };
-use cluster::object::{self, GroupVersionKind, ObjectKey};
-
 use crate::{
     bundle::identity,
     cli::PackOptions,

@@ -1,11 +1,10 @@
 //! `webhook review`: runs a webhook on one review, without a cluster.
 
 use bytes::Bytes;
+use cluster::object::{self, GroupVersionKind};
 use serde_json::{Value, json};
 
 use super::{CommandError, DIFFERENT, FAILED, OK, Said, input::Source};
-use cluster::object::{self, GroupVersionKind};
-
 use crate::{
     api::config::{self, Draft, Webhooks},
     producer::yaml,

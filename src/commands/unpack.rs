@@ -1,3 +1,4 @@
+use cluster::object::{self, NamespacedName};
 use serde_json::Value;
 
 use super::{
@@ -6,8 +7,6 @@ use super::{
     input::Source,
     output::one_line,
 };
-use cluster::object::{self, NamespacedName};
-
 use crate::{
     bundle::identity,
     producer::{

@@ -6,6 +6,7 @@ mod object;
 
 use std::{collections::BTreeMap, fmt};
 
+use cluster::object::ObjectKey;
 use serde_json::Value;
 
 use super::{
@@ -14,8 +15,6 @@ use super::{
     input::{InputLocation, Source},
     output::one_line,
 };
-use cluster::object::ObjectKey;
-
 use crate::{
     api::config::{self, ConfigError, KIND as CONFIG_KIND},
     bundle::identity::{self, Equivalences},

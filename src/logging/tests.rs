@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use cluster::object::NamespacedName;
 use kit::{
     Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake,
     testing::{settle, universe},
@@ -14,7 +15,6 @@ use tracing::subscriber::with_default;
 use tracing_subscriber::Registry;
 
 use super::*;
-use cluster::object::NamespacedName;
 
 #[derive(Clone, Default)]
 struct Captured(Arc<Mutex<Vec<u8>>>);

@@ -312,7 +312,7 @@ impl RequestSchedulerMetrics {
 
 impl std::fmt::Debug for RequestSchedulerMetrics {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("GateMetrics").field(&self.cluster).finish()
+        f.debug_tuple("RequestSchedulerMetrics").field(&self.cluster).finish()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use cluster::object::{self, NamespacedName};
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -10,7 +11,6 @@ use super::{
     SECRET_NAME_PREFIX, SHOOT_NAMESPACE_PREFIX, SHOOT_NO_CLEANUP, SecretBuilder, extract, managed_resource,
     requests::{ObjectKind, Requests, Selection},
 };
-use cluster::object::{self, NamespacedName};
 
 type Texts = BTreeMap<String, String>;
 

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use cluster::object;
 use serde_json::Value;
 
 use super::{
     decode::{self, DecodeError, SecretData},
     unique::{self, UniqueError},
 };
-use cluster::object;
-
 use crate::api::keys::BROTLI_SUFFIX;
 
 /// A part of a Secret is not a manifest. Texts have keys and positions, never content.

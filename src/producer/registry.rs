@@ -3,12 +3,11 @@
 use std::{collections::BTreeMap, fmt};
 
 use brotli::enc::BrotliEncoderParams;
+use cluster::object::{self, GroupVersionKind};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::yaml;
-use cluster::object::{self, GroupVersionKind};
-
 use crate::api::keys::COMPRESSED_DATA_KEY;
 
 const QUALITY: i32 = 9; // compression quality, from 0 to 11. Names of Secrets depend on it: never change it.

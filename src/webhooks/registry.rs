@@ -163,7 +163,7 @@ impl<E: Endpoint + 'static> WebhookEntry<E> {
 
 impl<E> std::fmt::Debug for WebhookEntry<E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Entry").field("path", &self.path).field("reads", &self.reads).finish_non_exhaustive()
+        f.debug_struct("WebhookEntry").field("path", &self.path).field("reads", &self.reads).finish_non_exhaustive()
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use cluster::object::{GroupVersionKind, NamespacedName};
 use serde_json::Value;
 
 use super::{
@@ -22,7 +23,6 @@ use super::{
     },
     view::{Annotations, Collection, Failure, Recency, Scaled, View},
 };
-use cluster::object::{GroupVersionKind, NamespacedName};
 
 /// The namespace of a [`request`].
 pub const NAMESPACE: &str = "kube-system";

@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use cluster::object::NamespacedName;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,8 +13,6 @@ use super::{
     cached_kind::{AnyCachedKind, CachedKind, Fields},
     fields::WrongType,
 };
-use cluster::object::NamespacedName;
-
 use crate::api::quote::cut;
 
 /// The knowledge of the clusters. Webhooks read objects with [`object`](#method.object), which knows the type of a

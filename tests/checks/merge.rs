@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::object::{GroupKind, truthy};
-
 use gardener_resource_manager::{
     api::keys,
     bundle::{

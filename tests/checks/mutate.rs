@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use cluster::object::{GroupVersionKind, NamespacedName};
-
 use gardener_resource_manager::{
     api::config::{
         Config, HighAvailabilityConfig, KubernetesServiceHost, PodSchedulerName, ProjectedTokenMount,

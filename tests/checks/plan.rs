@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::object::{GroupKind, GroupVersionKind, ObjectKey, annotation};
-
 use gardener_resource_manager::{
     api::{keys, managed_resource::ResourceRef},
     bundle::{

@@ -2,7 +2,6 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use cluster::object::GroupVersionKind;
-
 use gardener_resource_manager::webhooks::{
     endpoint::Mutating,
     registry::{self, WebhookEntry},

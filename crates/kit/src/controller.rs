@@ -241,14 +241,14 @@ impl IdleCheck {
         Self(Box::new(idle_check))
     }
 
-    pub(super) fn idle_check(&self) -> Option<Duration> {
+    pub(super) fn run(&self) -> Option<Duration> {
         (self.0)()
     }
 }
 
 impl fmt::Debug for IdleCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Look")
+        f.write_str("IdleCheck")
     }
 }
 
@@ -310,6 +310,6 @@ impl<E: std::error::Error> From<E> for Failure {
 
 impl fmt::Debug for SyncRequirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Need").field("name", &self.name).finish()
+        f.debug_struct("SyncRequirement").field("name", &self.name).finish()
     }
 }

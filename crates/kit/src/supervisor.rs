@@ -141,7 +141,7 @@ impl<C: Controller> Actor for Supervisor<C> {
             queue.borrow_mut().poll_timer(cx).map(|(key, reconciler, alarm)| Some(Tick::Timer(key, reconciler, alarm)))
         }));
         ctx.spawn(
-            sync_requirements::wait(self.queue.borrow().requires(), self.queue.borrow().env.clone()).into_actor(self),
+            sync_requirements::wait(self.queue.borrow().sync_waits(), self.queue.borrow().env.clone()).into_actor(self),
         );
         let deaths = self.queue.borrow().deaths.clone();
         ctx.add_stream(stream::unfold(deaths, |deaths| async move {

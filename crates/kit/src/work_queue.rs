@@ -251,7 +251,7 @@ impl<C: Controller> WorkQueue<C> {
         }
     }
 
-    pub(super) fn requires(&self) -> Vec<Waiting> {
+    pub(super) fn sync_waits(&self) -> Vec<Waiting> {
         let of_reconciler = |reconciler: &ReconcilerQueue<C::Key>| {
             let name = reconciler.spec.name;
             reconciler

@@ -6,9 +6,8 @@ use std::{
     net::{AddrParseError, IpAddr},
 };
 
-use serde_json::Value;
-
 use cluster::object;
+use serde_json::Value;
 
 use crate::api::quote::quoted;
 

@@ -1,10 +1,9 @@
 //! What is cached of an object for health: two verdicts, and for a Deployment how its Pods are counted.
 
+use cluster::object::{self, GroupVersionKind};
 use serde_json::Value;
 
 use super::{fields::Trouble, judge, pods::Quota, progressing};
-use cluster::object::{self, GroupVersionKind};
-
 use crate::api::keys::SKIP_HEALTH_CHECK;
 
 /// A text is cut to this many bytes: each bad object has one.

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use cluster::object;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-
-use cluster::object;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Lease(Value);

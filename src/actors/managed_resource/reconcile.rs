@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
+use cluster::object::{NamespacedName, ObjectKey};
 use kit::{Causes, Failure, Outcome, Reconcile};
 
 use super::{
@@ -13,7 +14,6 @@ use super::{
     steps::{self, Run, Todo},
     wake::trigger::{self, Operation, ReconcilePath},
 };
-use cluster::object::{NamespacedName, ObjectKey};
 
 pub(super) async fn run(
     controller: &Rc<ManagedResources>,

@@ -49,15 +49,15 @@ impl Together {
         let by_namespace = watch.index(|name, _| vec![name.namespace.as_str().into()]);
         let (matcher, is_working, listening) = (RefCell::default(), Cell::default(), OnceCell::new());
         let together = Rc::new(Self { watch, by_namespace, matcher, is_working, moved, listening });
-        let reported = Rc::downgrade(&together);
+        let weak = Rc::downgrade(&together);
         together.watch.subscribe(move |change| {
-            if let Some(together) = reported.upgrade() {
-                together.reported(change);
+            if let Some(together) = weak.upgrade() {
+                together.pod_changed(change);
             }
         });
-        let reported = Rc::downgrade(&together);
+        let weak = Rc::downgrade(&together);
         let listening = together.watch.signal().listen(move || {
-            if let Some(together) = reported.upgrade() {
+            if let Some(together) = weak.upgrade() {
                 together.begin();
             }
         });
@@ -66,7 +66,7 @@ impl Together {
         together
     }
 
-    fn reported(self: &Rc<Self>, change: &Change<'_, CachedFields<Pairs>>) {
+    fn pod_changed(self: &Rc<Self>, change: &Change<'_, CachedFields<Pairs>>) {
         let [old, new] = [change.old, change.new].map(|pod| pod.map(|pod| &*pod.fields).unwrap_or_default());
         if self.matcher.borrow_mut().change(change.name, old, new) {
             self.begin();

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
 use cluster::object::{name, namespace};
+use serde_json::Value;
 
 use crate::api::managed_resource::effective_namespace;
 

@@ -222,7 +222,7 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
 impl fmt::Debug for ManifestDocument {
     /// Omits the manifest, which may be a Secret.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Document")
+        f.debug_struct("ManifestDocument")
             .field("secret", &self.secret)
             .field("data_key", &self.data_key)
             .field("index", &self.index)

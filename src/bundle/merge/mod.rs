@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use cluster::object::{GroupVersionKind, truthy};
 use serde_json::{Map, Value};
 use thiserror::Error;
 
@@ -15,8 +16,6 @@ use super::{
     inject::{self, InjectError},
     plan::Old,
 };
-use cluster::object::{GroupVersionKind, truthy};
-
 use crate::api::keys;
 
 mod filled_in;

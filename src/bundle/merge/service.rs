@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use cluster::object;
 use serde_json::{Map, Value};
 
 use super::{Rule, copy_field};
-use cluster::object;
-
 use crate::api::keys;
 
 const CLUSTER_IP: &str = "ClusterIP";

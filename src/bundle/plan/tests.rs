@@ -1,7 +1,7 @@
+use cluster::object::GroupKind;
 use serde_json::json;
 
 use super::*;
-use cluster::object::GroupKind;
 
 fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "ns"}})

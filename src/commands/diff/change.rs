@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
-
 use cluster::object::GroupVersionKind;
+use serde_json::{Map, Value};
 
 use crate::{commands::output::one_line, producer::yaml};
 

@@ -1,10 +1,9 @@
 use std::fmt;
 
+use cluster::object::{self, NamespacedName};
 use serde_json::Value;
 
 use super::DiffError;
-use cluster::object::{self, NamespacedName};
-
 use crate::{
     api::{keys, managed_resource::ManagedResource},
     cli::DiffOptions,

@@ -1,7 +1,6 @@
+use cluster::object::{self, NamespacedName};
 use jiff::Timestamp;
 use serde_json::Value;
-
-use cluster::object::{self, NamespacedName};
 
 use crate::api::{
     age::age,

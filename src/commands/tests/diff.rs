@@ -1,8 +1,7 @@
+use cluster::object::NamespacedName;
 use serde_json::{Value, json};
 
 use super::*;
-use cluster::object::NamespacedName;
-
 use crate::{
     cli::DiffOptions,
     commands::{

@@ -1,6 +1,6 @@
-use super::*;
 use cluster::object::NamespacedName;
 
+use super::*;
 use crate::commands::{
     DIFFERENT, OK,
     policies::{Shown, from_files, meant, rules, show},

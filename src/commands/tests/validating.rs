@@ -97,6 +97,8 @@ fn validate_checks_annotations_by_their_table() {
         ("ignore", "false", ""),
         ("preserve-replicas", "1", "annotation resources.gardener.cloud/preserve-replicas: \"1\" has no effect — "),
         ("preserve-replicas", "true", ""),
+        ("skip-health-check", "1", "annotation resources.gardener.cloud/skip-health-check: \"1\" has no effect — "),
+        ("skip-health-check", "true", ""),
         (
             "finalize-deletion-after",
             "1d",

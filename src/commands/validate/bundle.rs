@@ -1,10 +1,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use cluster::object::{self, GroupKind, truthy};
 use serde_json::Value;
 
 use super::{Finding, Issue, Manifest, check_set};
-use cluster::object::{self, GroupKind, truthy};
-
 use crate::{
     api::{keys, managed_resource::ManagedResource},
     bundle::identity::{Equivalences, is_built_in_group},

@@ -1,17 +1,16 @@
 //! Checks annotations and labels that the controller uses (spec 10 §2.7), and metadata that it does not want.
 
+use cluster::object::{self, truthy};
 use serde_json::Value;
 
 use super::Issue;
-use cluster::object::{self, truthy};
-
 use crate::{
     actors::managed_resource::clean::Propagation,
     api::{duration::GoDuration, keys},
 };
 
-const TRUTHY: [&str; 4] = [keys::IGNORE, keys::KEEP_OBJECT, keys::DELETE_ON_INVALID_UPDATE, keys::SKIP_HEALTH_CHECK];
-const EXACTLY_TRUE: [&str; 2] = [keys::PRESERVE_REPLICAS, keys::PRESERVE_RESOURCES];
+const TRUTHY: [&str; 3] = [keys::IGNORE, keys::KEEP_OBJECT, keys::DELETE_ON_INVALID_UPDATE];
+const EXACTLY_TRUE: [&str; 3] = [keys::PRESERVE_REPLICAS, keys::PRESERVE_RESOURCES, keys::SKIP_HEALTH_CHECK];
 const WRITTEN: [&str; 2] = [keys::ORIGIN, keys::DESCRIPTION]; // annotations that the controller overwrites
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "FALSE", "False"];
 const KNOWN: [&str; 5] = [

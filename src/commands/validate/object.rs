@@ -1,10 +1,9 @@
 use std::collections::BTreeMap;
 
+use cluster::object::{self, GroupVersionKind, truthy};
 use serde_json::{Map, Value};
 
 use super::{Issue, metadata};
-use cluster::object::{self, GroupVersionKind, truthy};
-
 use crate::{
     api::{
         field::{Error, ErrorKind},

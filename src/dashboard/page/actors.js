@@ -36,8 +36,8 @@ export const leadershipText = (leadership) => LEADERSHIPS.get(leadership) ?? "â€
 export const isBad = (activity) => BAD.has(activity);
 
 /**
- * Makes watches `quiet` that seem idle, and of whose cluster, or of which themselves, nothing was heard for too long; and idle
- * again when something was. No snapshot comes while a server hangs, so this changes with time alone. True if any changed.
+ * Marks an idle watch as `quiet` if its last contact, or that of its cluster, is too long ago, and as idle again after a contact.
+ * No snapshot arrives while a server hangs, so this depends on time alone. Returns true if a watch changed.
  */
 export function markQuiet(actors, now) {
   const clusters = lastHeard(actors);

@@ -38,7 +38,7 @@ fn cache_sync_timeout_ends_the_process() {
             assert!((Duration::from_secs(29)..Duration::from_secs(33)).contains(&took), "{took:?}");
             let text = format!("failed to wait for managedresource caches to sync {name}: ");
             assert!(error.starts_with(&text) && error.contains("forbidden"), "{error}");
-            assert!(!world.is_applied("one"), "no pass begins before {resource} are heard of");
+            assert!(!world.is_applied("one"), "nothing is reconciled before the cache of {resource} has synced");
             replica.process.stop(Duration::ZERO).await;
         });
     }

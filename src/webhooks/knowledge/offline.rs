@@ -5,11 +5,10 @@ use std::{
     sync::Arc,
 };
 
+use cluster::object::{self, GroupVersionKind, NamespacedName};
 use serde_json::Value;
 
 use super::{index::Limits, records};
-use cluster::object::{self, GroupVersionKind, NamespacedName};
-
 use crate::webhooks::{
     cached_kind::{AnyCachedKind, Fields, Reads, Selected},
     mutating::system_components::node_taints::TaintSet,

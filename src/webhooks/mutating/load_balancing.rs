@@ -6,12 +6,11 @@ mod tests;
 
 use std::net::IpAddr;
 
+use cluster::object::NamespacedName;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{Mutation, Mutator, Request};
-use cluster::object::NamespacedName;
-
 use crate::webhooks::{
     cached_kind::{CachedKind, Objects, Selected},
     fields::{self, Field, Type, WrongType},

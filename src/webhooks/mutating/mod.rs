@@ -13,10 +13,10 @@ pub mod token_mount;
 pub mod topology_spread;
 pub mod vpa_in_place;
 
+use cluster::object::GroupVersionKind;
 use serde_json::Value;
 
 use super::view::{Failure, View};
-use cluster::object::GroupVersionKind;
 
 /// A mutating webhook.
 pub trait Mutator: Send + Sync {

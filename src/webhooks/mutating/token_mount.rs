@@ -3,11 +3,10 @@
 #[cfg(test)]
 mod tests;
 
+use cluster::object::NamespacedName;
 use serde_json::{Value, json};
 
 use super::{Mutation, Mutator, Request};
-use cluster::object::NamespacedName;
-
 use crate::{
     api::{config::ProjectedTokenMount, integer, quote::quoted},
     webhooks::{

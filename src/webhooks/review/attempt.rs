@@ -1,13 +1,12 @@
 //! One attempt of a webhook at a review.
 
+use cluster::object::GroupVersionKind;
 use serde_json::Value;
 
 use super::{
     Review, ReviewVerdict,
     patch::{Operation, difference},
 };
-use cluster::object::GroupVersionKind;
-
 use crate::webhooks::{
     mutating::{Mutation, Mutator, Request},
     panics::caught,

@@ -1,5 +1,6 @@
 //! The checks of an HTTP request, in the order of spec 50 §2.2.
 
+use cluster::object::GroupVersionKind;
 use serde::Deserialize;
 use serde_json::{Value, error::Category};
 
@@ -7,8 +8,6 @@ use super::{
     Identity,
     object::{self, Keyed},
 };
-use cluster::object::GroupVersionKind;
-
 use crate::{
     api::field::TOO_MANY,
     webhooks::exchange::{Body, EMPTY, JSON, TOO_LARGE},

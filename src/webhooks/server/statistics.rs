@@ -244,6 +244,7 @@ mod tests {
         sync::{Arc, Mutex},
     };
 
+    use cluster::object::NamespacedName;
     use serde_json::{Value, json};
     use tracing::Level;
 
@@ -253,7 +254,6 @@ mod tests {
         validating::deletion::Deletion,
         view::{ApiStatus, Cause, Details},
     };
-    use cluster::object::NamespacedName;
 
     #[derive(Clone, Default)]
     struct Captured(Arc<Mutex<Vec<u8>>>);

@@ -297,12 +297,12 @@ async fn readiness_probes_at_once_share_one_connection() {
     assert_eq!(rig.presence.tries(), 1);
     rig.stop().await;
 
-    let nobody = Presence::default();
-    nobody.show("127.0.0.1:1".parse().unwrap());
-    let checks = nobody.add_to(Checks::default());
+    let unanswered = Presence::default();
+    unanswered.show("127.0.0.1:1".parse().unwrap());
+    let checks = unanswered.add_to(Checks::default());
     let query = ProbeQuery::default();
     futures::future::join_all((0..200).map(|_| checks.refresh(&query))).await;
-    assert_eq!(nobody.tries(), 1, "failures are shared, too");
+    assert_eq!(unanswered.tries(), 1, "failures are shared, too");
 }
 
 /// spec 70 §6
@@ -320,9 +320,9 @@ async fn readiness_check_passes_when_the_server_can_be_reached() {
     assert_eq!(checks.single("webhook-server").body, "ok");
     rig.stop().await;
 
-    let nobody = Presence::default();
-    nobody.show("127.0.0.1:1".parse().unwrap());
-    let checks = nobody.add_to(Checks::default());
+    let unanswered = Presence::default();
+    unanswered.show("127.0.0.1:1".parse().unwrap());
+    let checks = unanswered.add_to(Checks::default());
     checks.refresh(&ProbeQuery::default()).await;
     let body = checks.single("webhook-server").body;
     assert!(body.starts_with("internal server error: webhook server is not reachable: "), "{body}");

@@ -1,13 +1,12 @@
 //! Deletion protection: critical resources of a cluster are deleted only with a confirmation (spec 60 §2).
 
+use cluster::object::NamespacedName;
 use serde_json::Value;
 
 use super::{
     Extent, Judgement, Resource, Review, Validated, Validator,
     confirmation::{CONFIRMATION, PROTECTION},
 };
-use cluster::object::NamespacedName;
-
 use crate::{
     api::field::Json,
     webhooks::{

@@ -125,7 +125,7 @@ impl RequestScheduler {
 impl std::fmt::Debug for RequestScheduler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (waiting, in_flight) = (self.waiting(), self.writes_in_flight());
-        f.debug_struct("Gate").field("waiting", &waiting).field("writes_in_flight", &in_flight).finish()
+        f.debug_struct("RequestScheduler").field("waiting", &waiting).field("writes_in_flight", &in_flight).finish()
     }
 }
 

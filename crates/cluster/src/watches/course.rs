@@ -58,8 +58,8 @@ impl Informer {
                 Ok(Err(_)) | Err(_) => End::Failed,
             };
             let open = scope.opened.get().map_or(Duration::ZERO, |opened| self.env.clock.monotonic() - opened);
-            let reported = Round { open, listed: scope.listed.get(), moved: scope.moved.get(), end };
-            let pause = pace.after(reported, &self.env.random);
+            let outcome = Round { open, listed: scope.listed.get(), moved: scope.moved.get(), end };
+            let pause = pace.after(outcome, &self.env.random);
             match round {
                 Ok(Ok(())) => {
                     scope.error.replace(None);
@@ -115,7 +115,7 @@ impl Informer {
     pub(super) fn note_denial(&self, scope: &Scope) {
         if scope.deny(self.env.clock.monotonic()) {
             for member in self.members_of(scope) {
-                self.report(&member, |sink| sink.denied());
+                self.call(&member, |sink| sink.denied());
             }
         }
     }
@@ -203,7 +203,7 @@ impl Informer {
         let version = object::resource_version(&event.object).parse().ok();
         // Readers that are not covered get a list that is younger than this event.
         for member in self.members_of(scope).iter().filter(|member| member.covers(scope)) {
-            self.report(member, |sink| match event.kind {
+            self.call(member, |sink| match event.kind {
                 WatchKind::Added | WatchKind::Modified => sink.put(&name, &event.object, How::Event),
                 WatchKind::Deleted => sink.remove(&name, version, How::Event),
                 WatchKind::Bookmark => {}
@@ -233,17 +233,17 @@ impl Informer {
         let how = |member: &Member| {
             if member.covers(scope) || member.is_complete() { How::Relist } else { How::First }
         };
-        let reported: Vec<_> =
+        let recipients: Vec<_> =
             members.iter().filter(|member| !begins_now(member)).map(|member| (member.clone(), how(member))).collect();
-        let version = if reported.is_empty() {
+        let version = if recipients.is_empty() {
             self.version_of(namespace).await?
         } else {
-            self.list_all(scope, &reported).await?
+            self.list_all(scope, &recipients).await?
         };
         let now = self.env.clock.monotonic();
         for member in members {
             member.cover(scope);
-            self.report(member, |sink| sink.begun(now));
+            self.call(member, |sink| sink.begun(now));
         }
         self.show_cached_objects();
         Ok(version)
@@ -255,11 +255,11 @@ impl Informer {
         let came = |member: &&Rc<Member>| member.start == Start::Now && !member.covers(scope);
         for member in self.members_of(scope).iter().filter(came) {
             member.cover(scope);
-            self.report(member, |sink| sink.begun(now));
+            self.call(member, |sink| sink.begun(now));
         }
     }
 
-    async fn list_all(&self, scope: &Scope, reported: &[(Rc<Member>, How<'static>)]) -> Result<String, ApiError> {
+    async fn list_all(&self, scope: &Scope, recipients: &[(Rc<Member>, How<'static>)]) -> Result<String, ApiError> {
         let query = ListQuery { metadata_only: !scope.whole.get(), ..self.list_query() };
         let mut seen = BTreeSet::new();
         let mut version = String::new();
@@ -269,12 +269,12 @@ impl Informer {
             let page = page?;
             version = page.resource_version;
             for object in &page.items {
-                self.report_item(object, reported, &mut seen);
+                self.report_item(object, recipients, &mut seen);
             }
         }
         let number = version.parse().ok();
-        for (member, how) in reported {
-            self.report(member, |sink| sink.listed(&|name| scope.contains(name), &seen, number, *how));
+        for (member, how) in recipients {
+            self.call(member, |sink| sink.listed(&|name| scope.contains(name), &seen, number, *how));
         }
         Ok(version)
     }
@@ -282,13 +282,13 @@ impl Informer {
     fn report_item(
         &self,
         object: &Value,
-        reported: &[(Rc<Member>, How<'static>)],
+        recipients: &[(Rc<Member>, How<'static>)],
         seen: &mut BTreeSet<NamespacedName>,
     ) {
         let name = NamespacedName::of(object);
         let mut is_kept = false;
-        for (member, how) in reported {
-            self.report(member, |sink| {
+        for (member, how) in recipients {
+            self.call(member, |sink| {
                 if sink.keeps(&name) {
                     is_kept = true;
                     sink.put(&name, object, *how);

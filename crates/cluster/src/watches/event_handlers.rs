@@ -32,31 +32,31 @@ impl<R: Cached> EventHandlers<R> {
     }
 
     /// Adds an event handler and calls it for each cached object.
-    pub(super) fn add(&self, filter: impl Fn(&Change<'_, R>) + 'static, store: &Store<R>) {
-        let filter = Rc::new(EventHandler { handler: Box::new(filter), missed: RefCell::default() });
+    pub(super) fn add(&self, handler: impl Fn(&Change<'_, R>) + 'static, store: &Store<R>) {
+        let handler = Rc::new(EventHandler { handler: Box::new(handler), missed: RefCell::default() });
         for name in store.names() {
             if let Some(cached) = store.get(&name) {
-                filter.handle(&self.watch, &Change { name: &name, old: None, new: Some(&cached), how: How::First });
+                handler.handle(&self.watch, &Change { name: &name, old: None, new: Some(&cached), how: How::First });
             }
         }
-        self.handlers.borrow_mut().push(filter);
+        self.handlers.borrow_mut().push(handler);
     }
 
     pub(super) fn handle(&self, change: &Change<'_, R>) {
         let handlers = self.handlers.borrow().clone();
-        for filter in handlers {
-            filter.handle(&self.watch, change);
+        for handler in handlers {
+            handler.handle(&self.watch, change);
         }
     }
 
     /// After a list: calls the event handlers again for objects whose last change they missed.
     pub(super) fn handle_missed(&self, store: &Store<R>, is_listed: impl Fn(&NamespacedName) -> bool) {
         let handlers = self.handlers.borrow().clone();
-        for filter in handlers {
-            let missed: Vec<_> = filter.missed.borrow().keys().filter(|name| is_listed(name)).cloned().collect();
+        for handler in handlers {
+            let missed: Vec<_> = handler.missed.borrow().keys().filter(|name| is_listed(name)).cloned().collect();
             for name in missed {
                 let new = store.get(&name);
-                filter
+                handler
                     .handle_late(&self.watch, &Change { name: &name, old: None, new: new.as_ref(), how: How::Relist });
             }
         }
@@ -93,10 +93,10 @@ impl<R: Cached> EventHandler<R> {
 
     /// Returns false if the handler panicked. The panic's text may contain parts of the object and is not logged here.
     fn attempt(&self, watch: &str, change: &Change<'_, R>) -> bool {
-        let handler = catch_unwind(AssertUnwindSafe(|| (self.handler)(change))).is_ok();
-        if !handler {
+        let succeeded = catch_unwind(AssertUnwindSafe(|| (self.handler)(change))).is_ok();
+        if !succeeded {
             tracing::error!(watch, "an event handler panicked");
         }
-        handler
+        succeeded
     }
 }

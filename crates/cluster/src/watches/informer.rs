@@ -102,11 +102,11 @@ impl Informer {
     }
 
     /// Calls a reader. A panic is a defect of that reader and does not affect the others.
-    pub(super) fn report(&self, member: &Member, report: impl FnOnce(&dyn Sink)) {
+    pub(super) fn call(&self, member: &Member, call: impl FnOnce(&dyn Sink)) {
         if member.is_gone() {
             return;
         }
-        if catch_unwind(AssertUnwindSafe(|| report(&*member.sink))).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| call(&*member.sink))).is_err() {
             tracing::error!(watch = %self.name, "a reader of a watch panicked");
         }
     }
@@ -140,7 +140,7 @@ impl Informer {
         } else {
             member.cover(scope);
             let now = self.env.clock.monotonic();
-            self.report(member, |sink| sink.begun(now));
+            self.call(member, |sink| sink.begun(now));
             self.report_contact(member);
             if is_narrower {
                 scope.restart(Again::Watch);
@@ -243,7 +243,7 @@ impl Informer {
                 member.covered.borrow_mut().clear();
                 member.owe_nothing();
                 member.complete.set(false);
-                self.report(member, |sink| {
+                self.call(member, |sink| {
                     sink.heard(None);
                     sink.lose(&|_| true);
                 });
@@ -309,7 +309,7 @@ impl Informer {
     /// The server does not report this kind any more: the store is no evidence until the next contact.
     pub(super) fn lose_contact(&self, scope: &Scope) {
         scope.heard.set(None);
-        self.members_of(scope).iter().for_each(|member| self.report(member, |sink| sink.heard(None)));
+        self.members_of(scope).iter().for_each(|member| self.call(member, |sink| sink.heard(None)));
     }
 
     /// Reports to a reader the last contact of its least recently heard scope, or none if one scope had no contact yet.
@@ -319,14 +319,14 @@ impl Informer {
             all.and_then(|all| all.into_iter().min())
         });
         if heard.is_some() {
-            self.report(member, |sink| sink.heard(heard));
+            self.call(member, |sink| sink.heard(heard));
         }
     }
 
     pub(super) fn show(&self) {
         for member in self.members().iter() {
             let reader_state = self.reader_state(member);
-            self.report(member, |sink| sink.show(reader_state));
+            self.call(member, |sink| sink.show(reader_state));
             self.show_scopes(member);
         }
         self.show_in_status_registry();
@@ -338,7 +338,7 @@ impl Informer {
         });
         if *member.shown.borrow() != states {
             member.shown.replace(states);
-            self.report(member, |sink| sink.scopes_changed());
+            self.call(member, |sink| sink.scopes_changed());
         }
     }
 

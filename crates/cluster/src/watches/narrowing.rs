@@ -34,7 +34,7 @@ impl Informer {
         let mut wanted = BTreeSet::new();
         for member in self.members().iter() {
             if let Some(elsewhere) = &member.elsewhere {
-                self.report(member, |_| wanted.extend(elsewhere()));
+                self.call(member, |_| wanted.extend(elsewhere()));
             }
         }
         wanted
@@ -116,7 +116,7 @@ impl Informer {
         let narrow = self.members();
         for member in narrow.iter().filter(|member| member.elsewhere.is_some()) {
             let scopes = self.scopes_of(member);
-            self.report(member, |sink| sink.lose(&|name| !scopes.iter().any(|scope| scope.contains(name))));
+            self.call(member, |sink| sink.lose(&|name| !scopes.iter().any(|scope| scope.contains(name))));
         }
     }
 

@@ -59,7 +59,7 @@ impl<C: Controller> WorkQueue<C> {
             }
             TimerKind::Idle => {
                 if let Some(idle_check) = state.idle_check.take()
-                    && let Some(delay) = idle_check.idle_check()
+                    && let Some(delay) = idle_check.run()
                 {
                     state.idle_check = Some(idle_check);
                     self.reconcilers[reconciler].observer.idle_checked();

@@ -16,10 +16,10 @@ mod stateful_set;
 #[cfg(test)]
 mod tests;
 
+use cluster::object::{GroupKind, GroupVersionKind};
 use serde_json::Value;
 
 use super::fields::Check;
-use cluster::object::{GroupKind, GroupVersionKind};
 
 type Rules = fn(&Value) -> Check;
 

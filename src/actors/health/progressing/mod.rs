@@ -10,13 +10,13 @@ mod stateful_set;
 #[cfg(test)]
 mod tests;
 
+use cluster::object::GroupVersionKind;
 use serde_json::Value;
 
 use super::{
     fields::{Check, Trouble, bad},
     pods::Quota,
 };
-use cluster::object::GroupVersionKind;
 
 /// Runs the rules of a kind. Returns how Pods are counted if only Pods can still speak against the object. Fails with
 /// the first rule that says it is in a roll-out, or with a field that cannot be read.

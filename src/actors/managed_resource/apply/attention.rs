@@ -1,6 +1,7 @@
 //! Whether an object is checked now. Whatever started the reconcile, the decision is made here, so that nothing
 //! bypasses the drift back-off (spec 10 §5.4, decision 37).
 
+use cluster::object::ObjectKey;
 use tokio::time::Instant;
 
 use super::{
@@ -9,8 +10,6 @@ use super::{
     apply_object::Done,
     object_error::ObjectError,
 };
-use cluster::object::ObjectKey;
-
 use crate::bundle::plan::PlannedObject;
 
 pub(super) enum Attention {

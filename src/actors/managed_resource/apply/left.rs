@@ -1,10 +1,9 @@
 //! What the last attempts for an object say of fields that only the live object has (spec 10 §11.3, decision 40).
 
+use cluster::object::ObjectKey;
 use serde_json::Value;
 
 use super::{super::known::Content, OWN_MANAGER};
-use cluster::object::ObjectKey;
-
 use crate::bundle::up_to_date;
 
 pub(super) enum Left {

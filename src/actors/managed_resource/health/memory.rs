@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use tokio::time::Instant;
-
 use cluster::object::{GroupKind, GroupVersionKind, ObjectKey};
+use tokio::time::Instant;
 
 use crate::{
     actors::health::{Judgement, report::Report},

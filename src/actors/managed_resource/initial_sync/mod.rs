@@ -9,6 +9,7 @@ mod compare;
 
 use std::{panic::AssertUnwindSafe, rc::Rc};
 
+use cluster::object::GroupVersionKind;
 use futures::FutureExt;
 use kit::{Failure, Moment};
 
@@ -19,8 +20,6 @@ use super::{
     shared::ManagedResources,
     steps::{self, Bundle, Run, Todo},
 };
-use cluster::object::GroupVersionKind;
-
 use crate::{api::origin::Origin, bundle::hpa};
 
 /// Runs the initial sync. ManagedResources wait for its end, however it ends.
@@ -37,12 +36,12 @@ pub(super) async fn take_part(run: &Run<'_>, memory: &mut Memory) -> Result<Opti
     match run.controller.initial_sync.step(&run.reconcile.key, memory) {
         InitialSyncStep::Over => Ok(None),
         InitialSyncStep::Wait(moments) => Ok(Some(moments)),
-        InitialSyncStep::Collect => wanted_object(run).await,
+        InitialSyncStep::Collect => submit_wanted_objects(run).await,
     }
 }
 
 /// Submits the wanted objects of a ManagedResource. Returns `None` if the reconcile goes on by itself.
-async fn wanted_object(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
+async fn submit_wanted_objects(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
     let initial_sync = &run.controller.initial_sync;
     let Ok(bundle) = steps::read(run).await else {
         initial_sync.has_nothing_wanted(&run.reconcile.key);

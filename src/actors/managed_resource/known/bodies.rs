@@ -7,10 +7,9 @@ use std::{
     rc::Rc,
 };
 
+use cluster::object::{self, ObjectKey};
 use kit::json;
 use serde_json::Value;
-
-use cluster::object::{self, ObjectKey};
 
 /// Bytes of all bodies together (architecture §8): enough for some thousand objects that change soon after creation.
 const BYTES: usize = 1 << 20;

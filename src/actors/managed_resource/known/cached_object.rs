@@ -7,11 +7,10 @@ use std::{
     sync::Arc,
 };
 
+use cluster::object::{self, truthy};
 use serde_json::{Number, Value};
 
 use super::named::{self, MetadataMap, Named};
-use cluster::object::{self, truthy};
-
 use crate::api::keys;
 use crate::{actors::health::Judgement, bundle::merge::MergeContext};
 

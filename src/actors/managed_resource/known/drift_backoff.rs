@@ -5,9 +5,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
-
 use cluster::object::ObjectKey;
+use tokio::time::Instant;
 
 /// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet for a sync
 /// period. With a shorter quiet time, an opponent that changes it every three seconds would never be slowed down.

@@ -8,9 +8,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
-
 use cluster::object::{NamespacedName, ObjectKey};
+use tokio::time::Instant;
 
 #[derive(Default)]
 pub(crate) struct HealthRegistry {

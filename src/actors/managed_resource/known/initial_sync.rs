@@ -196,9 +196,9 @@ impl InitialSync {
     }
 
     /// A complete list lacks these objects: they do not exist, or do not carry our label.
-    pub(crate) fn record_absent(&self, initial_sync: impl Iterator<Item = WantedObject>) {
+    pub(crate) fn record_absent(&self, wanted_objects: impl Iterator<Item = WantedObject>) {
         let mut state = self.state.borrow_mut();
-        for wanted_object in initial_sync {
+        for wanted_object in wanted_objects {
             if let Some(results) = state.results.get_mut(&wanted_object.wanted_by.bundle) {
                 results.absent.insert(wanted_object.key);
             }

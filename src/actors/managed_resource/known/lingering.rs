@@ -7,9 +7,8 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
-
 use cluster::object::{NamespacedName, ObjectKey};
+use tokio::time::Instant;
 
 /// An autoscaler that is gone counts for this long, or until the next period of the ManagedResource.
 const LINGERS: Duration = Duration::from_secs(60);

@@ -6,6 +6,7 @@ use std::{
     rc::Rc,
 };
 
+use cluster::object::ObjectKey;
 use tokio::time::Instant;
 
 use super::{
@@ -13,8 +14,6 @@ use super::{
     cached_object::Content,
     drift_backoff::DriftBackoff,
 };
-use cluster::object::ObjectKey;
-
 use crate::api::{
     conditions::RESOURCES_APPLIED,
     managed_resource::{ManagedResource, ManagedResourceStatus},

@@ -1,12 +1,13 @@
 //! Releases objects whose manifests are in Ignore mode now: they stay, without our marks (spec 10 §14).
 
+use cluster::Located;
+use futures::{StreamExt, stream};
+
 use super::{super::steps::Run, clean};
 use crate::{
     api::{managed_resource::ResourceRef, origin::Origin},
     bundle::identity,
 };
-use cluster::Located;
-use futures::{StreamExt, stream};
 
 const SIDE_BY_SIDE: usize = 16;
 

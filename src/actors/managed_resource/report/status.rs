@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use cluster::object::ObjectKey;
 use jiff::Timestamp;
 
 use super::fit;
-use cluster::object::ObjectKey;
-
 use crate::api::{
     conditions::{
         self, APPLY_FAILED, APPLY_PROGRESSING, APPLY_SUCCEEDED, CANNOT_READ_SECRET, CHECKS_PENDING, ConditionStatus,

@@ -150,11 +150,11 @@ fn in_step(elapsed: Duration, period: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use cluster::object::ObjectKey;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::api::managed_resource::ManagedResource;
-    use cluster::object::ObjectKey;
 
     const CAP: Duration = Duration::from_secs(60);
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cluster::object::ObjectKey;
 use kit::{Causes, MAX_REFS, Refs};
 use tokio::time::Instant;
 
@@ -13,8 +14,6 @@ use super::{
     idle,
     run::Run,
 };
-use cluster::object::ObjectKey;
-
 use crate::bundle::{hpa, identity::Equivalences};
 
 #[derive(Debug, PartialEq, Eq)]

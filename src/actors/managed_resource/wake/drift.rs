@@ -4,13 +4,13 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
+use cluster::object::{NamespacedName, ObjectKey};
 use kit::WeakSupervised;
 
 use super::super::{
     known::{Drift, DriftListener},
     shared::{DRIFT, ManagedResources},
 };
-use cluster::object::{NamespacedName, ObjectKey};
 
 /// How long edits are collected, from the first one on. A repair is due within 250 ms.
 const WINDOW: Duration = Duration::from_millis(100);

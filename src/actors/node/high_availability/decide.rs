@@ -1,8 +1,7 @@
 //! Selects the workloads to patch (spec 41 §C.4), and predicts the effect.
 
-use serde_json::Value;
-
 use cluster::object::truthy;
+use serde_json::Value;
 
 const HOST: &str = "kubernetes.io/hostname";
 const HOST_SPREAD: &str = "high-availability-config.resources.gardener.cloud/host-spread";

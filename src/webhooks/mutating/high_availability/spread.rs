@@ -1,10 +1,9 @@
 //! Topology spread constraints (spec 51 §6).
 
+use cluster::object::truthy;
 use serde_json::{Value, json};
 
 use super::{Error, Workload, affinity::ZONE_KEY, namespace::Wanted, replicas::COUNT, text};
-use cluster::object::truthy;
-
 use crate::webhooks::fields::{self, WrongType};
 
 /// Annotation of a workload, truthy: a node gets a second Pod only when all nodes have one.

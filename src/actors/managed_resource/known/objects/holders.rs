@@ -1,7 +1,8 @@
 use std::{collections::BTreeMap, rc::Rc};
 
-use super::{ManagedObjects, Owners};
 use cluster::object::{GroupKind, NamespacedName};
+
+use super::{ManagedObjects, Owners};
 
 impl ManagedObjects {
     /// Returns the owned kinds for which `is_such` returns true. It gets their group and, if known, their plural.

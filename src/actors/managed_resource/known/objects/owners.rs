@@ -3,8 +3,9 @@ use std::{
     rc::Rc,
 };
 
-use super::super::named::Named;
 use cluster::object::{GroupKind, NamespacedName, ObjectKey};
+
+use super::super::named::Named;
 
 /// Which ManagedResources own which objects. Each key is stored once, however often it is referred to.
 #[derive(Default)]

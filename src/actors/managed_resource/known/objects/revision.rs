@@ -1,5 +1,6 @@
-use super::{super::cached_object::Content, ManagedObjects, WatchedKind, name_in_store};
 use cluster::object::{NamespacedName, ObjectKey};
+
+use super::{super::cached_object::Content, ManagedObjects, WatchedKind, name_in_store};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ObjectsRevision {

@@ -1,10 +1,9 @@
 //! What follows from an error about one object (spec 10 §11.7).
 
+use cluster::object::{self, truthy};
 use serde_json::Value;
 
 use super::{Propagation, is_config_map_or_secret};
-use cluster::object::{self, truthy};
-
 use crate::{api::keys, bundle::identity};
 
 /// Type of the cause with which the API server refuses to change an immutable ConfigMap or Secret.

@@ -9,13 +9,12 @@
 //!
 //! [`release_patch`] is for objects in Ignore mode, [`invalid_update`] for updates that the API server refuses.
 
+use cluster::object::{self, GroupVersionKind, NamespacedName, truthy};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::super::known::CachedObject;
-use cluster::object::{self, GroupVersionKind, NamespacedName, truthy};
-
 use crate::{
     api::{
         duration::{DurationError, GoDuration},

@@ -7,11 +7,10 @@ mod replicas;
 mod spread;
 mod tolerations;
 
+use cluster::object::GroupVersionKind;
 use serde_json::{Value, json};
 
 use super::*;
-use cluster::object::GroupVersionKind;
-
 use crate::webhooks::testing::{NAMESPACE, TestView, object};
 
 const NAME: &str = "web";
