@@ -31,13 +31,27 @@ impl Socket {
 
 impl AsyncRead for Socket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        loop {
+        let room = buf.initialize_unfilled();
+        let bytes = loop {
             ready!(self.0.poll_read_ready(cx))?;
-            match self.0.try_read_buf(buf) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                read => return Poll::Ready(read.map(drop)),
+            let mut read = None;
+            // A read that leaves room has emptied the socket. The error tells tokio, which saves a second call of the system per
+            // request; it also keeps an event that arrives meanwhile, because tokio compares with the state before the read.
+            let ended = self.0.try_io(Interest::READABLE, || {
+                let bytes = recv(&*self.0, &mut *room, RecvFlags::empty())?.0;
+                read = Some(bytes);
+                let is_empty = (1..room.len()).contains(&bytes);
+                if is_empty { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            match (read, ended) {
+                (Some(bytes), _) => break bytes,
+                (None, Err(error))
+                    if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+                (None, ended) => return Poll::Ready(ended),
             }
-        }
+        };
+        buf.advance(bytes);
+        Poll::Ready(Ok(()))
     }
 }
 
