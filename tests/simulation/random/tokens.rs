@@ -229,8 +229,8 @@ impl Tokens {
 }
 
 impl Observed {
-    /// Whether a patch sent at that time was justified by a state at most `window` earlier. A Secret becomes considered
-    /// by what was read; it ceases to be by two watches, one of which may lag behind the other.
+    /// Whether a patch sent at that time was justified by a state at most `window` earlier. A read makes a Secret
+    /// considered. Two watches end that, and the second watch may lag behind the first.
     fn supported(&self, secret: &str, considered: bool, sent: Instant, window: Duration) -> bool {
         let ends = self.states.iter().skip(1).map(|(since, _)| Some(*since)).chain([None]);
         let counted: Vec<&TokenState> = (self.states.iter().zip(ends))
