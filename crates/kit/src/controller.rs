@@ -9,14 +9,11 @@ use super::{Causes, Cell, Deadline, Moment, Priority, Signal, Wake};
 pub trait Key: Ord + Clone + Unpin + fmt::Display + fmt::Debug + 'static {}
 impl<T: Ord + Clone + Unpin + fmt::Display + fmt::Debug + 'static> Key for T {}
 
-/// A controller: one supervisor, one actor per key. To add one, see the crate documentation.
+/// A controller: one supervisor, one actor per key. To add one, see the crate documentation. Implement
+/// [`GeneralController`] instead if wakes name parts of a key, or if the reconcilers of an actor share state.
 pub trait Controller: Sized + 'static {
     /// Names what one actor reconciles.
     type Key: Key;
-    /// Names a part of a key in a wake, so that a reconcile can skip the rest; `()` if every reconcile is a full one.
-    type Ref: Ord + Clone + fmt::Debug + 'static;
-    /// State that the reconcilers of one actor share, for the life of the actor.
-    type Object: 'static;
     /// What one reconciler of one actor remembers between reconciles. Dropped after a panic: unknown means *read live*.
     type Memory: Default + Unpin + 'static;
 
@@ -31,17 +28,77 @@ pub trait Controller: Sized + 'static {
     /// The reconcilers of each actor, at most 8. Their order gives the numbers in [`Reconcile::reconciler`].
     fn reconcilers(&self) -> Vec<Reconciler>;
 
+    /// Reconciles a key. The future must be safe to drop at any await.
+    fn reconcile(
+        self: &Rc<Self>,
+        memory: &mut Self::Memory,
+        reconcile: &Reconcile<Self::Key>,
+    ) -> impl Future<Output = Result<Outcome, Failure>>;
+}
+
+/// A controller in its general form, which the runtime uses. Each [`Controller`] is one without refs and shared state.
+pub trait GeneralController: Sized + 'static {
+    /// As [`Controller::Key`].
+    type Key: Key;
+    /// Names a part of a key in a wake, so that a reconcile can skip the rest.
+    type Ref: Ord + Clone + fmt::Debug + 'static;
+    /// State that the reconcilers of one actor share, for the life of the actor.
+    type Object: 'static;
+    /// As [`Controller::Memory`].
+    type Memory: Default + Unpin + 'static;
+
+    /// As [`Controller::name`].
+    fn name(&self) -> &'static str;
+
+    /// As [`Controller::causes`].
+    fn causes(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// As [`Controller::reconcilers`].
+    fn reconcilers(&self) -> Vec<Reconciler>;
+
     /// Makes the shared state of a new actor; the actor's first reconcile calls it. It survives a panic of a reconcile,
     /// so complete each change of it before the next await.
     fn object(&self, key: &Self::Key) -> Self::Object;
 
-    /// Reconciles a key. The future must be safe to drop at any await.
+    /// As [`Controller::reconcile`].
     fn reconcile(
         self: &Rc<Self>,
         object: &Rc<Self::Object>,
         memory: &mut Self::Memory,
         reconcile: &Reconcile<Self::Key, Self::Ref>,
     ) -> impl Future<Output = Result<Outcome, Failure>>;
+}
+
+impl<C: Controller> GeneralController for C {
+    type Key = <C as Controller>::Key;
+    type Ref = ();
+    type Object = ();
+    type Memory = <C as Controller>::Memory;
+
+    fn name(&self) -> &'static str {
+        Controller::name(self)
+    }
+
+    fn causes(&self) -> &'static [&'static str] {
+        Controller::causes(self)
+    }
+
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        Controller::reconcilers(self)
+    }
+
+    fn object(&self, _: &<C as Controller>::Key) {}
+
+    fn reconcile(
+        self: &Rc<Self>,
+        _: &Rc<()>,
+        memory: &mut <C as Controller>::Memory,
+        reconcile: &Reconcile<<C as Controller>::Key>,
+    ) -> impl Future<Output = Result<Outcome, Failure>> {
+        Controller::reconcile(self, memory, reconcile)
+    }
 }
 
 /// A named job of an actor. [`Reconciler::new`] sets defaults; the other methods override them.
@@ -114,7 +171,7 @@ pub struct Failure {
     terminal: bool,
 }
 
-/// One reconcile of one reconciler of one key. `R` is what wakes name ([`Controller::Ref`]).
+/// One reconcile of one reconciler of one key. `R` is what wakes name ([`GeneralController::Ref`]).
 pub struct Reconcile<K, R = ()> {
     /// The key.
     pub key: K,

@@ -24,8 +24,6 @@
 //!
 //! impl Controller for Copier {
 //!     type Key = String;
-//!     type Ref = (); // what a wake may name
-//!     type Object = (); // what the reconcilers of a key share
 //!     type Memory = u32; // what a reconciler remembers between reconciles: here, how often it copied
 //!
 //!     fn name(&self) -> &'static str { "copier" }
@@ -34,9 +32,7 @@
 //!         vec![Reconciler::new("copier", 5).deadline(Duration::from_secs(30))]
 //!     }
 //!
-//!     fn object(&self, _: &String) {}
-//!
-//!     async fn reconcile(self: &Rc<Self>, _: &Rc<()>, times: &mut u32, reconcile: &Reconcile<String>) -> Result<Outcome, Failure> {
+//!     async fn reconcile(self: &Rc<Self>, times: &mut u32, reconcile: &Reconcile<String>) -> Result<Outcome, Failure> {
 //!         let Some(original) = self.originals.borrow().get(&reconcile.key).copied() else {
 //!             self.copies.borrow_mut().remove(&reconcile.key);
 //!             return Ok(Outcome::Retire); // the original is gone: stop this actor
@@ -158,6 +154,7 @@ mod clock;
 mod concurrency_limiter;
 mod controller;
 mod deaths;
+pub mod duration;
 mod env;
 mod fatal;
 pub mod json;
@@ -165,6 +162,7 @@ mod mailbox;
 mod object;
 mod priority;
 mod queue_entry;
+pub mod quote;
 mod signal;
 mod span;
 mod status_registry;
@@ -180,7 +178,8 @@ mod tests;
 
 pub use clock::{Clock, Deadline, Random};
 pub use controller::{
-    Controller, Failure, IdleCheck, Key, Outcome, Reconcile, Reconciler, Singleton, SyncRequirement, TIME_SLICE,
+    Controller, Failure, GeneralController, IdleCheck, Key, Outcome, Reconcile, Reconciler, Singleton, SyncRequirement,
+    TIME_SLICE,
 };
 pub use env::{Cpu, Env, JobPanicked, Observers, ReconcileObserver, ReconcileResult, ReconcilerObserver, Unobserved};
 pub use fatal::{Fatal, Indispensable};

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use tracing::Instrument as _;
 
 use super::{
-    Controller,
+    GeneralController,
     deaths::Lifeline,
     work_queue::{Ended, Job, Order, Shared},
 };
@@ -15,7 +15,7 @@ use super::{
 /// A reconcile that ignores its deadline is dropped this much later (contract rule 7).
 const DEADLINE_GRACE: Duration = Duration::from_secs(10);
 
-struct ObjectActor<C: Controller> {
+struct ObjectActor<C: GeneralController> {
     queue: Shared<C>,
     key: C::Key,
     /// Made by the first reconcile, within its limits, because the controller's code may panic or wake keys there.
@@ -25,9 +25,9 @@ struct ObjectActor<C: Controller> {
     lifeline: Option<Lifeline<C::Key>>,
 }
 
-type SharedObject<C> = Rc<OnceCell<Rc<<C as Controller>::Object>>>;
+type SharedObject<C> = Rc<OnceCell<Rc<<C as GeneralController>::Object>>>;
 
-pub(super) fn start<C: Controller>(
+pub(super) fn start<C: GeneralController>(
     queue: Shared<C>,
     key: C::Key,
     reconcilers: usize,
@@ -38,7 +38,7 @@ pub(super) fn start<C: Controller>(
     ObjectActor { queue, key, object, memories, lifeline: Some(lifeline) }.start().recipient()
 }
 
-impl<C: Controller> ObjectActor<C> {
+impl<C: GeneralController> ObjectActor<C> {
     fn run(&mut self, job: Job<C::Key, C::Ref>, ctx: &mut Context<Self>) {
         let reconciler = job.reconcile.reconciler;
         let memory = self.memories[reconciler].take();
@@ -62,7 +62,7 @@ impl<C: Controller> ObjectActor<C> {
 }
 
 /// Runs a reconcile within its limits. Returns the memory unless the reconcile panicked or was dropped.
-async fn run_reconcile<C: Controller>(
+async fn run_reconcile<C: GeneralController>(
     controller: Rc<C>,
     object: SharedObject<C>,
     memory: Option<C::Memory>,
@@ -84,11 +84,11 @@ async fn run_reconcile<C: Controller>(
     }
 }
 
-impl<C: Controller> Actor for ObjectActor<C> {
+impl<C: GeneralController> Actor for ObjectActor<C> {
     type Context = Context<Self>;
 }
 
-impl<C: Controller> Handler<Order> for ObjectActor<C> {
+impl<C: GeneralController> Handler<Order> for ObjectActor<C> {
     type Result = ();
 
     fn handle(&mut self, order: Order, ctx: &mut Context<Self>) {

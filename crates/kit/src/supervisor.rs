@@ -12,22 +12,22 @@ use actix::{
 use futures::stream;
 
 use super::{
-    Activity, Cell, Controller, Env, Indispensable, Role, Signal, Wake, mailbox, object, sync_requirements,
+    Activity, Cell, Env, GeneralController, Indispensable, Role, Signal, Wake, mailbox, object, sync_requirements,
     work_queue::{Alarm, Order, Shared, WorkQueue},
 };
 
 /// A running controller: wakes go in here. Cheap to clone; for use on the controllers' arbiter.
-pub struct Supervised<C: Controller> {
+pub struct Supervised<C: GeneralController> {
     queue: Shared<C>,
     supervisor: Addr<Supervisor<C>>,
 }
 
 /// A weak reference to a controller: for event handlers and listeners, which the controller may own itself.
-pub struct WeakSupervised<C: Controller> {
+pub struct WeakSupervised<C: GeneralController> {
     queue: Weak<RefCell<WorkQueue<C>>>,
 }
 
-struct Supervisor<C: Controller> {
+struct Supervisor<C: GeneralController> {
     queue: Shared<C>,
     cell: Cell,
     /// Timers, back-offs and restarts end with this actor, so its process must not outlive it.
@@ -43,7 +43,7 @@ enum Tick<K> {
 #[rtype(result = "()")]
 struct Stop;
 
-impl<C: Controller> Supervised<C> {
+impl<C: GeneralController> Supervised<C> {
     /// Starts the supervisor of a controller. The first wakes start its actors.
     pub fn start(controller: Rc<C>, env: &Env) -> Self {
         Self::start_cyclic(|_| controller, env)
@@ -109,13 +109,13 @@ impl<C: Controller> Supervised<C> {
     }
 }
 
-impl<C: Controller> Clone for Supervised<C> {
+impl<C: GeneralController> Clone for Supervised<C> {
     fn clone(&self) -> Self {
         Self { queue: self.queue.clone(), supervisor: self.supervisor.clone() }
     }
 }
 
-impl<C: Controller> WeakSupervised<C> {
+impl<C: GeneralController> WeakSupervised<C> {
     /// As [`Supervised::wake`]; does nothing once the controller is gone.
     pub fn wake(&self, key: &C::Key, wake: Wake<C::Ref>) {
         if let Some(queue) = self.queue.upgrade() {
@@ -124,13 +124,13 @@ impl<C: Controller> WeakSupervised<C> {
     }
 }
 
-impl<C: Controller> Clone for WeakSupervised<C> {
+impl<C: GeneralController> Clone for WeakSupervised<C> {
     fn clone(&self) -> Self {
         Self { queue: self.queue.clone() }
     }
 }
 
-impl<C: Controller> Actor for Supervisor<C> {
+impl<C: GeneralController> Actor for Supervisor<C> {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
@@ -151,7 +151,7 @@ impl<C: Controller> Actor for Supervisor<C> {
     }
 }
 
-impl<C: Controller> StreamHandler<Tick<C::Key>> for Supervisor<C> {
+impl<C: GeneralController> StreamHandler<Tick<C::Key>> for Supervisor<C> {
     fn handle(&mut self, tick: Tick<C::Key>, _: &mut Context<Self>) {
         let mut queue = self.queue.borrow_mut();
         match tick {
@@ -164,7 +164,7 @@ impl<C: Controller> StreamHandler<Tick<C::Key>> for Supervisor<C> {
     fn finished(&mut self, _: &mut Context<Self>) {}
 }
 
-impl<C: Controller> Handler<Stop> for Supervisor<C> {
+impl<C: GeneralController> Handler<Stop> for Supervisor<C> {
     type Result = ();
 
     fn handle(&mut self, _: Stop, ctx: &mut Context<Self>) {

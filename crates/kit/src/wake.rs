@@ -12,7 +12,7 @@ pub const MAX_REFS: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Causes(u32);
 
-/// The objects that a wake concerns, named by `R` ([`Controller::Ref`](super::Controller::Ref)).
+/// The objects that a wake concerns, named by `R` ([`GeneralController::Ref`](super::GeneralController::Ref)).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Refs<R = ()> {
     /// None in particular.

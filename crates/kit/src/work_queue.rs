@@ -21,8 +21,8 @@ use tokio_util::time::DelayQueue;
 use tracing::Span;
 
 use super::{
-    Causes, Controller, Env, Failure, Listening, Outcome, Priority, Reconcile, Reconciler, ReconcilerObserver, Role,
-    Signal, Wake,
+    Causes, Env, Failure, GeneralController, Listening, Outcome, Priority, Reconcile, Reconciler, ReconcilerObserver,
+    Role, Signal, Wake,
     concurrency_limiter::ConcurrencyLimiter,
     deaths::{Deaths, Lifeline},
     queue_entry::{LONGEST, Phase, QueueEntry},
@@ -43,7 +43,7 @@ pub(super) type Shared<C> = Rc<RefCell<WorkQueue<C>>>;
 
 /// Starts the actor of a key; the number is the number of reconcilers.
 pub(super) type Starter<C> =
-    fn(Shared<C>, <C as Controller>::Key, usize, Lifeline<<C as Controller>::Key>) -> Recipient<Order>;
+    fn(Shared<C>, <C as GeneralController>::Key, usize, Lifeline<<C as GeneralController>::Key>) -> Recipient<Order>;
 
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -53,7 +53,7 @@ pub(super) enum Order {
     Stop,
 }
 
-pub(super) struct WorkQueue<C: Controller> {
+pub(super) struct WorkQueue<C: GeneralController> {
     pub(super) controller: Rc<C>,
     pub(super) env: Env,
     starter: Starter<C>,
@@ -94,7 +94,7 @@ pub(super) struct Job<K, R> {
     pub(super) span: Span,
 }
 
-impl<C: Controller> WorkQueue<C> {
+impl<C: GeneralController> WorkQueue<C> {
     /// Creates the queue. `make` gets a weak reference to it and returns the controller.
     pub(super) fn new(make: impl FnOnce(&Weak<RefCell<Self>>) -> Rc<C>, starter: Starter<C>, env: Env) -> Shared<C> {
         Rc::new_cyclic(|itself: &Weak<RefCell<Self>>| {

@@ -56,7 +56,7 @@ pub(super) struct Run {
     pub(super) memory: u32,
 }
 
-impl Controller for Scripted {
+impl GeneralController for Scripted {
     type Key = String;
     type Ref = String;
     type Object = ();

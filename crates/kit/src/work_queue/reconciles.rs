@@ -2,11 +2,11 @@ use std::time::Duration;
 
 use super::{Ended, Job, WorkQueue};
 use crate::{
-    Causes, Controller, Deadline, Failure, Moment, Outcome, Reconcile, ReconcileResult, Reconciler, Wake,
+    Causes, Deadline, Failure, GeneralController, Moment, Outcome, Reconcile, ReconcileResult, Reconciler, Wake,
     queue_entry::{LONGEST, Phase, QUARANTINE, QueueEntry, RunningReconcile, TimerKind, WALL_CLOCK_CHECK},
 };
 
-impl<C: Controller> WorkQueue<C> {
+impl<C: GeneralController> WorkQueue<C> {
     pub(crate) fn begin(&mut self, key: &C::Key) -> Vec<Job<C::Key, C::Ref>> {
         let Some(entry) = self.entries.get_mut(key).filter(|_| !self.closing) else { return Vec::new() };
         entry.nudged = false;

@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use super::{Alarm, Order, WorkQueue, alarm};
 use crate::{
-    Causes, Controller, Moment, ReconcileResult, Wake,
+    Causes, GeneralController, Moment, ReconcileResult, Wake,
     queue_entry::{LONGEST, Phase, QUARANTINE, Timer, TimerKind, WALL_CLOCK_CHECK},
 };
 
-impl<C: Controller> WorkQueue<C> {
+impl<C: GeneralController> WorkQueue<C> {
     pub(super) fn arm(&mut self, key: &C::Key, reconciler: usize, delay: Duration, kind: TimerKind) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         let state = &mut entry.reconcilers[reconciler];
