@@ -121,6 +121,15 @@ fn lifecycle() -> Vec<Row> {
 
             answer.fails_with(422, "Invalid", "spec.scope: Invalid value: \"Cluster\": field is immutable")
         }),
+        row("an object of a defined kind takes a finalizer without a domain", "facts §1", |api| async move {
+            let things = strict(&api).await?;
+            let mut object = thing(&api, "a", json!({"spec": {"a": "x"}}));
+            object["metadata"]["finalizers"] = json!(["gardener"]);
+            let answer = api.post(&things, &object).await?.code(201)?;
+            equal("finalizers", &answer.body["metadata"]["finalizers"], &json!(["gardener"]))?;
+            api.patch(format!("{things}/a"), MERGE, &json!({"metadata": {"finalizers": null}})).await?.code(200)?;
+            Ok(())
+        }),
         row("a deleted definition deletes its objects and respects their finalizers", "facts §7", |api| async move {
             let things = api.at(&format!("{}/v1", group(&api)), "things");
             api.define(&definition(&group(&api), "things", "Thing")).await?;

@@ -1,4 +1,5 @@
 use anyhow::{Result, anyhow};
+use gardener_resource_manager::actors::resource_manager::bundle::identity::is_built_in_group;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -57,6 +58,19 @@ fn documents() -> Vec<Row> {
             let expected = json!({"name": "apps", "versions": [version], "preferredVersion": version});
             equal("apps", &json!(apps), &expected)
         }),
+        row(
+            "all groups are built in, except custom groups and those of aggregated APIs",
+            "facts §7",
+            |api| async move {
+                let answer = api.get("/apis").await?.code(200)?;
+
+                let groups = answer.body["groups"].as_array().into_iter().flatten();
+                let names =
+                    groups.filter_map(|group| group["name"].as_str()).filter(|name| !name.ends_with(".example.org"));
+                let unknown: Vec<&str> = names.filter(|name| !is_built_in_group(name)).collect();
+                holds(unknown.is_empty(), "no group that the program takes for a custom group", &json!(unknown))
+            },
+        ),
         row(
             "a group version lists its resources, subresources as entries of their own",
             "facts §7",

@@ -58,29 +58,27 @@ use std::{
     time::Duration,
 };
 
-use kit::{Clock, Random};
-use serde_json::Value;
-use tokio::sync::Notify;
-
-pub use fault::{EventFault, EventInfo, Fault, NONSENSE, Process, Seen, WatchEnd};
-pub use fixtures::{EDITOR, PutError};
-pub use record::Recorded;
-pub use request::RequestInfo;
-pub use starting::Start;
-pub use state::Reviewed;
-pub use status::Failure;
-
 use agenda::Agenda;
 use defaults::Allocations;
+pub use fault::{EventFault, EventInfo, Fault, NONSENSE, Process, Seen, WatchEnd};
 use fault::{EventFaultFunction, FaultFunction};
+pub use fixtures::{EDITOR, PutError};
+use kit::{Clock, Random};
 use owners::OwnerIndex;
 use record::Journal;
+pub use record::Recorded;
 use registry::Registry;
 use request::Request;
+pub use request::RequestInfo;
+use serde_json::Value;
 use service::ApiService;
+pub use starting::Start;
 use starting::Starting;
+pub use state::Reviewed;
 use state::{ApiState, ServerClock};
+pub use status::Failure;
 use storage::Storage;
+use tokio::sync::Notify;
 use watchers::Watches;
 
 /// A simulated API server. Clones share the server.

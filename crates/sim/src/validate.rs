@@ -1,6 +1,7 @@
 //! Which objects the server refuses (422): metadata here, contents and immutable fields in the folder (facts §1, §4).
 
 mod content;
+mod events;
 mod immutable;
 mod names;
 mod workload;
@@ -26,7 +27,7 @@ pub(super) fn create(kind: &ServedKind, new: &Value) -> Result<(), Failure> {
     for text in names::object_name(kind, name) {
         causes.push(Cause::invalid("metadata.name", &name.into(), &text));
     }
-    metadata(&new["metadata"], &mut causes);
+    metadata(kind.custom, &new["metadata"], &mut causes);
     self::content(kind, new, &mut causes);
     content::on_create(kind, new, &mut causes);
     Failure::unless_empty(kind, name, causes)?;
@@ -36,7 +37,7 @@ pub(super) fn create(kind: &ServedKind, new: &Value) -> Result<(), Failure> {
 /// Checks a new state of an object. `subresource` is the written part; empty for the object itself.
 pub(super) fn update(kind: &ServedKind, old: &Value, new: &Value, subresource: &str) -> Result<(), Failure> {
     let mut causes = Vec::new();
-    metadata(&new["metadata"], &mut causes);
+    metadata(kind.custom, &new["metadata"], &mut causes);
     new_finalizers(&old["metadata"], &new["metadata"], &mut causes);
     if !kind.custom {
         causes.extend_from_within(..); // the server checks the metadata of built-in kinds twice
@@ -69,7 +70,8 @@ fn content(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn metadata(metadata: &Value, causes: &mut Vec<Cause>) {
+/// Custom kinds take finalizers without a domain, with a warning (facts §1).
+fn metadata(is_custom: bool, metadata: &Value, causes: &mut Vec<Cause>) {
     labels("metadata.labels", &metadata["labels"], causes);
     annotations(&metadata["annotations"], causes);
     owner_references(&metadata["ownerReferences"], causes);
@@ -79,7 +81,7 @@ fn metadata(metadata: &Value, causes: &mut Vec<Cause>) {
         for text in names::qualified_name(finalizer) {
             causes.push(Cause::invalid(&field, &finalizer.into(), &text));
         }
-        if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+        if !is_custom && !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
             let text = "name is neither a standard finalizer name nor is it fully qualified";
             causes.push(Cause::invalid(&field, &finalizer.into(), text));
         }

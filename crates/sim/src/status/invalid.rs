@@ -23,14 +23,10 @@ fn summary(causes: &[Cause]) -> String {
 
 impl Failure {
     pub(crate) fn invalid(kind: &ServedKind, name: &str, causes: Vec<Cause>) -> Self {
-        let message = format!("{} \"{name}\" is invalid: {}", qualified(&kind.kind, &kind.group), summary(&causes));
-        let details = Details {
-            name: name.into(),
-            group: kind.group.clone(),
-            kind: kind.kind.clone(),
-            causes,
-            ..Details::default()
-        };
+        let (group, _) = kind.home();
+        let message = format!("{} \"{name}\" is invalid: {}", qualified(&kind.kind, group), summary(&causes));
+        let details =
+            Details { name: name.into(), group: group.into(), kind: kind.kind.clone(), causes, ..Details::default() };
         Self::new(422, "Invalid", message, Some(details))
     }
 

@@ -3,11 +3,10 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Cause, names, workload};
+use super::{Cause, events, names, workload};
 use crate::kinds::ServedKind;
 
 const MOST_DATA: usize = 1_048_576; // bytes of all values of a ConfigMap or Secret
-const MOST_NOTE: usize = 1024; // characters of an event's note
 const APPROVAL: &str = "api-approved.kubernetes.io";
 
 pub(super) fn check(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
@@ -27,8 +26,7 @@ pub(super) fn check(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
         "RoleBinding" | "ClusterRoleBinding" => role_reference(&new["roleRef"], kind.namespaced, causes),
         "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => webhooks(&new["webhooks"], causes),
         "Lease" => lease(spec, causes),
-        "Event" if kind.group == "events.k8s.io" => event(new, causes),
-        "Event" => core_event(new, causes),
+        "Event" => events::check(kind, new, causes),
         "CustomResourceDefinition" => definition(new, causes),
         "APIService" => api_service(new, causes),
         _ => {}
@@ -36,9 +34,15 @@ pub(super) fn check(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
 }
 
 pub(super) fn on_create(kind: &ServedKind, new: &Value, causes: &mut Vec<Cause>) {
-    if kind.custom || kind.kind != "PersistentVolumeClaim" {
-        return;
+    match kind.kind.as_str() {
+        _ if kind.custom => {}
+        "Event" => events::on_create(kind, new, causes),
+        "PersistentVolumeClaim" => claim(new, causes),
+        _ => {}
     }
+}
+
+fn claim(new: &Value, causes: &mut Vec<Cause>) {
     if items(&new["spec"]["accessModes"]).is_empty() {
         causes.push(Cause::required("spec.accessModes", "at least 1 access mode is required"));
     }
@@ -51,11 +55,11 @@ fn items(list: &Value) -> &[Value] {
     list.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
     value[field].as_str().unwrap_or_default()
 }
 
-fn require(value: &Value, field: &str, path: &str, causes: &mut Vec<Cause>) {
+pub(super) fn require(value: &Value, field: &str, path: &str, causes: &mut Vec<Cause>) {
     if value[field].is_null() || value[field] == "" {
         causes.push(Cause::required(path, ""));
     }
@@ -231,25 +235,6 @@ fn lease(spec: &Value, causes: &mut Vec<Cause>) {
     if spec["leaseTransitions"].as_i64().is_some_and(|count| count < 0) {
         let field = "spec.leaseTransitions";
         causes.push(Cause::invalid(field, &spec["leaseTransitions"], "must be greater than or equal to 0"));
-    }
-}
-
-fn core_event(new: &Value, causes: &mut Vec<Cause>) {
-    let namespace = text(&new["metadata"], "namespace");
-    let involved = text(&new["involvedObject"], "namespace");
-    let expected = if involved.is_empty() { "default" } else { involved };
-    if namespace != expected {
-        let text = "does not match event.namespace";
-        causes.push(Cause::invalid("involvedObject.namespace", &involved.into(), text));
-    }
-}
-
-fn event(new: &Value, causes: &mut Vec<Cause>) {
-    for field in ["eventTime", "reportingController", "reportingInstance", "action", "reason", "type"] {
-        require(new, field, field, causes);
-    }
-    if text(new, "note").len() > MOST_NOTE {
-        causes.push(Cause::invalid("note", &new["note"], "can have at most 1024 characters"));
     }
 }
 

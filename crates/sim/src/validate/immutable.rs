@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Cause;
+use super::{Cause, events};
 use crate::kinds::ServedKind;
 
 const IMMUTABLE: &str = "field is immutable";
@@ -56,7 +56,7 @@ pub(super) fn check(kind: &ServedKind, old: &Value, new: &Value, causes: &mut Ve
             causes.push(Cause::forbidden("value", "may not be changed in an update."));
         }
         ("discovery.k8s.io", _) => same(old, new, "addressType", causes),
-        ("events.k8s.io", _) => event(old, new, causes),
+        ("events.k8s.io", _) => events::on_update(old, new, causes),
         _ => {}
     }
 }
@@ -168,27 +168,5 @@ fn pod(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
                     existing tolerations), `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was \
                     previously negative)\n";
         causes.push(Cause::forbidden("spec", text));
-    }
-}
-
-/// Only the series of an event may change.
-fn event(old: &Value, new: &Value, causes: &mut Vec<Cause>) {
-    let fields = [
-        "regarding",
-        "related",
-        "reason",
-        "note",
-        "type",
-        "eventTime",
-        "reportingController",
-        "reportingInstance",
-        "action",
-    ];
-    for field in fields {
-        if old[field] != new[field] {
-            // The texts use the internal name of the field.
-            let name = if field == "note" { "message" } else { field };
-            causes.push(Cause::invalid(name, &new[field], IMMUTABLE));
-        }
     }
 }
