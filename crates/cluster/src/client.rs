@@ -18,8 +18,6 @@ use crate::{
     proxy::{BadProxy, GivenProxy, Proxy, ProxySettings},
 };
 
-/// Name of the program in the user agent, which is the field manager of all writes (spec 70 §8.3).
-const PROGRAM: &str = "gardener-resource-manager";
 /// Where a Pod finds its ServiceAccount's token and the API server's CA.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -216,16 +214,16 @@ impl std::fmt::Debug for Connection {
     }
 }
 
-/// Returns `gardener-resource-manager/<version> (<os>/<arch>) kubernetes/<commit>`, with the suffix `/leader-election`
-/// for the client of the lease (spec 70 §8.3).
-pub fn user_agent(version: &str, commit: &str, leader_election: bool) -> String {
+/// Returns `<program>/<version> (<os>/<arch>) kubernetes/<commit>`, with the suffix `/leader-election` for the client of
+/// the lease. Its first part is the field manager of all writes (spec 70 §8.3).
+pub fn user_agent(program: &str, version: &str, commit: &str, leader_election: bool) -> String {
     let arch = match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
     };
     let suffix = if leader_election { "/leader-election" } else { "" };
-    format!("{PROGRAM}/{version} ({}/{arch}) kubernetes/{commit}{suffix}", std::env::consts::OS)
+    format!("{program}/{version} ({}/{arch}) kubernetes/{commit}{suffix}", std::env::consts::OS)
 }
 
 /// Reads a kubeconfig; its paths are relative to its folder. Fails if it is unreadable, too large or not a kubeconfig.

@@ -30,20 +30,26 @@ struct Inner {
     discovery: Discovery,
 }
 
-/// Which of the two clusters: a label of logs and metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Side {
-    /// The cluster of the ManagedResources.
-    Source,
-    /// The cluster of their objects.
-    Target,
+/// The name that the program gives to one of its clusters in logs, metrics and the dashboard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClusterLabel {
+    name: &'static str,
+    patience: Patience,
+}
+
+/// While which caches may be empty without an end of the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    None,
+    WhileDown,
+    Always,
 }
 
 /// Properties of a cluster's connection.
 #[derive(Debug, Clone)]
 pub struct ClusterOptions {
-    /// Source or target.
-    pub side: Side,
+    /// Its name.
+    pub label: ClusterLabel,
     /// `host:port` of the API server.
     pub host: String,
     /// Requests per second and resource type; negative is unlimited.
@@ -61,9 +67,9 @@ pub struct ClusterEnv {
     pub clock: Clock,
     /// Randomness.
     pub random: Random,
-    /// Whether this process may write; one for both clusters.
+    /// Whether this process may write; one for all clusters.
     pub fence: Fence,
-    /// Room for answers. Both clusters share it, and neither can take all.
+    /// Room for answers. All clusters share it, and none can take all.
     pub room: AnswerRoom,
 }
 
@@ -119,7 +125,7 @@ impl Cluster {
         env: ClusterEnv,
         observer: Rc<dyn RequestObserver>,
     ) -> Self {
-        let request_scheduler = RequestScheduler::new(options.qps, options.burst, options.side, observer.clone());
+        let request_scheduler = RequestScheduler::new(options.qps, options.burst, options.label, observer.clone());
         let host = options.host.clone();
         let warnings = Warnings::default();
         let room = env.room.of_cluster();
@@ -130,7 +136,7 @@ impl Cluster {
 
     /// Returns the cluster without request scheduler and fence: for Leases, which open the fence, and for last Events.
     pub fn beside(&self) -> Self {
-        let request_scheduler = RequestScheduler::new(-1.0, 0, self.0.options.side, Rc::new(super::NoObserver));
+        let request_scheduler = RequestScheduler::new(-1.0, 0, self.0.options.label, Rc::new(super::NoObserver));
         Self(Rc::new(Inner {
             transport: self.0.transport.clone(),
             options: self.0.options.clone(),
@@ -142,8 +148,8 @@ impl Cluster {
 
     /// Returns the cluster with its own request scheduler at half the rate: requests of strangers do not delay others.
     pub fn apart(&self) -> Self {
-        let ClusterOptions { qps, burst, side, .. } = self.0.options;
-        let request_scheduler = RequestScheduler::half(qps, burst, side, Rc::new(super::NoObserver));
+        let ClusterOptions { qps, burst, label, .. } = self.0.options;
+        let request_scheduler = RequestScheduler::half(qps, burst, label, Rc::new(super::NoObserver));
         Self(Rc::new(Inner {
             transport: self.0.transport.clone(),
             options: self.0.options.clone(),
@@ -153,12 +159,12 @@ impl Cluster {
         }))
     }
 
-    /// Returns the cluster on another side, with the same connection, request scheduler and discovery.
-    pub fn as_side(&self, side: Side, namespaces: Vec<String>) -> Self {
+    /// Returns the cluster under another label, with the same connection, request scheduler and discovery.
+    pub fn labelled(&self, label: ClusterLabel, namespaces: Vec<String>) -> Self {
         let inner = &self.0;
         Self(Rc::new(Inner {
             transport: inner.transport.clone(),
-            options: ClusterOptions { side, namespaces, ..inner.options.clone() },
+            options: ClusterOptions { label, namespaces, ..inner.options.clone() },
             env: inner.env.clone(),
             request_scheduler: inner.request_scheduler.clone(),
             discovery: inner.discovery.clone(),
@@ -173,6 +179,10 @@ impl Cluster {
     /// Returns true if the last request got no HTTP answer at all, not even an error, or no request has ended yet.
     pub fn is_silent(&self) -> bool {
         self.0.transport.contact.is_silent()
+    }
+
+    pub(super) fn transport(&self) -> &Transport {
+        &self.0.transport
     }
 
     pub(super) fn contact(&self) -> watch::Receiver<Known> {
@@ -262,6 +272,17 @@ impl Cluster {
         self.written(ctx, at, call).await
     }
 
+    /// As [`Self::create`], but returns only `PartialObjectMetadata`.
+    pub(super) async fn create_metadata(
+        &self,
+        ctx: &Context,
+        at: &ObjectRef,
+        object: &Value,
+    ) -> Result<Value, ApiError> {
+        let call = Call::new(Method::POST, at.collection_path()?).with_body(JSON, object).accepting(METADATA);
+        self.written(ctx, at, call).await.map(narrow)
+    }
+
     /// Posts to a subresource, e.g. `token` of a ServiceAccount, and returns the answer.
     pub async fn create_subresource(
         &self,
@@ -313,7 +334,30 @@ impl Cluster {
 
     /// Deletes an object. If it does not exist, the error is [`ApiError::is_not_found`].
     pub async fn delete(&self, ctx: &Context, at: &ObjectRef, options: &DeleteOptions) -> Result<Deleted, ApiError> {
-        let call = Call::new(Method::DELETE, at.path(None)?).with_body(JSON, &options.body());
+        self.delete_accepting(ctx, at, options, JSON).await
+    }
+
+    /// As [`Self::delete`], but returns only `PartialObjectMetadata`.
+    pub(super) async fn delete_metadata(
+        &self,
+        ctx: &Context,
+        at: &ObjectRef,
+        options: &DeleteOptions,
+    ) -> Result<Deleted, ApiError> {
+        Ok(match self.delete_accepting(ctx, at, options, METADATA).await? {
+            Deleted::Pending(object) => Deleted::Pending(narrow(object)),
+            Deleted::Gone => Deleted::Gone,
+        })
+    }
+
+    async fn delete_accepting(
+        &self,
+        ctx: &Context,
+        at: &ObjectRef,
+        options: &DeleteOptions,
+        accept: &'static str,
+    ) -> Result<Deleted, ApiError> {
+        let call = Call::new(Method::DELETE, at.path(None)?).with_body(JSON, &options.body()).accepting(accept);
         let answer = self.object(ctx, at, call).await?;
         if answer["kind"] == "Status" && answer["metadata"]["name"].is_null() {
             return Ok(Deleted::Gone);
@@ -395,12 +439,33 @@ impl std::fmt::Debug for Cluster {
     }
 }
 
-impl Side {
-    /// Returns `source` or `target`.
+impl ClusterLabel {
+    /// A cluster without which the program cannot work: caches that never fill end the process.
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, patience: Patience::None }
+    }
+
+    /// A cluster that may be down: while it does not answer, controllers wait for its caches without a time limit.
+    pub const fn may_be_down(name: &'static str) -> Self {
+        Self { name, patience: Patience::WhileDown }
+    }
+
+    /// A cluster that may serve its kinds later: controllers wait for its caches without a time limit.
+    pub const fn kinds_may_come_later(name: &'static str) -> Self {
+        Self { name, patience: Patience::Always }
+    }
+
+    /// Returns the name, e.g. `source`.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Source => "source",
-            Self::Target => "target",
+        self.name
+    }
+
+    /// Whether caches may be empty for longer than the process waits for them. `is_silent`: the cluster does not answer.
+    pub(super) fn is_excused(self, is_silent: bool) -> bool {
+        match self.patience {
+            Patience::None => false,
+            Patience::WhileDown => is_silent,
+            Patience::Always => true,
         }
     }
 }

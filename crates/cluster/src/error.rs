@@ -3,6 +3,7 @@ mod texts;
 use std::{error::Error as _, time::Duration};
 
 use http::StatusCode;
+use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::texts::without_objects;
@@ -80,14 +81,17 @@ pub struct Status {
     pub of_another: bool,
 }
 
-/// One finding of an error answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// One finding of an error answer. Empty fields are not written.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Cause {
     /// E.g. `FieldValueInvalid`, `NamespaceTerminating`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The text without the field.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// Path of the field, e.g. `spec.clusterIPs[0]`.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub field: String,
 }
 

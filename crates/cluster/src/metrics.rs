@@ -1,4 +1,4 @@
-use super::cluster::Side;
+use super::cluster::ClusterLabel;
 
 /// Observes each HTTP exchange and the request scheduler. Called on the thread of the cluster; must return at once.
 pub trait RequestObserver {
@@ -7,7 +7,7 @@ pub trait RequestObserver {
     fn finished(&self, method: &str, host: &str, code: Option<u16>);
 
     /// The request scheduler changed: waiting requests of high and of low priority, and writes in flight.
-    fn request_scheduler(&self, side: Side, high: usize, low: usize, writes_in_flight: usize);
+    fn request_scheduler(&self, cluster: ClusterLabel, high: usize, low: usize, writes_in_flight: usize);
 
     /// An Event was dropped because the recorder's queue was full.
     fn event_dropped(&self) {}
@@ -20,5 +20,5 @@ pub struct NoObserver;
 impl RequestObserver for NoObserver {
     fn finished(&self, _: &str, _: &str, _: Option<u16>) {}
 
-    fn request_scheduler(&self, _: Side, _: usize, _: usize, _: usize) {}
+    fn request_scheduler(&self, _: ClusterLabel, _: usize, _: usize, _: usize) {}
 }

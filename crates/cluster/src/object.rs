@@ -4,7 +4,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// An API group, version and kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -187,6 +187,18 @@ pub fn label<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 /// An annotation's value.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     metadata_map(object, "annotations")?.get(key)?.as_str()
+}
+
+/// Returns the merge patch that adds (`held`) or removes one finalizer; `None` if that is so already. Other finalizers
+/// keep their order.
+pub fn finalizer_patch(object: &Value, finalizer: &str, held: bool) -> Option<Value> {
+    if finalizers(object).any(|name| name == finalizer) == held {
+        return None;
+    }
+    let others = finalizers(object).filter(|name| *name != finalizer);
+    let finalizers: Vec<&str> = others.chain(held.then_some(finalizer)).collect();
+    let finalizers = if finalizers.is_empty() { Value::Null } else { json!(finalizers) };
+    Some(json!({"metadata": {"finalizers": finalizers}}))
 }
 
 /// `metadata.finalizers` in their order.

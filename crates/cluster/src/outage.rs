@@ -7,7 +7,7 @@ use tokio::{
     time::{Duration, Instant, sleep_until, timeout_at},
 };
 
-use super::{Cluster, Side, Synced, contact::Known};
+use super::{Cluster, ClusterLabel, Synced, contact::Known};
 
 const EVERY: Duration = Duration::from_secs(60); // interval of the records
 
@@ -24,7 +24,7 @@ enum Finding {
 }
 
 struct Reporter {
-    side: Side,
+    label: ClusterLabel,
     host: String,
     synced: Synced,
     contact: watch::Receiver<Known>,
@@ -37,7 +37,7 @@ struct Reporter {
 /// Reports for ever. `synced`: the first lists, without which the process cannot work.
 pub async fn report_outages(cluster: Cluster, synced: Synced) {
     let mut reporter = Reporter {
-        side: cluster.options().side,
+        label: cluster.options().label,
         host: cluster.options().host.clone(),
         synced,
         contact: cluster.contact(),
@@ -56,7 +56,7 @@ impl Reporter {
     fn look(&mut self) {
         self.listed = self.listed || self.synced.check().is_ok();
         let finding = self.finding();
-        let (cluster, server) = (self.side.as_str(), self.host.as_str());
+        let (cluster, server) = (self.label.as_str(), self.host.as_str());
         match finding {
             Finding::Bad(error) if self.is_due() => {
                 tracing::error!(cluster, server, error, "The cluster cannot be used");

@@ -1,24 +1,32 @@
 //! Names of kinds and objects as the API server addresses them: resource, request path, query.
 
-use std::{fmt, fmt::Write as _, sync::Arc};
+use std::{fmt, fmt::Write as _};
 
-use crate::object::{GroupKind, GroupVersionKind};
-
-use super::ApiError;
+use super::{ApiError, ApiName};
+use crate::object::{GroupKind, GroupVersionKind, NamespacedName};
 
 /// One kind as the API server serves it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Resource {
     /// API group; empty for the core group.
-    pub group: Arc<str>,
+    pub group: ApiName,
     /// Version, e.g. `v1`.
-    pub version: Arc<str>,
+    pub version: ApiName,
     /// Kind in upper camel case, e.g. `ConfigMap`.
-    pub kind: Arc<str>,
+    pub kind: ApiName,
     /// Its name in paths and RBAC rules, e.g. `configmaps`.
-    pub plural: Arc<str>,
+    pub plural: ApiName,
     /// Whether its objects have a namespace.
     pub namespaced: bool,
+}
+
+/// Whether the objects of a kind have a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResourceScope {
+    /// They have one.
+    Namespaced,
+    /// They have none.
+    Cluster,
 }
 
 /// The address of one object.
@@ -37,7 +45,24 @@ pub struct ObjectRef {
 pub(super) struct Query(String);
 
 impl Resource {
-    /// Creates a resource.
+    /// Creates the resource of a kind that the program names in its code.
+    pub const fn constant(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        plural: &'static str,
+        scope: ResourceScope,
+    ) -> Self {
+        Self {
+            group: ApiName::constant(group),
+            version: ApiName::constant(version),
+            kind: ApiName::constant(kind),
+            plural: ApiName::constant(plural),
+            namespaced: matches!(scope, ResourceScope::Namespaced),
+        }
+    }
+
+    /// Creates a resource from texts that are known at run time.
     pub fn new(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) -> Self {
         Self { group: group.into(), version: version.into(), kind: kind.into(), plural: plural.into(), namespaced }
     }
@@ -55,6 +80,11 @@ impl Resource {
     /// Returns `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// Returns the address of an object of this kind by namespace and name.
+    pub fn named(&self, name: &NamespacedName) -> ObjectRef {
+        self.at(name.namespace.as_str(), name.name.as_str())
     }
 
     /// Returns the address of an object of this kind.
@@ -171,6 +201,16 @@ fn push_encoded(into: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn resource_constant_equals_a_resource_made_at_run_time() {
+        const SECRET: Resource = Resource::constant("", "v1", "Secret", "secrets", ResourceScope::Namespaced);
+        let made = Resource::new("", "v1", "Secret", "secrets", true);
+
+        assert_eq!(SECRET, made);
+        assert_eq!(SECRET.cmp(&made), std::cmp::Ordering::Equal);
+        assert!(std::collections::HashSet::from([SECRET]).contains(&made));
+    }
 
     #[test]
     fn paths_follow_group_scope_and_subresource() {

@@ -19,7 +19,7 @@ use kit::{Clock, Deadline, Priority, Random};
 use kube::client::Body;
 use serde_json::Value;
 
-use super::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Context, Fence, RequestObserver, Resource, Side};
+use super::{AnswerRoom, Cluster, ClusterEnv, ClusterLabel, ClusterOptions, Context, Fence, RequestObserver, Resource};
 
 /// A request that the server received.
 #[derive(Debug, Clone)]
@@ -85,8 +85,13 @@ impl Server {
 
     /// Returns a cluster without limits.
     pub fn cluster_with(&self, fence: Fence, observer: Rc<dyn RequestObserver>) -> Cluster {
-        let options =
-            ClusterOptions { side: Side::Target, host: "api:443".into(), qps: -1.0, burst: 0, namespaces: Vec::new() };
+        let options = ClusterOptions {
+            label: ClusterLabel::may_be_down("target"),
+            host: "api:443".into(),
+            qps: -1.0,
+            burst: 0,
+            namespaces: Vec::new(),
+        };
         let start: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
         let env = ClusterEnv {
             clock: Clock::starting_at(start),
@@ -138,7 +143,7 @@ impl RequestObserver for Recorded {
         self.0.borrow_mut().push(format!("{method} {host} {code:?}"));
     }
 
-    fn request_scheduler(&self, _: Side, _: usize, _: usize, _: usize) {}
+    fn request_scheduler(&self, _: ClusterLabel, _: usize, _: usize, _: usize) {}
 }
 
 /// Returns an answer with a JSON body.

@@ -1,30 +1,35 @@
-//! Conditional writes: they read if necessary, send only differences, and are bound to the state that was read. Each
-//! wraps one verb of [`Cluster`], with priority and deadline of the context. A write of unknown outcome
-//! ([`ApiError::outcome_unknown`]) is not repeated here: the next reconcile reads again.
+//! Conditional writes, bound to the state that was read; and what writes through a watch
+//! ([`Watch::patch`](super::Watch::patch)) share with them. A write of unknown outcome ([`ApiError::outcome_unknown`])
+//! is not repeated here: the next reconcile reads again.
 
 mod difference;
 
+pub use difference::difference;
+pub(super) use difference::{changes, differs_from, merged};
 use serde_json::{Value, json};
 
+use super::{ApiError, Cluster, Context, DeleteOptions, Deleted, ObjectRef, Propagation};
 use crate::object;
 
-use super::{ApiError, Cluster, Context, DeleteOptions, Deleted, ObjectRef, Propagation};
-
-pub use difference::difference;
-
-const ATTEMPTS: u8 = 5; // a write gives up after this many lost races
+pub(super) const ATTEMPTS: u8 = 5; // a write gives up after this many lost races
 
 /// Result of a conditional write.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wrote {
+pub enum Wrote<T = Value> {
     /// The object did not exist; as stored by the server.
-    Created(Value),
+    Created(T),
     /// The object differed; as stored by the server.
-    Updated(Value),
+    Updated(T),
+    /// The object was written, but its state is not what was wanted; as stored by the server. Somebody else changed it
+    /// meanwhile, or the server changes what is written. Look at it again after a back-off (`Outcome::Again`).
+    Altered(T),
     /// Nothing differed and nothing was sent; the object as read.
-    Unchanged(Value),
-    /// The object is being deleted and was left alone; as read. It can only be created again when it is gone.
-    Deleting(Value),
+    Unchanged(T),
+    /// The object is being deleted; as read, or as stored if this write asked for its deletion. Other writes leave it
+    /// alone. It can only be created again when it is gone.
+    Deleting(T),
+    /// The object is gone, or the name has another incarnation now.
+    Gone,
 }
 
 /// What a patch is bound to; if that has changed, the server rejects the patch ([`ApiError::is_conflict`]).
@@ -46,83 +51,6 @@ impl Cluster {
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Creates or updates an object: reads it, lets `change` edit a copy, and patches the difference, bound to the
-    /// version that was read. A missing object is created from kind, name and namespace. Sends nothing if nothing
-    /// differs. `change` must be pure: it runs again with a fresh object after a conflict (at most 5 times; then the
-    /// conflict is the error). It must keep unknown fields. An object in deletion is neither changed nor recreated
-    /// ([`Wrote::Deleting`]).
-    pub async fn create_or_update(
-        &self,
-        ctx: &Context,
-        at: &ObjectRef,
-        change: impl Fn(&mut Value),
-    ) -> Result<Wrote, ApiError> {
-        let mut attempts = ATTEMPTS;
-        loop {
-            attempts -= 1;
-            let (result, lost): (_, fn(&ApiError) -> bool) = match self.find(ctx, at).await? {
-                None => (self.create_changed(ctx, at, &change).await, ApiError::is_already_exists),
-                Some(live) if object::deletion_timestamp(&live).is_some() => return Ok(Wrote::Deleting(live)),
-                Some(live) => (self.update_changed(ctx, at, live, &change).await, is_gone_or_changed),
-            };
-            match result {
-                Err(error) if lost(&error) && attempts > 0 => {
-                    tracing::debug!(object = %at, %error, "another writer was faster; reading again");
-                }
-                result => return result,
-            }
-        }
-    }
-
-    async fn create_changed(
-        &self,
-        ctx: &Context,
-        at: &ObjectRef,
-        change: &impl Fn(&mut Value),
-    ) -> Result<Wrote, ApiError> {
-        let mut object = at.empty_object();
-        change(&mut object);
-        self.create(ctx, at, &object).await.map(Wrote::Created)
-    }
-
-    async fn update_changed(
-        &self,
-        ctx: &Context,
-        at: &ObjectRef,
-        live: Value,
-        change: &impl Fn(&mut Value),
-    ) -> Result<Wrote, ApiError> {
-        let mut after = live.clone();
-        change(&mut after);
-        self.patch_to(ctx, at, &live, &after, Lock::Version).await
-    }
-
-    /// Sends the difference between two states as a merge patch, once: [`Wrote::Updated`], or [`Wrote::Unchanged`]
-    /// without a request if nothing differs. [`difference`] says what a merge patch cannot express. Fails with
-    /// [`ApiError::is_conflict`] if the lock does not hold, [`ApiError::is_not_found`] if the object is gone, and
-    /// [`ApiError::BadRequest`], unsent, if `before` lacks what the lock needs or `after` has no metadata.
-    pub async fn patch_to(
-        &self,
-        ctx: &Context,
-        at: &ObjectRef,
-        before: &Value,
-        after: &Value,
-        lock: Lock,
-    ) -> Result<Wrote, ApiError> {
-        let Some(mut patch) = difference(before, after) else { return Ok(Wrote::Unchanged(before.clone())) };
-        let bond = match lock {
-            Lock::Version => Some(("resourceVersion", seen("resourceVersion", object::resource_version(before), at)?)),
-            Lock::Uid => Some(("uid", seen("uid", object::uid(before), at)?)),
-            Lock::None => None,
-        };
-        if let Some((field, value)) = bond {
-            let metadata = patch.as_object_mut().map(|patch| patch.entry("metadata").or_insert_with(|| json!({})));
-            let metadata = metadata.and_then(Value::as_object_mut).ok_or_else(|| bare(at))?;
-            metadata.insert(field.into(), value.into());
-        }
-        self.merge_patch(ctx, at, None, &patch).await.map(Wrote::Updated)
     }
 
     /// Deletes the incarnation of an object that was read; with `version`, only that version. Without `propagation` the
@@ -174,8 +102,24 @@ impl Cluster {
     }
 }
 
-fn is_gone_or_changed(error: &ApiError) -> bool {
-    error.is_conflict() || error.is_not_found()
+/// Binds a merge patch to uid or version. Fails if it is empty or if the patch removes the metadata.
+pub(super) fn bound(
+    mut patch: Value,
+    lock: Lock,
+    (uid, version): (&str, &str),
+    at: &ObjectRef,
+) -> Result<Value, ApiError> {
+    let bond = match lock {
+        Lock::Version => Some(("resourceVersion", seen("resourceVersion", version, at)?)),
+        Lock::Uid => Some(("uid", seen("uid", uid, at)?)),
+        Lock::None => None,
+    };
+    if let Some((field, value)) = bond {
+        let metadata = patch.as_object_mut().map(|patch| patch.entry("metadata").or_insert_with(|| json!({})));
+        let metadata = metadata.and_then(Value::as_object_mut).ok_or_else(|| bare(at))?;
+        metadata.insert(field.into(), value.into());
+    }
+    Ok(patch)
 }
 
 /// Returns a value to bind a request to. Fails if it is empty, because that would bind it to nothing.
@@ -191,7 +135,7 @@ fn bare(at: &ObjectRef) -> ApiError {
 }
 
 impl ObjectRef {
-    fn empty_object(&self) -> Value {
+    pub(super) fn empty_object(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if self.resource.namespaced {
             *object::field_mut(&mut metadata, &["namespace"]) = self.namespace.as_str().into();
@@ -200,27 +144,45 @@ impl ObjectRef {
     }
 }
 
-impl Wrote {
-    /// Returns the object, as stored or read.
-    pub fn object(&self) -> &Value {
+impl<T> Wrote<T> {
+    /// Returns the object, as stored or read; `None` if it is gone.
+    pub fn object(&self) -> Option<&T> {
         match self {
-            Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) | Self::Deleting(object) => object,
+            Self::Created(object)
+            | Self::Updated(object)
+            | Self::Altered(object)
+            | Self::Unchanged(object)
+            | Self::Deleting(object) => Some(object),
+            Self::Gone => None,
         }
     }
 
-    /// Returns the object, as stored or read.
-    pub fn into_object(self) -> Value {
+    /// Returns the object, as stored or read; `None` if it is gone.
+    pub fn into_object(self) -> Option<T> {
         match self {
-            Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) | Self::Deleting(object) => object,
+            Self::Created(object)
+            | Self::Updated(object)
+            | Self::Altered(object)
+            | Self::Unchanged(object)
+            | Self::Deleting(object) => Some(object),
+            Self::Gone => None,
         }
     }
 
-    /// Returns true if a request changed something.
-    pub fn is_change(&self) -> bool {
-        match self {
-            Self::Created(_) | Self::Updated(_) => true,
-            Self::Unchanged(_) | Self::Deleting(_) => false,
-        }
+    /// Returns true if the state of the object is not what was wanted.
+    pub fn is_altered(&self) -> bool {
+        matches!(self, Self::Altered(_))
+    }
+
+    pub(super) fn try_map<U>(self, map: impl FnOnce(T) -> Result<U, ApiError>) -> Result<Wrote<U>, ApiError> {
+        Ok(match self {
+            Self::Created(object) => Wrote::Created(map(object)?),
+            Self::Updated(object) => Wrote::Updated(map(object)?),
+            Self::Altered(object) => Wrote::Altered(map(object)?),
+            Self::Unchanged(object) => Wrote::Unchanged(map(object)?),
+            Self::Deleting(object) => Wrote::Deleting(map(object)?),
+            Self::Gone => Wrote::Gone,
+        })
     }
 }
 

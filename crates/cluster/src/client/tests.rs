@@ -109,7 +109,7 @@ fn host_label_is_host_and_port_alone() {
 #[tokio::test]
 async fn clients_are_built_for_each_kind_of_connection() {
     let folder = TempDir::new().unwrap();
-    let agent = user_agent("1.2.3", "abc", false);
+    let agent = user_agent("gardener-resource-manager", "1.2.3", "abc", false);
     for (cluster, works) in [
         ("{server: 'http://127.0.0.1:1'}", true),
         ("{server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}", true),
@@ -127,7 +127,7 @@ async fn clients_are_built_for_each_kind_of_connection() {
 /// spec 70 §8.3
 #[test]
 fn user_agent_begins_with_the_name_of_the_program() {
-    let agent = user_agent("1.2.3", "abc", true);
+    let agent = user_agent("gardener-resource-manager", "1.2.3", "abc", true);
 
     assert!(agent.starts_with("gardener-resource-manager/1.2.3 (linux/"), "{agent}");
     assert!(agent.ends_with(") kubernetes/abc/leader-election"), "{agent}");

@@ -3,13 +3,13 @@
 //! then 404 for some 10 ms (facts §7). So a proof takes three answers: `/readyz` was good, and later the version's
 //! document and that of its group did not name the kind.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::{
     super::{
-        ApiError, Resource,
+        ApiError, ApiName, Resource,
         transport::{Call, Transport},
     },
     documents::{Version, api_version, legacy_resources, version_names},
@@ -37,7 +37,7 @@ pub enum Serving {
 pub(super) struct Answer {
     /// `None` if the version is not served.
     pub(super) version: Option<Version>,
-    pub(super) all: Vec<Arc<str>>,
+    pub(super) all: Vec<ApiName>,
 }
 
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ impl AbsenceVerdict {
     /// Asks the server. `before` is the last verdict of the same version.
     pub(super) async fn ask(
         transport: &Transport,
-        (group, version): (&Arc<str>, &Arc<str>),
+        (group, version): (&ApiName, &ApiName),
         number: u64,
         before: Option<Self>,
     ) -> Self {
@@ -100,7 +100,7 @@ impl AbsenceVerdict {
     }
 }
 
-async fn ask(transport: &Transport, group: &Arc<str>, version: &Arc<str>) -> Result<(Answer, Readiness), ApiError> {
+async fn ask(transport: &Transport, group: &ApiName, version: &ApiName) -> Result<(Answer, Readiness), ApiError> {
     // First: the answers below count only if the server is ready already.
     let readiness = readiness(transport).await?;
     let root = if group.is_empty() { "/api" } else { "/apis" };

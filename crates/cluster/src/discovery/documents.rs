@@ -1,29 +1,25 @@
 //! The server's discovery documents as a table of kinds. Pure.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::super::{ApiError, ApiName, Resource};
 use crate::object::{GroupKind, GroupVersionKind};
-
-use super::super::{ApiError, Resource};
 
 /// The kinds a server serves, by group; versions in the server's order of preference.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Served(pub(super) BTreeMap<Arc<str>, Vec<Version>>);
+pub(super) struct Served(pub(super) BTreeMap<ApiName, Vec<Version>>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Version {
-    pub(super) name: Arc<str>,
+    pub(super) name: ApiName,
     pub(super) resources: Vec<Resource>,
     /// Why the resources are incomplete or stale.
     pub(super) stale: Option<String>,
 }
 
-pub(super) type GroupVersions = (Arc<str>, Vec<Arc<str>>);
+pub(super) type GroupVersions = (ApiName, Vec<ApiName>);
 
 impl Served {
     /// Returns the resource of a kind in a version. Fails if it is not served, or if the version is stale.
@@ -54,10 +50,10 @@ impl Served {
     }
 
     /// Returns the fresh versions that lack kinds known before, which does not prove that these are gone (facts §7).
-    pub(super) fn lost_since(&self, before: &Self) -> Vec<(Arc<str>, Arc<str>)> {
+    pub(super) fn lost_since(&self, before: &Self) -> Vec<(ApiName, ApiName)> {
         let versions =
             before.0.iter().flat_map(|(group, versions)| versions.iter().map(move |version| (group, version)));
-        let is_lost = |(group, old): &(&Arc<str>, &Version)| {
+        let is_lost = |(group, old): &(&ApiName, &Version)| {
             let new = self.versions(group).find(|new| new.name == old.name);
             let has = |resource: &Resource| new.is_some_and(|new| new.resource(&resource.kind).is_some());
             new.is_none_or(|new| new.stale.is_none()) && !old.resources.iter().all(has)
@@ -65,7 +61,7 @@ impl Served {
         versions.filter(is_lost).map(|(group, version)| (group.clone(), version.name.clone())).collect()
     }
 
-    pub(super) fn keep(&mut self, group: &Arc<str>, version: &str, before: &Self, why: ApiError) {
+    pub(super) fn keep(&mut self, group: &ApiName, version: &str, before: &Self, why: ApiError) {
         let why = match why {
             ApiError::Discovery(why) => why,
             other => other.to_string(),
@@ -76,7 +72,7 @@ impl Served {
     }
 
     /// Replaces a version by its own document; a new version comes last. Returns true if that is a change.
-    pub(super) fn put(&mut self, group: &Arc<str>, version: Version) -> bool {
+    pub(super) fn put(&mut self, group: &ApiName, version: Version) -> bool {
         let versions = self.0.entry(group.clone()).or_default();
         match versions.iter_mut().find(|known| known.name == version.name) {
             // The documents list resources in different orders.
@@ -126,7 +122,7 @@ impl Version {
 pub(super) fn aggregated(document: &Value) -> Result<Served, ApiError> {
     let mut served = Served::default();
     for group in list(document, "items")? {
-        let name: Arc<str> = text(&group["metadata"], "name").into();
+        let name: ApiName = text(&group["metadata"], "name").into();
         let versions = list(group, "versions")?.iter().map(|version| aggregated_version(&name, version));
         let versions = versions.collect::<Result<_, _>>()?;
         served.0.insert(name, versions);
@@ -134,8 +130,8 @@ pub(super) fn aggregated(document: &Value) -> Result<Served, ApiError> {
     Ok(served)
 }
 
-fn aggregated_version(group: &Arc<str>, version: &Value) -> Result<Version, ApiError> {
-    let name: Arc<str> = text(version, "version").into();
+fn aggregated_version(group: &ApiName, version: &Value) -> Result<Version, ApiError> {
+    let name: ApiName = text(version, "version").into();
     let resources = version["resources"].as_array().into_iter().flatten();
     let resources = resources.filter_map(|resource| {
         let kind = text(&resource["responseKind"], "kind");
@@ -161,7 +157,7 @@ fn aggregated_version(group: &Arc<str>, version: &Value) -> Result<Version, ApiE
 /// Returns groups and their versions in order of preference, from `APIVersions` (`/api`) or `APIGroupList` (`/apis`).
 pub(super) fn legacy_groups(document: &Value) -> Result<Vec<GroupVersions>, ApiError> {
     if document["kind"] == "APIVersions" {
-        let versions = list(document, "versions")?.iter().filter_map(Value::as_str).map(Arc::from).collect();
+        let versions = list(document, "versions")?.iter().filter_map(Value::as_str).map(ApiName::from).collect();
         return Ok(vec![("".into(), versions)]);
     }
     let groups = list(document, "groups")?.iter();
@@ -170,19 +166,22 @@ pub(super) fn legacy_groups(document: &Value) -> Result<Vec<GroupVersions>, ApiE
             let preferred = text(&group["preferredVersion"], "version");
             let mut versions: Vec<_> = list(group, "versions")?.iter().map(|it| text(it, "version")).collect();
             versions.sort_by_key(|version| *version != preferred); // stable: the rest keeps its order
-            Ok((text(group, "name").into(), versions.into_iter().map(Arc::from).collect()))
+            Ok((text(group, "name").into(), versions.into_iter().map(ApiName::from).collect()))
         })
         .collect()
 }
 
 /// Returns the names of a group's versions, from `APIVersions` (`/api`) or `APIGroup` (`/apis/<group>`).
-pub(super) fn version_names(document: &Value) -> Result<Vec<Arc<str>>, ApiError> {
+pub(super) fn version_names(document: &Value) -> Result<Vec<ApiName>, ApiError> {
     let names = list(document, "versions")?.iter();
-    Ok(names.filter_map(|version| version.as_str().or_else(|| version["version"].as_str())).map(Arc::from).collect())
+    Ok(names
+        .filter_map(|version| version.as_str().or_else(|| version["version"].as_str()))
+        .map(ApiName::from)
+        .collect())
 }
 
 /// Returns the resources of an `APIResourceList`, without subresources.
-pub(super) fn legacy_resources(group: &Arc<str>, version: &Arc<str>, document: &Value) -> Result<Version, ApiError> {
+pub(super) fn legacy_resources(group: &ApiName, version: &ApiName, document: &Value) -> Result<Version, ApiError> {
     let resources = list(document, "resources")?.iter().filter(|resource| !text(resource, "name").contains('/'));
     let resources = resources.map(|resource| Resource {
         group: group.clone(),

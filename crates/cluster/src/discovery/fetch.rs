@@ -1,6 +1,6 @@
 //! Fetches the discovery documents: two aggregated ones, or one per group and version from older servers.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use futures::{StreamExt as _, stream};
 use http::{
@@ -11,7 +11,7 @@ use kit::Deadline;
 
 use super::{
     super::{
-        ApiError,
+        ApiError, ApiName,
         transport::{Admission, Answer, Call, Transport},
     },
     documents::{GroupVersions, Served, Version, aggregated, api_version, legacy_groups, legacy_resources},
@@ -72,7 +72,7 @@ async fn fetch_legacy(transport: &Transport, root: &str, groups: Vec<GroupVersio
 }
 
 /// Returns `None` if the version has gone meanwhile; a stale version if its request fails.
-async fn fetch_version(transport: &Transport, root: &str, group: &Arc<str>, version: &Arc<str>) -> Option<Version> {
+async fn fetch_version(transport: &Transport, root: &str, group: &ApiName, version: &ApiName) -> Option<Version> {
     let api_version = api_version(group, version);
     let call = Call::read(format!("{root}/{api_version}"));
     let result = get(transport, &call).await.and_then(|answer| legacy_resources(group, version, &answer.json()?));

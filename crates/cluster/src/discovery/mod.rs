@@ -7,13 +7,11 @@
 mod absence;
 mod documents;
 mod fetch;
-mod list_kinds;
 
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
-    sync::Arc,
     time::Duration,
 };
 
@@ -27,18 +25,14 @@ use tokio::{
     time::Instant,
 };
 
-use crate::object::{GroupKind, GroupVersionKind};
-
+pub use self::absence::{ProvedAbsent, Serving};
 use self::{
     absence::{AbsenceVerdict, Answer},
     documents::{Served, Version},
     fetch::{Cached, SIDE_BY_SIDE},
 };
-pub use self::{
-    absence::{ProvedAbsent, Serving},
-    list_kinds::is_list_kind,
-};
-use super::{ApiError, Resource, transport::Transport};
+use super::{ApiError, ApiName, Resource, transport::Transport};
+use crate::object::{GroupKind, GroupVersionKind};
 
 const PER_GROUP: Duration = Duration::from_secs(10); // a group is fetched again at most this often
 const YOUNG: Duration = Duration::from_secs(1); // a document younger than this answers every question
@@ -61,7 +55,7 @@ struct Inner {
 
 type Refresh = LocalBoxFuture<'static, Result<(), ApiError>>;
 type Asking = LocalBoxFuture<'static, ()>;
-type VersionKey = (Arc<str>, Arc<str>);
+type VersionKey = (ApiName, ApiName);
 
 #[derive(Clone, Copy)]
 enum Age {
@@ -80,10 +74,10 @@ struct DiscoveryState {
     begun: u64,
     verdicts: BTreeMap<VersionKey, AbsenceVerdict>,
     /// When the last fetch for a group began; entries older than [`PER_GROUP`] are dropped.
-    asked: BTreeMap<Arc<str>, Instant>,
+    asked: BTreeMap<ApiName, Instant>,
     /// When a change of a group last allowed a fetch at once; entries older than [`PER_GROUP`] are dropped.
-    changed: BTreeMap<Arc<str>, Instant>,
-    requested: BTreeSet<Arc<str>>,
+    changed: BTreeMap<ApiName, Instant>,
+    requested: BTreeSet<ApiName>,
     cached: Cached,
 }
 
@@ -431,7 +425,7 @@ impl DiscoveryState {
         }
     }
 
-    fn due(&self, now: Instant) -> Option<Arc<str>> {
+    fn due(&self, now: Instant) -> Option<ApiName> {
         self.requested.iter().find(|group| self.may_ask(group, now)).cloned()
     }
 

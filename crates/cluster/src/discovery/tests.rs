@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::*;
-use crate::WatchQuery;
-use crate::testing::{Reply, Server, answer, json as reply, late, text};
+use crate::{
+    WatchQuery,
+    testing::{Reply, Server, answer, json as reply, late, text},
+};
 
 fn core() -> Value {
     json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {}, "versions": [{"version": "v1", "freshness": "Current",
@@ -73,7 +75,7 @@ async fn kinds_are_found_in_aggregated_documents() {
 
     assert_eq!(config_map, Ok(Resource::new("", "v1", "ConfigMap", "configmaps", true)));
     assert_eq!(discovery.mapping(&kind("v1", "A")).await, Ok(Resource::new("g.io", "v1", "A", "as", false)));
-    assert_eq!(discovery.known_preferred(&GroupKind::new("g.io", "A")).unwrap().version, "v1".into());
+    assert_eq!(discovery.known_preferred(&GroupKind::new("g.io", "A")).unwrap().version.as_str(), "v1");
     assert_eq!(server.lines(), ["GET /api", "GET /apis"]);
 }
 

@@ -17,7 +17,7 @@ use kit::Priority;
 use tokio::time::{Instant, Sleep};
 
 use self::schedule::{Asked, QueuedRequest, Schedule};
-use super::{RequestObserver, Resource, Side};
+use super::{ClusterLabel, RequestObserver, Resource};
 
 /// The request scheduler of one cluster; cheap to clone.
 #[derive(Clone)]
@@ -25,7 +25,7 @@ pub struct RequestScheduler(Rc<Inner>);
 
 struct Inner {
     state: RefCell<SchedulerState>,
-    side: Side,
+    label: ClusterLabel,
     observer: Rc<dyn RequestObserver>,
 }
 
@@ -57,14 +57,14 @@ struct Waiting {
 
 impl RequestScheduler {
     /// Allows `qps` requests per second and resource type beyond a burst of `burst`; negative `qps` is unlimited.
-    pub(super) fn new(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
+    pub(super) fn new(qps: f32, burst: u32, label: ClusterLabel, observer: Rc<dyn RequestObserver>) -> Self {
         let state = SchedulerState { schedule: Schedule::new(qps, burst), seats: BTreeMap::new(), timekeeper: None };
-        Self(Rc::new(Inner { state: RefCell::new(state), side, observer }))
+        Self(Rc::new(Inner { state: RefCell::new(state), label, observer }))
     }
 
-    pub(super) fn half(qps: f32, burst: u32, side: Side, observer: Rc<dyn RequestObserver>) -> Self {
+    pub(super) fn half(qps: f32, burst: u32, label: ClusterLabel, observer: Rc<dyn RequestObserver>) -> Self {
         let (qps, burst) = schedule::given_or_usual(qps, burst);
-        Self::new(qps / 2.0, burst.div_ceil(2), side, observer)
+        Self::new(qps / 2.0, burst.div_ceil(2), label, observer)
     }
 
     pub(super) async fn acquire(&self, priority: Priority, key: &Rc<str>, resource: &Resource, write: bool) -> Permit {
@@ -118,7 +118,7 @@ impl RequestScheduler {
 
     fn observe(&self) {
         let (high, low) = self.0.state.borrow().schedule.waiting_by_priority();
-        self.0.observer.request_scheduler(self.0.side, high, low, self.writes_in_flight());
+        self.0.observer.request_scheduler(self.0.label, high, low, self.writes_in_flight());
     }
 }
 

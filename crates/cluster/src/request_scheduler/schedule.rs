@@ -4,12 +4,13 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     rc::Rc,
-    sync::Arc,
     time::Duration,
 };
 
 use kit::Priority;
 use tokio::time::Instant;
+
+use crate::ApiName;
 
 /// Writes in flight per cluster (architecture §5): the server does about a thousand per second, in some ms each.
 pub(super) const WRITES_AT_ONCE: usize = 16;
@@ -22,7 +23,7 @@ pub(super) fn given_or_usual(qps: f32, burst: u32) -> (f32, u32) {
     (if qps == 0.0 { 5.0 } else { qps }, if burst == 0 { 10 } else { burst })
 }
 
-pub(super) type Bucket = (Arc<str>, Arc<str>);
+pub(super) type Bucket = (ApiName, ApiName);
 
 #[derive(Debug, Clone)]
 pub(super) struct QueuedRequest {

@@ -6,7 +6,7 @@ use super::{schedule::WRITES_AT_ONCE, *};
 use crate::NoObserver;
 
 fn request_scheduler(qps: f32, burst: u32) -> RequestScheduler {
-    RequestScheduler::new(qps, burst, Side::Target, Rc::new(NoObserver))
+    RequestScheduler::new(qps, burst, ClusterLabel::new("target"), Rc::new(NoObserver))
 }
 
 fn config_maps() -> Resource {

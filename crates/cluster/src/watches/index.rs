@@ -17,10 +17,12 @@ pub struct Index<K> {
 
 pub(super) struct Keeper<K, R> {
     index: Index<K>,
-    keys: fn(&NamespacedName, &R) -> Vec<K>,
+    keys: Box<KeysOf<K, R>>,
     /// Keys of the cached object that is being put in.
     staged: RefCell<Vec<K>>,
 }
+
+type KeysOf<K, R> = dyn Fn(&NamespacedName, &R) -> Vec<K>;
 
 pub(super) trait Indexed<R> {
     /// Computes the keys of a cached object before it is put in: the only step that may panic.
@@ -89,9 +91,9 @@ impl<K: Ord + Clone> Index<K> {
 }
 
 impl<K, R> Keeper<K, R> {
-    pub(super) fn new(keys: fn(&NamespacedName, &R) -> Vec<K>) -> (Index<K>, Self) {
+    pub(super) fn new(keys: impl Fn(&NamespacedName, &R) -> Vec<K> + 'static) -> (Index<K>, Self) {
         let index = Index::default();
-        (index.clone(), Self { index, keys, staged: RefCell::default() })
+        (index.clone(), Self { index, keys: Box::new(keys), staged: RefCell::default() })
     }
 }
 

@@ -13,15 +13,20 @@ mod course;
 mod event_handlers;
 mod index;
 mod informer;
+mod live;
 mod member;
 mod narrowing;
 pub mod pace;
+mod predicate;
 mod reader;
 mod scope;
+mod selection;
 mod serving;
 mod synced;
 mod watch;
 mod watch_options;
+mod write_attempt;
+mod writes;
 
 #[cfg(test)]
 mod tests;
@@ -36,16 +41,18 @@ use kit::{Env, SyncRequirement};
 pub use self::{
     index::Index,
     narrowing::MOST_NAMESPACES,
+    predicate::Predicate,
     synced::Synced,
     watch::Watch,
     watch_options::{Change, Found, How, ReadCached, Start, WatchOptions},
+    writes::Subject,
 };
 use self::{
     informer::{Informer, InformerKey},
     member::Member,
     reader::Reader,
 };
-use super::{Cached, Cluster, Side};
+use super::{Cached, Cluster, ClusterLabel};
 
 /// All watches of one cluster. Cheap to clone, bound to the thread that made it.
 #[derive(Clone)]
@@ -82,9 +89,9 @@ impl Watches {
         }
     }
 
-    /// Returns the watches of the same server on another side. They share everything except the sync state.
+    /// Returns the watches of the same server under another label. They share everything except the sync state.
     #[must_use]
-    pub fn as_side(&self, cluster: &Cluster) -> Self {
+    pub fn labelled(&self, cluster: &Cluster) -> Self {
         let (synced, sync_requirements) = (Synced::empty(), Rc::default());
         Self { cluster: cluster.clone(), synced, sync_requirements, registry: self.registry.clone() }
     }
@@ -151,7 +158,7 @@ impl Registry {
         if let Some(informer) = self.informers.borrow().iter().find(|informer| informer.key == key) {
             return informer.clone();
         }
-        let name = self.free_name(name_of(cluster.options().side, &key));
+        let name = self.free_name(name_of(cluster.options().label, &key));
         let registry = Rc::downgrade(self);
         let forget = move |deserted: &Rc<Informer>| {
             if let Some(registry) = registry.upgrade() {
@@ -180,12 +187,12 @@ impl Registry {
 
 /// The name of an informer in the status registry and in logs, e.g. `target/pods`; with the version if a label selector
 /// is used (`target/configmaps.v1`), and with the fields of a field selector (`target/services/metadata.name=a`).
-fn name_of(side: Side, key: &InformerKey) -> String {
-    let side = side.as_str();
+fn name_of(label: ClusterLabel, key: &InformerKey) -> String {
+    let label = label.as_str();
     let resource = &key.resource;
     match (&key.label_selector, &key.field_selector) {
-        (Some(_), _) => format!("{side}/{resource}"),
-        (None, Some(fields)) => format!("{side}/{}/{fields}", resource.plural),
-        (None, None) => format!("{side}/{}", resource.plural),
+        (Some(_), _) => format!("{label}/{resource}"),
+        (None, Some(fields)) => format!("{label}/{}/{fields}", resource.plural),
+        (None, None) => format!("{label}/{}", resource.plural),
     }
 }

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{Change, Found, How, ReadCached, event_handlers::EventHandlers, index::Indexed, watch_options::Keep};
 use crate::{
-    Cached, Store, StoreState,
+    ApiError, Cached, Store, StoreState,
     object::{self, NamespacedName},
     store::Put,
 };
@@ -71,7 +71,12 @@ pub(super) struct Reader<R: Cached> {
     keep: Keep,
     event_handlers: EventHandlers<R>,
     indexes: RefCell<Vec<Rc<dyn Indexed<R>>>>,
+    /// Objects whose last write had an answer that was not wanted.
+    altered: RefCell<BTreeSet<NamespacedName>>,
 }
+
+/// Maximum number of objects whose last write is remembered as altered.
+const MOST_ALTERED: usize = 8192;
 
 impl<R: Cached> Reader<R> {
     pub(super) fn new(name: String, cached: ReadCached<R>, keep: Keep) -> Self {
@@ -84,6 +89,7 @@ impl<R: Cached> Reader<R> {
             cached,
             keep,
             indexes: RefCell::default(),
+            altered: RefCell::default(),
         }
     }
 
@@ -113,6 +119,24 @@ impl<R: Cached> Reader<R> {
                 Found::Known
             }
         }
+    }
+
+    /// Converts an object that was read live. An unreadable object is an error, because nothing is known of it.
+    pub(super) fn converted(&self, object: &Value) -> Result<R, ApiError> {
+        let unreadable = || ApiError::Decode(format!("{} {} is unreadable", self.name, NamespacedName::of(object)));
+        catch_unwind(AssertUnwindSafe(|| (self.cached)(object))).unwrap_or_default().ok_or_else(unreadable)
+    }
+
+    /// Records that the answer to a write was what was wanted. Returns true.
+    pub(super) fn note_settled(&self, name: &NamespacedName) -> bool {
+        self.altered.borrow_mut().remove(name);
+        true
+    }
+
+    /// Records that the answer to a write was not what was wanted. Returns true for the first one in a row.
+    pub(super) fn note_altered(&self, name: &NamespacedName) -> bool {
+        let mut altered = self.altered.borrow_mut();
+        altered.len() < MOST_ALTERED && altered.insert(name.clone())
     }
 
     /// Converts an object and stages its index keys. Returns `None` if the object cannot be read.
@@ -154,6 +178,14 @@ impl<R: Cached> Reader<R> {
         if let Some(old) = self.store.take(name, version) {
             self.indexes.borrow().iter().for_each(|index| index.remove(name, &old));
         }
+    }
+
+    /// Removes an object that is gone since `version`, and ignores older versions from now on.
+    pub(super) fn remove_at(&self, name: &NamespacedName, version: u64, how: How<'_>) {
+        if self.keeps(name) {
+            self.store.remember_removal(name, version);
+        }
+        self.take(name, version, how);
     }
 
     /// Removes an object that is gone, unless the cached one is newer than `version`.

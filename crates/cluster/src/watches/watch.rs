@@ -13,7 +13,7 @@ use super::{
     serving::Unserved,
 };
 use crate::{
-    Cached, ProvedAbsent, Resource, Side, Store, StoreState,
+    Cached, ProvedAbsent, Resource, Store, StoreState,
     object::{self, NamespacedName},
 };
 
@@ -139,7 +139,7 @@ impl<R: Cached> Watch<R> {
             StoreState::Off | StoreState::Starting | StoreState::Synced => None,
         };
         // Without the target the process waits; without the source it cannot work (spec 70 §7.1).
-        let excused = move || cluster.options().side == Side::Target && cluster.is_silent();
+        let excused = move || cluster.options().label.is_excused(cluster.is_silent());
         let ready = move || informer.is_unserved() || is_listed();
         SyncRequirement::new(self.informer.name.clone(), ready, self.reader.signal.clone())
             .explained(why)
@@ -152,8 +152,12 @@ impl<R: Cached> Watch<R> {
         self.reader.subscribe(filter);
     }
 
-    /// Adds an index, updated with the store before event handlers run. Objects whose keys panic are unreadable.
-    pub fn index<K: Ord + Send + Sync + 'static>(&self, keys: fn(&NamespacedName, &R) -> Vec<K>) -> Index<K> {
+    /// Adds an index, updated with the store before event handlers run. Objects whose keys panic are unreadable. `keys`
+    /// must be pure: it is called again with the old object when an object changes or goes.
+    pub fn index<K: Ord + Send + Sync + 'static>(
+        &self,
+        keys: impl Fn(&NamespacedName, &R) -> Vec<K> + 'static,
+    ) -> Index<K> {
         let (index, keeper) = Keeper::new(keys);
         self.reader.add_index(Rc::new(keeper));
         index
@@ -206,7 +210,7 @@ impl<R: Cached> Watch<R> {
     }
 
     /// Enters an answer. In another API version it cannot be compared, and only invalidates the cached object.
-    fn enter(&self, object: &Value, how: How<'_>, asked: Instant) -> Found {
+    pub(super) fn enter(&self, object: &Value, how: How<'_>, asked: Instant) -> Found {
         let name = NamespacedName::of(object);
         if !self.informer.is_listed_for(&self.member, &name) {
             return Found::Known;

@@ -54,7 +54,7 @@ pub struct Change<'a, R> {
 pub enum How<'a> {
     /// The first list, or the replay of the store to a new event handler.
     First,
-    /// A watch event.
+    /// A watch event, or an answer that shows somebody else's change before its watch event.
     Event,
     /// The list after a lost watch.
     Relist,

@@ -24,6 +24,57 @@ pub fn difference(before: &Value, after: &Value) -> Option<Value> {
     (!patch.is_empty()).then_some(Value::Object(patch))
 }
 
+/// Returns true if a merge patch changes an object. Null, a missing key and an empty list are equal.
+pub(crate) fn changes(object: Option<&Value>, patch: &Value) -> bool {
+    match (object.filter(|object| !is_nothing(object)), patch) {
+        (Some(Value::Object(old)), Value::Object(patch)) => {
+            patch.iter().any(|(key, value)| changes(old.get(key), value))
+        }
+        (None, Value::Object(patch)) => patch.is_empty() || patch.values().any(|value| changes(None, value)),
+        (None, patch) => !is_nothing(patch),
+        (Some(old), patch) => old != patch,
+    }
+}
+
+fn is_nothing(value: &Value) -> bool {
+    value.is_null() || value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Returns an object after a merge patch (RFC 7386 §2).
+pub(crate) fn merged(object: Value, patch: &Value) -> Value {
+    let Value::Object(patch) = patch else { return patch.clone() };
+    let mut fields = match object {
+        Value::Object(fields) => fields,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
+    };
+    for (key, value) in patch {
+        if value.is_null() {
+            fields.remove(key);
+        } else {
+            let old = fields.remove(key).unwrap_or_default();
+            fields.insert(key.clone(), merged(old, value));
+        }
+    }
+    fields.into()
+}
+
+/// Fields of the metadata that a server sets with each write or deletion.
+const SET_BY_SERVER: [&str; 5] =
+    ["resourceVersion", "generation", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"];
+
+/// Returns true if two states of an object, or of its metadata, differ in more than the server sets by itself.
+pub(crate) fn differs_from(one: Option<&Value>, other: Option<&Value>) -> bool {
+    let plain = |value: Option<&Value>| {
+        let mut value = value.cloned().unwrap_or_default();
+        let metadata = if value.get("metadata").is_some() { value.get_mut("metadata") } else { Some(&mut value) };
+        if let Some(fields) = metadata.and_then(Value::as_object_mut) {
+            fields.retain(|key, _| !SET_BY_SERVER.contains(&key.as_str()));
+        }
+        value
+    };
+    difference(&plain(one), &plain(other)).is_some()
+}
+
 fn is_absent(object: &Map<String, Value>, key: &str) -> bool {
     object.get(key).is_none_or(Value::is_null)
 }
@@ -34,24 +85,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    /// RFC 7386 §2, word by word.
-    fn merge_patch(target: Value, patch: &Value) -> Value {
-        let Value::Object(patch) = patch else { return patch.clone() };
-        let mut target = match target {
-            Value::Object(target) => target,
-            _ => Map::new(),
-        };
-        for (name, value) in patch {
-            if value.is_null() {
-                target.remove(name);
-            } else {
-                let old = target.remove(name).unwrap_or_default();
-                target.insert(name.clone(), merge_patch(old, value));
-            }
-        }
-        target.into()
-    }
 
     fn without_nulls(value: &Value) -> Value {
         match value {
@@ -87,6 +120,37 @@ mod tests {
         }
     }
 
+    #[test]
+    fn patch_without_effect_is_recognised() {
+        let object = json!({"a": {"b": 1}, "list": [1], "none": null});
+        let table = [
+            (json!({}), false),
+            (json!({"a": {"b": 1}}), false),
+            (json!({"a": {"b": 2}}), true),
+            (json!({"a": {"c": null}}), false),
+            (json!({"a": null}), true),
+            (json!({"none": null, "other": null}), false),
+            (json!({"none": []}), false),
+            (json!({"other": {"c": null}}), false),
+            (json!({"other": {}}), true),
+            (json!({"list": []}), true),
+            (json!({"list": [1]}), false),
+        ];
+        for (patch, expected) in table {
+            assert_eq!(changes(Some(&object), &patch), expected, "{patch}");
+        }
+    }
+
+    #[test]
+    fn states_that_differ_only_in_what_the_server_sets_are_equal() {
+        let object = |version: &str, label: &str| json!({"metadata": {"resourceVersion": version, "generation": 1, "labels": {"l": label}}, "spec": {}});
+        let differs = |one: &Value, other: &Value| differs_from(Some(one), Some(other));
+
+        assert!(!differs(&object("1", "a"), &object("2", "a")));
+        assert!(differs(&object("1", "a"), &object("1", "b")));
+        assert!(!differs(&object("1", "a")["metadata"], &object("2", "a")["metadata"]));
+    }
+
     fn node() -> impl Strategy<Value = Value> {
         let leaf = prop_oneof![
             Just(Value::Null),
@@ -112,7 +176,7 @@ mod tests {
         fn merge_patch_leads_from_before_to_after(before in object(node()), after in object(node())) {
             let patch = difference(&before, &after).unwrap_or_else(|| json!({}));
 
-            prop_assert_eq!(without_nulls(&merge_patch(before, &patch)), without_nulls(&after));
+            prop_assert_eq!(without_nulls(&merged(before, &patch)), without_nulls(&after));
         }
 
         #[test]

@@ -1,12 +1,15 @@
 //! Watches on the simulated API server (contract rule 3, faults 4 to 6).
 
 mod index;
+mod live;
 mod narrowing;
 mod pauses;
+mod predicate;
 mod serving;
 mod sharing;
 mod silence;
 mod unreadable;
+mod writes;
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,7 +28,8 @@ use tokio::time::Instant;
 
 use super::{Found, How, MOST_NAMESPACES, Start, Watch, WatchOptions, Watches};
 use crate::{
-    AnswerRoom, Cached, Cluster, ClusterEnv, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Resource, Side, StoreState,
+    AnswerRoom, Cached, Cluster, ClusterEnv, ClusterLabel, ClusterOptions, Fence, IDLE_LIMIT, NoObserver, Resource,
+    StoreState,
     object::{self, NamespacedName},
 };
 
@@ -93,7 +97,13 @@ fn bare<F: Future>(test: impl FnOnce(Sim, Watches) -> F + 'static) {
 
 fn watches_of(sim: &Sim, namespaces: &[&str], env: &Env) -> Watches {
     let namespaces = namespaces.iter().map(ToString::to_string).collect();
-    let options = ClusterOptions { side: Side::Target, host: "sim".into(), qps: -1.0, burst: 0, namespaces };
+    let options = ClusterOptions {
+        label: ClusterLabel::may_be_down("target"),
+        host: "sim".into(),
+        qps: -1.0,
+        burst: 0,
+        namespaces,
+    };
     let cluster_env = ClusterEnv {
         clock: env.clock.clone(),
         random: env.random.clone(),
