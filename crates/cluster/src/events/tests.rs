@@ -1,10 +1,14 @@
 use std::{cell::Cell, future::Future};
 
+use serde_json::json;
 use tokio::time::sleep;
 
-use super::*;
+use super::{
+    notebook::{QUEUED, REMEMBERED},
+    *,
+};
 use crate::{
-    Fence, RequestObserver, Side,
+    ClusterLabel, Fence, RequestObserver,
     testing::{Reply, Seen, Server, json as reply, status},
 };
 
@@ -243,7 +247,7 @@ struct Drops(Cell<usize>);
 impl RequestObserver for Drops {
     fn finished(&self, _: &str, _: &str, _: Option<u16>) {}
 
-    fn request_scheduler(&self, _: Side, _: usize, _: usize, _: usize) {}
+    fn request_scheduler(&self, _: ClusterLabel, _: usize, _: usize, _: usize) {}
 
     fn event_dropped(&self) {
         self.0.set(self.0.get() + 1);
@@ -272,13 +276,4 @@ async fn event_queue_and_memory_are_bounded_and_drops_are_counted() {
     assert!(notebook.entries.len() <= REMEMBERED, "{}", notebook.entries.len());
     assert!(notebook.uses.len() <= 2 * REMEMBERED);
     assert!(notebook.entries.keys().any(|subject| subject.regarding.name == "always"));
-}
-
-#[test]
-fn event_names_are_valid_for_all_names_of_objects() {
-    let suffix = "0123456789abcdef";
-
-    assert_eq!(event_name("a.b-c", suffix), "a.b-c.0123456789abcdef");
-    assert_eq!(event_name("system:x", suffix), "event.0123456789abcdef");
-    assert_eq!(event_name(&"a".repeat(253), suffix), "event.0123456789abcdef");
 }
