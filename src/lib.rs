@@ -1,13 +1,18 @@
-//! gardener-resource-manager applies bundles of manifests, stored in a *source* cluster, to a *target* cluster, and
-//! keeps the objects in sync. A `ManagedResource` names the Secrets that hold its bundle. One cluster may be both
-//! source and target. It is an actor system:
+//! The library of two programs.
+//! * gardener-resource-manager applies bundles of manifests, stored in a *source* cluster, to a *target* cluster, and
+//!   keeps the objects in sync. A `ManagedResource` names the Secrets that hold its bundle. One cluster may be both
+//!   source and target.
+//! * gardener-controller-manager looks after Gardener's resources in one cluster, the *garden*. So far it has guards of
+//!   objects in use, and reference protection.
+//!
+//! Each is an actor system:
 //! * A controller has one supervised actor for each object it looks after, for example one for each ManagedResource.
 //! * Informers follow the API servers, with one list-watch stream per kind. A watch keeps what its reader needs in a
 //!   store, then runs the reader's event handlers, which enqueue keys.
 //! * Decisions are pure functions of plain values. Clock, randomness and I/O stay outside.
 //! * Everything is visible (dashboard, metrics) and can be replayed (one thread, virtual time, a simulated API server).
 //!
-//! # The picture
+//! # The picture of gardener-resource-manager
 //! ```text
 //!  source API server                                    target API server
 //!        │ ManagedResources, Secrets (metadata), Machines          │ managed objects (metadata where it is enough), Nodes, …
@@ -40,13 +45,14 @@
 //!
 //! # Where to start reading
 //! `docs/architecture.md` has the list of all folders. Good first files:
-//! * How the program starts and ends: [`process`], from `run.rs` on.
-//! * What the program does for a ManagedResource: [`actors::managed_resource`], from `reconcile.rs` on.
-//! * A small controller as an example: [`actors::csr_approver`], with `docs/adding-a-controller.md`.
-//! * All controllers: [`actors::controllers`]. All webhooks: [`webhooks::registry`].
+//! * What the programs are: [`programs`]. How a program starts and ends: [`process`], from `run.rs` on.
+//! * What happens for a ManagedResource: [`actors::resource_manager::managed_resource`], from `reconcile.rs` on.
+//! * A small controller as an example: [`actors::resource_manager::csr_approver`], with `docs/adding-a-controller.md`.
+//! * All controllers: [`actors::resource_manager::controllers`] and [`actors::controller_manager::controllers`]. All
+//!   webhooks: [`webhooks::registry`].
 //! * How actors, wakes and timers work: [`kit`].
 //! * How a request gets to an API server: [`cluster`].
-//! * What an operator sees: [`dashboard`], [`logging`] and `docs/operations.md`.
+//! * What an operator sees: [`process::dashboard`], [`process::logging`] and `docs/operations.md`.
 //!
 //! Citations such as `spec 10 §12.7` name a chapter and section of the behaviour specification
 //! (`docs/spec/00-README.md`), and `decision 14` a row of its table of decisions; `facts §4` is in `docs/facts.md`,
@@ -59,17 +65,10 @@ struct AddingAController;
 
 pub mod actors;
 pub mod api;
-pub mod bundle;
 pub mod cli;
 pub mod commands;
-pub mod dashboard;
 #[cfg(feature = "sim")]
 pub mod demo;
-pub mod http;
-pub mod logging;
-pub mod metrics;
-pub mod process;
 pub mod producer;
-pub(crate) mod profiling;
-pub mod traces;
+pub mod programs;
 pub mod webhooks;

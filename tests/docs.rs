@@ -8,7 +8,7 @@ use std::{
 };
 
 use gardener_resource_manager::{
-    bundle::decode::{self, SecretData},
+    actors::resource_manager::bundle::decode::{self, SecretData},
     cli::{Cli, Command},
 };
 

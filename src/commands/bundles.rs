@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::input::{InputDocument, InputLocation, Source};
 use crate::{
-    api::keys::{BROTLI_SUFFIX, GROUP, KIND},
-    bundle::identity,
+    actors::resource_manager::bundle::identity,
+    api::resources::keys::{BROTLI_SUFFIX, GROUP, KIND},
     producer::{
         decode::{Decoder, LabelWarning, Limits, SecretData},
         unique,

@@ -3,10 +3,12 @@
 use std::{io, path::PathBuf, rc::Rc};
 
 use cluster::{
-    AnswerRoom, BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings, Side,
+    AnswerRoom, BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings,
 };
 use kit::{Clock, Random};
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+
+use crate::api::resources::side::Side;
 
 /// Why there is no client. Texts hold no credentials.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +98,8 @@ fn kubeconfig(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Resu
 
 /// Returns a cluster whose write fence is closed, so that nothing can be written.
 pub(super) fn read_only(client: kube::Client, side: Side, clock: Clock, random: Random) -> Cluster {
-    let options = ClusterOptions { side, host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
+    let options =
+        ClusterOptions { label: side.label(), host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
     let fence = Fence::open();
     fence.shut("this command writes nothing");
     Cluster::new(client, options, ClusterEnv { clock, random, fence, room: AnswerRoom::default() }, Rc::new(NoObserver))

@@ -6,8 +6,8 @@ use kit::{Deadline, Priority};
 
 use super::{CommandError, Said};
 use crate::{
-    actors::garbage_collector::{candidates::Candidates, survey::Survey},
-    api::age,
+    actors::resource_manager::garbage_collector::{candidates::Candidates, survey::Survey},
+    api::meta::age,
 };
 
 const TIME: std::time::Duration = std::time::Duration::from_secs(600);

@@ -10,7 +10,7 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    api::field::formats::dns_subdomain,
+    api::meta::field::formats::dns_subdomain,
     producer::decode::{Decoder, LabelWarning, Limits, SecretData},
 };
 

@@ -26,7 +26,7 @@ use std::{
     path::Path,
 };
 
-use cluster::{Side, object::NamespacedName};
+use cluster::object::NamespacedName;
 use kit::{Clock, Random};
 
 use self::{
@@ -36,7 +36,8 @@ use self::{
     output::{OutputError, one_line},
 };
 use crate::{
-    actors::garbage_collector::survey::SurveyError,
+    actors::resource_manager::garbage_collector::survey::SurveyError,
+    api::resources::side::Side,
     cli::{
         DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesOptions, RegistrationOptions, ReviewOptions,
         Tool, UnpackOptions, ValidateOptions,

@@ -9,7 +9,7 @@ use super::{
     input::{InputDocument, InputLocation, Source, is_dns_subdomain},
 };
 use crate::{
-    bundle::identity,
+    actors::resource_manager::bundle::identity,
     cli::PackOptions,
     producer::{Parts, Registry, yaml},
 };

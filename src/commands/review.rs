@@ -1,12 +1,15 @@
 //! `webhook review`: runs a webhook on one review, without a cluster.
 
 use bytes::Bytes;
-use cluster::object::{self, GroupVersionKind};
+use cluster::{
+    Cause,
+    object::{self, GroupVersionKind},
+};
 use serde_json::{Value, json};
 
 use super::{CommandError, DIFFERENT, FAILED, OK, Said, input::Source};
 use crate::{
-    api::config::{self, Draft, Webhooks},
+    api::config::resource_manager::{self as config, Draft, Webhooks},
     producer::yaml,
     webhooks::{
         endpoint::{Account, Endpoint as _, Mutating, Validating},
@@ -15,7 +18,7 @@ use crate::{
         mutating::Request,
         registry::{self, WebhookEntry},
         review::{self, Body, Judged, Review, ReviewVerdict},
-        view::{Cause, Lookup},
+        view::Lookup,
     },
 };
 
@@ -76,7 +79,7 @@ pub(super) fn validate(
         said.remarks.push("warning: --objects: a validating webhook reads no objects".to_owned());
     }
     if let ReviewVerdict::Invalid { status, errors } = &verdict {
-        let causes = status.details.causes.iter().map(|Cause { field, message, .. }| match &**field {
+        let causes = status.causes.iter().map(|Cause { field, message, .. }| match &**field {
             "" => format!("{message}\n"),
             field => format!("{field}: {message}\n"),
         });
@@ -138,9 +141,7 @@ pub(super) fn configured(config: Option<&Source>) -> Result<Webhooks, CommandErr
 
 fn everything() -> Draft {
     let mut draft = Draft::default();
-    // Leader election is not used here, but its settings would be validated.
-    draft.file.leader_election.leader_elect = false;
-    let webhooks = &mut draft.file.webhooks;
+    let webhooks = &mut draft.config.webhooks;
     for enabled in [
         &mut webhooks.projected_token_mount.enabled,
         &mut webhooks.high_availability_config.enabled,
@@ -155,7 +156,7 @@ fn everything() -> Draft {
         &mut webhooks.token_invalidator.enabled,
         &mut webhooks.crd_deletion_protection.enabled,
         &mut webhooks.extension_validation.enabled,
-        &mut draft.file.controllers.token_invalidator.enabled, // both are enabled together
+        &mut draft.config.controllers.token_invalidator.enabled, // both are enabled together
     ] {
         *enabled = true;
     }

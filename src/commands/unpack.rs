@@ -8,7 +8,7 @@ use super::{
     output::one_line,
 };
 use crate::{
-    bundle::identity,
+    actors::resource_manager::bundle::identity,
     producer::{
         decode::{Decoder, Limits, SecretData},
         unique, yaml,

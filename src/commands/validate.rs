@@ -16,8 +16,8 @@ use super::{
     output::one_line,
 };
 use crate::{
-    api::config::{self, ConfigError, KIND as CONFIG_KIND},
-    bundle::identity::{self, Equivalences},
+    actors::resource_manager::bundle::identity::{self, Equivalences},
+    api::config::resource_manager::{self as config, ConfigError, KIND as CONFIG_KIND},
     producer::decode::LabelWarning,
 };
 
@@ -121,6 +121,7 @@ fn configuration(located: &Located) -> Vec<Issue> {
 
     match config::load(located.object.to_string().as_bytes()) {
         Ok(loaded) => loaded.warnings.iter().map(|warning| Issue::warning(warning.to_string(), SEE)).collect(),
+        Err(error @ ConfigError::UnknownFeatureGate(_)) => vec![Issue::error(error.to_string(), SEE)],
         Err(ConfigError::Decode(error)) => vec![Issue::error(error.to_string(), SEE)],
         Err(ConfigError::Invalid(errors)) => errors.iter().map(|error| Issue::error(error.to_string(), SEE)).collect(),
     }

@@ -26,6 +26,7 @@ use std::{
 use actix::System;
 use futures::future::LocalBoxFuture;
 use kit::{Clock, json};
+use process::logging;
 use tracing_subscriber::{
     layer::SubscriberExt as _,
     util::{SubscriberInitExt as _, TryInitError},
@@ -36,7 +37,7 @@ use self::{
     screen::Screen,
     story::{STORY, Stage},
 };
-use crate::{cli::DemoOptions, logging};
+use crate::cli::DemoOptions;
 
 const LAST_RECORDS: Duration = Duration::from_millis(500);
 const LAST_RECONCILES: Duration = Duration::from_secs(1);

@@ -7,9 +7,17 @@ use std::{
     time::Duration,
 };
 
-use cluster::{RequestObserver, Side, user_agent};
+use cluster::{ClusterLabel, RequestObserver, user_agent};
 use http::{Method, Request, header};
 use kit::{Activity, ActorState, Clock, Cpu, Env, Fatal, Random, StatusRegistry};
+use process::{
+    self, Observing, Process, ProcessParts, Program as _, Vitals,
+    config::PlainServer,
+    dashboard::server::{ServeError, ServerHandles},
+    http::probes::ProbeQuery,
+    leader::ElectionError,
+    metrics::Metrics,
+};
 use serde_json::Value;
 use sim::{ClientOptions, PutError, Sim, SimOptions};
 use tokio::time::{Instant, sleep};
@@ -21,17 +29,15 @@ use super::{
     journal::Journal,
 };
 use crate::{
-    actors::leader::ElectionError,
     api::{
-        config::{self, Config, ConfigError, Endpoint},
-        crd,
-        keys::ORIGIN,
+        config::{
+            resource_manager as config,
+            resource_manager::{Config, ConfigError},
+        },
+        resources::{crd, keys::ORIGIN},
     },
     cli::BuildInfo,
-    dashboard::server::{ServeError, ServerHandles},
-    http::probes::ProbeQuery,
-    metrics::Metrics,
-    process::{self, Link, Observing, Process, ProcessParts, Vitals, identity},
+    programs::resource_manager::{Link, Links, ResourceManager},
 };
 
 pub(super) const LATENCY: Duration = Duration::from_millis(1);
@@ -41,7 +47,7 @@ const POLL: Duration = Duration::from_millis(1);
 const QUIET: Duration = Duration::from_millis(100); // the program is idle after this time without requests
 const CPU_JOBS: usize = 2;
 
-const PROGRAM: &str = "gardener-resource-manager";
+const PROGRAM: &str = ResourceManager::NAME;
 const LOOPBACK: &str = "127.0.0.1";
 
 const MANAGED_RESOURCES: &str = "managedresources.resources.gardener.cloud";
@@ -51,13 +57,13 @@ pub(super) struct Scene {
     kubectl: kube::Client,
     config: RefCell<Config>,
     version: BuildInfo,
-    program: RefCell<Option<Program>>,
+    program: RefCell<Option<DemoProgram>>,
     sabotage: Rc<Cell<bool>>,
     end: Instant,
 }
 
-struct Program {
-    process: Process,
+struct DemoProgram {
+    process: Process<ResourceManager>,
     servers: ServerHandles,
     status_registry: StatusRegistry,
     metrics: Metrics,
@@ -101,9 +107,9 @@ impl Scene {
             .map_err(|error| SceneError::Definition(error.to_string()))?;
         sim.put(definition)?;
         let mut config = config::load(include_bytes!("../../config/local.yaml"))?.config;
-        let anywhere = Endpoint { host: LOOPBACK.to_owned(), port: 0 };
-        config.servers.metrics = Some(anywhere.clone());
-        config.servers.health_probes = Some(anywhere);
+        let anywhere = PlainServer { bind_address: LOOPBACK.to_owned(), port: 0 };
+        config.server.metrics = anywhere.clone();
+        config.server.health_probes = anywhere;
         Ok(Self {
             kubectl: sim.client_as("operator", "kubectl/v1.36.0"),
             sim,
@@ -116,10 +122,11 @@ impl Scene {
     }
 
     pub(super) fn start(&self) -> Result<(), SceneError> {
-        let (version, status_registry, vitals) = (&self.version, StatusRegistry::default(), Vitals::default());
-        let metrics = Metrics::new(&version.version, status_registry.clone());
+        let (version, status_registry, vitals) =
+            (&self.version, StatusRegistry::default(), Vitals::new::<ResourceManager>());
+        let metrics = Metrics::new(ResourceManager::METRICS, &version.version, status_registry.clone());
         let servers = self.serve(&vitals, &metrics, &status_registry)?;
-        let observing = Rc::new(Observing::new(&metrics));
+        let observing = Rc::new(Observing::new(&metrics, ResourceManager::CLUSTERS));
         let env = Env {
             clock: Clock::system(),
             random: Random::from_entropy(),
@@ -127,25 +134,24 @@ impl Scene {
             cpu: Cpu::pool(CPU_JOBS),
             observers: observing.clone(),
             fatal: Fatal::default(),
-            sync_timeout: Config::default().cache_sync_timeout,
+            sync_timeout: Config::default().controllers.cache_sync_timeout.get(),
         };
         let client = self.sim.client_of(ClientOptions {
             user: PROGRAM.to_owned(),
             groups: vec!["system:masters".to_owned()],
-            user_agent: user_agent(&version.version, &version.git_commit, false),
+            user_agent: user_agent(PROGRAM, &version.version, &version.git_commit, false),
             process: sim::Process::new(),
         });
         let process = Process::start(ProcessParts {
-            source: Link { client, host: "in-memory".to_owned(), ca: Rc::default() },
-            target: None,
+            links: Links { source: Link { client, host: "in-memory".to_owned(), ca: Rc::default() }, target: None },
             election: None,
-            identity: identity("demo", &env),
-            config: self.config.borrow().clone(),
+            host: "demo".to_owned(),
+            config: Rc::new(self.config.borrow().clone()),
             env,
             requests: Rc::new(Saboteur { production: observing, armed: self.sabotage.clone() }),
             vitals: vitals.clone(),
         })?;
-        self.program.replace(Some(Program { process, servers, status_registry, metrics, vitals }));
+        self.program.replace(Some(DemoProgram { process, servers, status_registry, metrics, vitals }));
         Ok(())
     }
 
@@ -158,9 +164,9 @@ impl Scene {
     ) -> Result<ServerHandles, SceneError> {
         let mut config = self.config.borrow_mut();
         let serve = |config: &Config| {
-            process::serve_http(
+            process::serve_http::<ResourceManager>(
                 &self.version.version,
-                config,
+                &ResourceManager::settings(config),
                 "demonstration",
                 vitals,
                 vitals.readiness(),
@@ -251,11 +257,8 @@ impl Scene {
 }
 
 fn set_ports(config: &mut Config, metrics: u16, probes: u16) {
-    for (endpoint, port) in [(&mut config.servers.metrics, metrics), (&mut config.servers.health_probes, probes)] {
-        if let Some(endpoint) = endpoint {
-            endpoint.port = port;
-        }
-    }
+    config.server.metrics.port = metrics.into();
+    config.server.health_probes.port = probes.into();
 }
 
 impl Scene {
@@ -382,8 +385,8 @@ impl RequestObserver for Saboteur {
         }
     }
 
-    fn request_scheduler(&self, side: Side, high: usize, low: usize, writes_in_flight: usize) {
-        self.production.request_scheduler(side, high, low, writes_in_flight);
+    fn request_scheduler(&self, cluster: ClusterLabel, high: usize, low: usize, writes_in_flight: usize) {
+        self.production.request_scheduler(cluster, high, low, writes_in_flight);
     }
 
     fn event_dropped(&self) {

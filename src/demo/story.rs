@@ -2,6 +2,7 @@ use std::{path::Path, time::Duration};
 
 use futures::{FutureExt as _, try_join};
 use kit::{Activity, ActorState};
+use process::PATIENCE;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -12,7 +13,6 @@ use super::{
     scene::{Scene, SceneError},
     screen::{Screen, time},
 };
-use crate::actors::root::PATIENCE;
 
 pub(super) struct Stage {
     pub(super) scene: Scene,

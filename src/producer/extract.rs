@@ -9,7 +9,7 @@ use super::{
     decode::{self, DecodeError, SecretData},
     unique::{self, UniqueError},
 };
-use crate::api::keys::BROTLI_SUFFIX;
+use crate::api::resources::keys::BROTLI_SUFFIX;
 
 /// A part of a Secret is not a manifest. Texts have keys and positions, never content.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,11 @@
 use cluster::object::NamespacedName;
 
 use crate::api::{
-    conditions::{ConditionStatus, RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
-    managed_resource::ManagedResource,
+    meta::conditions::ConditionStatus,
+    resources::{
+        condition_names::{RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
+        managed_resource::ManagedResource,
+    },
 };
 
 /// A ManagedResource is not in the wanted state, or its state is unknown.

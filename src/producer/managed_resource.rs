@@ -14,7 +14,7 @@ use super::{
     requests::{ObjectKind, Requests},
     secret::set_texts,
 };
-use crate::api::{
+use crate::api::resources::{
     keys,
     managed_resource::{ManagedResourceSpec, SecretRef},
 };

@@ -64,7 +64,7 @@ pub use registry::Registry;
 pub use secret::SecretBuilder;
 
 /// The controller's decoder: library and commands read Secrets exactly as the controller does.
-pub use crate::bundle::decode;
+pub use crate::actors::resource_manager::bundle::decode;
 
 /// Prefix of the names of Secrets that are made for a ManagedResource (spec 10 §19.1).
 pub const SECRET_NAME_PREFIX: &str = "managedresource-";

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::unique::sha256_hex;
-use crate::api::{keys::REFERENCE_PREFIX, managed_resource::SecretRef};
+use crate::api::resources::{keys::REFERENCE_PREFIX, managed_resource::SecretRef};
 
 /// The references of this type are unknown (spec 33 §6).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::yaml;
-use crate::api::keys::COMPRESSED_DATA_KEY;
+use crate::api::resources::keys::COMPRESSED_DATA_KEY;
 
 const QUALITY: i32 = 9; // compression quality, from 0 to 11. Names of Secrets depend on it: never change it.
 const WINDOW: i32 = 22; // compression window, as a power of two. Names of Secrets depend on it: never change it.

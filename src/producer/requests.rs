@@ -11,7 +11,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-use crate::api::keys;
+use crate::api::{kinds, resources::keys};
 
 const PAGE: u32 = 500;
 /// The server then ends the watch, and everything is read again: a dead connection hides changes only so long.
@@ -42,8 +42,8 @@ pub(super) struct Requests<'a>(pub(super) &'a Client);
 impl ObjectKind {
     fn resource(self) -> Resource {
         match self {
-            Self::ManagedResource => Resource::new(keys::GROUP, keys::VERSION, keys::KIND, keys::PLURAL, true),
-            Self::Secret => Resource::new("", "v1", "Secret", "secrets", true),
+            Self::ManagedResource => kinds::MANAGED_RESOURCE,
+            Self::Secret => kinds::SECRET,
         }
     }
 

@@ -11,7 +11,7 @@ use super::{
     requests::{ObjectKind, Requests},
     unique,
 };
-use crate::api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
+use crate::api::resources::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
 
 /// Builds a Secret, and writes it to a cluster.
 /// ```

@@ -8,7 +8,7 @@ use cluster::object::field_mut;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::api::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
+use crate::api::resources::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
 
 const SUFFIX: usize = 8;
 

@@ -17,9 +17,12 @@ use super::{
     requests::{ObjectKind, Requests, Selection},
 };
 use crate::api::{
-    conditions::{ConditionStatus, DELETION_FAILED, DELETION_PENDING, RESOURCES_APPLIED},
-    keys,
-    managed_resource::ManagedResource,
+    meta::conditions::ConditionStatus,
+    resources::{
+        condition_names::{DELETION_FAILED, DELETION_PENDING, RESOURCES_APPLIED},
+        keys,
+        managed_resource::ManagedResource,
+    },
 };
 
 /// A watch that is silent for longer has a dead connection: the server ends it earlier.

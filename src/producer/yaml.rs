@@ -46,7 +46,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::bundle::decode::{self, SecretData};
+    use crate::actors::resource_manager::bundle::decode::{self, SecretData};
 
     fn read_back(text: &str) -> Value {
         let data = BTreeMap::from([("k".to_owned(), text.as_bytes().to_vec())]);

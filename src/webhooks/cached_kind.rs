@@ -9,8 +9,10 @@
 
 use std::{any::Any, cmp::Ordering, fmt, sync::Arc};
 
-use cluster::{Resource, Side};
+use cluster::Resource;
 use serde_json::Value;
+
+use crate::api::resources::side::Side;
 
 /// A set of objects, and the fields that are cached of each.
 #[derive(Debug)]

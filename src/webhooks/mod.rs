@@ -30,4 +30,4 @@ pub mod testing;
 pub mod validating;
 pub mod view;
 
-pub use crate::api::fields;
+pub use crate::api::meta::fields;

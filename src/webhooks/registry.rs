@@ -26,9 +26,9 @@ use super::{
         extensions,
     },
 };
-use crate::api::config::Webhooks;
+use crate::api::config::resource_manager::Webhooks;
 
-/// Configuration keys of all webhooks, as in [`crate::api::config::Config::enabled_webhooks`].
+/// Configuration keys of all webhooks, as in [`crate::api::config::resource_manager::Config::enabled_webhooks`].
 pub const KEYS: [&str; 14] = [
     "projectedTokenMount",
     "highAvailabilityConfig",
@@ -69,17 +69,17 @@ pub fn enabled(config: &Webhooks) -> Vec<WebhookEntry> {
 pub fn mutating(config: &Webhooks) -> Vec<WebhookEntry<Mutating>> {
     use FailurePolicy::{Fail, Ignore};
     use Reads::{Autoscalers, NodeCount, NodeTaints, Objects};
-    let token_mount = config.projected_token_mount.map(TokenMount::new);
-    let availability = config.high_availability_config.map(HighAvailability::new);
-    let scheduler = config.pod_scheduler_name.clone().map(SchedulerName::new);
-    let seccomp = config.seccomp_profile.then_some(Seccomp);
-    let service_host = config.kubernetes_service_host.as_ref().map(|settings| ServiceHost::new(&settings.host));
-    let balancing = config.pod_kube_apiserver_load_balancing.then_some(LoadBalancing);
-    let components = config.system_components_config.as_ref().map(SystemComponents::new);
-    let hints = config.endpoint_slice_hints.then_some(EndpointSliceHints);
-    let spread = config.pod_topology_spread_constraints.then_some(TopologySpread);
-    let vpa = config.vpa_in_place_updates.then_some(VpaInPlace);
-    let invalidator = config.token_invalidator.then_some(TokenInvalidator);
+    let token_mount = config.projected_token_mount.on().copied().map(TokenMount::new);
+    let availability = config.high_availability_config.on().copied().map(HighAvailability::new);
+    let scheduler = config.pod_scheduler_name.on().cloned().map(SchedulerName::new);
+    let seccomp = config.seccomp_profile.enabled.then_some(Seccomp);
+    let service_host = config.kubernetes_service_host.on().map(|settings| ServiceHost::new(&settings.host));
+    let balancing = config.pod_kube_apiserver_load_balancing.enabled.then_some(LoadBalancing);
+    let components = config.system_components_config.on().map(SystemComponents::new);
+    let hints = config.endpoint_slice_hints.enabled.then_some(EndpointSliceHints);
+    let spread = config.pod_topology_spread_constraints.enabled.then_some(TopologySpread);
+    let vpa = config.vpa_in_place_updates.enabled.then_some(VpaInPlace);
+    let invalidator = config.token_invalidator.enabled.then_some(TokenInvalidator);
     let all = [
         entry("projectedTokenMount", token_mount::PATH, Fail, &[Objects(&token_mount::SERVICE_ACCOUNTS)], token_mount),
         entry(
@@ -110,13 +110,13 @@ pub fn mutating(config: &Webhooks) -> Vec<WebhookEntry<Mutating>> {
 
 /// Returns the enabled validating webhooks (spec 60).
 pub fn validating(config: &Webhooks) -> Vec<WebhookEntry<Validating>> {
-    let deletion = config.crd_deletion_protection.then(|| WebhookEntry {
+    let deletion = config.crd_deletion_protection.enabled.then(|| WebhookEntry {
         key: "crdDeletionProtection",
         path: deletion::PATH,
         reads: Vec::new(),
         endpoint: Validating { validator: Arc::new(DeletionProtection) },
     });
-    let extensions = config.extension_validation.then(extensions::all).into_iter().flatten();
+    let extensions = config.extension_validation.enabled.then(extensions::all).into_iter().flatten();
     let extensions = extensions.map(|extension| WebhookEntry {
         key: "extensionValidation",
         path: extension.path,
@@ -127,7 +127,7 @@ pub fn validating(config: &Webhooks) -> Vec<WebhookEntry<Validating>> {
 }
 
 fn node_agents(config: &Webhooks) -> Option<WebhookEntry> {
-    let authorizer = NodeAgents::new(config.node_agent_authorizer.as_ref()?);
+    let authorizer = NodeAgents::new(config.node_agent_authorizer.on()?);
     let reads = authorizer.reads();
     let endpoint = Arc::new(Authorizing { authorizer: Arc::new(authorizer) });
     Some(WebhookEntry { key: "nodeAgentAuthorizer", path: node_agent::PATH, reads, endpoint })
@@ -140,7 +140,7 @@ pub fn reads<E>(entries: &[WebhookEntry<E>]) -> Vec<Reads> {
 
 /// Returns the labels of the Nodes whose taints count. Empty selects all Nodes.
 pub fn node_selector(config: &Webhooks) -> BTreeMap<String, String> {
-    config.system_components_config.as_ref().map(|settings| settings.node_selector.clone()).unwrap_or_default()
+    config.system_components_config.on().map(|settings| settings.node_selector.clone()).unwrap_or_default()
 }
 
 fn entry(
@@ -170,35 +170,27 @@ impl<E> std::fmt::Debug for WebhookEntry<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::config::{
+    use crate::api::config::resource_manager::{
         HighAvailabilityConfig, KubernetesServiceHost, NodeAgentAuthorizer, PodSchedulerName, ProjectedTokenMount,
-        SystemComponentsConfig,
+        Switch, SystemComponentsConfig,
     };
 
     fn everything() -> Webhooks {
-        let (not_ready, unreachable) = (None, None);
         Webhooks {
-            high_availability_config: Some(HighAvailabilityConfig {
-                default_not_ready_toleration_seconds: not_ready,
-                default_unreachable_toleration_seconds: unreachable,
-            }),
-            kubernetes_service_host: Some(KubernetesServiceHost { host: String::new() }),
-            system_components_config: Some(SystemComponentsConfig {
-                node_selector: BTreeMap::new(),
-                pod_node_selector: BTreeMap::new(),
-                pod_tolerations: Vec::new(),
-            }),
-            pod_kube_apiserver_load_balancing: true,
-            pod_scheduler_name: Some(PodSchedulerName { scheduler_name: "s".into() }),
-            pod_topology_spread_constraints: true,
-            projected_token_mount: Some(ProjectedTokenMount { expiration_seconds: 600 }),
-            seccomp_profile: true,
-            vpa_in_place_updates: true,
-            token_invalidator: true,
-            endpoint_slice_hints: true,
-            crd_deletion_protection: true,
-            extension_validation: true,
-            ..crate::api::config::Config::default().webhooks
+            high_availability_config: HighAvailabilityConfig::default().into(),
+            kubernetes_service_host: KubernetesServiceHost::default().into(),
+            system_components_config: SystemComponentsConfig::default().into(),
+            pod_kube_apiserver_load_balancing: Switch::ON,
+            pod_scheduler_name: PodSchedulerName { scheduler_name: "s".into() }.into(),
+            pod_topology_spread_constraints: Switch::ON,
+            projected_token_mount: ProjectedTokenMount { expiration_seconds: 600 }.into(),
+            seccomp_profile: Switch::ON,
+            vpa_in_place_updates: Switch::ON,
+            token_invalidator: Switch::ON,
+            endpoint_slice_hints: Switch::ON,
+            crd_deletion_protection: Switch::ON,
+            extension_validation: Switch::ON,
+            ..Webhooks::default()
         }
     }
 
@@ -226,14 +218,14 @@ mod tests {
 
         assert_eq!(served, table);
         assert_eq!(table.map(|(key, _, _)| key), KEYS[..11]);
-        assert!(enabled(&crate::api::config::Config::default().webhooks).is_empty());
+        assert!(enabled(&Webhooks::default()).is_empty());
     }
     /// spec 61 §9, §7: in machine mode the Machines of one namespace are read, too
     #[test]
     fn authorizer_is_served_and_its_reads_are_declared() {
         for (machine_namespace, machines) in [(None, 0), (Some("shoot--a--b".to_owned()), 1)] {
             let node_agent_authorizer =
-                Some(NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: false });
+                NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: false }.into();
             let webhooks = Webhooks { node_agent_authorizer, ..everything() };
 
             let served = enabled(&webhooks);
@@ -253,11 +245,12 @@ mod tests {
     /// spec 60 scenario 21; spec 60 §3, spec 62 §1
     #[test]
     fn validating_webhooks_are_served_if_they_are_enabled() {
-        let off = Webhooks { crd_deletion_protection: false, extension_validation: false, ..everything() };
+        let (protection, validation) = (Switch::default(), Switch::default());
+        let off = Webhooks { crd_deletion_protection: protection, extension_validation: validation, ..everything() };
         assert!(validating(&off).is_empty());
-        let protection = Webhooks { crd_deletion_protection: true, ..off.clone() };
+        let protection = Webhooks { crd_deletion_protection: Switch::ON, ..off.clone() };
         assert_eq!(validating(&protection).iter().map(|entry| entry.path).collect::<Vec<_>>(), [deletion::PATH]);
-        let extensions = validating(&Webhooks { extension_validation: true, ..off });
+        let extensions = validating(&Webhooks { extension_validation: Switch::ON, ..off });
         assert_eq!(extensions.len(), 14);
         for (entry, extension) in extensions.iter().zip(extensions::all()) {
             let kind = extension.kind;
@@ -271,7 +264,7 @@ mod tests {
     #[test]
     fn watch_names_are_unique() {
         let node_agent_authorizer =
-            Some(NodeAgentAuthorizer { machine_namespace: Some("ns".into()), authorize_with_selectors: false });
+            NodeAgentAuthorizer { machine_namespace: Some("ns".into()), authorize_with_selectors: false }.into();
         let all = reads(&enabled(&Webhooks { node_agent_authorizer, ..everything() }));
         let mut names: Vec<_> = all
             .iter()

@@ -5,15 +5,14 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use cluster::object::NamespacedName;
-use serde::Serialize;
+use cluster::{Status, object::NamespacedName};
+use kit::quote::cut;
 use serde_json::Value;
 
 use super::{
     cached_kind::{AnyCachedKind, CachedKind, Fields},
     fields::WrongType,
 };
-use crate::api::quote::cut;
 
 /// The knowledge of the clusters. Webhooks read objects with [`object`](#method.object), which knows the type of a
 /// cached kind. `Ok(None)` is certain: the object does not exist. If a store is not sure, the answer is
@@ -124,7 +123,7 @@ pub enum Failure {
     /// Denied: 403 `Forbidden` with this text.
     Denied(String),
     /// Denied with an API status, unchanged.
-    Status(Box<ApiStatus>),
+    Status(Box<Status>),
     /// Code 500, because a read failed. The other webhooks pass on the status of a failed read.
     ReadFailed {
         /// What could not be read.
@@ -150,57 +149,6 @@ pub enum Read {
     Autoscalers,
     /// The Nodes.
     Nodes,
-}
-
-/// An API status that is passed through.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiStatus {
-    /// E.g. 404.
-    pub code: u16,
-    /// E.g. `NotFound`.
-    pub reason: String,
-    /// The text.
-    pub message: String,
-    /// `details`; empty if absent.
-    pub details: Details,
-}
-
-/// `details` of an API status. Empty fields are not written.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Details {
-    /// Name of the object.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// Group of the kind.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub group: String,
-    /// Kind of the object, or its resource.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub kind: String,
-    /// UID of the object.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub uid: String,
-    /// The findings.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<Cause>,
-    /// When to retry.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub retry_after_seconds: u64,
-}
-
-/// One finding of an API status.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Cause {
-    /// E.g. `FieldValueInvalid`.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub reason: String,
-    /// The text.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    /// Path of the field.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub field: String,
 }
 
 impl dyn View + '_ {
@@ -239,11 +187,6 @@ fn typed<T: Send + Sync + 'static>(cached_kind: &CachedKind<T>, fields: Fields) 
     })
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde expects this signature")]
-fn is_zero(number: &u64) -> bool {
-    *number == 0
-}
-
 impl Lookup {
     /// Returns the GET of an object that the stores lack.
     pub fn missing(cached_kind: &'static dyn AnyCachedKind, name: NamespacedName) -> Self {
@@ -264,11 +207,13 @@ impl Lookup {
 impl Failure {
     /// Returns a 404 worded like a cached read: with the kind, not the resource (spec 50 trap T4).
     pub fn not_found(kind: &str, name: &str) -> Self {
-        Self::Status(Box::new(ApiStatus {
+        Self::Status(Box::new(Status {
             code: 404,
             reason: "NotFound".to_owned(),
             message: format!("{kind} \"{name}\" not found"),
-            details: Details { name: name.to_owned(), kind: kind.to_owned(), ..Details::default() },
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            ..Status::default()
         }))
     }
 

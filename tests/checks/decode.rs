@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use gardener_resource_manager::bundle::decode::{Decoder, Limits, ManifestDocument, SecretData};
+use gardener_resource_manager::actors::resource_manager::bundle::decode::{
+    Decoder, Limits, ManifestDocument, SecretData,
+};
 use serde_json::Value;
 
 /// Small limits, so that an input of some kilobytes reaches each of them.

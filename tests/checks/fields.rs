@@ -1,7 +1,7 @@
 //! Where a merged object may differ from its manifest: spec 10 §12, read in the opposite direction.
 
 use cluster::object::GroupKind;
-use gardener_resource_manager::api::keys;
+use gardener_resource_manager::api::resources::keys;
 use serde_json::{Map, Value};
 
 use super::merge::Case;

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::object::{GroupKind, truthy};
 use gardener_resource_manager::{
-    api::keys,
-    bundle::{
+    actors::resource_manager::bundle::{
         inject,
         merge::{self, MergeContext},
         plan::Old,
         up_to_date::{differs, up_to_date},
     },
+    api::resources::keys,
 };
 use serde::Deserialize;
 use serde_json::Value;

@@ -20,7 +20,7 @@ pub mod review;
 pub mod validate;
 
 use cluster::object::GroupVersionKind;
-use gardener_resource_manager::bundle::decode::{Decoder, Limits, SecretData};
+use gardener_resource_manager::actors::resource_manager::bundle::decode::{Decoder, Limits, SecretData};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use cluster::object::{GroupVersionKind, NamespacedName};
 use gardener_resource_manager::{
-    api::config::{
-        Config, HighAvailabilityConfig, KubernetesServiceHost, PodSchedulerName, ProjectedTokenMount,
+    api::config::resource_manager::{
+        HighAvailabilityConfig, KubernetesServiceHost, PodSchedulerName, ProjectedTokenMount, Switch,
         SystemComponentsConfig, Webhooks,
     },
     webhooks::{
@@ -185,25 +185,27 @@ impl TryFrom<&[u8]> for Case {
 impl Settings {
     pub fn config(&self) -> Webhooks {
         Webhooks {
-            high_availability_config: Some(HighAvailabilityConfig {
+            high_availability_config: HighAvailabilityConfig {
                 default_not_ready_toleration_seconds: self.not_ready_seconds,
                 default_unreachable_toleration_seconds: self.unreachable_seconds,
-            }),
-            kubernetes_service_host: Some(KubernetesServiceHost { host: self.host.clone() }),
-            system_components_config: Some(SystemComponentsConfig {
+            }
+            .into(),
+            kubernetes_service_host: KubernetesServiceHost { host: self.host.clone() }.into(),
+            system_components_config: SystemComponentsConfig {
                 node_selector: BTreeMap::new(),
                 pod_node_selector: self.node_selector.clone(),
                 pod_tolerations: serde_json::from_value(self.tolerations.clone()).unwrap_or_default(),
-            }),
-            pod_kube_apiserver_load_balancing: true,
-            pod_scheduler_name: Some(PodSchedulerName { scheduler_name: self.scheduler_name.clone() }),
-            pod_topology_spread_constraints: true,
-            projected_token_mount: Some(ProjectedTokenMount { expiration_seconds: self.expiration_seconds }),
-            seccomp_profile: true,
-            vpa_in_place_updates: true,
-            token_invalidator: true,
-            endpoint_slice_hints: true,
-            ..Config::default().webhooks
+            }
+            .into(),
+            pod_kube_apiserver_load_balancing: Switch::ON,
+            pod_scheduler_name: PodSchedulerName { scheduler_name: self.scheduler_name.clone() }.into(),
+            pod_topology_spread_constraints: Switch::ON,
+            projected_token_mount: ProjectedTokenMount { expiration_seconds: self.expiration_seconds }.into(),
+            seccomp_profile: Switch::ON,
+            vpa_in_place_updates: Switch::ON,
+            token_invalidator: Switch::ON,
+            endpoint_slice_hints: Switch::ON,
+            ..Webhooks::default()
         }
     }
 

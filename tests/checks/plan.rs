@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::object::{GroupKind, GroupVersionKind, ObjectKey, annotation};
 use gardener_resource_manager::{
-    api::{keys, managed_resource::ResourceRef},
-    bundle::{
+    actors::resource_manager::bundle::{
         identity::{self, Equivalences},
         normalise::{self, Scope},
         plan::{self, Input, Plan, sort_references},
     },
+    api::resources::{keys, managed_resource::ResourceRef},
 };
 use serde::Deserialize;
 use serde_json::Value;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use gardener_resource_manager::{
-    api::config::{Config, Webhooks},
+    api::config::resource_manager::{Switch, Webhooks},
     webhooks::{
         endpoint::{Account, Conclusion, Endpoint as _, Validating},
         exchange::{Body, JSON, LIMIT, Received},
@@ -181,7 +181,8 @@ impl Judgement {
 }
 
 fn webhooks() -> Vec<WebhookEntry<Validating>> {
-    let config = Webhooks { crd_deletion_protection: true, extension_validation: true, ..Config::default().webhooks };
+    let config =
+        Webhooks { crd_deletion_protection: Switch::ON, extension_validation: Switch::ON, ..Webhooks::default() };
     registry::validating(&config)
 }
 
@@ -215,7 +216,7 @@ fn judged(extension: Extension, operation: &str, object: &Value, old: &Value) ->
             let (code, message) = verdict.reported();
             let errors = match &verdict {
                 ReviewVerdict::Invalid { status, .. } => {
-                    let causes = status.details.causes.iter();
+                    let causes = status.causes.iter();
                     causes.map(|cause| (cause.field.clone(), cause.message.clone())).collect()
                 }
                 _ if message.is_empty() => Vec::new(),
@@ -249,7 +250,7 @@ fn check_answer(conclusion: &Conclusion, path: &str) {
     let ReviewVerdict::Invalid { status, errors } = verdict else { return };
     assert!(validated.as_ref().is_some_and(|validated| validated.is_denied), "{path}");
     assert_eq!((status.code, &*status.reason), (422, "Invalid"), "{path}");
-    let causes = &status.details.causes;
+    let causes = &status.causes;
     assert!(!causes.is_empty() && causes.len() <= MOST_ERRORS + 1, "{path}: {} causes", causes.len());
     let kept = causes.iter().filter(|cause| !cause.field.is_empty());
     assert!(kept.clone().count() <= *errors, "{path}: {errors} errors");

@@ -1,6 +1,6 @@
 use anyhow::{Result, bail, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
-use gardener_resource_manager::api::crd;
+use gardener_resource_manager::api::resources::crd;
 use http::{Method, Request};
 use http_body_util::BodyExt;
 use kube::client::Body;

@@ -6,7 +6,9 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use gardener_resource_manager::actors::node::critical_components::{node::TAINT, placement::Placement};
+use gardener_resource_manager::actors::resource_manager::node::critical_components::{
+    node::TAINT, placement::Placement,
+};
 use serde_json::{Value, json};
 
 use crate::{

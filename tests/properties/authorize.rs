@@ -2,7 +2,7 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
-    api::config::{Config, NodeAgentAuthorizer, Webhooks},
+    api::config::resource_manager::{NodeAgentAuthorizer, Webhooks},
     webhooks::{
         exchange::{Body, Received},
         knowledge::Manifests,
@@ -132,8 +132,8 @@ fn status_of(authorizer: &WebhookEntry, cluster: &Manifests, body: &[u8], conten
 /// An authorizer with or without Machines. Machine `a` is on node `b`, which has these labels except for null values.
 fn authorizer_of(machines: bool, labels: &Value) -> (WebhookEntry, Manifests) {
     let machine_namespace = machines.then(|| "ns".to_owned());
-    let node_agent_authorizer = Some(NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: true });
-    let webhooks = Webhooks { node_agent_authorizer, ..Config::default().webhooks };
+    let node_agent_authorizer = NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: true }.into();
+    let webhooks = Webhooks { node_agent_authorizer, ..Webhooks::default() };
     let mut entries = registry::enabled(&webhooks);
     let mut cluster = Manifests::new(&registry::reads(&entries), registry::node_selector(&webhooks));
     let pool = json!({"worker.gardener.cloud/gardener-node-agent-secret-name": "c"});

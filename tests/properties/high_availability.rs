@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use cluster::object::{GroupVersionKind, NamespacedName};
 use gardener_resource_manager::{
-    api::config::HighAvailabilityConfig,
+    api::config::resource_manager::HighAvailabilityConfig,
     webhooks::{
         cached_kind::{AnyCachedKind, Fields},
         mutating::{

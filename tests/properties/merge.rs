@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use gardener_resource_manager::api::keys;
+use gardener_resource_manager::api::resources::keys;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

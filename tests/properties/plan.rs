@@ -1,5 +1,5 @@
 use cluster::object::GroupKind;
-use gardener_resource_manager::api::{keys, managed_resource::ResourceRef};
+use gardener_resource_manager::api::resources::{keys, managed_resource::ResourceRef};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

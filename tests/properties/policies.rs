@@ -2,7 +2,7 @@
 
 use cluster::object::NamespacedName;
 use gardener_resource_manager::{
-    actors::network_policy::{
+    actors::resource_manager::network_policy::{
         desired::{View, desired},
         plan::{Plan, plan},
         policy::{Found, Policy},
@@ -10,7 +10,7 @@ use gardener_resource_manager::{
         service::Service,
         snapshot::Snapshot,
     },
-    api::config::{IngressControllerSelector, NetworkPolicyController},
+    api::config::resource_manager::{IngressControllerSelector, NetworkPolicyController},
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use proptest::prelude::*;
@@ -126,11 +126,8 @@ impl Case {
         };
         let edge = IngressControllerSelector { namespace: "near".to_owned(), pod_selector };
         let rules = Rules::new(&NetworkPolicyController {
-            concurrent_syncs: 1,
-            namespace_selectors: Vec::new(),
             ingress_controller_selector: Some(edge),
-            only_for_matching_pods: false,
-            explicit_from_world_peers: true,
+            ..NetworkPolicyController::default()
         });
         let plan = plan(&NamespacedName::new("home", "s"), &rules.expect("selectors of the API"), &snapshot);
         plan.expect("the namespace exists")

@@ -123,7 +123,7 @@ fn replicas_survive_an_autoscaler_that_is_replaced() {
 fn replicas_follow_the_manifest_a_minute_after_the_autoscaler_is_deleted_or_at_the_next_period() {
     for (period, stays, goes) in [(600, 55, 65), (10, 0, 12)] {
         world(1, |world| async move {
-            world.managed_resource().sync_period = std::time::Duration::from_secs(period);
+            world.managed_resource().sync_period = std::time::Duration::from_secs(period).into();
             scaled(&world).await;
             world.sim.remove("horizontalpodautoscalers.autoscaling", NAMESPACE, "web");
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -141,7 +141,7 @@ fn replicas_follow_the_manifest_a_minute_after_the_autoscaler_is_deleted_or_at_t
 #[test]
 fn replicas_follow_the_manifest_at_once_when_the_bundle_itself_drops_the_autoscaler() {
     world(1, |world| async move {
-        world.managed_resource().sync_period = std::time::Duration::from_secs(600);
+        world.managed_resource().sync_period = std::time::Duration::from_secs(600).into();
         world.start().await;
         world.bundle("one", &[web(), autoscaler("apps/v1")]);
         world.applied("one").await;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use gardener_resource_manager::api::config::CsrApprover;
+use gardener_resource_manager::api::config::resource_manager::{CsrApprover, Workers};
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
@@ -28,8 +28,9 @@ async fn start(world: &World) {
 }
 
 async fn start_with(world: &World, machine_namespace: Option<&str>) {
-    let settings = CsrApprover { concurrent_syncs: 5, machine_namespace: machine_namespace.map(str::to_owned) };
-    world.config.borrow_mut().controllers.csr_approver = Some(settings);
+    let settings =
+        CsrApprover { concurrent_syncs: Workers::new(5), machine_namespace: machine_namespace.map(str::to_owned) };
+    world.config.borrow_mut().controllers.csr_approver = settings.into();
     world.start().await;
     seconds(1).await;
     world.sim.clear_requests();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use sim::Fault;
 
 use crate::world::{config_map, world};
 
@@ -30,6 +31,34 @@ fn bundle_is_applied() {
             assert_eq!(live["metadata"]["annotations"], annotations);
             assert_eq!(live["metadata"]["labels"], json!({ "resources.gardener.cloud/managed-by": "gardener" }));
         }
+    });
+}
+
+/// spec 10 §9.1: the watches of its kinds begin meanwhile.
+#[test]
+fn bundle_of_new_kinds_is_read_once() {
+    world(1, |world| async move {
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+
+        assert_eq!(world.asked().iter().filter(|asked| asked.starts_with("get secrets")).count(), 1);
+    });
+}
+
+/// A slow list takes no permit, and no memory for manifests.
+#[test]
+fn bundle_is_read_again_after_a_slow_first_list_of_its_kinds() {
+    world(1, |world| async move {
+        world.start().await;
+        world.sim.set_faults(|info| match (info.verb.as_str(), info.resource.as_str()) {
+            ("list", "configmaps") => Fault::Delay(Duration::from_secs(1)),
+            _ => Fault::None,
+        });
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+
+        assert_eq!(world.asked().iter().filter(|asked| asked.starts_with("get secrets")).count(), 2);
     });
 }
 

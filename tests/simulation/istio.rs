@@ -5,7 +5,7 @@ mod missing_kinds;
 
 use std::collections::BTreeMap;
 
-use gardener_resource_manager::api::config::Workers;
+use gardener_resource_manager::api::config::resource_manager::WorkersOnly;
 use serde_json::{Value, json};
 
 use crate::{
@@ -64,7 +64,7 @@ fn rule(world: &World, spec: Value) {
 }
 
 async fn start(world: &World) {
-    world.config.borrow_mut().controllers.istio_cluster_configuration = Some(Workers { concurrent_syncs: 5 });
+    world.config.borrow_mut().controllers.istio_cluster_configuration = WorkersOnly::default().into();
     world.start().await;
     seconds(1).await;
     world.sim.clear_requests();

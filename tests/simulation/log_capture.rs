@@ -1,14 +1,19 @@
 use std::{
     io,
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
 };
 
-use tracing::Level;
+use tracing::{Dispatch, Level, subscriber::NoSubscriber};
+
+/// A second subscriber. While there is only one, tracing asks the subscriber of the current thread whether anybody wants
+/// a record, and remembers the answer for all threads: tests without a log would turn off the records of tests with one.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
 pub(crate) fn logged<T>(level: Level, work: impl FnOnce() -> T) -> (T, String) {
+    LazyLock::force(&SECOND);
     let log = Log::default();
     let writer = log.clone();
     let subscriber =

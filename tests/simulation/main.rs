@@ -4,12 +4,13 @@ mod api_server_starts;
 mod autoscaling;
 mod bad_input;
 mod broken_group;
-#[path = "../../src/actors/csr_approver/tests/builder.rs"]
+#[path = "../../src/actors/resource_manager/csr_approver/tests/builder.rs"]
 mod builder;
 mod certificates;
 mod common_path;
 mod conditions;
 mod controller_fields;
+mod controller_manager;
 mod creation;
 mod deep_nesting;
 mod deletion;

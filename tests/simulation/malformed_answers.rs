@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::api::config::{self, Config};
+use gardener_resource_manager::api::config::resource_manager::{self as config, Config};
 use serde_json::{Value, json};
 use sim::{Fault, NONSENSE, Seen};
 

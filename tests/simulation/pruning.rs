@@ -1,8 +1,6 @@
 //! Scenarios of spec 10 about pruning, kept objects, and responsibility.
 
-use std::time::Duration;
-
-use gardener_resource_manager::api::config::{Config, GarbageCollector};
+use gardener_resource_manager::api::config::resource_manager::Config;
 use serde_json::{Value, json};
 use sim::Fault;
 
@@ -12,7 +10,9 @@ use crate::{
 };
 
 fn of_class(class: &str) -> Config {
-    Config { resource_class: class.into(), ..config() }
+    let mut config = config();
+    config.controllers.resource_class = class.into();
+    config
 }
 
 fn finalizers(world: &World) -> Value {
@@ -132,9 +132,7 @@ fn prune_leaves_collectable_objects_to_the_garbage_collector() {
                 object
             };
             let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "n" } });
-            let sync_period = Duration::from_secs(3600);
-            world.config.borrow_mut().controllers.garbage_collector =
-                enabled.then_some(GarbageCollector { sync_period });
+            world.config.borrow_mut().controllers.garbage_collector.enabled = enabled;
             world.start().await;
             world.bundle("one", &[labelled(config_map("a", "v")), labelled(node)]);
             world.applied("one").await;

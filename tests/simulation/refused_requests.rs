@@ -34,7 +34,7 @@ async fn applied_with_additions(world: &World, manifests: &[Value]) {
         ("CREATE", "pods") => object["spec"]["nodeSelector"] = json!({ "a": "b" }),
         _ => {}
     });
-    world.managed_resource().revalidate_period = Some(Duration::from_secs(3600));
+    world.managed_resource().revalidate_period = Duration::from_secs(3600).into();
     world.start().await;
     world.bundle("one", manifests);
     world.applied("one").await;

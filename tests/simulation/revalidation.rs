@@ -50,7 +50,7 @@ fn configuration(resources: &[&str]) -> Value {
 
 /// Applies two ConfigMaps and a Deployment, and waits until they are idle. Objects are sent again in each hour.
 async fn at_rest(world: &World) {
-    world.managed_resource().revalidate_period = Some(Duration::from_secs(HOUR));
+    world.managed_resource().revalidate_period = Duration::from_secs(HOUR).into();
     world.start().await;
     world.bundle("one", &[config_map("a", "v"), config_map("b", "v"), workload("Deployment", "web")]);
     world.applied("one").await;
@@ -242,7 +242,7 @@ fn revalidation_can_be_limited_to_changes() {
     world(1, |world| async move {
         at_rest(&world).await;
         world.stop().await;
-        world.managed_resource().revalidate_period = None;
+        world.managed_resource().revalidate_period = Duration::ZERO.into();
         world.start().await;
         seconds(26 * HOUR).await;
         assert_eq!(world.writes(), [""; 0]);
@@ -259,7 +259,7 @@ fn revalidation_can_be_limited_to_changes() {
 #[test]
 fn revalidation_that_is_refused_as_invalid_deletes_and_reports_nothing() {
     world(1, |world| async move {
-        world.managed_resource().revalidate_period = Some(Duration::from_secs(HOUR));
+        world.managed_resource().revalidate_period = Duration::from_secs(HOUR).into();
         world.start().await;
         world.bundle("one", &[annotated(config_map("a", "v"), "delete-on-invalid-update", "true")]);
         world.applied("one").await;
@@ -281,7 +281,7 @@ fn revalidation_that_is_refused_as_invalid_deletes_and_reports_nothing() {
 #[test]
 fn revalidation_skips_objects_that_are_only_created() {
     world(1, |world| async move {
-        world.managed_resource().revalidate_period = Some(Duration::from_secs(HOUR));
+        world.managed_resource().revalidate_period = Duration::from_secs(HOUR).into();
         world.start().await;
         world.bundle("one", &[annotated(config_map("a", "v"), "ignore", "true"), config_map("b", "v")]);
         world.applied("one").await;

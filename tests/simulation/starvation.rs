@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use gardener_resource_manager::api::config::resource_manager::Workers;
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
@@ -31,7 +32,7 @@ fn writes_of_big(world: &World) -> BTreeMap<String, usize> {
 #[test]
 fn large_bundle_delays_the_repair_of_another_by_less_than_three_seconds() {
     world_with(1, Duration::from_millis(40), |world| async move {
-        world.managed_resource().concurrent_syncs = 1;
+        world.managed_resource().concurrent_syncs = Workers::new(1);
         world.start().await;
         // One object for each edit: the repairs of one object become ever rarer.
         let small: Vec<String> = (0..40).map(|index| format!("small-{index}")).collect();
@@ -116,7 +117,7 @@ fn always_update_reaches_each_object_of_a_large_bundle_each_period() {
 #[test]
 fn large_bundle_deletion_delays_others_by_less_than_three_seconds() {
     world_with(1, Duration::from_millis(80), |world| async move {
-        world.managed_resource().concurrent_syncs = 1;
+        world.managed_resource().concurrent_syncs = Workers::new(1);
         world.start().await;
         world.bundle("small", &[config_map("small", "v")]);
         world.bundle("big", &many(1000));

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gardener_resource_manager::api::config::{
-    CsrApprover, HighAvailabilityConfig, NodeAgentAuthorizer, ProjectedTokenMount, SystemComponentsConfig,
-};
+use gardener_resource_manager::api::config::resource_manager::{CsrApprover, NodeAgentAuthorizer};
 use serde_json::json;
 use sim::WatchEnd;
 
@@ -20,21 +18,14 @@ const OF_TARGET: [&str; 3] = ["kube-system", "kubernetes-dashboard", "kube-node-
 fn enable_all(world: &World) {
     let machine_namespace = Some(NAMESPACE.to_owned());
     let mut config = world.config.borrow_mut();
-    config.controllers.csr_approver =
-        Some(CsrApprover { concurrent_syncs: 5, machine_namespace: machine_namespace.clone() });
+    let approver = CsrApprover { machine_namespace: machine_namespace.clone(), ..CsrApprover::default() };
+    config.controllers.csr_approver = approver.into();
     let webhooks = &mut config.webhooks;
-    webhooks.node_agent_authorizer = Some(NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: true });
-    webhooks.high_availability_config = Some(HighAvailabilityConfig {
-        default_not_ready_toleration_seconds: None,
-        default_unreachable_toleration_seconds: None,
-    });
-    webhooks.system_components_config = Some(SystemComponentsConfig {
-        node_selector: BTreeMap::new(),
-        pod_node_selector: BTreeMap::new(),
-        pod_tolerations: Vec::new(),
-    });
-    webhooks.projected_token_mount = Some(ProjectedTokenMount { expiration_seconds: 600 });
-    webhooks.pod_kube_apiserver_load_balancing = true;
+    webhooks.node_agent_authorizer = NodeAgentAuthorizer { machine_namespace, authorize_with_selectors: true }.into();
+    webhooks.high_availability_config.enabled = true;
+    webhooks.system_components_config.enabled = true;
+    webhooks.projected_token_mount.enabled = true;
+    webhooks.pod_kube_apiserver_load_balancing.enabled = true;
 }
 
 /// The open watches by resource, path and selector. When all are ended, each is reopened exactly once.

@@ -200,7 +200,7 @@ fn missing_watches_leave_repairs_to_each_period() {
 #[test]
 fn disabled_target_cache_leaves_repairs_and_health_checks_to_each_period() {
     world(1, |world| async move {
-        world.config.borrow_mut().target.cache_disabled = true;
+        world.config.borrow_mut().target.disable_cached_client = true;
         world.start().await;
         world.bundle("one", &two());
         world.applied("one").await;

@@ -10,19 +10,19 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use cluster::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
+use cluster::{AnswerRoom, ClusterEnv, Fence, NoObserver};
 use gardener_resource_manager::{
-    actors::root::{Parts, Root},
     api::{
-        config::{Config, ManagedResourceController},
-        crd,
+        config::resource_manager::{Config, ManagedResourceController},
+        resources::crd,
     },
-    webhooks::{knowledge::Caches, registry},
+    programs::resource_manager::{Link, Links, ResourceManager},
 };
 use kit::{
     ActorState, Env, StatusRegistry,
     testing::{self, Universe},
 };
+use process::{Clusters, Program as _, Root};
 use serde_json::{Value, json};
 use sim::{ClientOptions, Process, Recorded, Sim, SimOptions};
 
@@ -47,7 +47,7 @@ pub(crate) struct World {
 }
 
 struct Program {
-    root: Root,
+    root: Root<ResourceManager>,
     fence: Fence,
     process: Process,
     status_registry: StatusRegistry,
@@ -119,39 +119,21 @@ impl World {
         let client = client_of(&self.sim);
         let of_other = self.target.borrow().as_ref().map(client_of);
         let fence = Fence::open();
-        let options = ClusterOptions {
-            side: Side::Source,
-            host: "simulator".into(),
-            qps: -1.0,
-            burst: 0,
-            namespaces: config.source.namespaces.clone(),
-        };
         let cluster_env = ClusterEnv {
             clock: env.clock.clone(),
             random: env.random.clone(),
             fence: fence.clone(),
             room: AnswerRoom::default(),
         };
-        let cluster = |client, options| Cluster::new(client, options, cluster_env.clone(), Rc::new(NoObserver));
-        let of_target = config.target.namespaces.clone();
-        let source = cluster(client.clone(), options.clone());
+        // No bucket delays requests; rates have tests of their own.
+        let mut config = config;
+        (config.source.qps, config.target.qps) = (-1.0, -1.0);
+        let link = |client| Link { client, host: "simulator".into(), ca: self.ca.borrow().clone() };
         let separate = self.separate.get() || of_other.is_some();
-        let target = match separate {
-            true => {
-                let options = ClusterOptions { side: Side::Target, namespaces: of_target, ..options };
-                cluster(of_other.unwrap_or(client), options)
-            }
-            false => source.as_side(Side::Target, of_target),
-        };
-        let target_ca = self.ca.borrow().clone();
-        let parts = Parts { target, source, same: !separate, target_ca, config: Rc::new(config) };
-        let config = parts.config.clone();
-        let root = Root::open(parts, env);
-        let ctx = root.controller_context();
-        let reads = registry::reads(&registry::enabled(&config.webhooks));
-        let selector = registry::node_selector(&config.webhooks);
-        // The caches of the webhooks are filled in every replica, with or without reviews.
-        drop(Caches::open(&ctx.source.watches, &ctx.target.watches, &reads, selector, &env.fatal));
+        let target = separate.then(|| link(of_other.unwrap_or_else(|| client.clone())));
+        let links = Links { source: link(client), target };
+        let clusters = Clusters::new(env, cluster_env, ResourceManager::NAME, Rc::new(NoObserver));
+        let root = Root::open(Rc::new(config), links, env, clusters);
         root.watch();
         root.start_controllers().await.expect("the cluster id is given");
         self.programs
@@ -210,7 +192,7 @@ impl World {
     pub(crate) fn synced(&self) -> Result<(), String> {
         let programs = self.programs.borrow();
         let root = &programs.get(PROGRAM).expect("the program runs").root;
-        root.source_synced().and(root.target_synced()).check()
+        root.synced().check()
     }
 
     pub(crate) fn actors_of(&self, user: &str) -> Vec<ActorState> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use cluster::{
-    ApiError, Cluster, Context, ListQuery, Located, Resource, Serving, Side,
+    ApiError, Cluster, Context, ListQuery, Located, Resource, Serving,
     object::{self, GroupVersionKind, NamespacedName, ObjectKey},
 };
 use kit::{Clock, Deadline, Priority, Random};
@@ -17,23 +17,30 @@ use super::{
     request::{Part, Wanted},
 };
 use crate::{
-    actors::managed_resource::{
-        OWN_MANAGER,
-        clean::{self, Exclusion, itself},
+    actors::resource_manager::{
+        bundle::{
+            hpa,
+            identity::{self, Equivalences},
+            inject,
+            merge::{self, MergeContext},
+            normalise::{Scope, normalise_namespace},
+            plan::{self, Plan, PlannedObject},
+            up_to_date,
+        },
+        managed_resource::{
+            OWN_MANAGER,
+            clean::{self, Exclusion, itself},
+            scope_of, served,
+        },
     },
     api::{
-        keys,
-        managed_resource::{ManagedResource, ResourceRef},
-        origin::Origin,
-    },
-    bundle::{
-        hpa,
-        identity::{self, Equivalences},
-        inject,
-        merge::{self, MergeContext},
-        normalise::{Scope, normalise_namespace},
-        plan::{self, Plan, PlannedObject},
-        up_to_date,
+        kinds,
+        resources::{
+            keys,
+            managed_resource::{ManagedResource, ResourceRef},
+            origin::Origin,
+            side::Side,
+        },
     },
     commands::connect,
     producer::{
@@ -134,8 +141,7 @@ impl Clusters {
     }
 
     async fn managed_resource(&self, key: &NamespacedName) -> Result<Option<ManagedResource>, DiffError> {
-        let resource = Resource::new(keys::GROUP, keys::VERSION, keys::KIND, keys::PLURAL, true);
-        let live = find(&self.source, &resource, key).await?;
+        let live = find(&self.source, &kinds::MANAGED_RESOURCE, key).await?;
         live.map(|live| ManagedResource::from_value(&live))
             .transpose()
             .map_err(|error| DiffError::Unreadable { what: format!("ManagedResource {key}"), cause: error.to_string() })
@@ -143,7 +149,7 @@ impl Clusters {
 
     async fn secret(&self, bundle: &NamespacedName, name: &str) -> Result<Value, DiffError> {
         let key = NamespacedName::new(&bundle.namespace, name);
-        let found = find(&self.source, &Resource::new("", "v1", "Secret", "secrets", true), &key).await?;
+        let found = find(&self.source, &kinds::SECRET, &key).await?;
         found.ok_or_else(|| {
             DiffError::Input(format!(
                 "{bundle} names Secret {name:?}, which does not exist — create it, or give its file"
@@ -153,10 +159,9 @@ impl Clusters {
 
     /// Reads the manifests of the current Secrets: fields that only they set are meant to be removed.
     async fn before(&self, bundle: &mut Bundle, secrets: &[String]) -> Result<(), DiffError> {
-        let resource = Resource::new("", "v1", "Secret", "secrets", true);
         for name in secrets {
             let key = NamespacedName::new(&bundle.key.namespace, name);
-            let Some(secret) = find(&self.source, &resource, &key).await? else { continue };
+            let Some(secret) = find(&self.source, &kinds::SECRET, &key).await? else { continue };
             let Ok(data) = unique::content(&secret) else { continue };
             let secret = SecretData { namespace: &key.namespace, name, data: &data };
             for document in Decoder::new([secret], Limits::default()).flatten() {
@@ -306,8 +311,7 @@ impl Clusters {
         if !itself::is_named_secret(&bundle.mr, &bundle.key, &key) {
             return Ok(None);
         }
-        let resource = Resource::new("", "v1", "Secret", "secrets", true);
-        let secret = find(&self.source, &resource, &NamespacedName::new(&key.namespace, &key.name)).await?;
+        let secret = find(&self.source, &kinds::SECRET, &NamespacedName::new(&key.namespace, &key.name)).await?;
         let is_own = secret.is_some_and(|secret| object::uid(&secret) == object::uid(live));
         Ok(is_own.then_some("the bundle reads its manifests from it"))
     }
@@ -322,34 +326,14 @@ impl Clusters {
     }
 
     async fn kinds(&self, bundle: &Bundle) -> Result<Kinds, DiffError> {
-        let wanted = bundle.documents.iter().filter_map(GroupVersionKind::of);
-        let old = bundle.mr.status.resources.iter().map(ResourceRef::group_version_kind);
-        let mut kinds = Kinds::new();
-        let failed =
-            |kind: &GroupVersionKind, source| DiffError::Read { what: format!("how the target serves {kind}"), source };
-        for kind in wanted {
-            if kinds.contains_key(&kind) {
-                continue;
-            }
-            let resource = match self.target.discovery().mapping(&kind).await {
-                Ok(resource) => Some(resource),
-                Err(ApiError::NoMatch(_)) => None,
-                Err(source) => return Err(failed(&kind, source)),
-            };
-            kinds.insert(kind, resource);
-        }
-        // An existing object may be served in another version than it was applied in.
-        for kind in old {
-            if kinds.contains_key(&kind) {
-                continue;
-            }
-            let resource = match self.target.discovery().serving(&kind).await.map_err(|source| failed(&kind, source))? {
-                Serving::Served(resource) => Some(resource),
-                Serving::Absent(_) => None,
-            };
-            kinds.insert(kind, resource);
-        }
-        Ok(kinds)
+        let manifests = bundle.documents.iter();
+        let served = served(self.target.discovery(), manifests, &bundle.mr.status.resources).await.into_iter();
+        let entered = served.map(|(kind, resource)| match resource {
+            Ok(resource) => Ok((kind, resource)),
+            Err(ApiError::NoMatch(_)) => Ok((kind, None)),
+            Err(source) => Err(DiffError::Read { what: format!("how the target serves {kind}"), source }),
+        });
+        entered.collect()
     }
 
     /// Returns the objects that autoscalers scale, if the bundle has scalable objects.
@@ -374,11 +358,7 @@ impl Clusters {
 }
 
 fn scope(kinds: &Kinds, kind: &GroupVersionKind) -> Scope {
-    match kinds.get(kind) {
-        Some(Some(resource)) if resource.namespaced => Scope::Namespaced,
-        Some(Some(_)) => Scope::Cluster,
-        Some(None) | None => Scope::Unknown,
-    }
+    scope_of(kinds.get(kind).and_then(Option::as_ref))
 }
 
 impl Bundle {

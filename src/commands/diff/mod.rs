@@ -7,13 +7,13 @@ mod gather;
 mod render;
 mod request;
 
+use cluster::ApiError;
+
 pub use self::{
     change::{Action, Change},
     gather::compare,
     request::Request,
 };
-use cluster::ApiError;
-
 use super::{DIFFERENT, FAILED, OK};
 
 /// Reported once: what the server refuses for one update, it refuses for all.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::DiffError;
 use crate::{
-    api::{keys, managed_resource::ManagedResource},
+    api::resources::{keys, managed_resource::ManagedResource},
     cli::DiffOptions,
     commands::{
         bundles::{Bundles, Located},

@@ -15,7 +15,7 @@ mod table;
 
 use std::{io, time::Duration};
 
-use cluster::{ApiError, Cluster, Context, ListQuery, Resource, Side, object};
+use cluster::{ApiError, Cluster, Context, ListQuery, Resource, object};
 use kit::{Clock, Deadline, Priority, Random};
 use serde_json::Value;
 
@@ -27,7 +27,10 @@ use self::{
 };
 use super::{DIFFERENT, OK, connect};
 use crate::{
-    api::keys,
+    api::{
+        kinds,
+        resources::{keys, side::Side},
+    },
     cli::{GetOptions, OutputFormat},
 };
 
@@ -73,8 +76,7 @@ pub(super) async fn get(
     let given = options.namespace.as_deref().unwrap_or(client.default_namespace());
     let scope = (!options.all_namespaces).then(|| given.to_owned());
     let cluster = connect::read_only(client, Side::Source, clock, random);
-    let resource = Resource::new(keys::GROUP, keys::VERSION, keys::KIND, keys::PLURAL, true);
-    let mut get = Get { cluster, resource, options, scope, screen };
+    let mut get = Get { cluster, resource: kinds::MANAGED_RESOURCE, options, scope, screen };
     if options.watch {
         get.follow().await
     } else if options.names.is_empty() {

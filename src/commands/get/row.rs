@@ -3,10 +3,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api::{
-    age::age,
-    conditions::{Condition, ConditionStatus, RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
-    keys::DEFAULT_CLASS,
-    managed_resource::ManagedResource,
+    meta::{
+        age::age,
+        conditions::{Condition, ConditionStatus},
+    },
+    resources::{
+        condition_names::{RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
+        keys::DEFAULT_CLASS,
+        managed_resource::ManagedResource,
+    },
 };
 
 /// The conditions in the order of the columns, with the status that each should have (spec 10 §19.8).

@@ -8,13 +8,13 @@ use kit::{Deadline, Priority};
 
 use super::super::CommandError;
 use crate::{
-    actors::network_policy::{
+    actors::resource_manager::network_policy::{
         plan::plan,
         policy::{SERVICE_NAME, SERVICE_NAMESPACE},
         rules::Rules,
         snapshot::Snapshot,
     },
-    api::selector::Selector,
+    api::{kinds, meta::selector::Selector},
 };
 
 const TIME: Duration = Duration::from_secs(120);
@@ -34,8 +34,8 @@ pub(in crate::commands) async fn gather(
     let context = Context::new(Priority::High, Deadline::after(TIME), service.to_string());
     let mut gathering = Gathering { cluster, context, snapshot: Snapshot::default() };
     let selector = format!("{SERVICE_NAME}={},{SERVICE_NAMESPACE}={}", service.name, service.namespace);
-    let is_there = gathering.one(core("Service", "services").at(&*service.namespace, &*service.name)).await?;
-    gathering.list(&policies(), None, ListQuery::labelled(selector)).await?;
+    let is_there = gathering.one(kinds::SERVICE.at(&*service.namespace, &*service.name)).await?;
+    gathering.list(&kinds::NETWORK_POLICY, None, ListQuery::labelled(selector)).await?;
     if !is_there {
         let has_left_some = !gathering.snapshot.policies_of(service).is_empty();
         return Ok(Some(gathering.snapshot).filter(|_| has_left_some));
@@ -48,27 +48,25 @@ pub(in crate::commands) async fn gather(
 impl Gathering<'_> {
     async fn what_is_around(&mut self, service: &NamespacedName, rules: &Rules) -> Result<(), CommandError> {
         let own = Some(service.namespace.clone());
-        let namespaces = Resource::new("", "v1", "Namespace", "namespaces", false);
-        self.list(&namespaces, None, metadata()).await?;
+        self.list(&kinds::NAMESPACE, None, metadata()).await?;
         if rules.ingress_controller.is_some() {
-            let ingresses = Resource::new("networking.k8s.io", "v1", "Ingress", "ingresses", true);
-            self.list(&ingresses, own.clone(), ListQuery::default()).await?;
+            self.list(&kinds::INGRESS, own.clone(), ListQuery::default()).await?;
         }
-        self.list(&istio("VirtualService", "virtualservices"), own, ListQuery::default()).await?;
+        self.list(&kinds::VIRTUAL_SERVICE, own, ListQuery::default()).await?;
         for gateway in self.snapshot.gateways_of(service) {
-            self.one(istio("Gateway", "gateways").at(&*gateway.namespace, &*gateway.name)).await?;
+            self.one(kinds::GATEWAY.named(&gateway)).await?;
         }
         if rules.only_for_matching_pods {
-            self.list(&core("Pod", "pods"), None, metadata()).await?;
-            for (group, kind, plural) in crate::actors::network_policy::snapshot::templates() {
-                self.list(&Resource::new(group, "v1", kind, plural, true), None, ListQuery::default()).await?;
+            self.list(&kinds::POD, None, metadata()).await?;
+            for kind in crate::actors::resource_manager::network_policy::snapshot::templates() {
+                self.list(&kind, None, ListQuery::default()).await?;
             }
             return Ok(());
         }
         let selectors = self.snapshot.gateway_selectors().into_iter();
         let selectors: Vec<String> = selectors.filter_map(Selector::to_query).collect();
         for selector in selectors {
-            self.list(&core("Pod", "pods"), None, ListQuery { label_selector: Some(selector), ..metadata() }).await?;
+            self.list(&kinds::POD, None, ListQuery { label_selector: Some(selector), ..metadata() }).await?;
         }
         Ok(())
     }
@@ -78,7 +76,7 @@ impl Gathering<'_> {
         let Ok(plan) = plan(service, rules, &self.snapshot) else { return Ok(()) };
         for policy in plan.desired.policies {
             if !self.snapshot.has_policy(&policy.name) {
-                self.one(policies().at(&*policy.name.namespace, &*policy.name.name)).await?;
+                self.one(kinds::NETWORK_POLICY.named(&policy.name)).await?;
             }
         }
         Ok(())
@@ -118,16 +116,4 @@ impl Gathering<'_> {
 
 fn metadata() -> ListQuery {
     ListQuery { metadata_only: true, ..ListQuery::default() }
-}
-
-fn core(kind: &str, plural: &str) -> Resource {
-    Resource::new("", "v1", kind, plural, true)
-}
-
-fn istio(kind: &str, plural: &str) -> Resource {
-    Resource::new("networking.istio.io", "v1beta1", kind, plural, true)
-}
-
-fn policies() -> Resource {
-    Resource::new("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", true)
 }

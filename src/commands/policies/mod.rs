@@ -9,7 +9,7 @@ use cluster::object::{self, NamespacedName};
 pub(super) use self::gather::gather;
 use super::{CommandError, DIFFERENT, Said, input::Source, output::one_line};
 use crate::{
-    actors::network_policy::{
+    actors::resource_manager::network_policy::{
         name,
         plan::{Plan, plan},
         policy::{Direction, Policy},
@@ -17,7 +17,7 @@ use crate::{
         snapshot::{ServiceState, Snapshot},
         text::Wording,
     },
-    api::config::{self, Draft, NetworkPolicyController},
+    api::config::resource_manager::{self as config, Draft, NetworkPolicyController},
     producer::yaml,
 };
 
@@ -40,14 +40,15 @@ fn settings(config: Option<&Source>) -> Result<NetworkPolicyController, String> 
         Some(source) => config::load(&source.bytes),
         None => {
             let mut draft = Draft::default();
-            // Leader election is not used here, but its settings would be validated.
-            draft.file.leader_election.leader_elect = false;
-            draft.file.controllers.network_policy.enabled = true;
+            draft.config.controllers.network_policy.enabled = true;
             draft.finish(&[])
         }
     };
     let settings = loaded.map_err(|error| error.to_string())?.config.controllers.network_policy;
-    settings.ok_or_else(|| "controllers.networkPolicy.enabled is not true — no policies are written".to_owned())
+    settings
+        .on()
+        .cloned()
+        .ok_or_else(|| "controllers.networkPolicy.enabled is not true — no policies are written".to_owned())
 }
 
 /// Reads the objects of files, and returns them with warnings. Objects without a namespace get `namespace`.

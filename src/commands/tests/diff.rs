@@ -39,7 +39,8 @@ async fn applied(sim: &Sim, object: Value) {
     let metadata = &mut object["metadata"];
     metadata["labels"]["resources.gardener.cloud/managed-by"] = "gardener".into();
     metadata["annotations"]["resources.gardener.cloud/origin"] = "ns/mr".into();
-    metadata["annotations"]["resources.gardener.cloud/description"] = crate::api::keys::DESCRIPTION_TEXT.into();
+    metadata["annotations"]["resources.gardener.cloud/description"] =
+        crate::api::resources::keys::DESCRIPTION_TEXT.into();
     sim.put(object).unwrap();
 }
 

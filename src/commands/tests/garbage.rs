@@ -1,9 +1,11 @@
-use cluster::Side;
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
 use super::*;
-use crate::commands::{OK, connect::read_only, garbage::garbage};
+use crate::{
+    api::resources::side::Side,
+    commands::{OK, connect::read_only, garbage::garbage},
+};
 
 const OLD: &str = "2025-12-31T20:00:00Z";
 

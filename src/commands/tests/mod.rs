@@ -10,13 +10,14 @@ mod registration;
 mod review;
 mod validating;
 
-use super::{Said, input::Source, output::one_line};
-#[cfg(feature = "sim")]
-use crate::api::crd;
 #[cfg(feature = "sim")]
 use kit::{Clock, Random};
 #[cfg(feature = "sim")]
 use sim::{Sim, SimOptions};
+
+use super::{Said, input::Source, output::one_line};
+#[cfg(feature = "sim")]
+use crate::api::resources::crd;
 
 #[cfg(feature = "sim")]
 const MANAGED_RESOURCE: &str = "managedresources.resources.gardener.cloud";

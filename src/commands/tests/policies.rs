@@ -116,7 +116,8 @@ spec: {podSelector: {}}
         taken.contains("(Service ns/other uses this name. While it does, the name of this policy ends with a hash.)")
     );
 
-    let evading = crate::actors::network_policy::name::evading(name, &NamespacedName::new("ns", "web"));
+    let evading =
+        crate::actors::resource_manager::network_policy::name::evading(name, &NamespacedName::new("ns", "web"));
     let both = shown(&[policy(name, "other"), policy(&evading, "web")]);
     assert!(both.contains(&format!("differs   in   ns         {evading}\n")) && !both.contains("obsolete"), "{both}");
 }
@@ -145,11 +146,13 @@ leaderElection: {leaderElect: false}
 
 #[cfg(feature = "sim")]
 mod in_a_cluster {
-    use cluster::Side;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::commands::{connect::read_only, policies::gather};
+    use crate::{
+        api::resources::side::Side,
+        commands::{connect::read_only, policies::gather},
+    };
 
     async fn compared(sim: &Sim, clock: Clock) -> Said {
         let (rules, name) = (rules(None).unwrap(), NamespacedName::new("ns", "web"));

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use super::{Finding, Issue, Manifest, check_set};
 use crate::{
-    api::{keys, managed_resource::ManagedResource},
-    bundle::identity::{Equivalences, is_built_in_group},
+    actors::resource_manager::bundle::identity::{Equivalences, is_built_in_group},
+    api::resources::{keys, managed_resource::ManagedResource},
     commands::{bundles::Located, input::is_dns_subdomain},
     producer::{
         decode::{Decoder, Limits, ManifestDocument, SecretData},

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 
 use super::{Issue, metadata};
 use crate::{
+    actors::resource_manager::bundle::{inject, merge},
     api::{
-        field::{Error, ErrorKind},
-        keys,
+        meta::field::{Error, ErrorKind},
+        resources::keys,
     },
-    bundle::{inject, merge},
     commands::bundles::{LIST_REMEDY, is_list},
     producer::{decode::LabelWarning, unique},
     webhooks::validating::extensions::Extension,
@@ -154,7 +154,7 @@ fn descend(value: &Value, step: &str, path: &mut String, depth: usize, issues: &
 
 fn is_of_the_api_server(manifest: &Value) -> bool {
     let group = GroupVersionKind::of(manifest).map(|gvk| gvk.group);
-    group.is_some_and(|group| crate::bundle::identity::is_built_in_group(&group))
+    group.is_some_and(|group| crate::actors::resource_manager::bundle::identity::is_built_in_group(&group))
 }
 
 /// The first key with a boolean or a number. Lists and maps are allowed: other fields have the same names.

@@ -7,7 +7,7 @@ use kit::{Clock, Random};
 use serde_json::{Value, json};
 use sim::{Sim, SimOptions};
 
-use crate::api::crd;
+use crate::api::resources::crd;
 
 fn cluster() -> (Sim, kube::Client) {
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());

@@ -16,11 +16,12 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-use super::view::{Failure, View};
 pub use answer::reply;
 pub use review::{Action, Attributes, PathAction, Refusal, ResourceAction, Review, decode};
 pub use ruling::{Asked, Authorized, Ruling, rule};
 pub use selector::{Requirement, Requirements, Selector};
+
+use super::view::{Failure, View};
 
 /// Decides what users may do.
 pub trait Authorizer: Send + Sync {
@@ -28,7 +29,7 @@ pub trait Authorizer: Send + Sync {
     /// must be read live before the next call, or with the reason why there is no decision.
     fn decide(&self, attributes: &Attributes<'_>, view: &dyn View) -> Result<Decision, Failure>;
 
-    /// Returns the kind of object, for metrics: one of [`DECIDED_RESOURCES`](crate::metrics::DECIDED_RESOURCES).
+    /// Returns the kind of object, for metrics: one of [`DECIDED_RESOURCES`](crate::webhooks::server::metrics::DECIDED_RESOURCES).
     fn topic(&self, attributes: &Attributes<'_>) -> &'static str;
 
     /// Returns the name of its logger.

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::error::Category;
 
-use super::{
-    selector::Selector,
-    text::{Lenient, Text},
-};
-use crate::webhooks::{
-    exchange::{Body, EMPTY, JSON, Received, TOO_LARGE},
-    review::{Identity, Keyed},
+use super::{selector::Selector, text::Lenient};
+use crate::{
+    api::meta::field::shapes::Text,
+    webhooks::{
+        exchange::{Body, EMPTY, JSON, Received, TOO_LARGE},
+        review::{Identity, Keyed},
+    },
 };
 
 const VERSION: &str = "authorization.k8s.io/v1";

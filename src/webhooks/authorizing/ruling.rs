@@ -1,12 +1,11 @@
 //! The outcome of a SubjectAccessReview (spec 61 §1.2, §8).
 
+use kit::quote::cut;
+
 use super::{Action, Attributes, Authorizer, Decision};
-use crate::{
-    api::quote::cut,
-    webhooks::{
-        panics::caught,
-        view::{Failure, Lookup, View},
-    },
+use crate::webhooks::{
+    panics::caught,
+    view::{Failure, Lookup, View},
 };
 
 /// The outcome of a SubjectAccessReview.
@@ -70,7 +69,7 @@ pub fn rule(authorizer: &dyn Authorizer, attributes: &Attributes<'_>, view: &dyn
 }
 
 impl Ruling {
-    /// Returns the value for metrics: one of [`DECISIONS`](crate::metrics::DECISIONS).
+    /// Returns the value for metrics: one of [`DECISIONS`](crate::webhooks::server::metrics::DECISIONS).
     pub fn outcome(&self) -> &'static str {
         match self {
             Self::Decided(Decision::Allow) => "allow",

@@ -7,8 +7,8 @@ use serde::{
     de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor},
 };
 
-use super::text::{MOST_ITEMS, Text};
-use crate::webhooks::review::Keyed;
+use super::text::MOST_ITEMS;
+use crate::{api::meta::field::shapes::Text, webhooks::review::Keyed};
 
 const MULTIPLE: &str = "fieldSelectors do not yet support multiple values";
 const IN_WITHOUT_VALUE: &str = "fieldSelectors in must have one value";

@@ -1,20 +1,18 @@
 //! The HTTP contract of spec 61 §1, without HTTP.
 
 use bytes::Bytes;
+use cluster::Status;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    metrics::{DECIDED_RESOURCES, DECISIONS},
-    webhooks::{
-        endpoint::{
-            Account, Authorizing, Endpoint as _,
-            testing::{answer, authorizing, json as parsed, received, reported},
-        },
-        exchange::{Body, JSON, LIMIT, Received},
-        testing::TestView,
-        view::{ApiStatus, Details},
+use crate::webhooks::{
+    endpoint::{
+        Account, Authorizing, Endpoint as _,
+        testing::{answer, authorizing, json as parsed, received, reported},
     },
+    exchange::{Body, JSON, LIMIT, Received},
+    server::metrics::{DECIDED_RESOURCES, DECISIONS},
+    testing::TestView,
 };
 
 struct Scripted(fn(&Attributes<'_>) -> Result<Decision, Failure>);
@@ -150,8 +148,7 @@ fn attributes_are_decoded_from_a_review() {
 /// spec 61 §1.2, §1.3
 #[test]
 fn answers_distinguish_decisions_errors_and_panics() {
-    let timeout =
-        || ApiStatus { code: 504, reason: "Timeout".into(), message: "late".into(), details: Details::default() };
+    let timeout = || Status { code: 504, reason: "Timeout".into(), message: "late".into(), ..Status::default() };
     let table: [(Authorizing, &str, &str); 6] = [
         (authorizing(Scripted(|_| Ok(Decision::Allow))), "allow", "allow"),
         (authorizing(Scripted(|_| Ok(Decision::Deny(String::new())))), "deny", "deny"),

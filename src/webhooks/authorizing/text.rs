@@ -1,4 +1,4 @@
-//! Strings that borrow from the request's bytes if they contain no escapes.
+//! Values of fields that may have any type.
 
 use std::{borrow::Cow, fmt};
 
@@ -9,9 +9,6 @@ use serde::{
 
 /// Bound of the items kept of a list. Users are in tens of groups; an item may take ten times its text's memory.
 pub(super) const MOST_ITEMS: usize = 10_000;
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Text<'a>(pub(super) Cow<'a, str>);
 
 /// Any JSON value. Only strings and lists of strings are kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,35 +21,7 @@ pub(super) enum Lenient<'a> {
     Other,
 }
 
-struct TextVisitor;
-
 struct LenientVisitor;
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextVisitor)
-    }
-}
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Text<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Text<'de>, E> {
-        Ok(Text::default())
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
-        Ok(Text(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
-        Ok(Text(Cow::Owned(text.to_owned())))
-    }
-}
 
 impl<'de: 'a, 'a> Deserialize<'de> for Lenient<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use cluster::{CachedFields, Resource, Side, Store, Watch, WatchOptions, Watches};
+use cluster::{CachedFields, Resource, Store, Watch, WatchOptions, Watches};
 use kit::Fatal;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -16,10 +16,13 @@ use super::{
     live::{FirstList, Reader},
     records::{self, Autoscaler, Node},
 };
-use crate::webhooks::{
-    cached_kind::{AnyCachedKind, Fields, Reads, Within},
-    mutating::system_components::node_taints::TaintSet,
-    view::Lookup,
+use crate::{
+    api::{kinds, resources::side::Side},
+    webhooks::{
+        cached_kind::{AnyCachedKind, Fields, Reads, Within},
+        mutating::system_components::node_taints::TaintSet,
+        view::Lookup,
+    },
 };
 
 /// Bound of queued questions: a burst of reviews. Taking up a question takes no time.
@@ -176,7 +179,7 @@ impl Opening<'_> {
     /// the namespace of each read (spec 50 §2.7). Without the right to list all, watches the configured namespaces.
     fn autoscalers(&mut self) {
         let configured = self.stores.of_target.clone();
-        let options = projected(records::autoscalers(), records::autoscaler).everywhere();
+        let options = projected(kinds::HORIZONTAL_POD_AUTOSCALER, records::autoscaler).everywhere();
         let watch = self.open(Side::Target, options.narrowing(move || configured.iter().cloned().collect()));
         let limits = Limits::default();
         let following = limits.clone();
@@ -190,7 +193,7 @@ impl Opening<'_> {
         let is_counted_only = selector.is_none();
         let selector = selector.unwrap_or_default();
         let taints = Arc::new(RwLock::new(TaintSet::new(selector.clone())));
-        let options = projected(records::nodes(), move |node| Arc::new(records::node(node, &selector)));
+        let options = projected(kinds::NODE, move |node| Arc::new(records::node(node, &selector)));
         let watch = self.open(Side::Target, if is_counted_only { options.metadata() } else { options });
         let following = taints.clone();
         watch.subscribe(move |change| {

@@ -5,9 +5,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap, mem, panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
-use cluster::{
-    ApiError, Cached, Cluster, Context, ListQuery, Resource, Side, Status, StoreState, Watch, object::NamespacedName,
-};
+use cluster::{ApiError, Cached, Cluster, Context, ListQuery, Resource, StoreState, Watch, object::NamespacedName};
 use futures::FutureExt as _;
 use kit::{Deadline, Priority, Signal};
 use tokio::{
@@ -16,10 +14,13 @@ use tokio::{
 };
 
 use super::{index::Limits, kind_of, records, too_late};
-use crate::webhooks::{
-    cached_kind::{AnyCachedKind, Fields},
-    validating::deletion::is_confirmed,
-    view::{ApiStatus, Cause, Collection, Details, Failure, Lookup, Recency},
+use crate::{
+    api::{kinds, resources::side::Side},
+    webhooks::{
+        cached_kind::{AnyCachedKind, Fields},
+        validating::deletion::is_confirmed,
+        view::{Collection, Failure, Lookup, Recency},
+    },
 };
 
 /// Time limit of a read: below the 10 s that an API server waits for most webhooks.
@@ -224,7 +225,7 @@ impl Reader {
 
     async fn autoscalers(&self, context: &Context, namespace: &str) -> Result<LiveAnswer, ApiError> {
         let limits = Limits::default();
-        let (resource, scope) = (records::autoscalers(), Some(namespace.to_owned()));
+        let (resource, scope) = (kinds::HORIZONTAL_POD_AUTOSCALER, Some(namespace.to_owned()));
         let mut pages = self.target.pages(context.clone(), resource, scope, ListQuery::default());
         while let Some(page) = pages.next().await {
             page?.items.iter().for_each(|object| limits.change(None, Some(&records::autoscaler(object))));
@@ -294,48 +295,8 @@ impl LiveAnswer {
 
 fn failure(lookup: &Lookup, error: &ApiError) -> Failure {
     match error {
-        ApiError::Status(status) => Failure::Status(Box::new(api_status(status))),
+        ApiError::Status(status) => Failure::Status(status.clone()),
         ApiError::Timeout | ApiError::NotSent => too_late(lookup),
         other => Failure::Denied(other.to_string()),
-    }
-}
-
-fn api_status(status: &Status) -> ApiStatus {
-    let Status {
-        code,
-        reason,
-        message,
-        name,
-        group,
-        kind,
-        uid,
-        causes,
-        retry_after_seconds,
-        retry_after: _,
-        of_another: _,
-    } = status.clone();
-    let cause = |cause: cluster::Cause| Cause { reason: cause.reason, message: cause.message, field: cause.field };
-    let causes = causes.into_iter().map(cause).collect();
-    ApiStatus { code, reason, message, details: Details { name, group, kind, uid, causes, retry_after_seconds } }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// spec 50 §2.4, "Denied with status": that API status, unchanged
-    #[test]
-    fn api_status_keeps_its_details() {
-        let [reason, message, field] = ["R", "m", "spec.a"].map(str::to_owned);
-        let causes = vec![cluster::Cause { reason: reason.clone(), message: message.clone(), field: field.clone() }];
-        let [group, uid] = ["g", "u"].map(str::to_owned);
-        let status = Status { code: 429, group, uid, causes, retry_after_seconds: 7, ..Status::default() };
-
-        let failure = failure(&Lookup::Nodes, &ApiError::Status(Box::new(status)));
-
-        let Failure::Status(status) = failure else { panic!("no status") };
-        let causes = vec![Cause { reason, message, field }];
-        let [group, uid] = ["g", "u"].map(str::to_owned);
-        assert_eq!(status.details, Details { group, uid, causes, retry_after_seconds: 7, ..Details::default() });
     }
 }

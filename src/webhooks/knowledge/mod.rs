@@ -22,19 +22,20 @@ mod tests;
 
 use std::sync::Arc;
 
+pub use caches::Caches;
+use caches::Stores;
+use cluster::Status;
+use kit::quote::shown;
+pub use live::LiveAnswer;
+pub(super) use live::Question;
+pub use offline::Manifests;
+pub use sight::{Answers, Sight};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout_at},
 };
 
-use super::view::{ApiStatus, Details, Failure, Lookup};
-use crate::api::quote::shown;
-pub use caches::Caches;
-use caches::Stores;
-pub use live::LiveAnswer;
-pub(super) use live::Question;
-pub use offline::Manifests;
-pub use sight::{Answers, Sight};
+use super::view::{Failure, Lookup};
 
 /// Knowledge of the clusters, readable from any thread. Cheap to clone.
 #[derive(Clone)]
@@ -61,11 +62,11 @@ fn too_late(lookup: &Lookup) -> Failure {
         return Failure::Errored { code: 500, message };
     }
     let (version, kind) = kind_of(lookup);
-    Failure::Status(Box::new(ApiStatus {
+    Failure::Status(Box::new(Status {
         code: 504,
         reason: "Timeout".to_owned(),
         message: format!("Timeout: failed waiting for *{version}.{kind} Informer to sync"),
-        details: Details::default(),
+        ..Status::default()
     }))
 }
 

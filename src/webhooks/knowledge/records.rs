@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{Resource, object};
+use cluster::object;
 use serde_json::Value;
 
 use crate::webhooks::mutating::system_components::node_taints::Taint;
@@ -25,14 +25,6 @@ pub(super) struct Target {
 pub(super) struct Node {
     pub(super) labels: BTreeMap<String, String>,
     pub(super) taints: Vec<Taint>,
-}
-
-pub(super) fn autoscalers() -> Resource {
-    Resource::new("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", true)
-}
-
-pub(super) fn nodes() -> Resource {
-    Resource::new("", "v1", "Node", "nodes", false)
 }
 
 pub(super) fn autoscaler(object: &Value) -> Autoscaler {

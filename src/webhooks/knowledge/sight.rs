@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use cluster::{Side, object::NamespacedName};
+use cluster::object::NamespacedName;
 use serde_json::Value;
 
 use super::{
@@ -10,9 +10,12 @@ use super::{
     live::LiveAnswer,
     too_late,
 };
-use crate::webhooks::{
-    cached_kind::{AnyCachedKind, Fields, Objects, Within},
-    view::{Collection, Failure, Lookup, Recency, Scaled, View},
+use crate::{
+    api::resources::side::Side,
+    webhooks::{
+        cached_kind::{AnyCachedKind, Fields, Objects, Within},
+        view::{Collection, Failure, Lookup, Recency, Scaled, View},
+    },
 };
 
 /// The error if no enabled webhook declares that it reads the kind.

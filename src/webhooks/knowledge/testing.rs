@@ -1,12 +1,15 @@
 use std::{rc::Rc, time::Duration};
 
-use cluster::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver, Side};
+use cluster::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver};
 use kit::Env;
 use sim::{ClientOptions, Process, Sim, SimOptions};
 use tokio::time::Instant;
 
 use super::{Answers, Knowledge};
-use crate::webhooks::view::{Lookup, View};
+use crate::{
+    api::resources::side::Side,
+    webhooks::view::{Lookup, View},
+};
 
 pub(in crate::webhooks) fn simulator(env: &Env) -> Sim {
     let options = SimOptions::new(env.clock.clone(), env.random.clone());
@@ -21,7 +24,7 @@ pub(in crate::webhooks) fn cluster_of(sim: &Sim, env: &Env, side: Side, namespac
         process: Process::new(),
     });
     let namespaces = namespaces.iter().map(ToString::to_string).collect();
-    let options = ClusterOptions { side, host: "sim:443".into(), qps: -1.0, burst: 0, namespaces };
+    let options = ClusterOptions { label: side.label(), host: "sim:443".into(), qps: -1.0, burst: 0, namespaces };
     let cluster_env = ClusterEnv {
         clock: env.clock.clone(),
         random: env.random.clone(),

@@ -4,7 +4,7 @@ mod stores;
 
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
-use cluster::{Side, Watches, object::NamespacedName};
+use cluster::{Watches, object::NamespacedName};
 use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
 use sim::{Fault, Seen, Sim};
@@ -14,14 +14,17 @@ use super::{
     testing::{cluster_of, requests, simulator},
     *,
 };
-use crate::webhooks::{
-    cached_kind::{AnyCachedKind, Reads},
-    mutating::{
-        high_availability::{self, NAMESPACES},
-        load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
-        token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
+use crate::{
+    api::resources::side::Side,
+    webhooks::{
+        cached_kind::{AnyCachedKind, Reads},
+        mutating::{
+            high_availability::{self, NAMESPACES},
+            load_balancing::{CONFIG_MAP, CONFIG_MAPS, SERVICE, SERVICES},
+            token_mount::{SERVICE_ACCOUNTS, ServiceAccount},
+        },
+        view::{Annotations, Scaled, View},
     },
-    view::{Annotations, Scaled, View},
 };
 
 const ALL: [Reads; 7] = [

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Mutation, Mutator, Request};
 use crate::{
-    api::config::PodSchedulerName,
+    api::config::resource_manager::PodSchedulerName,
     webhooks::{
         fields::{self, Field, Type},
         view::{Failure, View},

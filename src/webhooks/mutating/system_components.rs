@@ -6,12 +6,11 @@ mod tests;
 
 use std::collections::{BTreeMap, HashSet};
 
-use k8s_openapi::api::core::v1::Toleration;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::{Mutation, Mutator, Request};
 use crate::{
-    api::config::SystemComponentsConfig,
+    api::config::resource_manager::SystemComponentsConfig,
     webhooks::{
         fields::{self, Field, Type, WrongType},
         view::{Failure, View},
@@ -55,7 +54,7 @@ impl SystemComponents {
     pub fn new(config: &SystemComponentsConfig) -> Self {
         Self {
             node_selector: config.pod_node_selector.clone(),
-            tolerations: config.pod_tolerations.iter().map(as_json).collect(),
+            tolerations: config.pod_tolerations.iter().map(|toleration| json!(toleration)).collect(),
         }
     }
 
@@ -129,19 +128,4 @@ fn is_of_daemon_set(pod: &Value) -> Result<bool, WrongType> {
         }
     }
     Ok(false)
-}
-
-fn as_json(toleration: &Toleration) -> Value {
-    let texts = [
-        ("key", &toleration.key),
-        ("operator", &toleration.operator),
-        ("value", &toleration.value),
-        ("effect", &toleration.effect),
-    ];
-    let texts = texts.into_iter().filter_map(|(field, text)| Some((field, text.as_deref().filter(|t| !t.is_empty())?)));
-    let mut json: Map<String, Value> = texts.map(|(field, text)| (field.to_owned(), text.into())).collect();
-    if let Some(seconds) = toleration.toleration_seconds {
-        json.insert("tolerationSeconds".to_owned(), seconds.into());
-    }
-    Value::Object(json)
 }

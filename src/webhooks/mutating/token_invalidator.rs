@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{Mutation, Mutator, Request};
 use crate::{
-    api::keys::{DATA_KEY_TOKEN as TOKEN, TOKEN_INVALIDATOR_CONSIDER as CONSIDER},
+    api::resources::keys::{DATA_KEY_TOKEN as TOKEN, TOKEN_INVALIDATOR_CONSIDER as CONSIDER},
     webhooks::{
         fields::{self, Field, Type},
         view::{Failure, View},

@@ -4,11 +4,12 @@
 mod tests;
 
 use cluster::object::NamespacedName;
+use kit::quote::quoted;
 use serde_json::{Value, json};
 
 use super::{Mutation, Mutator, Request};
 use crate::{
-    api::{config::ProjectedTokenMount, integer, quote::quoted},
+    api::{config::resource_manager::ProjectedTokenMount, meta::integer},
     webhooks::{
         cached_kind::{CachedKind, Objects},
         fields::{self, Field, Type, WrongType},

@@ -2,11 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Mode, selector::Selector};
-use crate::api::keys::{PURPOSE, PURPOSE_TOKEN_INVALIDATOR};
-use crate::webhooks::mutating::{
-    endpoint_slice_hints, high_availability, load_balancing, scheduler_name, seccomp, service_host, system_components,
-    token_invalidator, token_mount, topology_spread, vpa_in_place,
+use super::Mode;
+use crate::{
+    api::{
+        meta::selector::Selector,
+        resources::keys::{PURPOSE, PURPOSE_TOKEN_INVALIDATOR},
+    },
+    webhooks::mutating::{
+        endpoint_slice_hints, high_availability, load_balancing, scheduler_name, seccomp, service_host,
+        system_components, token_invalidator, token_mount, topology_spread, vpa_in_place,
+    },
 };
 
 /// Namespaces of a shoot that Gardener manages.
@@ -164,26 +169,28 @@ impl RegistrationEntry {
             Self::HighAvailabilityConfig => {
                 base.label("high-availability-config.resources.gardener.cloud/consider", "true")
             }
-            Self::PodSchedulerName => Selector::all(),
-            Self::KubernetesServiceHost => Selector::all().not_in(INJECT, &["disable"]),
-            Self::LoadBalancing => Selector::all().label(ROLE, "shoot"),
-            Self::LoadBalancingOfVirtualGarden => Selector::all().label(NAME, "garden"),
-            Self::SystemComponentsConfig => base.label_if(
-                mode == Mode::Runtime,
-                "system-components-config.resources.gardener.cloud/consider",
-                "true",
-            ),
+            Self::PodSchedulerName => Selector::default(),
+            Self::KubernetesServiceHost => Selector::default().not_in(INJECT, &["disable"]),
+            Self::LoadBalancing => Selector::default().label(ROLE, "shoot"),
+            Self::LoadBalancingOfVirtualGarden => Selector::default().label(NAME, "garden"),
+            Self::SystemComponentsConfig => match mode {
+                Mode::Runtime => base.label("system-components-config.resources.gardener.cloud/consider", "true"),
+                Mode::Shoot => base,
+            },
             Self::TokenInvalidator => match mode {
-                Mode::Runtime => Selector::all().not_in(PURPOSE_OF_NAMESPACE, &SYSTEM_NAMESPACES),
-                Mode::Shoot => Selector::all().one_of(PURPOSE_OF_NAMESPACE, &SYSTEM_NAMESPACES),
+                Mode::Runtime => Selector::default().not_in(PURPOSE_OF_NAMESPACE, &SYSTEM_NAMESPACES),
+                Mode::Shoot => Selector::default().one_of(PURPOSE_OF_NAMESPACE, &SYSTEM_NAMESPACES),
             },
         }
     }
 
     /// Returns the object selector (spec 50 §3.4). It excludes the program itself (label `app`), which has to start.
     pub(super) fn objects(self, mode: Mode, app: &str) -> Selector {
-        let all = Selector::all();
-        let managed = || Selector::all().label_if(mode == Mode::Shoot, MANAGED_BY.0, MANAGED_BY.1);
+        let all = Selector::default();
+        let managed = || match mode {
+            Mode::Runtime => Selector::default(),
+            Mode::Shoot => Selector::default().label(MANAGED_BY.0, MANAGED_BY.1),
+        };
         match self {
             Self::ProjectedTokenMount => {
                 not_static(all.absent("projected-token-mount.resources.gardener.cloud/skip").not_in("app", &[app]))
@@ -213,8 +220,8 @@ impl RegistrationEntry {
 /// The namespaces that Gardener manages (spec 50 §3.3).
 fn base(mode: Mode) -> Selector {
     match mode {
-        Mode::Runtime => Selector::all().exists(ROLE).not_in(NAME, &SYSTEM_NAMESPACES),
-        Mode::Shoot => Selector::all().one_of(NAME, &SYSTEM_NAMESPACES),
+        Mode::Runtime => Selector::default().exists(ROLE).not_in(NAME, &SYSTEM_NAMESPACES),
+        Mode::Shoot => Selector::default().one_of(NAME, &SYSTEM_NAMESPACES),
     }
 }
 

@@ -4,11 +4,10 @@
 //! `webhook registration`, tests and the examples in `deploy/webhooks/` agree.
 //! * `entries.rs`: one row for each mutating webhook: name, path, rules, selectors, policies. `validating.rs`: the
 //!   validating webhooks.
-//! * `place.rs`: the entries of each of Gardener's deployments. `selector.rs`: label selectors.
+//! * `registered_cluster.rs`: the entries of each of Gardener's deployments.
 
 mod entries;
 mod registered_cluster;
-mod selector;
 #[cfg(test)]
 mod tests;
 mod validating;

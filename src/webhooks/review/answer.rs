@@ -1,13 +1,11 @@
 //! The answer to a review (spec 50 §2.4).
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use cluster::Cause;
 use serde::Serialize;
 
 use super::{Identity, Refusal};
-use crate::webhooks::{
-    exchange::Reply,
-    view::{ApiStatus, Details, Read},
-};
+use crate::webhooks::{exchange::Reply, view::Read};
 
 /// The API server's reaction to a webhook that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +28,11 @@ pub enum ReviewVerdict {
     /// Denied with this text.
     Denied(String),
     /// Denied with an API status.
-    Status(Box<ApiStatus>),
+    Status(Box<cluster::Status>),
     /// Denied, because the object breaks rules. The text may quote the object.
     Invalid {
         /// The status with a cause for each error, as far as they fit.
-        status: Box<ApiStatus>,
+        status: Box<cluster::Status>,
         /// Number of errors.
         errors: usize,
     },
@@ -106,8 +104,25 @@ struct Status<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     reason: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<&'a Details>,
+    details: Option<Details<'a>>,
     code: u16,
+}
+
+#[derive(Serialize, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+struct Details<'a> {
+    #[serde(skip_serializing_if = "str::is_empty")]
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    group: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    kind: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    uid: &'a str,
+    #[serde(skip_serializing_if = "<[Cause]>::is_empty")]
+    causes: &'a [Cause],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after_seconds: Option<u64>,
 }
 
 #[derive(Serialize, Default)]
@@ -154,7 +169,7 @@ impl Refusal {
 }
 
 impl ReviewVerdict {
-    /// Returns why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::metrics::FAILURE_CAUSES).
+    /// Returns why the review was not allowed, for metrics: one of [`FAILURE_CAUSES`](crate::webhooks::server::metrics::FAILURE_CAUSES).
     pub fn cause(&self) -> Option<&'static str> {
         Some(match self {
             Self::Allowed | Self::Patched(_) | Self::Unexpected(_) => return None,
@@ -185,9 +200,11 @@ impl ReviewVerdict {
 }
 
 impl<'a> Status<'a> {
-    fn of(status: &'a ApiStatus) -> Self {
-        let ApiStatus { code, reason, message, details } = status;
-        let details = (*details != Details::default()).then_some(details);
+    fn of(status: &'a cluster::Status) -> Self {
+        let cluster::Status { code, reason, message, name, group, kind, uid, causes, .. } = status;
+        let retry_after_seconds = Some(status.retry_after_seconds).filter(|seconds| *seconds > 0);
+        let details = Details { name, group, kind, uid, causes, retry_after_seconds };
+        let details = (details != Details::default()).then_some(details);
         Self { metadata: Empty {}, status: "Failure", message, reason, details, code: *code }
     }
 }

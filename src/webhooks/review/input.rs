@@ -9,7 +9,7 @@ use super::{
     object::{self, Keyed},
 };
 use crate::{
-    api::field::TOO_MANY,
+    api::meta::field::TOO_MANY,
     webhooks::exchange::{Body, EMPTY, JSON, TOO_LARGE},
 };
 

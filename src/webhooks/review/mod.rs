@@ -16,7 +16,6 @@ mod patch;
 #[cfg(test)]
 mod tests;
 
-pub use super::exchange::{Body, LIMIT, Reply};
 pub use answer::{FailurePolicy, Judged, ReviewVerdict, reply};
 pub use attempt::attempt;
 pub use identity::Identity;
@@ -24,3 +23,5 @@ pub use input::{Refusal, Review, decode};
 pub(super) use input::{checked, fault, reason};
 pub(super) use object::Keyed;
 pub use patch::{FEW, Operation, Path, difference};
+
+pub use super::exchange::{Body, LIMIT, Reply};

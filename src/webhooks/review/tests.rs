@@ -2,16 +2,17 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
+use cluster::{Cause, Status};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    api::{config::HighAvailabilityConfig, field::MOST_VALUES},
-    metrics::FAILURE_CAUSES,
+    api::{config::resource_manager::HighAvailabilityConfig, meta::field::MOST_VALUES},
     webhooks::{
         mutating::{Mutation, Mutator, Request, high_availability::HighAvailability},
+        server::metrics::FAILURE_CAUSES,
         testing::TestView,
-        view::{ApiStatus, Cause, Details, Failure, Lookup, Read, View},
+        view::{Failure, Lookup, Read, View},
     },
 };
 
@@ -385,7 +386,7 @@ fn failures_are_denials_of_these_forms() {
         (
             |_| {
                 let (reason, message) = ("Timeout".to_owned(), "Timeout: x".to_owned());
-                Err(Failure::Status(Box::new(ApiStatus { code: 504, reason, message, details: Details::default() })))
+                Err(Failure::Status(Box::new(Status { code: 504, reason, message, ..Status::default() })))
             },
             json!({"metadata": {}, "status": "Failure", "message": "Timeout: x", "reason": "Timeout", "code": 504}),
         ),
@@ -394,9 +395,21 @@ fn failures_are_denials_of_these_forms() {
                 let causes =
                     vec![Cause { reason: "R".into(), message: "m".into(), field: "spec.a".into() }, Cause::default()];
                 let [name, group, kind, uid] = ["n", "g", "k", "u"].map(str::to_owned);
-                let details = Details { name, group, kind, uid, causes, retry_after_seconds: 7 };
                 let [reason, message] = ["TooManyRequests", "later"].map(str::to_owned);
-                Err(Failure::Status(Box::new(ApiStatus { code: 429, reason, message, details })))
+                let (code, retry_after_seconds) = (429, 7);
+                let status = Status {
+                    code,
+                    reason,
+                    message,
+                    name,
+                    group,
+                    kind,
+                    uid,
+                    causes,
+                    retry_after_seconds,
+                    ..Status::default()
+                };
+                Err(Failure::Status(Box::new(status)))
             },
             json!({"metadata": {}, "status": "Failure", "message": "later", "reason": "TooManyRequests", "code": 429,
                 "details": {"name": "n", "group": "g", "kind": "k", "uid": "u", "retryAfterSeconds": 7,

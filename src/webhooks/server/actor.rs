@@ -13,17 +13,15 @@ use tracing::{Instrument as _, field};
 
 use super::{
     load::{Load, MOST_REQUESTS, Overloaded},
+    metrics::WebhookServerMetrics,
     statistics::Statistics,
 };
-use crate::{
-    metrics::Metrics,
-    webhooks::{
-        endpoint::Conclusion,
-        exchange::{Body, Received, Reply},
-        knowledge::{Answers, Knowledge},
-        registry::WebhookEntry,
-        view::Lookup,
-    },
+use crate::webhooks::{
+    endpoint::Conclusion,
+    exchange::{Body, Received, Reply},
+    knowledge::{Answers, Knowledge},
+    registry::WebhookEntry,
+    view::Lookup,
 };
 
 /// The mailbox has room for all requests: [`Load`] refuses, the mailbox never does.
@@ -55,7 +53,7 @@ struct Request {
 }
 
 impl Webhook {
-    pub(super) fn new(entry: WebhookEntry, metrics: &Metrics, status_registry: &StatusRegistry) -> Self {
+    pub(super) fn new(entry: WebhookEntry, metrics: &WebhookServerMetrics, status_registry: &StatusRegistry) -> Self {
         let statistics = Statistics::new(entry.path, metrics, status_registry);
         Self { entry, statistics }
     }

@@ -12,8 +12,10 @@ use rustls::{
 };
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
-use super::pair::{self, CertificateError, read_certificate};
-use crate::metrics::Metrics;
+use super::{
+    metrics::WebhookServerMetrics,
+    pair::{self, CertificateError, read_certificate},
+};
 
 /// How often the files' metadata is checked.
 const LOOK: Duration = Duration::from_secs(1);
@@ -38,7 +40,7 @@ impl Serving {
         self.pair.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) async fn follow(self: Arc<Self>, directory: PathBuf, metrics: Metrics) {
+    pub(super) async fn follow(self: Arc<Self>, directory: PathBuf, metrics: WebhookServerMetrics) {
         let mut ticks = interval(LOOK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut seen = Stamp::default();

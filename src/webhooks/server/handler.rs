@@ -8,17 +8,15 @@ use actix_web::{
     web::{self, Bytes, BytesMut},
 };
 use futures::StreamExt as _;
+use kit::duration::GoDuration;
+use process::http::{MOST_HEAD, answer::Exchange};
 use tokio::time::{Instant, sleep_until};
 
 use super::{
     actor::Desk,
     load::{InFlight, Overloaded},
 };
-use crate::{
-    api::duration::GoDuration,
-    http::{answer::Exchange, stream::MOST_HEAD},
-    webhooks::exchange::{Body, LIMIT, Reply},
-};
+use crate::webhooks::exchange::{Body, LIMIT, Reply};
 
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 /// Row 2 of spec 50 §2.2, by our own clock.

@@ -1,5 +1,5 @@
 //! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11). Every replica runs it, leader or not.
-//! * `mod.rs`: binding, TLS, routes, shutdown; start at [`Bound::run`]. [`http`](crate::http) manages connections.
+//! * `mod.rs`: binding, TLS, routes, shutdown; start at [`Bound::run`]. [`http`](process::http) manages connections.
 //! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs` reads its files.
 //! * `handler.rs`: HTTP requests to messages and back; `load.rs`: limits; `actor.rs`: an actor per webhook and worker.
 //! * `statistics.rs`: metrics, status and log of a webhook; `presence.rs`: the check `webhook-server` of `/readyz`.
@@ -8,6 +8,7 @@ mod actor;
 mod certificate;
 mod handler;
 mod load;
+pub mod metrics;
 mod pair;
 mod presence;
 mod statistics;
@@ -24,25 +25,23 @@ use std::{
 };
 
 use actix_web::{App, HttpRequest, web};
+use actor::{Desk, Webhook};
+use certificate::Serving;
 use kit::{Role, StatusRegistry};
+use load::Load;
+use metrics::WebhookServerMetrics;
+pub use pair::{CertificateError, read_certificate};
+pub use presence::Presence;
+use process::http::{
+    connections::{Bounds, UNREAD, UnreadLimits},
+    descriptors::{Descriptors, TLS_WORKERS},
+    listen::{Bind, ListenError},
+    server::{Running, ServerParts as HttpParts},
+};
 use rustls::{ServerConfig, crypto::ring, server::NoServerSessionStorage, sign::CertifiedKey};
 use tokio::{task::JoinHandle, time::Instant};
 
 use super::{knowledge::Knowledge, registry::WebhookEntry};
-use crate::{
-    http::{
-        connections::{Bounds, UNREAD, UnreadLimits},
-        descriptors::{Descriptors, WEBHOOK_WORKERS},
-        listen::{Bind, ListenError},
-        server::{Running, ServerParts as HttpParts},
-    },
-    metrics::Metrics,
-};
-use actor::{Desk, Webhook};
-use certificate::Serving;
-use load::Load;
-pub use pair::{CertificateError, read_certificate};
-pub use presence::Presence;
 
 /// The protocol of this server (RFC 7301; decision 42).
 const PROTOCOL: &[u8] = b"http/1.1";
@@ -60,7 +59,7 @@ pub struct ServerParts {
     /// The directory from which it is read again.
     pub certificate_directory: PathBuf,
     /// Counts requests and reads of the certificate.
-    pub metrics: Metrics,
+    pub metrics: WebhookServerMetrics,
     /// Shows the webhooks.
     pub status_registry: StatusRegistry,
     /// Receives the address of the server.
@@ -112,7 +111,7 @@ impl Bound {
 
     /// Starts to answer and returns at once. Call it inside an actix `System`. Fails if a listener cannot be used.
     pub fn run(self, parts: ServerParts) -> Result<WebhookServer, ServerError> {
-        let bounds = parts.descriptors.webhooks();
+        let bounds = parts.descriptors.encrypted();
         self.run_within(parts, bounds, UNREAD)
     }
 
@@ -140,7 +139,7 @@ impl Bound {
             name: "webhooks",
             listeners: self.listeners,
             tls: Some(tls),
-            workers: WEBHOOK_WORKERS,
+            workers: TLS_WORKERS,
             bounds,
             unread,
         };

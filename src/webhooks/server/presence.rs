@@ -10,14 +10,13 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use hyper_rustls::HttpsConnectorBuilder;
 use kube::client::ConfigExt as _;
+use process::http::probes::Checks;
 use rustls::ClientConfig;
 use tokio::{
     sync::Mutex as Turn,
     time::{Instant, timeout},
 };
 use tower::{Service as _, ServiceExt as _};
-
-use crate::http::probes::Checks;
 
 const NAME: &str = "webhook-server";
 const TIME: Duration = Duration::from_secs(10);

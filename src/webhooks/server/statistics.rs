@@ -5,18 +5,15 @@ use std::{
     time::Duration,
 };
 
-use kit::{Activity, Cell, Clock, Role, StatusRegistry};
+use kit::{Activity, Cell, Clock, Role, StatusRegistry, quote::cut};
 use tokio::time::Instant;
 
-use crate::{
-    api::quote::cut,
-    metrics::{Metrics, WebhookMetrics},
-    webhooks::{
-        authorizing::{Asked, Authorized, Decision, Ruling},
-        endpoint::Account,
-        review::{Judged, ReviewVerdict},
-        validating::{Validated, deletion::LOGGER},
-    },
+use super::metrics::{WebhookMetrics, WebhookServerMetrics};
+use crate::webhooks::{
+    authorizing::{Asked, Authorized, Decision, Ruling},
+    endpoint::Account,
+    review::{Judged, ReviewVerdict},
+    validating::{Validated, deletion::LOGGER},
 };
 
 pub(super) struct Statistics {
@@ -36,7 +33,7 @@ pub(super) struct Answering<'a> {
 }
 
 impl Statistics {
-    pub(super) fn new(path: &'static str, metrics: &Metrics, status_registry: &StatusRegistry) -> Self {
+    pub(super) fn new(path: &'static str, metrics: &WebhookServerMetrics, status_registry: &StatusRegistry) -> Self {
         let cell = status_registry.enter(path.trim_start_matches('/'), Role::Service);
         let statistics = Self {
             metrics: metrics.webhook(path),
@@ -244,7 +241,7 @@ mod tests {
         sync::{Arc, Mutex},
     };
 
-    use cluster::object::NamespacedName;
+    use cluster::{Cause, Status, object::NamespacedName};
     use serde_json::{Value, json};
     use tracing::Level;
 
@@ -252,7 +249,6 @@ mod tests {
     use crate::webhooks::{
         authorizing::{Action, Attributes, PathAction, ResourceAction},
         validating::deletion::Deletion,
-        view::{ApiStatus, Cause, Details},
     };
 
     #[derive(Clone, Default)]
@@ -277,7 +273,8 @@ mod tests {
 
     fn logged_of(account: &Account, level: Level) -> Vec<Value> {
         let status_registry = StatusRegistry::default();
-        let statistics = Statistics::new("/webhooks/x", &Metrics::new("v1", status_registry.clone()), &status_registry);
+        let statistics =
+            Statistics::new("/webhooks/x", &crate::webhooks::server::metrics::unregistered(), &status_registry);
         let captured = Captured::default();
         let stream = captured.clone();
         let subscriber =
@@ -345,8 +342,9 @@ mod tests {
     /// spec 62 §2.2: errors that do not fit into the answer are counted too
     #[test]
     fn review_log_has_the_number_of_errors_of_an_invalid_object() {
-        let details = Details { causes: vec![Cause::default(); 101], ..Details::default() };
-        let status = ApiStatus { code: 422, reason: "Invalid".into(), message: "s3cret".into(), details };
+        let causes = vec![Cause::default(); 101];
+        let status =
+            Status { code: 422, reason: "Invalid".into(), message: "s3cret".into(), causes, ..Status::default() };
         let judged = Judged::Reviewed {
             operation: "CREATE".into(),
             namespace: "ns".into(),

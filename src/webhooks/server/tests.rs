@@ -7,14 +7,18 @@ mod unread;
 
 use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
+use client::{Answer, Client};
+use process::{
+    http::probes::{Checks, ProbeQuery},
+    metrics::Registrar,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{sync::mpsc, time::Instant};
 
-use super::*;
+use super::{metrics::WebhookServerMetrics, *};
 use crate::{
-    api::config::{Config, NodeAgentAuthorizer, Webhooks},
-    http::probes::{Checks, ProbeQuery},
+    api::config::resource_manager::{NodeAgentAuthorizer, Webhooks},
     webhooks::{
         endpoint::Mutating,
         knowledge::{LiveAnswer, Question},
@@ -24,7 +28,6 @@ use crate::{
         view::{Failure, Lookup, View},
     },
 };
-use client::{Answer, Client};
 
 const MUTATING: &str = "/webhooks/mutating";
 const DENYING: &str = "/webhooks/denying";
@@ -38,7 +41,7 @@ const REQUESTS: &str = "controller_runtime_webhook_requests_total";
 struct Rig {
     server: WebhookServer,
     directory: TempDir,
-    metrics: Metrics,
+    metrics: prometheus::Registry,
     status_registry: StatusRegistry,
     presence: Presence,
     questions: mpsc::Receiver<Question>,
@@ -82,8 +85,7 @@ fn webhooks() -> Vec<WebhookEntry> {
 }
 
 fn authorizing() -> WebhookEntry {
-    let config = NodeAgentAuthorizer { machine_namespace: None, authorize_with_selectors: false };
-    let webhooks = Webhooks { node_agent_authorizer: Some(config), ..Config::default().webhooks };
+    let webhooks = Webhooks { node_agent_authorizer: NodeAgentAuthorizer::default().into(), ..Webhooks::default() };
     registry::enabled(&webhooks).remove(0)
 }
 
@@ -104,14 +106,14 @@ fn write_pair(directory: &Path, name: &str) {
 
 impl Rig {
     fn start() -> Self {
-        Self::start_within(Descriptors::default().webhooks(), UNREAD)
+        Self::start_within(Descriptors::default().encrypted(), UNREAD)
     }
 
     fn start_within(bounds: Bounds, unread: UnreadLimits) -> Self {
         let directory = tempfile::tempdir().unwrap();
         write_pair(directory.path(), "first");
         let (status_registry, presence) = (StatusRegistry::default(), Presence::default());
-        let metrics = Metrics::new("v1", status_registry.clone());
+        let metrics = prometheus::Registry::new();
         let (knowledge, questions) = Knowledge::without_service_accounts();
         let bound = Bound::to(&Bind { address: "127.0.0.1".into(), port: 0 }).unwrap();
         let server = bound
@@ -121,7 +123,7 @@ impl Rig {
                     knowledge,
                     certificate: read_certificate(directory.path()).unwrap(),
                     certificate_directory: directory.path().to_owned(),
-                    metrics: metrics.clone(),
+                    metrics: WebhookServerMetrics::new(&Registrar::new(metrics.clone(), "gardener_resource_manager")),
                     status_registry: status_registry.clone(),
                     presence: presence.clone(),
                     descriptors: Descriptors::default(),
@@ -138,7 +140,7 @@ impl Rig {
     }
 
     fn metric(&self, series: &str) -> String {
-        let text = self.metrics.render();
+        let text = prometheus::TextEncoder::new().encode_to_string(&self.metrics.gather()).unwrap();
         text.lines().find_map(|line| line.strip_prefix(series)).map(str::trim).unwrap_or("absent").to_owned()
     }
 

@@ -1,6 +1,6 @@
 //! The annotation that confirms a deletion, and the fields of an object that this check reads (spec 60 §2.3).
 
-use crate::api::field::Keep;
+use crate::api::meta::field::Keep;
 
 pub(super) const CONFIRMATION: &str = "confirmation.gardener.cloud/deletion";
 /// When a collection of definitions is deleted, only those with this label count.

@@ -8,7 +8,7 @@ use super::{
     confirmation::{CONFIRMATION, PROTECTION},
 };
 use crate::{
-    api::field::Json,
+    api::meta::field::Json,
     webhooks::{
         review::ReviewVerdict,
         view::{Collection, Failure, View},
@@ -176,7 +176,7 @@ fn denied(namespace: &str, name: &str) -> ReviewVerdict {
     let object = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
     ReviewVerdict::Denied(match name {
         "" => DENIAL.to_owned(),
-        _ => format!("{DENIAL}. It is missing, or not true, at {}", crate::api::quote::shown(&object)),
+        _ => format!("{DENIAL}. It is missing, or not true, at {}", kit::quote::shown(&object)),
     })
 }
 

@@ -10,13 +10,13 @@ pub mod deletion;
 pub mod extensions;
 mod review;
 
+use cluster::object::NamespacedName;
 pub use review::{Extent, Resource, Review, decode};
 
 use super::{
     review::ReviewVerdict,
     view::{Failure, View},
 };
-use cluster::object::NamespacedName;
 
 /// A validating webhook.
 pub trait Validator: Send + Sync {

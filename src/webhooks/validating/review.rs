@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de::DeserializeSeed as _};
 
 use super::confirmation::CONFIRMED;
 use crate::{
-    api::field::{
+    api::meta::field::{
         Json, Keep, MOST_VALUES, Picking,
         shapes::{Part, Text},
     },

@@ -8,7 +8,7 @@ mod watches;
 mod writes;
 
 use gardener_resource_manager::{
-    api::config::Workers,
+    api::config::resource_manager::WorkersOnly,
     webhooks::{
         mutating::{Mutator, token_invalidator::TokenInvalidator},
         testing::{TestView, request},
@@ -25,8 +25,8 @@ pub(super) const VALID: &str = "dmFsaWQ=";
 
 pub(super) fn configure(world: &World) {
     let mut config = world.config.borrow_mut();
-    config.controllers.token_invalidator = Some(Workers { concurrent_syncs: 5 });
-    config.webhooks.token_invalidator = true;
+    config.controllers.token_invalidator = WorkersOnly::default().into();
+    config.webhooks.token_invalidator.enabled = true;
 }
 
 pub(super) async fn start(world: &World) {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::api::config::Workers;
+use gardener_resource_manager::api::config::resource_manager::{Workers, WorkersOnly};
 use serde_json::{Value, json};
 use sim::Fault;
 
@@ -45,10 +45,10 @@ fn secrets_are_watched_once_for_all_controllers() {
 /// spec 31 §3, "Better than upstream" 6
 #[test]
 fn workers_limit_the_concurrent_reconciles_of_secrets() {
-    for workers in [1, 3] {
+    for workers in [1, 3].map(Workers::new) {
         world(1, |world| async move {
             configure(&world);
-            world.config.borrow_mut().controllers.token_invalidator = Some(Workers { concurrent_syncs: workers });
+            world.config.borrow_mut().controllers.token_invalidator = WorkersOnly { concurrent_syncs: workers }.into();
             account(&world, None, json!({}));
             for number in 0..6 {
                 token(&world, &format!("t{number}"));
@@ -60,7 +60,7 @@ fn workers_limit_the_concurrent_reconciles_of_secrets() {
             world.start().await;
             seconds(5).await;
 
-            assert_eq!(world.writes().len(), workers);
+            assert_eq!(world.writes().len(), workers.count());
         });
     }
 }

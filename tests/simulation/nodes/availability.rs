@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use gardener_resource_manager::api::config::HighAvailabilityConfig;
+use gardener_resource_manager::api::config::resource_manager::HighAvailabilityConfig;
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
@@ -18,7 +18,7 @@ const SETTINGS: HighAvailabilityConfig =
     HighAvailabilityConfig { default_not_ready_toleration_seconds: None, default_unreachable_toleration_seconds: None };
 
 async fn start(world: &World) {
-    world.config.borrow_mut().webhooks.high_availability_config = Some(SETTINGS);
+    world.config.borrow_mut().webhooks.high_availability_config = SETTINGS.into();
     begin(world).await;
 }
 

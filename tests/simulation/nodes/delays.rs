@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, time::Duration};
 
-use gardener_resource_manager::api::config::NodeAgentReconciliationDelay;
+use gardener_resource_manager::api::config::resource_manager::NodeAgentReconciliationDelay;
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 
@@ -16,8 +16,8 @@ const TEN: [&str; 10] = ["5s", "7.5s", "10s", "12.5s", "15s", "17.5s", "20s", "2
 async fn start(world: &World) {
     put(world, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}));
     let (min_delay, max_delay) = (Duration::from_secs(5), Duration::from_secs(30));
-    let settings = NodeAgentReconciliationDelay { min_delay, max_delay };
-    world.config.borrow_mut().controllers.node_agent_reconciliation_delay = Some(settings);
+    let settings = NodeAgentReconciliationDelay { min_delay: min_delay.into(), max_delay: max_delay.into() };
+    world.config.borrow_mut().controllers.node_agent_reconciliation_delay = settings.into();
     begin(world).await;
 }
 

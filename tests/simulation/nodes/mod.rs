@@ -5,9 +5,7 @@ mod components;
 mod delays;
 mod join;
 
-use std::time::Duration;
-
-use gardener_resource_manager::api::config::NodeCriticalComponents;
+use gardener_resource_manager::api::config::resource_manager::NodeCriticalComponents;
 use serde_json::{Value, json};
 
 use crate::world::{World, seconds};
@@ -22,8 +20,8 @@ pub(super) fn put(world: &World, object: Value) {
 
 pub(super) async fn start(world: &World) {
     put(world, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}));
-    let settings = NodeCriticalComponents { concurrent_syncs: 5, backoff: Duration::from_secs(10) };
-    world.config.borrow_mut().controllers.node_critical_components = Some(settings);
+    let settings = NodeCriticalComponents::default();
+    world.config.borrow_mut().controllers.node_critical_components = settings.into();
     begin(world).await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gardener_resource_manager::api::config::NetworkPolicyController;
+use gardener_resource_manager::api::config::resource_manager::NetworkPolicyController;
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
 

@@ -10,7 +10,7 @@ mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gardener_resource_manager::api::config::{IngressControllerSelector, NetworkPolicyController};
+use gardener_resource_manager::api::config::resource_manager::{IngressControllerSelector, NetworkPolicyController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::{Value, json};
 
@@ -20,13 +20,7 @@ pub(super) const P: &str = "networking.resources.gardener.cloud/";
 pub(super) const TCP: &str = "TCP";
 
 pub(super) fn settings() -> NetworkPolicyController {
-    NetworkPolicyController {
-        concurrent_syncs: 5,
-        namespace_selectors: Vec::new(),
-        ingress_controller_selector: None,
-        only_for_matching_pods: false,
-        explicit_from_world_peers: true,
-    }
+    NetworkPolicyController::default()
 }
 
 pub(super) fn with_ingress_controller(namespace: &str) -> NetworkPolicyController {
@@ -46,7 +40,7 @@ pub(super) async fn start(world: &World, settings: NetworkPolicyController) {
 }
 
 pub(super) async fn begin(world: &World, settings: NetworkPolicyController) {
-    world.config.borrow_mut().controllers.network_policy = Some(settings);
+    world.config.borrow_mut().controllers.network_policy = settings.into();
     world.start().await;
     seconds(1).await;
     world.sim.clear_requests();

@@ -22,7 +22,7 @@ fn random_lives_end_with_the_policies_of_the_final_state() {
             NAMESPACES.iter().for_each(|name| namespace(&world, name, &[("team", "blue")]));
             let only_for_matching_pods = seed.is_multiple_of(2);
             let settings = super::NetworkPolicyController { only_for_matching_pods, ..settings() };
-            world.config.borrow_mut().controllers.network_policy = Some(settings);
+            world.config.borrow_mut().controllers.network_policy = settings.into();
             disturb(&world, seed);
             world.start().await;
             let mut leader = PROGRAM.to_owned();

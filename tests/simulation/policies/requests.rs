@@ -79,7 +79,7 @@ fn start_with_three_thousand_services_reconciles_each_once() {
             pod(&world, "shop", &format!("p{number}"), json!({ format!("{P}to-cart-tcp-8443"): "allowed" }));
         }
         let settings = super::NetworkPolicyController { only_for_matching_pods: true, ..settings() };
-        world.config.borrow_mut().controllers.network_policy = Some(settings);
+        world.config.borrow_mut().controllers.network_policy = settings.into();
         world.start().await;
         seconds(30).await;
         let asked = world.asked();

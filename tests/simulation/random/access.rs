@@ -2,8 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64::{Engine as _, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
-use gardener_resource_manager::api::config::TokenRequestor;
+use base64::{
+    Engine as _,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
+use gardener_resource_manager::api::config::resource_manager::{TokenRequestor, Workers};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sim::{RequestInfo, Sim};
@@ -25,8 +28,9 @@ pub(super) struct Accesses {
 
 impl Accesses {
     pub(super) fn new(world: &World, seed: u64) -> Self {
-        let settings = TokenRequestor { concurrent_syncs: 2, delete_service_accounts: false, any_class: false };
-        world.config.borrow_mut().controllers.token_requestor = Some(settings);
+        let settings =
+            TokenRequestor { concurrent_syncs: Workers::new(2), delete_service_accounts: false, any_class: false };
+        world.config.borrow_mut().controllers.token_requestor = settings.into();
         let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed ^ 0x5eed_0004)));
         let begin = (world.universe.env.clock.wall(), Instant::now());
         Self { random, sim: world.sim.clone(), begin }

@@ -8,12 +8,12 @@ use std::{
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use gardener_resource_manager::{
-    actors::csr_approver::{
+    actors::resource_manager::csr_approver::{
         csr::Csr,
         facts::{Facts, Lookup, Machine, NodeAddresses},
         judge::{CsrVerdict, judge},
     },
-    api::config::CsrApprover,
+    api::config::resource_manager::{CsrApprover, Workers},
 };
 use serde_json::{Value, json};
 use sim::{RequestInfo, Sim};
@@ -80,8 +80,8 @@ impl Facts for CsrState {
 impl Registrar {
     pub(super) fn new(world: &World, machines: bool, calm: bool, lossy: bool) -> Self {
         let machine_namespace = machines.then(|| NAMESPACE.to_owned());
-        let approver = CsrApprover { concurrent_syncs: 2, machine_namespace };
-        world.config.borrow_mut().controllers.csr_approver = Some(approver);
+        let approver = CsrApprover { concurrent_syncs: Workers::new(2), machine_namespace };
+        world.config.borrow_mut().controllers.csr_approver = approver.into();
         if machines {
             world.sim.put(definition()).expect("the definition of Machines");
         }

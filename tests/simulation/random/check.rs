@@ -134,7 +134,7 @@ async fn nothing_is_written_at_rest(life: &Life) {
     let contested: BTreeSet<Item> = ITEMS.into_iter().filter(|item| wants(life, *item).len() > 1).collect();
     let versions = versions(life, &contested);
     world.sim.clear_requests();
-    let period = world.config.borrow().controllers.managed_resource.sync_period;
+    let period = world.config.borrow().controllers.managed_resource.sync_period.get();
     tokio::time::sleep(period * PERIODS + Duration::from_secs(5)).await;
     let is_write = |request: &Recorded| {
         !matches!(request.info.verb.as_str(), "get" | "list" | "watch") && !life.beside.may_come(&request.info)

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::api::config::GarbageCollector;
+use gardener_resource_manager::api::config::resource_manager::GarbageCollector;
 use serde_json::{Value, json};
 use sim::{RequestInfo, Sim};
 use tokio::time::Instant;
@@ -43,7 +43,8 @@ struct Observed {
 
 impl Collectables {
     pub(super) fn new(world: &World, seed: u64, calm: bool) -> Self {
-        world.config.borrow_mut().controllers.garbage_collector = Some(GarbageCollector { sync_period: PERIOD });
+        world.config.borrow_mut().controllers.garbage_collector =
+            GarbageCollector { sync_period: PERIOD.into() }.into();
         let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed ^ 0x5eed_0005)));
         Self { observed: Arc::default(), random, sim: world.sim.clone(), calm }
     }

@@ -26,8 +26,9 @@ use std::{
     },
 };
 
-use crate::world::world;
 use life::Steps;
+
+use crate::world::world;
 
 const SEEDS: u64 = 1_000;
 /// A run ends after this many failed lives.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use gardener_resource_manager::api::config::Workers;
+use gardener_resource_manager::api::config::resource_manager::{Workers, WorkersOnly};
 use serde_json::{Value, json};
 use sim::{RequestInfo, Sim};
 use tokio::time::Instant;
@@ -67,7 +67,8 @@ impl TokenState {
 
 impl Tokens {
     pub(super) fn new(world: &World, seed: u64, calm: bool, lossy: bool) -> Self {
-        world.config.borrow_mut().controllers.token_invalidator = Some(Workers { concurrent_syncs: 2 });
+        world.config.borrow_mut().controllers.token_invalidator =
+            WorkersOnly { concurrent_syncs: Workers::new(2) }.into();
         let random = Arc::new(Mutex::new(fastrand::Rng::with_seed(seed ^ 0x5eed_0003)));
         let this = Self { observed: Arc::default(), random, sim: world.sim.clone(), calm, lossy };
         this.observed().states.push((Instant::now(), TokenState::default()));

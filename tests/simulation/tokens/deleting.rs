@@ -1,9 +1,13 @@
 //! ServiceAccounts that are deleted with their Secret (spec 30 §9).
 
 use serde_json::{Value, json};
+use tracing::Level;
 
 use super::{FINALIZER, PURPOSE, SA, access, account, asked, given, put, secret, start, start_deleting, token};
-use crate::world::{NAMESPACE, World, seconds, world};
+use crate::{
+    log_capture::logged,
+    world::{NAMESPACE, World, seconds, world},
+};
 
 async fn delete(world: &World, name: &str) {
     world.ask("DELETE", &format!("/api/v1/namespaces/{NAMESPACE}/secrets/{name}"), None).await.expect("it is deleted");
@@ -24,6 +28,30 @@ fn service_account_is_deleted_before_the_secret() {
         let writes = world.writes();
         assert_eq!(writes, ["delete serviceaccounts client", "patch secrets access"]);
     });
+}
+
+/// spec 30 §9 D3: a ServiceAccount that another client deleted is no error and no deletion of ours.
+#[test]
+fn service_account_that_is_gone_is_not_logged_as_deleted() {
+    for (is_gone, expected) in [(false, "a ServiceAccount is deleted"), (true, "there is no ServiceAccount to delete")]
+    {
+        let ((), log) = logged(Level::INFO, || {
+            world(1, |world| async move {
+                start_deleting(&world).await;
+                given(&world, &[], &[]).await;
+                if is_gone {
+                    world.sim.remove("serviceaccounts", NAMESPACE, "client").expect("a ServiceAccount");
+                }
+
+                delete(&world, "access").await;
+                assert_eq!((secret(&world, "access"), account(&world)), (Value::Null, None));
+            });
+        });
+
+        let said: Vec<_> = log.lines().filter(|line| line.contains("ServiceAccount")).collect();
+        assert!(said.iter().any(|line| line.contains(expected)), "{said:?}");
+        assert!(!is_gone || said.iter().all(|line| !line.contains("is deleted")), "{said:?}");
+    }
 }
 
 /// spec 30 scenarios 34 and 35

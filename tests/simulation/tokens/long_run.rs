@@ -37,7 +37,7 @@ fn tokens(world: &World) -> BTreeMap<String, (Timestamp, Timestamp)> {
 fn tokens_never_expire_while_the_api_server_is_reachable() {
     world(1, |world| async move {
         configure(&world, false, false);
-        world.config.borrow_mut().source.cache_resync_period = Duration::from_secs(7 * 86_400);
+        world.config.borrow_mut().source.cache_resync_period = Duration::from_secs(7 * 86_400).into();
         world.sim.set_recording(false);
         let issued = Arc::new(Mutex::new(0_usize));
         let is_down = Arc::new(std::sync::atomic::AtomicBool::new(false));

@@ -6,8 +6,11 @@ mod long_run;
 mod renewing;
 mod requests;
 
-use base64::{Engine as _, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
-use gardener_resource_manager::api::config::TokenRequestor;
+use base64::{
+    Engine as _,
+    prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
+};
+use gardener_resource_manager::api::config::resource_manager::{TokenRequestor, Workers};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -21,8 +24,8 @@ pub(super) const CLASS: &str = "resources.gardener.cloud/class";
 pub(super) const FINALIZER: &str = "resources.gardener.cloud/token-requestor";
 
 pub(super) fn configure(world: &World, deletes: bool, any_class: bool) {
-    let settings = TokenRequestor { concurrent_syncs: 5, delete_service_accounts: deletes, any_class };
-    world.config.borrow_mut().controllers.token_requestor = Some(settings);
+    let settings = TokenRequestor { concurrent_syncs: Workers::new(5), delete_service_accounts: deletes, any_class };
+    world.config.borrow_mut().controllers.token_requestor = settings.into();
 }
 
 pub(super) async fn start(world: &World) {

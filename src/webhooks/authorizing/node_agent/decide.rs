@@ -1,6 +1,6 @@
 //! Selects the rule for a request (spec 61 §5).
 
-use super::{End, Request, certificates, events, leases, nodes, pods, secrets, texts};
+use super::{End, Request, rules, secrets, texts};
 use crate::webhooks::authorizing::{Decision, ResourceAction};
 
 /// The resources that a node agent may access.
@@ -25,11 +25,11 @@ pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
     let Some(topic) = Topic::of(request.action) else { return Err(End::Deny(String::new())) };
     check(topic, request.action)?;
     match topic {
-        Topic::Certificates => certificates::decide(request),
-        Topic::Events => Ok(events::decide()),
-        Topic::Leases => leases::decide(request),
-        Topic::Nodes => nodes::decide(request),
-        Topic::Pods => pods::decide(request),
+        Topic::Certificates => rules::certificates(request),
+        Topic::Events => Ok(Decision::Allow),
+        Topic::Leases => rules::leases(request),
+        Topic::Nodes => rules::nodes(request),
+        Topic::Pods => rules::pods(request),
         Topic::Secrets => secrets::decide(request),
     }
 }

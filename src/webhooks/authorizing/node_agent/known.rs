@@ -1,10 +1,13 @@
 //! The cached fields of the objects that decisions need: a few strings each (spec 61, "better").
 
-use cluster::{Side, object};
+use cluster::object;
 use serde_json::Value;
 
 use super::{KUBE_SYSTEM, OscSecret};
-use crate::webhooks::cached_kind::{CachedKind, Objects, Selected, Within};
+use crate::{
+    api::resources::side::Side,
+    webhooks::cached_kind::{CachedKind, Objects, Selected, Within},
+};
 
 /// Label of Nodes, and of the node templates of Machines: the OSC secret of their pool.
 const SECRET_NAME: &str = "worker.gardener.cloud/gardener-node-agent-secret-name";

@@ -1,37 +1,31 @@
 //! `node-agent-authorizer`: restricts each node's gardener-node-agent to the objects of its own node (spec 61).
 //! Decisions are made from memory and never cached, because they change with Machine and Node. `identity.rs` recognises
-//! a node agent and its machine (§3), `decide.rs` selects the rule for a request (§5), and `node.rs` leads from the
-//! machine to its Node (§4). The rules (§5.1 to §5.6) have one file per resource. `known.rs` has the cached fields of
-//! objects, `osc.rs` the Secrets that an OperatingSystemConfig names.
+//! a node agent and its machine (§3), and `decide.rs` selects the rule for a request (§5). `rules.rs` has the rules that
+//! lead from the machine to its Node (§4), `secrets.rs` the rule of Secrets. `known.rs` has the cached fields of objects,
+//! `osc.rs` the Secrets that an OperatingSystemConfig names.
 
-mod certificates;
 mod decide;
-mod events;
 mod identity;
 mod known;
-mod leases;
-mod node;
-mod nodes;
 mod osc;
-mod pods;
+mod rules;
 mod secrets;
 mod texts;
 
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
+use cluster::object::NamespacedName;
 pub use decide::Topic;
 use identity::Requester;
 pub use known::{CSRS, MACHINES, Machine, NODES, Node, PODS, SECRETS};
 pub use osc::{Host, OscSecret, Reference};
 
-use std::sync::Arc;
-
 use super::{Action, Attributes, Authorizer, Decision, ResourceAction};
-use cluster::object::NamespacedName;
-
 use crate::{
-    api::config::NodeAgentAuthorizer,
+    api::config::resource_manager::NodeAgentAuthorizer,
     webhooks::{
         cached_kind::{CachedKind, Reads},
         view::{Failure, View},

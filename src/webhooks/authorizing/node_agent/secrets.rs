@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{End, Host, KUBE_SYSTEM, NODES, Node, OscSecret, Request, SECRETS, node, texts};
+use super::{End, Host, KUBE_SYSTEM, NODES, Node, OscSecret, Request, SECRETS, rules, texts};
 use crate::webhooks::{authorizing::Decision, view::Failure};
 
 /// Secrets that every node agent may read. The last three exist in self-hosted shoots only.
@@ -54,7 +54,7 @@ impl Names<'_> {
 
     /// Machine mode: the Machine names the OSC secret.
     fn of_machine(&mut self, request: Request<'_>, namespace: &str) -> Result<(), End> {
-        let machine = node::machine(request, namespace)?;
+        let machine = rules::machine(request, namespace)?;
         let name = &*machine.secret_name;
         if name.is_empty() {
             return Ok(());

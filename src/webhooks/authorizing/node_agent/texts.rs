@@ -2,11 +2,10 @@
 
 use std::{borrow::Cow, fmt::Display};
 
+use kit::quote::{cut, shown};
+
 use super::End;
-use crate::{
-    api::quote::{cut, shown},
-    webhooks::view::Failure,
-};
+use crate::webhooks::view::Failure;
 
 pub(super) fn only_subresources(allowed: &[&str]) -> String {
     format!("only the following subresources are allowed for this resource type: {}", listed(allowed))

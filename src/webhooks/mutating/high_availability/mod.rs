@@ -26,7 +26,7 @@ pub use self::{
 };
 use super::{Mutation, Mutator, Request};
 use crate::{
-    api::config::HighAvailabilityConfig,
+    api::config::resource_manager::HighAvailabilityConfig,
     webhooks::{
         fields::{self, Field, Type, WrongType},
         view::{Failure, Read, Scaled, View},

@@ -1,5 +1,6 @@
 //! Number of replicas (spec 51 §4).
 
+use kit::quote::quoted;
 use serde_json::Value;
 
 use super::{
@@ -7,7 +8,7 @@ use super::{
     namespace::{Tolerance, Wanted},
 };
 use crate::{
-    api::{integer, quote::quoted},
+    api::meta::integer,
     webhooks::fields::{self, WrongType},
 };
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::text;
 use crate::{
-    api::config::HighAvailabilityConfig,
+    api::config::resource_manager::HighAvailabilityConfig,
     webhooks::fields::{self, WrongType},
 };
 

@@ -1,7 +1,9 @@
+use cluster::Status;
+
 use super::*;
 use crate::webhooks::{
     testing::{TestView, changes, failure, leaves, object, request},
-    view::{ApiStatus, Details, Lookup},
+    view::Lookup,
 };
 
 const CONFIG_MAP_READ: &str = "ConfigMap kube-system/istio-internal-load-balancing";
@@ -98,7 +100,7 @@ fn failure_without_an_api_status_gets_context() {
     let not_started = || Failure::Denied("the cache is not started, can not read objects".into());
     let timeout = || {
         let message = "Timeout: failed waiting for *v1.ConfigMap Informer to sync".to_owned();
-        let status = ApiStatus { code: 504, reason: "Timeout".into(), message, details: Details::default() };
+        let status = Status { code: 504, reason: "Timeout".into(), message, ..Status::default() };
         Failure::Status(Box::new(status))
     };
     let denied = |text: &str| Failure::Denied(text.to_owned());
@@ -159,11 +161,13 @@ fn missing_service_denies_the_pod() {
     let view = config([("hosts", "a")]);
     let failure = failure(&LoadBalancing, &view, POD);
 
-    let expected = ApiStatus {
+    let expected = Status {
         code: 404,
         reason: "NotFound".into(),
         message: "Service \"istio-ingressgateway-internal\" not found".into(),
-        details: Details { name: "istio-ingressgateway-internal".into(), kind: "Service".into(), ..Details::default() },
+        name: "istio-ingressgateway-internal".into(),
+        kind: "Service".into(),
+        ..Status::default()
     };
     assert_eq!(failure, Failure::Status(Box::new(expected)));
     assert_eq!(view.reads(), [CONFIG_MAP_READ, "Service /istio-ingressgateway-internal"]);

@@ -1,7 +1,9 @@
+use cluster::Status;
+
 use super::*;
 use crate::webhooks::{
     testing::{TestView, changes, failure, leaves, object, request},
-    view::{ApiStatus, Details, Lookup},
+    view::Lookup,
 };
 
 const SECONDS: i64 = 43200;
@@ -113,11 +115,13 @@ fn missing_service_account_denies_any_pod() {
     ] {
         let Failure::Status(status) = failure(&webhook(), &view(), pod) else { panic!("no status for {pod}") };
 
-        let expected = ApiStatus {
+        let expected = Status {
             code: 404,
             reason: "NotFound".into(),
             message: "ServiceAccount \"x\" not found".into(),
-            details: Details { name: "x".into(), kind: "ServiceAccount".into(), ..Details::default() },
+            name: "x".into(),
+            kind: "ServiceAccount".into(),
+            ..Status::default()
         };
         assert_eq!(*status, expected);
     }

@@ -13,7 +13,7 @@ use super::*;
 const LONG: Duration = Duration::from_secs(60);
 
 fn rig(answers: usize, time: Duration) -> Rig {
-    Rig::start_within(Descriptors::default().webhooks(), UnreadLimits { answers, time, ..UNREAD })
+    Rig::start_within(Descriptors::default().encrypted(), UnreadLimits { answers, time, ..UNREAD })
 }
 
 fn connect(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {

@@ -1,3 +1,4 @@
+use cluster::Status;
 use serde_json::{Value, json};
 
 use super::*;
@@ -6,7 +7,6 @@ use crate::webhooks::{
     exchange::{Body, LIMIT, Received},
     testing::TestView,
     validating::{Validator, extensions},
-    view::ApiStatus,
 };
 
 const ANNOTATION: &str = "confirmation.gardener.cloud/deletion";
@@ -209,12 +209,7 @@ fn deletion_is_allowed_unread_only_after_a_404() {
     let review = with(deletion("workers", json!(null)), "name", json!(""));
     let failing = |failure: Failure| reported(&review, &TestView::new().failing("workers of \"ns\"", failure));
     let status = |code, message: &str| {
-        Failure::Status(Box::new(ApiStatus {
-            code,
-            reason: String::new(),
-            message: message.to_owned(),
-            details: crate::webhooks::view::Details::default(),
-        }))
+        Failure::Status(Box::new(Status { code, message: message.to_owned(), ..Status::default() }))
     };
 
     assert_eq!(failing(status(404, "gone")), "allowed: object was not found");

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::rules::{
     ExtensionKind, Nothing, Object, Rules, SPEC, immutable_shown, immutable_text, required, required_if,
 };
-use crate::api::field::{
+use crate::api::meta::field::{
     Errors, Opaque, Shown,
     difference::instead_of,
     shapes::{Bytes, List, Part, Text},

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::api::field::{Errors, Path, Shown};
+use crate::api::meta::field::{Errors, Path, Shown};
 
 pub(super) const REQUIRED: &str = "field is required";
 const IMMUTABLE: &str = "field is immutable";

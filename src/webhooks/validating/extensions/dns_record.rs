@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::rules::{
     ExtensionKind, Nothing, Object, Rules, SPEC, SecretReference, immutable, immutable_text, required, required_if,
 };
-use crate::api::field::{
+use crate::api::meta::field::{
     Errors, Opaque, Path, Shown,
     formats::{dns_label, dns_subdomain},
     net::{NO_ADDRESS, address},

@@ -1,14 +1,12 @@
 //! Etcd, of etcd-druid (spec 62 §10). The schema of its CRD checks the other fields.
 
+use kit::quote::cut;
 use serde::Deserialize;
 
 use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, immutable, immutable_shown, immutable_text};
-use crate::api::{
-    field::{
-        Errors, Shown, means_the_same,
-        shapes::{Part, Text},
-    },
-    quote::cut,
+use crate::api::meta::field::{
+    Errors, Shown, means_the_same,
+    shapes::{Part, Text},
 };
 
 const PROVIDERS: [&str; 17] = [

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, immutable_text, required};
-use crate::api::field::{Errors, Opaque, shapes::Text};
+use crate::api::meta::field::{Errors, Opaque, shapes::Text};
 
 pub(super) struct Extension;
 

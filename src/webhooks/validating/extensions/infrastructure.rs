@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
-use crate::api::field::{
+use crate::api::meta::field::{
     Errors, Opaque,
     shapes::{Bytes, Part, Text},
 };

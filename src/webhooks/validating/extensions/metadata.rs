@@ -2,16 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use kit::quote::{cut, is_printable, shown};
 use serde::{Deserialize, Serialize};
 
 use super::checks::{each_invalid, immutable, immutable_text};
-use crate::api::{
-    field::{
-        Errors, Path, Shown,
-        formats::{dns_label, dns_subdomain, label_value, qualified_name},
-        shapes::{List, Map, Part, Plain, Text, Time},
-    },
-    quote::{cut, is_printable, shown},
+use crate::api::meta::field::{
+    Errors, Path, Shown,
+    formats::{dns_label, dns_subdomain, label_value, qualified_name},
+    shapes::{List, Map, Part, Plain, Text, Time},
 };
 
 /// Bound of the keys and values of all annotations, in bytes.

@@ -25,22 +25,18 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
-use self::rules::{Object, Rules, create, update};
+use cluster::{Cause, Status, object::GroupVersionKind};
+use kit::quote::{cut, shown};
 pub use rules::ExtensionKind;
-
 use serde_json::Value;
 
+use self::rules::{Object, Rules, create, update};
 use super::{Extent, Judgement, Review, Validated, Validator, review};
-use cluster::object::GroupVersionKind;
-
 use crate::{
-    api::{
-        field::{Errors, Json},
-        quote::{cut, shown},
-    },
+    api::meta::field::{Errors, Json},
     webhooks::{
         review::ReviewVerdict,
-        view::{ApiStatus, Cause, Details, Failure, View},
+        view::{Failure, View},
     },
 };
 
@@ -190,22 +186,23 @@ impl Validator for Extension {
 
 impl Extension {
     /// Spec 62 §2.2. Its size is bounded, because that of the errors is.
-    fn refusal(&self, Checked { name, errors }: &Checked) -> ApiStatus {
+    fn refusal(&self, Checked { name, errors }: &Checked) -> Status {
         let ExtensionKind { kind, group, .. } = self.kind;
         let causes = errors.iter().map(|error| Cause {
             reason: error.kind.reason().to_owned(),
             message: error.message.clone(),
             field: error.field.clone(),
         });
-        let rest = errors.rest().map(|message| Cause { message, reason: String::new(), field: String::new() });
-        let details = Details {
+        let rest = errors.rest().map(|message| Cause { message, ..Cause::default() });
+        Status {
+            code: 422,
+            reason: "Invalid".to_owned(),
+            message: format!("{kind}.{group} {} is invalid: {errors}", shown(name)),
             name: cut(name).into_owned(),
             group: group.to_owned(),
             kind: kind.to_owned(),
             causes: causes.chain(rest).collect(),
-            ..Details::default()
-        };
-        let message = format!("{kind}.{group} {} is invalid: {errors}", shown(name));
-        ApiStatus { code: 422, reason: "Invalid".to_owned(), message, details }
+            ..Status::default()
+        }
     }
 }

@@ -2,16 +2,14 @@
 
 use std::net::IpAddr;
 
+use kit::quote::cut;
 use serde::Deserialize;
 
 use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, immutable_text, required};
-use crate::api::{
-    field::{
-        Errors, Opaque, Shown,
-        net::Network as Cidr,
-        shapes::{List, Text},
-    },
-    quote::cut,
+use crate::api::meta::field::{
+    Errors, Opaque, Shown,
+    net::Network as Cidr,
+    shapes::{List, Text},
 };
 
 const IPV4: &str = "IPv4";

@@ -1,5 +1,6 @@
 //! The trait of a kind, and the order of rules (spec 62 §2.4, §2.5).
 
+use kit::quote::cut;
 use serde::Deserialize;
 
 pub(super) use super::checks::{
@@ -9,12 +10,11 @@ use super::{
     VERSION,
     metadata::{self, Metadata},
 };
-use crate::api::field::{
+use crate::api::meta::field::{
     Errors, Json, Path,
     difference::difference,
     shapes::{Part, Text},
 };
-use crate::api::quote::cut;
 
 pub(super) const SPEC: Path<'static> = Path::root("spec");
 pub(super) const STATUS: Path<'static> = Path::root("status");

@@ -1,5 +1,6 @@
 //! SelfHostedShootExposure (spec 62 §8).
 
+use kit::quote::cut;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -8,14 +9,11 @@ use super::{
         ExtensionKind, Nothing, Object, REQUIRED, Rules, SPEC, each_invalid, immutable_text, required, required_if,
     },
 };
-use crate::api::{
-    field::{
-        Errors, Opaque, Path, Shown,
-        formats::dns_subdomain,
-        net::{NO_ADDRESS, lenient_address},
-        shapes::{List, Part, Plain, Text},
-    },
-    quote::cut,
+use crate::api::meta::field::{
+    Errors, Opaque, Path, Shown,
+    formats::dns_subdomain,
+    net::{NO_ADDRESS, lenient_address},
+    shapes::{List, Part, Plain, Text},
 };
 
 const ADDRESS_TYPES: [&str; 5] = ["ExternalDNS", "ExternalIP", "Hostname", "InternalDNS", "InternalIP"];

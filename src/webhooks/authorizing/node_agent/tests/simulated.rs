@@ -3,23 +3,26 @@
 use std::{collections::BTreeMap, future::Future, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use cluster::{IDLE_LIMIT, Side, Watches};
+use cluster::{IDLE_LIMIT, Watches};
 use kit::testing::{Universe, eventually, settle, universe};
 use serde_json::{Value, json};
 use sim::{Fault, Seen, Sim, WatchEnd};
 
 use super::{MACHINE_NAMESPACE, attributes, hosted, review, without_machines};
-use crate::webhooks::{
-    authorizing::node_agent::{Host, NodeAgents, OscSecret, SECRETS},
-    endpoint::{
-        Endpoint as _,
-        testing::{authorizing, json, received, reported},
+use crate::{
+    api::resources::side::Side,
+    webhooks::{
+        authorizing::node_agent::{Host, NodeAgents, OscSecret, SECRETS},
+        endpoint::{
+            Endpoint as _,
+            testing::{authorizing, json, received, reported},
+        },
+        knowledge::{
+            Answers, Caches, Knowledge,
+            testing::{cluster_of, requests, simulator},
+        },
+        view::View,
     },
-    knowledge::{
-        Answers, Caches, Knowledge,
-        testing::{cluster_of, requests, simulator},
-    },
-    view::View,
 };
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -49,9 +52,9 @@ fn world<F: Future<Output = World>>(
         }
         before(&sim);
         let source = cluster_of(&sim, &env, Side::Source, &[of_source]);
-        let target = source.as_side(Side::Target, vec!["kube-system".to_owned()]);
+        let target = source.labelled(Side::Target.label(), vec!["kube-system".to_owned()]);
         let of_source = Watches::new(&source, &env);
-        let of_target = of_source.as_side(&target);
+        let of_target = of_source.labelled(&target);
         let caches = Caches::open(&of_source, &of_target, &settings.reads(), BTreeMap::new(), &env.fatal);
         of_source.start();
         let knowledge = caches.knowledge();

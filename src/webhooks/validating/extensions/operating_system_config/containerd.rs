@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use kit::quote::cut;
 use serde::Deserialize;
 
 use super::super::rules::{each_invalid, required};
-use crate::api::{
-    field::{
-        Errors, Json, Opaque, Path, Shown,
-        formats::dns_subdomain,
-        shapes::{List, Part, Text},
-        url,
-    },
-    quote::cut,
+use crate::api::meta::field::{
+    Errors, Json, Opaque, Path, Shown,
+    formats::dns_subdomain,
+    shapes::{List, Part, Text},
+    url,
 };
 
 /// The upstream that stands for all unnamed ones.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 
 use super::super::rules::{each_invalid, required};
-use crate::api::field::{
+use crate::api::meta::field::{
     Errors, Path, Shown,
     difference::instead_of,
     error::ToJson as _,

@@ -10,7 +10,7 @@ use self::{
     files::{File, Unit, check_duplicates, check_files, check_units},
 };
 use super::rules::{ExtensionKind, Object, Rules, SPEC, STATUS, immutable, immutable_text, required};
-use crate::api::field::{
+use crate::api::meta::field::{
     Errors, Loose, Opaque, Shown,
     shapes::{List, Part, Text},
 };

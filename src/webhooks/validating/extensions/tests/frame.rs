@@ -44,13 +44,9 @@ fn denial_is_a_complete_status() {
         "BackupBucket.extensions.gardener.cloud \"bucket\" is invalid: [{one}: {text}, {two}: {text}, {three}: {text}]"
     );
     assert_eq!(status.message, message);
-    let causes = serde_json::to_value(&status.details).unwrap();
+    assert_eq!([&*status.name, &*status.group, &*status.kind], ["bucket", "extensions.gardener.cloud", "BackupBucket"]);
     let cause = |field: &str| json!({ "reason": "FieldValueRequired", "message": text, "field": field });
-    let expected = json!({
-        "name": "bucket", "group": "extensions.gardener.cloud", "kind": "BackupBucket",
-        "causes": [cause(one), cause(two), cause(three)],
-    });
-    assert_eq!(causes, expected);
+    assert_eq!(json!(status.causes), json!([cause(one), cause(two), cause(three)]));
 }
 
 /// spec 62 scenarios 32, 33; spec 62 §2.3
@@ -111,8 +107,8 @@ fn denial_size_is_bounded() {
     let verdict = judged("Worker", "CREATE", &object, &Value::Null);
 
     let ReviewVerdict::Invalid { status, errors } = &verdict else { panic!("allowed") };
-    let causes = &status.details.causes;
-    assert!(serde_json::to_vec(&status.details).unwrap().len() < 2 << 20 && status.message.len() < 1 << 20);
+    let causes = &status.causes;
+    assert!(serde_json::to_vec(causes).unwrap().len() < 2 << 20 && status.message.len() < 1 << 20);
     assert!(causes.len() <= 101, "{}", causes.len());
     let last = causes.last().unwrap();
     assert!(last.message.starts_with("and ") && last.message.ends_with(" more") && last.field.is_empty());
@@ -184,7 +180,7 @@ fn denial_escapes_the_name_of_the_object() {
         "{}",
         status.message
     );
-    assert_eq!(status.details.name, "a\"\n");
+    assert_eq!(status.name, "a\"\n");
 }
 
 /// spec 62 scenario 34; spec 62 §2.4
@@ -195,7 +191,7 @@ fn error_of_both_rule_sets_is_one_text_and_two_causes() {
 
     let ReviewVerdict::Invalid { status, .. } = judged("Worker", "UPDATE", &new, &old) else { panic!("allowed") };
 
-    let fields: Vec<_> = status.details.causes.iter().map(|cause| &*cause.field).collect();
+    let fields: Vec<_> = status.causes.iter().map(|cause| &*cause.field).collect();
     assert_eq!(fields, ["metadata.labels", "spec.region", "metadata.labels", "spec.region"]);
     assert_eq!(status.message.matches("metadata.labels: ").count(), 1);
     assert_eq!(status.message.matches("spec.region: ").count(), 2, "two texts");
@@ -321,5 +317,5 @@ fn status_without_rules_is_skipped() {
     let review = format!(r#"{{"request":{{"operation":"CREATE","object":{config}}}}}"#);
     let received = Received { body: Body::Whole(review.into()), content_type: "application/json".to_owned() };
     let refusal = decode(&received, extension("OperatingSystemConfig").extent()).unwrap_err();
-    assert!(refusal.message.contains(crate::api::field::TOO_MANY), "{}", refusal.message);
+    assert!(refusal.message.contains(crate::api::meta::field::TOO_MANY), "{}", refusal.message);
 }

@@ -99,7 +99,7 @@ fn reported(verdict: ReviewVerdict) -> Vec<String> {
     match verdict {
         ReviewVerdict::Allowed => Vec::new(),
         ReviewVerdict::Invalid { status, .. } => {
-            let causes = status.details.causes.iter();
+            let causes = status.causes.iter();
             causes.map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
         }
         ReviewVerdict::Errored { code, message } => vec![format!("{code} {message}")],

@@ -1,0 +1,66 @@
+//! Reaches the clusters of a program (spec 70 §8.1).
+
+use cluster::{
+    Connection, ConnectionError, PodEnvironment, ProxySettings,
+    kubeconfig::{self, ForbiddenField, NoConfiguration, Origin},
+    read_kubeconfig, user_agent,
+};
+
+use crate::BuildInfo;
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Neither a kubeconfig nor the environment says where the cluster is.
+    #[error(transparent)]
+    NoConfiguration(#[from] NoConfiguration),
+    /// A kubeconfig has an unsupported field.
+    #[error(transparent)]
+    ForbiddenField(#[from] ForbiddenField),
+    /// A kubeconfig, or the Pod's environment, cannot be used.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// What the program calls itself in requests (spec 70 §8.3).
+#[derive(Debug, Clone)]
+pub struct UserAgents {
+    /// In the requests of controllers and webhooks.
+    pub requests: String,
+    /// In the requests of the leader election.
+    pub election: String,
+}
+
+impl UserAgents {
+    /// The names of this version of a program.
+    pub fn new(program: &str, version: &BuildInfo) -> Self {
+        let agent = |election| user_agent(program, &version.version, &version.git_commit, election);
+        Self { requests: agent(false), election: agent(true) }
+    }
+}
+
+/// Warns of variables of the environment that name no proxy.
+pub fn warn_of_ignored_proxies(proxies: &ProxySettings) {
+    for variable in proxies.ignored() {
+        tracing::warn!(variable, "the value is no proxy that is supported, so the variable counts as unset");
+    }
+}
+
+/// Logs the proxy through which a cluster is reached, if there is one.
+pub fn show_proxy(cluster: &str, connection: &Connection) {
+    if let Some(proxy) = connection.proxy() {
+        tracing::info!(cluster, host = connection.host(), %proxy, "The cluster is reached through a proxy");
+    }
+}
+
+/// Reads how a cluster is reached. Fails if a kubeconfig is unreadable, unsupported or has an invalid `proxy-url`.
+pub fn connection(origin: &Origin, proxies: &ProxySettings) -> Result<Connection, ConnectError> {
+    match origin {
+        Origin::Kubeconfig(path) => {
+            let content = read_kubeconfig(path)?;
+            kubeconfig::check(&content)?;
+            Ok(Connection::of_kubeconfig(path, content, proxies)?)
+        }
+        Origin::InCluster { .. } => Ok(Connection::in_cluster(&PodEnvironment::of_process(), proxies)?),
+    }
+}

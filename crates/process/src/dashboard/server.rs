@@ -1,0 +1,357 @@
+//! The two plain HTTP servers: probes, and metrics with the dashboard (spec 70 §6, §9, §11). Each has a worker thread
+//! of its own, so neither a busy controller nor a slow scrape delays a probe.
+
+use std::{
+    fmt,
+    net::{SocketAddr, TcpListener},
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use actix_web::{
+    App, HttpRequest, HttpResponse,
+    dev::{Service, ServiceResponse},
+    http::{StatusCode, header},
+    middleware::{Compress, DefaultHeaders, from_fn},
+    web,
+};
+use futures::future::join_all;
+use kit::StatusRegistry;
+use tokio::{task::yield_now, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+pub use super::feed::{Leadership, LeadershipFn, NowFn, ProcessInfo};
+use super::{
+    feed::{Snapshots, events},
+    host,
+    streams::{MAX_STREAMS, Streams},
+};
+pub use crate::http::listen::{Bind, ListenError};
+use crate::{
+    http::{
+        answer::Exchange,
+        connections::{Bounds, UNREAD},
+        descriptors::Descriptors,
+        probes::{Answer, Checks, ProbeQuery},
+        server::{Prepared, Running, ServerParts},
+        stream::Course,
+    },
+    metrics::Metrics,
+    profiling,
+};
+
+/// Options of the servers.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// `server.healthProbes`; `None`: no such server.
+    pub probes: Option<Bind>,
+    /// `server.metrics`; `None`: no such server.
+    pub metrics: Option<Bind>,
+    /// Whether the metrics server has `/debug/pprof` (spec 70 §9.3).
+    pub profiling: bool,
+    /// Shown in the dashboard's header.
+    pub process: ProcessInfo,
+    /// Limit of open files.
+    pub descriptors: Descriptors,
+}
+
+/// The data that the servers show. The servers read it and ask no actor.
+#[derive(Clone)]
+pub struct Sources {
+    /// Checks of `/healthz`.
+    pub liveness: Checks,
+    /// Checks of `/readyz`.
+    pub readiness: Checks,
+    /// Content of `/metrics`.
+    pub metrics: Metrics,
+    /// Content of `/dashboard`.
+    pub status_registry: StatusRegistry,
+    /// Whether this process leads.
+    pub leadership: LeadershipFn,
+    /// The wall clock.
+    pub now: NowFn,
+}
+
+/// The running servers.
+#[must_use = "without it the servers cannot be stopped"]
+pub struct ServerHandles {
+    probes: Option<Listening>,
+    metrics: Option<Listening>,
+    stop_streams: CancellationToken,
+}
+
+struct Listening {
+    address: SocketAddr,
+    server: Running,
+}
+
+struct Bound {
+    name: &'static str,
+    address: SocketAddr,
+    listeners: Vec<TcpListener>,
+}
+
+/// Why the servers could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address cannot be bound.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The listener cannot be used.
+    #[error("error starting the {server} server: {cause}")]
+    Start {
+        /// `probes` or `metrics`.
+        server: &'static str,
+        /// The system's error.
+        #[source]
+        cause: std::io::Error,
+    },
+}
+
+/// Probes and scrapes take milliseconds, and streams end when asked to. Then connections are cut off.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+
+const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+const TEXT_TYPE: &str = "text/plain; charset=utf-8";
+
+/// The page may load only its own files, and cannot be framed.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                           base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const PAGE: [(&str, &str, &str); 6] = [
+    ("", "text/html; charset=utf-8", include_str!("page/index.html")),
+    ("/app.js", "text/javascript; charset=utf-8", include_str!("page/app.js")),
+    ("/actors.js", "text/javascript; charset=utf-8", include_str!("page/actors.js")),
+    ("/connection.js", "text/javascript; charset=utf-8", include_str!("page/connection.js")),
+    ("/style.css", "text/css; charset=utf-8", include_str!("page/style.css")),
+    ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
+];
+
+struct Dashboard {
+    snapshots: Arc<Snapshots>,
+    streams: Streams,
+}
+
+/// Binds and starts the servers, inside an actix `System`, and returns at once. If it fails, no server runs.
+pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHandles, ServeError> {
+    let probes = options.probes.map(|bind| Bound::to("probes", &bind)).transpose()?;
+    let metrics = options.metrics.map(|bind| Bound::to("metrics", &bind)).transpose()?;
+
+    let stop_streams = CancellationToken::new();
+    let dashboard = web::Data::new(Dashboard {
+        snapshots: Arc::new(Snapshots::new(
+            sources.status_registry.clone(),
+            options.process,
+            sources.leadership.clone(),
+            sources.now.clone(),
+        )),
+        streams: Streams::within(MAX_STREAMS, stop_streams.clone()),
+    });
+    let sources = web::Data::from(sources);
+
+    let for_metrics = sources.clone();
+    let (profiled, end) = (options.profiling.then(|| sources.status_registry.clone()), stop_streams.clone());
+    let metrics_routes = move |config: &mut web::ServiceConfig| {
+        config.app_data(for_metrics.clone()).app_data(dashboard.clone()).configure(metrics_routes);
+        if let Some(status_registry) = &profiled {
+            profiling::routes(config, status_registry.clone(), end.clone());
+        }
+    };
+    let probe_routes = move |config: &mut web::ServiceConfig| {
+        config.app_data(sources.clone()).configure(probe_routes);
+    };
+    let bounds = options.descriptors.plain();
+    let metrics = metrics.map(|bound| bound.prepare(bounds, metrics_routes)).transpose()?;
+    let probes = probes.map(|bound| bound.prepare(bounds, probe_routes)).transpose()?;
+    let run = |(address, prepared): (SocketAddr, Prepared)| Listening { address, server: prepared.run() };
+    Ok(ServerHandles { probes: probes.map(run), metrics: metrics.map(run), stop_streams })
+}
+
+impl Bound {
+    fn to(name: &'static str, bind: &Bind) -> Result<Self, ServeError> {
+        let listeners = bind.listen()?;
+        let address = listeners[0].local_addr().map_err(|cause| ServeError::Start { server: name, cause })?;
+        Ok(Self { name, address, listeners })
+    }
+
+    fn prepare(
+        self,
+        bounds: Bounds,
+        routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
+    ) -> Result<(SocketAddr, Prepared), ServeError> {
+        let Self { name, address, listeners } = self;
+        let server = ServerParts { name, listeners, tls: None, workers: 1, bounds, unread: UNREAD };
+        let prepared = server.prepare(move || {
+            let routes = routes.clone();
+            move || {
+                let routes = routes.clone();
+                App::new()
+                    .wrap_fn(|request, service| {
+                        let exchange = Exchange::begin(request.request());
+                        let answer = service.call(request);
+                        async move {
+                            yield_now().await; // pipelined requests do not go before requests of other connections
+                            let (request, response) = answer.await?.map_into_boxed_body().into_parts();
+                            let response = match exchange {
+                                Some(exchange) => exchange.end(response),
+                                None => response,
+                            };
+                            Ok(ServiceResponse::new(request, response))
+                        }
+                    })
+                    .configure(move |config| routes(config))
+                    .default_service(web::to(not_found))
+            }
+        });
+        Ok((address, prepared.map_err(|cause| ServeError::Start { server: name, cause })?))
+    }
+}
+
+impl ServerHandles {
+    /// Address of the probes server, if there is one.
+    pub fn probes_address(&self) -> Option<SocketAddr> {
+        self.probes.as_ref().map(|server| server.address)
+    }
+
+    /// Address of the metrics server, if there is one.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|server| server.address)
+    }
+
+    /// Stops the servers: they take no new connections, end event streams, and answer the current requests.
+    pub async fn stop(self) {
+        self.stop_streams.cancel();
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        let servers = self.probes.into_iter().chain(self.metrics);
+        join_all(servers.map(|listening| listening.server.stop(deadline))).await;
+    }
+}
+
+impl fmt::Debug for ServerHandles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerHandles")
+            .field("probes", &self.probes_address())
+            .field("metrics", &self.metrics_address())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources")
+            .field("liveness", &self.liveness)
+            .field("readiness", &self.readiness)
+            .finish_non_exhaustive()
+    }
+}
+
+fn probe_routes(config: &mut web::ServiceConfig) {
+    config
+        .route("/healthz", web::to(liveness))
+        .route("/healthz/", web::to(liveness))
+        .route("/healthz/{check}", web::to(one_liveness_check))
+        .route("/readyz", web::to(readiness))
+        .route("/readyz/", web::to(readiness))
+        .route("/readyz/{check}", web::to(one_readiness_check));
+}
+
+async fn liveness(request: HttpRequest, sources: web::Data<Sources>) -> HttpResponse {
+    aggregate(&sources.liveness, &request).await
+}
+
+async fn readiness(request: HttpRequest, sources: web::Data<Sources>) -> HttpResponse {
+    aggregate(&sources.readiness, &request).await
+}
+
+async fn one_liveness_check(check: web::Path<String>, sources: web::Data<Sources>) -> HttpResponse {
+    single(&sources.liveness, &check).await
+}
+
+async fn one_readiness_check(check: web::Path<String>, sources: web::Data<Sources>) -> HttpResponse {
+    single(&sources.readiness, &check).await
+}
+
+async fn aggregate(checks: &Checks, request: &HttpRequest) -> HttpResponse {
+    let query = probe_query(request);
+    checks.refresh(&query).await;
+    respond(checks.aggregate(&query))
+}
+
+async fn single(checks: &Checks, name: &str) -> HttpResponse {
+    checks.refresh_single(name).await;
+    respond(checks.single(name))
+}
+
+/// Presence of `?verbose` counts, whatever its value. A query that cannot be decoded counts as none.
+fn probe_query(request: &HttpRequest) -> ProbeQuery {
+    let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
+    let local = request.peer_addr().is_some_and(|peer| peer.ip().to_canonical().is_loopback());
+    let mut query = ProbeQuery { local, ..ProbeQuery::default() };
+    for (key, value) in pairs.map(web::Query::into_inner).unwrap_or_default() {
+        match key.as_str() {
+            "verbose" => query.verbose = true,
+            "exclude" => query.exclude.push(value),
+            _ => {}
+        }
+    }
+    query
+}
+
+fn respond(answer: Answer) -> HttpResponse {
+    let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    HttpResponse::build(status)
+        .insert_header((header::CONTENT_TYPE, TEXT_TYPE))
+        .insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .body(answer.body)
+}
+
+async fn not_found() -> HttpResponse {
+    respond(Answer { status: 404, body: "404 page not found\n".to_owned() })
+}
+
+fn metrics_routes(config: &mut web::ServiceConfig) {
+    config.service(web::resource("/metrics").wrap(Compress::default()).route(web::get().to(render_metrics)));
+
+    let headers = || {
+        DefaultHeaders::new()
+            .add((header::CONTENT_SECURITY_POLICY, PAGE_POLICY))
+            .add((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+            .add((header::REFERRER_POLICY, "no-referrer"))
+            .add((header::CACHE_CONTROL, "no-cache"))
+    };
+    for (path, content_type, content) in PAGE {
+        let file = move || async move { HttpResponse::Ok().content_type(content_type).body(content) };
+        let resource = web::resource(format!("/dashboard{path}"));
+        let resource = resource.wrap(headers()).wrap(Compress::default()).wrap(from_fn(host::check));
+        config.service(resource.route(web::get().to(file)));
+    }
+    // Links of the page are relative to `/dashboard`, so that it works behind a proxy that adds a path.
+    config.service(web::redirect("/dashboard/", "../dashboard"));
+    let status_registry_resource = web::resource("/dashboard/actors").wrap(headers()).wrap(Compress::default());
+    config.service(status_registry_resource.wrap(from_fn(host::check)).route(web::get().to(status_registry)));
+    // Not compressed: the compressor would delay events.
+    let events = web::resource("/dashboard/events").wrap(headers()).wrap(from_fn(host::check));
+    config.service(events.route(web::get().to(event_stream)));
+}
+
+async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
+    HttpResponse::Ok().content_type(METRICS_TYPE).body(sources.metrics.render())
+}
+
+async fn status_registry(dashboard: web::Data<Dashboard>) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/json").body(dashboard.snapshots.json())
+}
+
+async fn event_stream(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
+    let close = request.conn_data::<Rc<Course>>().map(|course| course.closer());
+    let place = dashboard.streams.begin(move || {
+        if let Some(close) = &close {
+            close();
+        }
+    });
+    HttpResponse::Ok().content_type("text/event-stream").streaming(events(dashboard.snapshots.clone(), place))
+}
+
+#[cfg(test)]
+mod tests;

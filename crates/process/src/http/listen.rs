@@ -1,0 +1,99 @@
+//! Binds TCP listeners; an empty address means all interfaces, IPv4 and IPv6 (spec 70 §3, trap 14).
+
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
+};
+
+/// Connections that the system completes before the server accepts them. With the 128 of the standard library, a burst
+/// of connections drops the packets of others, which the peers repeat after a second. The system's own bound
+/// (`net.core.somaxconn`) may be lower.
+const BACKLOG: i32 = 4096;
+
+/// Address and port of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Bind {
+    /// IP address or host name; empty: all interfaces.
+    pub address: String,
+    /// TCP port; 0: any free port (tests, demo).
+    pub port: u16,
+}
+
+/// A server could not listen.
+#[derive(Debug, thiserror::Error)]
+#[error("error listening on {bind}: {cause}")]
+pub struct ListenError {
+    bind: Bind,
+    #[source]
+    cause: io::Error,
+}
+
+impl Bind {
+    /// Returns one listener for both families if the system allows it, two if it separates them, one for IPv4 only.
+    pub fn listen(&self) -> Result<Vec<TcpListener>, ListenError> {
+        let listeners = if self.address.is_empty() {
+            listen_everywhere(self.port)
+        } else {
+            TcpListener::bind((self.address.as_str(), self.port)).map(|listener| vec![listener])
+        };
+        // A second call changes the backlog of a listening socket.
+        let enlarged = |listener: TcpListener| rustix::net::listen(&listener, BACKLOG).map(|()| listener);
+        let listeners = listeners.and_then(|all| Ok(all.into_iter().map(enlarged).collect::<Result<_, _>>()?));
+        listeners.map_err(|cause| ListenError { bind: self.clone(), cause })
+    }
+}
+
+impl std::fmt::Display for Bind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.address.contains(':') {
+            write!(f, "[{}]:{}", self.address, self.port)
+        } else {
+            write!(f, "{}:{}", self.address, self.port)
+        }
+    }
+}
+
+fn listen_everywhere(port: u16) -> io::Result<Vec<TcpListener>> {
+    let v4 = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)));
+    match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))) {
+        Ok(v6) => {
+            // On dual-stack sockets `[::]` includes IPv4, and this bind fails; otherwise it adds IPv4.
+            let also = v4(v6.local_addr()?.port()).ok();
+            Ok([v6].into_iter().chain(also).collect())
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied) => Err(error),
+        Err(_) => v4(port).map(|listener| vec![listener]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn listen_on_an_empty_address_includes_ipv4() {
+        let listeners = Bind::default().listen().unwrap();
+        let port = listeners[0].local_addr().unwrap().port();
+
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    }
+
+    #[test]
+    fn listen_error_names_the_taken_port() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+
+        let error = Bind { address: "127.0.0.1".to_owned(), port }.listen().unwrap_err();
+
+        assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
+    }
+
+    #[test]
+    fn addresses_are_written_as_in_a_url() {
+        let text = |address: &str| Bind { address: address.to_owned(), port: 8081 }.to_string();
+
+        assert_eq!([text(""), text("10.0.0.1"), text("::1")], [":8081", "10.0.0.1:8081", "[::1]:8081"]);
+    }
+}

@@ -1,0 +1,86 @@
+//! Metrics of a program's own, which its controllers set by name: [`kit::Env::figure`] knows no type of metric.
+
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use prometheus::{GaugeVec, HistogramVec};
+
+use super::{Declaration, NO_LABELS, Registrar};
+
+/// A metric that controllers set by name. It has at most one label.
+#[derive(Debug, Clone, Copy)]
+pub struct Figure {
+    /// The name that controllers use.
+    pub name: &'static str,
+    /// What is done with a value.
+    pub kind: FigureKind,
+    /// The metric.
+    pub declaration: &'static Declaration,
+}
+
+/// What is done with the values of a [`Figure`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FigureKind {
+    /// The metric is a gauge with the last value.
+    Gauge,
+    /// The metric is a histogram of all values.
+    Histogram,
+    /// The value is a time in seconds since 1970. The metric is a gauge with the time that remains until then, in seconds;
+    /// it is absent while the value is not a number.
+    Countdown,
+}
+
+pub(super) struct Families(Vec<Family>);
+
+struct Family {
+    figure: Figure,
+    series: FigureSeries,
+}
+
+enum FigureSeries {
+    Gauge(GaugeVec),
+    Histogram(HistogramVec),
+    Countdown { remaining: GaugeVec, end: Mutex<Option<f64>> },
+}
+
+impl Families {
+    pub(super) fn new(registrar: &Registrar, figures: &[Figure]) -> Self {
+        let family = |figure: &Figure| Family { figure: *figure, series: FigureSeries::new(figure, registrar) };
+        Self(figures.iter().map(family).collect())
+    }
+
+    pub(super) fn set(&self, name: &str, label: &'static str, value: f64) {
+        let Some(family) = self.0.iter().find(|family| family.figure.name == name) else { return };
+        let labels: &[&str] = if family.figure.declaration.labels.is_empty() { &NO_LABELS } else { &[label] };
+        match &family.series {
+            FigureSeries::Gauge(gauge) => gauge.with_label_values(labels).set(value),
+            FigureSeries::Histogram(histogram) => histogram.with_label_values(labels).observe(value),
+            FigureSeries::Countdown { end, .. } => {
+                *end.lock().unwrap_or_else(PoisonError::into_inner) = Some(value).filter(|time| time.is_finite());
+            }
+        }
+    }
+
+    pub(super) fn refresh(&self, now: Timestamp) {
+        for family in &self.0 {
+            let FigureSeries::Countdown { remaining, end } = &family.series else { continue };
+            remaining.reset();
+            if let Some(end) = *end.lock().unwrap_or_else(PoisonError::into_inner) {
+                remaining.with_label_values(&NO_LABELS).set((end - now.as_duration().as_secs_f64()).round());
+            }
+        }
+    }
+}
+
+impl FigureSeries {
+    fn new(figure: &Figure, registrar: &Registrar) -> Self {
+        let declaration = figure.declaration;
+        match figure.kind {
+            FigureKind::Gauge => Self::Gauge(declaration.float_gauges(registrar)),
+            FigureKind::Histogram => Self::Histogram(declaration.histograms(registrar)),
+            FigureKind::Countdown => {
+                Self::Countdown { remaining: declaration.float_gauges(registrar), end: Mutex::default() }
+            }
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! State of the process for probes and the dashboard, readable from any thread (spec 70 §6). The servers run before
+//! [`Process::start`](super::Process::start) fills it in.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use cluster::{ApiError, Cluster, Synced};
+use futures::FutureExt as _;
+use kit::Deadline;
+use tokio::{
+    sync::{Notify, watch},
+    time::{Instant, timeout},
+};
+
+use crate::{
+    Probes, Program,
+    http::probes::{CheckFn, Checks, with_grace},
+    leader::Leadership,
+};
+
+const PROBE: Duration = Duration::from_secs(3);
+const YOUNG: Duration = Duration::from_secs(1); // probes within this time share one request
+
+/// State of the process. Cheap to clone.
+#[derive(Clone)]
+pub struct Vitals {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    probes: Probes,
+    /// In the order of the checks.
+    synced: OnceLock<Vec<Synced>>,
+    /// Name of the cluster whose API server is asked.
+    cluster: &'static str,
+    leadership: watch::Sender<Leadership>,
+    verdict: watch::Sender<Option<WatchdogVerdict>>,
+    asked: Notify,
+}
+
+#[derive(Debug, Clone)]
+struct WatchdogVerdict {
+    at: Instant,
+    result: Result<(), Refusal>,
+}
+
+#[derive(Debug, Clone)]
+struct Refusal {
+    text: String,
+    is_unauthorized: bool,
+}
+
+impl Vitals {
+    /// A process of the program `P` that is not started yet.
+    pub fn new<P: Program>() -> Self {
+        let shared = Shared {
+            probes: P::PROBES,
+            cluster: P::CLUSTERS.first().map_or("", |cluster| cluster.as_str()),
+            synced: OnceLock::new(),
+            leadership: watch::Sender::new(Leadership::Candidate),
+            verdict: watch::Sender::new(None),
+            asked: Notify::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Returns the checks of `/healthz`.
+    pub fn liveness(&self) -> Checks {
+        let now = Arc::new(Instant::now);
+        let api_server = self.shared.probes.api_server;
+        let checks = api_server.into_iter().fold(Checks::with_ping(), |checks, name| {
+            let (checked, refreshed) = (self.clone(), self.clone());
+            checks.with(name, Arc::new(move || checked.api_server())).refreshed_by(
+                name,
+                Arc::new(move || {
+                    let vitals = refreshed.clone();
+                    async move { vitals.ask_api_server().await }.boxed()
+                }),
+            )
+        });
+        self.informers().fold(checks, |checks, (name, synced)| checks.with(name, with_grace(synced, now.clone())))
+    }
+
+    /// Returns the checks of `/readyz`.
+    pub fn readiness(&self) -> Checks {
+        self.informers().fold(Checks::default(), |checks, (name, synced)| checks.with(name, synced))
+    }
+
+    /// Whether this process leads; without an election it stays a candidate.
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.shared.leadership.subscribe()
+    }
+
+    pub(super) fn leadership_sender(&self) -> watch::Sender<Leadership> {
+        self.shared.leadership.clone()
+    }
+
+    /// Sets the sync states of the clusters' caches. Only the first call counts.
+    pub(super) fn show(&self, synced: impl Iterator<Item = Synced>) {
+        self.shared.synced.get_or_init(|| synced.collect());
+    }
+
+    fn informers(&self) -> impl Iterator<Item = (&'static str, CheckFn)> {
+        let checks = self.shared.probes.informers.iter().enumerate();
+        checks.map(|(index, name)| -> (&'static str, CheckFn) {
+            let shared = self.shared.clone();
+            (name, Arc::new(move || check(&shared.synced, index)))
+        })
+    }
+
+    /// Sends a request whenever a probe asks, and none otherwise. Runs forever, on the cluster's thread.
+    pub(super) async fn probe(self, cluster: Cluster) {
+        loop {
+            self.shared.asked.notified().await;
+            if self.young().is_some() {
+                continue; // asked while the last request was under way
+            }
+            let result =
+                cluster.healthz(Deadline::after(PROBE)).await.map_err(|error| refusal(self.shared.cluster, &error));
+            self.shared.verdict.send_replace(Some(WatchdogVerdict { at: Instant::now(), result }));
+        }
+    }
+
+    async fn ask_api_server(&self) {
+        // Subscribe before checking: a verdict that comes in between ends the wait at once.
+        let mut verdicts = self.shared.verdict.subscribe();
+        if self.young().is_none() {
+            self.shared.asked.notify_one();
+            timeout(PROBE + YOUNG, verdicts.changed()).await.ok();
+        }
+    }
+
+    /// Rejected credentials do not fail liveness after the first lists: a restarted process could not list at all.
+    fn api_server(&self) -> Result<(), String> {
+        let verdict = self.shared.verdict.borrow().clone();
+        match verdict.filter(|verdict| verdict.at.elapsed() < PROBE).map(|verdict| verdict.result) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(refusal)) if refusal.is_unauthorized && self.is_listed() => Ok(()),
+            Some(Err(refusal)) => Err(refusal.text),
+            None => Err(format!("the {} cluster's kube-apiserver could not be asked in time", self.shared.cluster)),
+        }
+    }
+
+    fn is_listed(&self) -> bool {
+        self.informers().all(|(_, check)| check().is_ok())
+    }
+
+    fn young(&self) -> Option<WatchdogVerdict> {
+        self.shared.verdict.borrow().clone().filter(|verdict| verdict.at.elapsed() < YOUNG)
+    }
+}
+
+impl std::fmt::Debug for Vitals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vitals").field("leadership", &*self.shared.leadership.borrow()).finish_non_exhaustive()
+    }
+}
+
+fn check(synced: &OnceLock<Vec<Synced>>, index: usize) -> Result<(), String> {
+    let synced = synced.get().and_then(|synced| synced.get(index));
+    synced.map_or_else(|| Err("not started yet".to_owned()), Synced::check)
+}
+
+fn refusal(cluster: &str, error: &ApiError) -> Refusal {
+    let text = match error {
+        ApiError::Status(status) => {
+            format!("failed talking to the {cluster} cluster's kube-apiserver (status code: {})", status.code)
+        }
+        other => other.to_string(),
+    };
+    Refusal { text, is_unauthorized: error.is_unauthorized() }
+}

@@ -1,0 +1,383 @@
+//! Prunes objects that left the manifests, and all of a deleted or handed-over ManagedResource (spec 10 §13, §15).
+
+use std::collections::BTreeSet;
+
+use cluster::{
+    ApiError, Deleted, ListQuery, Located, Nowhere, ObjectRef, Resource,
+    object::{self, ObjectKey},
+};
+use futures::{StreamExt, stream};
+use kit::{Failure, Outcome};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    super::{
+        known::{Evidence, Memory},
+        report::status,
+        steps::Run,
+    },
+    clean::{self, ForcedFinalization, volume_claims},
+    own_namespace::{self, Held},
+    own_refs,
+};
+use crate::{
+    actors::resource_manager::{
+        bundle::{identity, order},
+        health::warnings::{Warnings, field_selector},
+    },
+    api::{
+        kinds,
+        resources::{keys::ORIGIN, managed_resource::ResourceRef, origin::Origin},
+    },
+};
+
+/// Objects that are being deleted are checked again after this time, if no watch reports them earlier (spec 10 §17.2).
+const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Conflicts that are answered by deciding anew. After them, the object is left for the next reconcile.
+const CONFLICTS: usize = 3;
+
+const SIDE_BY_SIDE: usize = 16;
+
+pub(super) enum Pruned {
+    Done,
+    Pending(Option<String>),
+}
+
+/// Deletes the objects of a ManagedResource, then removes its finalizer (spec 10 §15).
+pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
+    let controller = run.controller;
+    let now = controller.env.clock.wall();
+    let keep = run.mr().spec.keep_objects;
+    run.write_status(|status| status::deleting(status, keep, now)).await?;
+    if !keep {
+        let references = run.mr().status.resources.clone();
+        let keys: BTreeSet<_> = references.iter().map(ResourceRef::key).collect();
+        controller.objects.register(&run.reconcile.key, keys);
+        let Held { others, own, unconfirmed } = own_namespace::sort(run, &references).await;
+        let Some(mut pending) = prune(run, memory, &others).await else { return Ok(Outcome::Continue) };
+        pending.extend(unconfirmed);
+        if let Some(own) = own.filter(|_| pending.is_empty()) {
+            pending.extend(own_namespace::delete_last(run, &own).await);
+        }
+        if !pending.is_empty() {
+            return report_pending(run, &pending).await;
+        }
+    }
+    remove_finalizer(run).await?;
+    controller.objects.register(&run.reconcile.key, BTreeSet::new());
+    Ok(Outcome::Retire)
+}
+
+async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
+    match run.set_finalizer(false).await {
+        Ok(()) => Ok(()),
+        Err(error) if error.is_not_found() => Ok(()),
+        Err(error) => Err(Failure::new(format!("failed to remove finalizer: {error}"))),
+    }
+}
+
+/// Reports the objects that still exist. The reconcile ends with it (spec 10 §9.8, §15).
+pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
+    let text = status::aggregate(status::CLEAN_PREFIX, pending);
+    let now = run.controller.env.clock.wall();
+    run.write_status(|status| status::deletion_pending(status, &text, now)).await?;
+    run.reconcile.note(format!("{} objects are being deleted", pending.len()));
+    Ok(Outcome::After(CHECK_INTERVAL))
+}
+
+pub(crate) fn left_unconfirmed(references: &[ResourceRef], unconfirmed: &str) -> Vec<String> {
+    references.iter().map(|reference| clean::still_pending(&display(reference), Some(unconfirmed), "")).collect()
+}
+
+/// Prunes objects, workloads before what they need. Returns the items of the message for objects that still exist, or
+/// `None` if the time slice ended before all were checked.
+pub(crate) async fn prune(run: &Run<'_>, memory: &mut Memory, references: &[ResourceRef]) -> Option<Vec<String>> {
+    let begin = run.controller.env.clock.monotonic();
+    let asked = run.controller.target.discovery().asked();
+    let mut pruned = std::mem::take(&mut memory.progress.get_or_insert_default().pruned);
+    let list: Vec<(_, &ResourceRef)> = references.iter().map(|reference| (reference.key(), reference)).collect();
+    for rank in order::deletion_ranks(list, |(key, _)| key) {
+        let left: Vec<_> = rank.into_iter().filter(|(key, _)| !pruned.contains_key(key)).collect();
+        let in_time = left.into_iter().take_while(|_| !run.should_yield(begin));
+        let looked: Vec<_> = stream::iter(in_time)
+            .map(|(key, reference)| async move { (key, reference, clean_one(run, reference, asked).await) })
+            .buffered(SIDE_BY_SIDE)
+            .collect()
+            .await;
+        for (key, reference, result) in looked {
+            memory.forget(&key);
+            let item = match result {
+                Pruned::Done => None,
+                Pruned::Pending(error) => Some(pending_item(run, reference, error).await),
+            };
+            pruned.insert(key, item);
+        }
+        if run.should_yield(begin) {
+            memory.progress.get_or_insert_default().pruned = pruned;
+            return None;
+        }
+    }
+    let mut pending: Vec<_> = pruned.values().flatten().cloned().collect();
+    pending.sort();
+    if pending.is_empty() {
+        memory.progress.get_or_insert_default().pruned = pruned;
+    }
+    Some(pending)
+}
+
+async fn clean_one(run: &Run<'_>, reference: &ResourceRef, discovered: u64) -> Pruned {
+    let known = run.controller.objects.version(&reference.key());
+    match try_clean(run, reference, discovered, known).await {
+        Ok(pruned) => pruned,
+        Err(error) if error.is_not_found() => gone(run, reference, known, &Nowhere::NotFound),
+        // No object can have a name that no request can carry.
+        Err(ApiError::BadRequest(_)) => gone(run, reference, known, &Nowhere::NotFound),
+        Err(error) => Pruned::Pending(Some(error.to_string())),
+    }
+}
+
+/// The object is proved to be gone. `known` is its version before the first request.
+fn gone(run: &Run<'_>, reference: &ResourceRef, known: Option<u64>, why: &Nowhere) -> Pruned {
+    if let Nowhere::Kind(absent) = why {
+        tracing::info!(object = %display(reference), kind = %absent.kind(), "an object is gone: its kind is not served");
+    }
+    run.controller.objects.gone(&reference.key(), known, &run.writer);
+    Pruned::Done
+}
+
+/// `discovered`: an absence of the kind must be proved after this. `before`: the object's version known then.
+async fn try_clean(
+    run: &Run<'_>,
+    reference: &ResourceRef,
+    discovered: u64,
+    before: Option<u64>,
+) -> Result<Pruned, ApiError> {
+    let controller = run.controller;
+    let asked = controller.env.clock.monotonic();
+    let key = reference.key();
+    let kind = reference.group_version_kind();
+    let known = controller.target.discovery().known(&kind);
+    let needs_claims = run.mr().spec.delete_persistent_volume_claims && is_stateful_set(reference);
+    if let Some(resource) = known
+        && let Evidence::Known(cached) = watched(run, &resource, &key)
+        && !cached.deleting
+        && !needs_claims
+    {
+        let at = resource.at(namespace_of(&resource, reference), &reference.name);
+        let excluded = clean::exclusion_of_cached(&kind, &cached, controller.settings.garbage_collector);
+        if excluded.is_some() {
+            return Ok(Pruned::Done);
+        }
+        if let Some(left) = left_alone(run, reference, &cached.uid, cached.origin.as_deref()).await {
+            return Ok(left);
+        }
+        match delete(run, reference, &at, &cached.uid, &cached.resource_version, asked).await {
+            // The cached object, or its kind, is outdated: read it.
+            Err(error) if error.is_conflict() || error.is_not_served() => {}
+            result => return result,
+        }
+    }
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let name = (key.namespace.as_str(), reference.name.as_str());
+        let (at, live) = match controller.target.locate(&run.context, &kind, name, discovered).await? {
+            Located::At(at, live) => (at, live),
+            Located::Nowhere(why) => return Ok(gone(run, reference, before, &why)),
+        };
+        controller.objects.watch(&at.resource);
+        match clean_live(run, reference, &at, &live, asked).await {
+            // Another client was faster. The object may belong to another ManagedResource by now, or be a new object.
+            Err(error) if error.is_conflict() && attempt < CONFLICTS => {}
+            result => return result,
+        }
+    }
+}
+
+fn watched(run: &Run<'_>, resource: &Resource, key: &ObjectKey) -> Evidence {
+    run.controller.objects.watch(resource);
+    run.controller.objects.evidence(key)
+}
+
+/// Deletes an object that was just read (spec 10 §13.1, steps 2 to 5).
+async fn clean_live(
+    run: &Run<'_>,
+    reference: &ResourceRef,
+    at: &ObjectRef,
+    live: &Value,
+    asked: Instant,
+) -> Result<Pruned, ApiError> {
+    let controller = run.controller;
+    let key = reference.key();
+    controller.objects.wrote(&key, live, &run.writer, asked);
+    let origin = object::annotation(live, ORIGIN);
+    if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some() {
+        return Ok(Pruned::Done);
+    }
+    if let Some(left) = left_alone(run, reference, object::uid(live), origin).await {
+        return Ok(left);
+    }
+    if run.mr().spec.delete_persistent_volume_claims
+        && is_stateful_set(reference)
+        && let Err(text) = delete_claims(run, live).await
+    {
+        return Ok(Pruned::Pending(Some(text)));
+    }
+    if object::deletion_timestamp(live).is_none() {
+        return delete(run, reference, at, object::uid(live), object::resource_version(live), asked).await;
+    }
+    finalize(run, at, live).await
+}
+
+pub(super) async fn delete(
+    run: &Run<'_>,
+    reference: &ResourceRef,
+    at: &ObjectRef,
+    uid: &str,
+    version: &str,
+    asked: Instant,
+) -> Result<Pruned, ApiError> {
+    let key = reference.key();
+    let propagation = clean::propagation(&key.group).map(Into::into);
+    run.controller.autoscalers.is_deleted_by(&run.reconcile.key, &key);
+    let answer = run.controller.target.delete_seen(&run.context, at, uid, Some(version), propagation).await;
+    Ok(match answer.map_err(unsent)? {
+        Deleted::Gone => {
+            run.controller.objects.gone(&key, version.parse().ok(), &run.writer);
+            Pruned::Done
+        }
+        Deleted::Pending(object) => {
+            run.controller.objects.wrote(&key, &object, &run.writer, asked);
+            // Its grace time begins now. If that is unreadable, it is reported at once.
+            let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
+            Pruned::Pending(grace.err().map(|error| error.to_string()))
+        }
+    })
+}
+
+/// The object was seen, so it exists: here `BadRequest` means that its uid or version is missing. Only for a name that
+/// no request can carry does `BadRequest` prove absence.
+fn unsent(error: ApiError) -> ApiError {
+    match error {
+        ApiError::BadRequest(text) => ApiError::Decode(text),
+        other => other,
+    }
+}
+
+/// Removes the finalizers of an object whose grace time is over (spec 10 §13.5).
+async fn finalize(run: &Run<'_>, at: &ObjectRef, live: &Value) -> Result<Pruned, ApiError> {
+    let controller = run.controller;
+    match clean::forced_finalization(live, controller.env.clock.wall()) {
+        Ok(ForcedFinalization::No | ForcedFinalization::At(_)) => {}
+        Ok(ForcedFinalization::RemoveFinalizers) => {
+            let patch = clean::remove_finalizers_patch(live);
+            controller.target.merge_patch(&run.context, at, None, &patch).await?;
+        }
+        Ok(ForcedFinalization::FinalizeNamespace) => {
+            let emptied = clean::finalized_namespace(live);
+            controller.target.replace(&run.context, at, Some("finalize"), &emptied).await?;
+        }
+        Err(error) => return Ok(Pruned::Pending(Some(error.to_string()))),
+    }
+    // The next check tells whether the object is gone now.
+    Ok(Pruned::Pending(None))
+}
+
+/// Returns what becomes of an object that is not ours. Unconfirmed objects are never deleted.
+pub(super) async fn left_alone(
+    run: &Run<'_>,
+    reference: &ResourceRef,
+    uid: &str,
+    origin: Option<&str>,
+) -> Option<Pruned> {
+    let spared = match own_refs::is_spared(run, reference, uid).await {
+        Ok(false) => belongs_to_another(run, reference, origin).await,
+        spared => spared,
+    };
+    match spared {
+        Ok(false) => None,
+        Ok(true) => Some(Pruned::Done),
+        Err(unconfirmed) => Some(Pruned::Pending(Some(unconfirmed))),
+    }
+}
+
+/// Returns true if the object belongs to another ManagedResource that exists: then it is not ours to delete
+/// (decision 10). The error names the ManagedResource that could not be read, and what would help.
+async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> Result<bool, String> {
+    let controller = run.controller;
+    let own = Origin::new(controller.settings.cluster_id.clone(), run.reconcile.key.clone());
+    let Some(owner) = clean::other_owner(origin, &own) else { return Ok(false) };
+    let exists = controller.exists(&run.context, &owner).await.map_err(|error| {
+        let remedy = if error.is_forbidden() {
+            format!(
+                " (grant get on managedresources in namespace \"{}\", or remove the annotation {ORIGIN} from the object)",
+                owner.namespace
+            )
+        } else {
+            String::new()
+        };
+        format!(
+            "it names the ManagedResource {owner} as its owner, and whether that exists cannot be told: {error}{remedy}"
+        )
+    })?;
+    if exists {
+        run.kept_for_owner(&display(reference), &owner);
+    }
+    Ok(exists)
+}
+
+/// Deletes the PersistentVolumeClaims of a StatefulSet, before it is deleted itself (spec 10 §13.3).
+async fn delete_claims(run: &Run<'_>, stateful_set: &Value) -> Result<(), String> {
+    let selector = match volume_claims::claims_to_delete(stateful_set) {
+        Ok(Some(selector)) => selector,
+        Ok(None) => return Ok(()),
+        Err(error) => return Err(volume_claims::not_cleaned(&error.to_string())),
+    };
+    let resource = kinds::PERSISTENT_VOLUME_CLAIM;
+    let namespace = object::namespace(stateful_set);
+    let target = &run.controller.target;
+    let query = ListQuery { limit: Some(1), metadata_only: true, ..ListQuery::labelled(&selector) };
+    let found = target.list(&run.context, &resource, Some(namespace), &query).await;
+    let found = found.map_err(|error| volume_claims::not_listed(&error.to_string()))?;
+    if found.items.is_empty() {
+        return Ok(());
+    }
+    let deleted = target.delete_collection(&run.context, &resource, namespace, &selector).await;
+    deleted.map_err(|error| volume_claims::not_cleaned(&error.to_string()))
+}
+
+/// Returns the item of the message for an object that still exists (spec 10 §13.6).
+async fn pending_item(run: &Run<'_>, reference: &ResourceRef, error: Option<String>) -> String {
+    let mut events = String::new();
+    if reference.api_version == "v1" && reference.kind == "Service" {
+        match warnings_of(run, reference).await {
+            Ok(warnings) => events = warnings.block(run.controller.env.clock.wall()),
+            Err(error) => tracing::info!(object = %display(reference), error = %error, "Events cannot be read"),
+        }
+    }
+    clean::still_pending(&display(reference), error.as_deref(), &events)
+}
+
+async fn warnings_of(run: &Run<'_>, service: &ResourceRef) -> Result<Warnings, ApiError> {
+    let events = kinds::CORE_EVENT;
+    let namespace = service.key().namespace;
+    let selector = field_selector(&namespace, &service.name);
+    let query = ListQuery { field_selector: Some(selector), ..ListQuery::default() };
+    let list = run.controller.target.list(&run.context, &events, Some(&namespace), &query).await?;
+    Ok(Warnings::of(&list.items))
+}
+
+fn is_stateful_set(reference: &ResourceRef) -> bool {
+    let key = reference.key();
+    matches!(key.group.as_str(), "apps" | "extensions") && key.kind == "StatefulSet"
+}
+
+fn namespace_of(resource: &Resource, reference: &ResourceRef) -> String {
+    if resource.namespaced { reference.key().namespace } else { String::new() }
+}
+
+pub(super) fn display(reference: &ResourceRef) -> String {
+    identity::display(&reference.api_version, &reference.kind, &reference.namespace, &reference.name)
+}

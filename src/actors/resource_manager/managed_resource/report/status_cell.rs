@@ -1,0 +1,145 @@
+//! The only path by which the reconcilers of a ManagedResource write its status. Each reconciler replaces its own
+//! conditions only. Writes are serialized. A write needs the `resourceVersion` that the deciding reconciler saw, or a
+//! version that differs from it by our own status writes alone. Otherwise the reconciler decides again (spec 10 §17.3).
+
+use std::cell::{Cell, RefCell};
+
+use cluster::{ApiError, Cached, Cluster, Context, Resource, Watch, object::NamespacedName};
+use tokio::sync::Mutex;
+
+use super::{
+    super::known::{CachedManagedResource, ParsedManagedResource},
+    fit::Draft,
+    status::needs_write,
+};
+use crate::api::resources::managed_resource::{ManagedResourceStatus, with_status};
+
+#[derive(Default)]
+pub(crate) struct StatusCell {
+    /// Held during a write, so that reconcilers do not overtake each other.
+    turn: Mutex<()>,
+    /// Versions before and after our own status writes, oldest first. The cache holds the newest.
+    lineage: RefCell<Vec<u64>>,
+    /// A write was answered with *not found*, and the ManagedResource was not read since.
+    doubtful: Cell<bool>,
+    /// Size in bytes of the smallest object that was refused for its size, and the text of the first refusal.
+    refused: RefCell<Option<(usize, String)>>,
+}
+
+/// The API server accepts no larger request, whatever its database accepts (measured: docs/facts.md §10).
+const LARGEST_REQUEST: usize = 3 * 1024 * 1024;
+
+/// Length of `lineage`. A reconciler that decided on an older version decides again.
+const LINEAGE: usize = 8;
+
+pub(crate) struct Destination<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) resource: &'a Resource,
+    pub(crate) bundles: &'a Watch<CachedManagedResource>,
+}
+
+impl StatusCell {
+    /// Writes the status that `change` makes of the current one, if they differ. Returns the then current snapshot. A
+    /// status too large to be stored shrinks. If nothing fits, nothing is written, no error: nothing waits for it
+    /// (decision 36). Fails with the request's error, or a conflict if another client wrote since `basis`.
+    pub(crate) async fn write(
+        &self,
+        to: Destination<'_>,
+        context: &Context,
+        basis: &ParsedManagedResource,
+        change: impl FnOnce(&ManagedResourceStatus) -> ManagedResourceStatus,
+    ) -> Result<ParsedManagedResource, ApiError> {
+        let _turn = self.turn.lock().await;
+        let present = self.present(&to, basis);
+        let mut draft = Draft::new(change(&present.mr.status), &present.mr.status);
+        let key = present.mr.key();
+        let at = to.resource.at(&key.namespace, &key.name);
+        let undecodable = |error: &dyn std::fmt::Display| ApiError::Decode(error.to_string());
+        loop {
+            if !needs_write(&present.mr.status, draft.status()) {
+                return Ok(present);
+            }
+            let asked = to.cluster.clock().monotonic();
+            let raw = present.cached.raw().map_err(|error| undecodable(&error))?;
+            let object = with_status(raw, draft.status());
+            let size = serde_json::to_vec(&object).map_or(0, |text| text.len());
+            if !self.is_too_large(size) {
+                match to.cluster.replace(context, &at, Some("status"), &object).await {
+                    Ok(answer) => {
+                        let written = ParsedManagedResource::of(&answer).map_err(|error| undecodable(&error))?;
+                        to.bundles.wrote_cached(&key, written.cached.clone(), &writer(&key), asked);
+                        self.remember(&present, &written);
+                        return Ok(written);
+                    }
+                    Err(error) if error.is_too_large(size) => self.was_refused(size, &error),
+                    Err(error) => {
+                        self.heard(&error);
+                        return Err(error);
+                    }
+                }
+            }
+            let refused = self.refused.borrow().as_ref().map(|(_, text)| text.clone()).unwrap_or_default();
+            if !draft.shrink(size, &refused) {
+                tracing::warn!(bytes = size, error = %refused, "a status is too large to be stored and is not written");
+                return Ok(present);
+            }
+            tracing::info!(bytes = size, error = %refused, "a status is too large to be stored; a part of it is left out");
+        }
+    }
+
+    /// Returns true if an object of this size is known to be refused. Such an object is not sent again.
+    fn is_too_large(&self, size: usize) -> bool {
+        if size > LARGEST_REQUEST && self.refused.borrow().is_none() {
+            let text = format!("Request entity too large: limit is {LARGEST_REQUEST}");
+            self.refused.replace(Some((size, text)));
+        }
+        self.refused.borrow().as_ref().is_some_and(|(refused, _)| size >= *refused)
+    }
+
+    fn was_refused(&self, size: usize, error: &ApiError) {
+        let mut refused = self.refused.borrow_mut();
+        // Without the sizes in brackets, which differ each time.
+        let text = || error.to_string().split(" (").next().unwrap_or_default().to_owned();
+        let (smallest, _) = refused.get_or_insert_with(|| (size, text()));
+        *smallest = size.min(*smallest);
+    }
+
+    /// Evaluates the error of a write to the ManagedResource: after *not found* the cached object is unconfirmed.
+    pub(crate) fn heard(&self, error: &ApiError) {
+        if error.is_not_found() {
+            self.doubtful.set(true);
+        }
+    }
+
+    pub(crate) fn is_unconfirmed_now(&self) -> bool {
+        self.doubtful.get()
+    }
+
+    pub(crate) fn was_found(&self) {
+        self.doubtful.set(false);
+    }
+
+    /// Returns the newest snapshot that differs from `basis` by our own status writes alone.
+    fn present(&self, to: &Destination<'_>, basis: &ParsedManagedResource) -> ParsedManagedResource {
+        let lineage = self.lineage.borrow();
+        let place = |cached: &CachedManagedResource| lineage.iter().position(|version| *version == cached.version());
+        let newest = to.bundles.store().get(&basis.mr.key());
+        let newer = newest.filter(|newest| place(&basis.cached).is_some_and(|basis| place(newest) > Some(basis)));
+        newer.and_then(|newer| newer.parsed().ok()).unwrap_or_else(|| basis.clone())
+    }
+
+    fn remember(&self, from: &ParsedManagedResource, to: &ParsedManagedResource) {
+        let mut lineage = self.lineage.borrow_mut();
+        if lineage.last() != Some(&from.cached.version()) {
+            *lineage = vec![from.cached.version()];
+        }
+        lineage.push(to.cached.version());
+        let excess = lineage.len().saturating_sub(LINEAGE);
+        lineage.drain(..excess);
+    }
+}
+
+/// The name under which a ManagedResource's own writes are entered into caches.
+pub(crate) fn writer(key: &NamespacedName) -> String {
+    key.to_string()
+}

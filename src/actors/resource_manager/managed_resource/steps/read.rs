@@ -1,0 +1,342 @@
+//! From a ManagedResource to its plan: read the Secrets, decode, look up the kinds, plan (spec 10 §9.1 to §9.6).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use cluster::{
+    ApiError, Discovery, Resource, Serving,
+    object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey},
+};
+use kit::{Failure, JobPanicked, Moment};
+use serde_json::Value;
+
+use super::{
+    super::{
+        known::{CachedManagedResource, Named},
+        report::status,
+    },
+    run::Run,
+};
+use crate::{
+    actors::resource_manager::bundle::{
+        checksum::Checksum,
+        decode::{self, DecodeError, LabelWarning, ManifestDocument, SecretData},
+        hpa,
+        identity::Equivalences,
+        inject,
+        normalise::Scope,
+        plan::{self, Plan, PlannedObject},
+    },
+    api::resources::{
+        keys::BROTLI_SUFFIX,
+        managed_resource::{ResourceRef, SecretRef},
+    },
+};
+
+/// How many times larger manifests usually are than their compressed form. Decides where to decode them.
+const USUAL_RATIO: usize = 32;
+
+/// The manifests of a ManagedResource, as its Secrets describe them now.
+pub(crate) struct Bundle {
+    pub(crate) secrets: Vec<(String, u64)>,
+    pub(crate) plan: Plan,
+    pub(crate) checksum: String,
+    pub(crate) errors: Vec<DecodeError>,
+    warnings: Vec<LabelWarning>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) equivalences: Equivalences,
+    /// The positions of documents that no cluster would accept, in words.
+    places: BTreeMap<usize, String>,
+    /// How the target serves the kinds; `None` if it does not, or if that is unknown.
+    kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
+    /// See [`Kinds::uncertain`].
+    pub(crate) uncertain: Option<String>,
+}
+
+/// A Secret that could not be read, or could not be decoded for a reason outside its data.
+#[derive(Debug)]
+pub(crate) struct ReadError {
+    pub(super) secret: String,
+    pub(super) cause: ReadCause,
+}
+
+#[derive(Debug)]
+pub(super) enum ReadCause {
+    Api(ApiError),
+    Decoder(JobPanicked),
+}
+
+struct Source {
+    namespace: String,
+    name: String,
+    data: Arc<BTreeMap<String, Vec<u8>>>,
+}
+
+struct Decoded {
+    documents: Vec<ManifestDocument>,
+    errors: Vec<DecodeError>,
+    warnings: Vec<LabelWarning>,
+}
+
+#[derive(Default)]
+struct Kinds {
+    served: BTreeMap<GroupVersionKind, Option<Resource>>,
+    /// Why some kind is unknown. Objects without a known scope may seem to have left the manifests (spec 10 §9.3).
+    uncertain: Option<String>,
+}
+
+pub(crate) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
+    let (secrets, sources) = read_secrets(run, &run.reconcile.key.namespace, &run.mr().spec.secret_refs).await?;
+    let sources = Arc::new(sources);
+    let decoded = decode_all(run, sources.clone()).await.map_err(|panicked| ReadError::decoder(run, panicked))?;
+    let kinds = kinds_of(run, &decoded).await;
+    let (mut bundle, kept) = planned(run, secrets, decoded, kinds);
+    // A data key counts once for each of its manifests: with many manifests that is much more than the data itself.
+    let lengths: Vec<usize> = data_keys(&sources).iter().map(|data| data.len()).collect();
+    let size = kept.iter().filter_map(|index| lengths.get(*index)).sum();
+    let summed = run.controller.env.cpu.run(size, move || sum(&data_keys(&sources), &kept)).await;
+    bundle.checksum = summed.map_err(|panicked| ReadError::decoder(run, panicked))?;
+    Ok(bundle)
+}
+
+/// Returns the objects that another ManagedResource gives away, by its Secrets now; none if they are unknown.
+pub(crate) async fn given_away(run: &Run<'_>, bundle: &NamespacedName) -> BTreeSet<ObjectKey> {
+    let known = run.controller.bundles.store().with(bundle, CachedManagedResource::managed_resource);
+    let Some(Ok(mr)) = known else { return BTreeSet::new() };
+    let read = read_secrets(run, &bundle.namespace, &mr.spec.secret_refs).await;
+    let Ok((_, sources)) = read else { return BTreeSet::new() };
+    let Ok(decoded) = decode_all(run, Arc::new(sources)).await else { return BTreeSet::new() };
+    let discovery = run.controller.target.discovery();
+    let manifests = decoded.documents.into_iter().map(|document| document.manifest).collect();
+    plan::given_away(manifests, &|kind| scope_of(discovery.known(kind).as_ref()))
+}
+
+/// Reads Secrets in the order in which a ManagedResource names them. A Secret that is named twice is read once.
+async fn read_secrets(
+    run: &Run<'_>,
+    namespace: &str,
+    references: &[SecretRef],
+) -> Result<(Vec<(String, u64)>, Vec<Source>), ReadError> {
+    let mut known = BTreeMap::<&str, (u64, Arc<_>)>::new();
+    let (mut secrets, mut sources) = (Vec::new(), Vec::new());
+    for reference in references {
+        let secret = reference.name.as_str();
+        let (version, data) = match known.get(secret) {
+            Some(read) => read.clone(),
+            None => {
+                let name = NamespacedName::new(namespace, secret);
+                let read = run.controller.secrets.read(&run.context, &name).await;
+                let read =
+                    read.map_err(|error| ReadError { secret: secret.to_owned(), cause: ReadCause::Api(error) })?;
+                let read = (read.version, Arc::new(read.data));
+                known.insert(secret, read.clone());
+                read
+            }
+        };
+        secrets.push((secret.to_owned(), version));
+        sources.push(Source { namespace: namespace.to_owned(), name: secret.to_owned(), data });
+    }
+    Ok((secrets, sources))
+}
+
+fn data_keys(sources: &[Source]) -> Vec<&[u8]> {
+    sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect()
+}
+
+fn sum(data_keys: &[&[u8]], kept: &[usize]) -> String {
+    let mut checksum = Checksum::default();
+    kept.iter().filter_map(|index| data_keys.get(*index)).for_each(|data| checksum.add(data));
+    checksum.finish()
+}
+
+/// Returns the estimated decoded size: text shrinks to a twentieth, a bomb much more, which the decoder bounds.
+fn decoded_size(key: &str, data: &[u8]) -> usize {
+    if key.ends_with(BROTLI_SUFFIX) { data.len().saturating_mul(USUAL_RATIO) } else { data.len() }
+}
+
+async fn decode_all(run: &Run<'_>, sources: Arc<Vec<Source>>) -> Result<Decoded, JobPanicked> {
+    let size = sources.iter().flat_map(|source| source.data.iter()).map(|(key, data)| decoded_size(key, data)).sum();
+    run.controller.env.cpu.run(size, move || decode(&sources)).await
+}
+
+fn decode(sources: &[Source]) -> Decoded {
+    let secrets = sources.iter().map(|source| SecretData {
+        namespace: &source.namespace,
+        name: &source.name,
+        data: &source.data,
+    });
+    let decode::Decoded { documents, errors, warnings, .. } = decode::decode(secrets);
+    Decoded { documents, errors, warnings }
+}
+
+async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> Kinds {
+    let manifests = decoded.documents.iter().map(|document| &document.manifest);
+    let mut kinds = Kinds::default();
+    for (kind, resource) in served(run.controller.target.discovery(), manifests, &run.mr().status.resources).await {
+        kinds.enter(kind, resource);
+    }
+    kinds
+}
+
+/// Returns how the kinds of manifests and of old references are served; `None` for an old kind that is not.
+pub(crate) async fn served(
+    discovery: &Discovery,
+    manifests: impl Iterator<Item = &Value>,
+    old: &[ResourceRef],
+) -> Vec<(GroupVersionKind, Result<Option<Resource>, ApiError>)> {
+    let manifests: BTreeSet<_> = manifests.filter_map(GroupVersionKind::of).collect();
+    let old: BTreeSet<_> = old.iter().map(ResourceRef::group_version_kind).collect();
+    let old: Vec<_> = old.difference(&manifests).cloned().collect();
+    let mut served = Vec::new();
+    for kind in manifests {
+        let mapping = discovery.mapping(&kind).await;
+        served.push((kind, mapping.map(Some)));
+    }
+    // An existing object may be served in another version than the one in which it was applied.
+    for kind in old {
+        let serving = discovery.serving(&kind).await;
+        let resource = serving.map(|serving| match serving {
+            Serving::Served(resource) => Some(resource),
+            Serving::Absent(_) => None,
+        });
+        served.push((kind, resource));
+    }
+    served
+}
+
+/// Returns the plan, still without its checksum, and the data keys of the kept manifests, by position.
+fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: Kinds) -> (Bundle, Vec<usize>) {
+    let mr = run.mr();
+    let equivalences = Equivalences::with(&mr.spec.equivalences);
+    let labels = inject::labels_to_inject(&mr.spec.inject_labels, &run.controller.settings.managed_by);
+    let Kinds { served: kinds, uncertain } = kinds;
+    let scope = |kind: &GroupVersionKind| scope_of(kinds.get(kind).and_then(Option::as_ref));
+    let Decoded { documents, errors, warnings } = decoded;
+    let mut sources = Vec::with_capacity(documents.len());
+    let mut manifests = Vec::with_capacity(documents.len());
+    for ManifestDocument { manifest, secret, data_key, index, raw, warnings: _ } in documents {
+        manifests.push(manifest);
+        sources.push((raw, secret, data_key, index));
+    }
+    let plan = plan::plan(plan::Input {
+        documents: manifests,
+        old: &mr.status.resources,
+        equivalences: &equivalences,
+        labels: &labels,
+        incomplete: !errors.is_empty() || uncertain.is_some(),
+        scope: &scope,
+    });
+    let kept = plan.objects.iter().filter_map(|object| sources.get(object.document).map(|(raw, ..)| *raw)).collect();
+    let unusable = plan.objects.iter().filter(|object| object.error.is_some()).map(|object| object.document);
+    let place = |document: usize| {
+        let (_, secret, data_key, index) = sources.get(document)?;
+        Some((document, format!("document at index {index} in '{data_key}' in secret '{secret}'")))
+    };
+    let places = unusable.filter_map(place).collect();
+    let checksum = String::new();
+    (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, places, kinds, uncertain }, kept)
+}
+
+pub(crate) fn scope_of(resource: Option<&Resource>) -> Scope {
+    match resource {
+        Some(resource) if resource.namespaced => Scope::Namespaced,
+        Some(_) => Scope::Cluster,
+        None => Scope::Unknown,
+    }
+}
+
+impl Kinds {
+    fn enter(&mut self, kind: GroupVersionKind, resource: Result<Option<Resource>, ApiError>) {
+        if let Err(error) = &resource {
+            tracing::debug!(kind = %kind, error = %error, "the target does not serve a kind");
+            if !error.is_no_match() {
+                self.uncertain.get_or_insert_with(|| error.to_string());
+            }
+        }
+        self.served.insert(kind, resource.ok().flatten());
+    }
+}
+
+impl Bundle {
+    /// Registers the owned objects and starts their watches. Returns the moments to wait for while these start.
+    pub(crate) fn watch_kinds(&self, run: &Run<'_>) -> Vec<Moment> {
+        let controller = run.controller;
+        let old = run.mr().status.resources.iter().map(ResourceRef::key);
+        let keys = self.plan.objects.iter().map(|object| object.key.clone()).chain(old).collect();
+        controller.objects.register(&run.reconcile.key, keys);
+        let spec = &run.mr().spec;
+        let (labels, annotations) = (spec.force_overwrite_labels, spec.force_overwrite_annotations);
+        let named = |object: &PlannedObject| {
+            (object.key.clone(), Named::of(&object.reference, object.old.as_ref(), labels, annotations))
+        };
+        controller.objects.name(&run.reconcile.key, self.plan.objects.iter().map(named));
+        for resource in self.kinds.values().flatten() {
+            controller.objects.watch(resource);
+        }
+        let kinds: BTreeSet<GroupKind> = self.kinds.keys().map(GroupVersionKind::group_kind).collect();
+        let starting = controller.objects.starting(&kinds);
+        controller.autoscalers.start();
+        starting
+    }
+
+    pub(crate) fn log_warnings(&self) {
+        for warning in &self.warnings {
+            tracing::warn!(warning = %warning, "labels or annotations of a manifest are ignored");
+        }
+        for key in &self.plan.duplicates {
+            tracing::warn!(object = %key, "several manifests describe one object; all are applied in turn");
+        }
+    }
+
+    pub(crate) fn is_scalable(&self) -> bool {
+        self.plan.objects.iter().any(|object| hpa::is_scalable(&object.key.group_kind()))
+    }
+
+    pub(crate) fn place(&self, document: usize) -> &str {
+        self.places.get(&document).map_or("", String::as_str)
+    }
+
+    pub(crate) fn all_kinds_known(&self) -> bool {
+        let mut kinds = self.plan.objects.iter().map(|object| object.reference.group_version_kind());
+        kinds.all(|kind| self.resource(&kind).is_some())
+    }
+
+    pub(crate) fn resource(&self, kind: &GroupVersionKind) -> Option<&Resource> {
+        self.kinds.get(kind).and_then(Option::as_ref)
+    }
+}
+
+impl ReadError {
+    fn decoder(run: &Run<'_>, panicked: JobPanicked) -> Self {
+        let first = run.mr().spec.secret_refs.first();
+        let secret = first.map(|reference| reference.name.clone()).unwrap_or_default();
+        Self { secret, cause: ReadCause::Decoder(panicked) }
+    }
+}
+
+impl ReadCause {
+    /// Returns the text of the condition (spec 10 §9.1): a missing Secret is named, other errors stay as they are.
+    pub(super) fn condition_text(&self, secret: &str) -> String {
+        match self {
+            Self::Api(error) if error.is_not_found() => format!("Secret \"{secret}\" not found"),
+            Self::Api(error) => error.to_string(),
+            Self::Decoder(panicked) => panicked.to_string(),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Reports a Secret that cannot be read (spec 10 §9.1). Returns the error of the reconcile.
+    pub(crate) async fn secret_unreadable(&mut self, error: ReadError) -> Failure {
+        let ReadError { secret, cause } = error;
+        let text = cause.condition_text(&secret);
+        let now = self.controller.env.clock.wall();
+        if let Err(failure) = self.write_status(|status| status::secret_unreadable(status, &text, now)).await {
+            return failure;
+        }
+        self.reconcile.note("a Secret cannot be read");
+        Failure::new(format!("could not read secret '{secret}': {text}"))
+    }
+}

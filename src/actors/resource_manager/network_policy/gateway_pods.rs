@@ -1,0 +1,202 @@
+//! Locates the pods of the Gateways that VirtualServices name (spec 40 §7.10). Clusters have many pods and Gateways,
+//! but few selectors. Up to [`MOST_WATCHES`] selectors, each has its own metadata watch ([`Apart`](Follows::Apart)).
+//! Beyond, one watch reads the metadata of all pods, and [`together`](super::together) matches the selectors.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
+
+use cluster::{CachedFields, Index, StoreState, Watch, WatchOptions, Watches, object::NamespacedName};
+
+use super::together::Together;
+use crate::api::{kinds, meta::selector::Selector};
+
+const MOST_WATCHES: usize = 64;
+
+pub(super) struct GatewayPods {
+    watches: Watches,
+    needed: RefCell<Needed>,
+    follows: RefCell<Follows>,
+    moved: Rc<dyn Fn(&Selector)>,
+}
+
+enum Follows {
+    Apart(BTreeMap<Selector, Followed>),
+    Together(Rc<Together>),
+}
+
+struct Followed {
+    watch: Watch<CachedFields<()>>,
+    by_namespace: Index<Box<str>>,
+}
+
+#[derive(Default)]
+struct Needed {
+    by_gateway: BTreeMap<NamespacedName, Selector>,
+    gateways: BTreeMap<Selector, BTreeSet<NamespacedName>>,
+}
+
+impl GatewayPods {
+    pub(super) fn new(watches: &Watches, moved: impl Fn(&Selector) + 'static) -> Self {
+        Self {
+            watches: watches.clone(),
+            needed: RefCell::default(),
+            follows: RefCell::new(Follows::Apart(BTreeMap::new())),
+            moved: Rc::new(moved),
+        }
+    }
+
+    /// Sets the selector of a Gateway; `None` if its pods are not needed.
+    pub(super) fn set(&self, gateway: &NamespacedName, selector: Option<Selector>) {
+        let (begun, ended) = self.needed.borrow_mut().set(gateway, selector);
+        if let Some(ended) = ended {
+            self.end(&ended);
+        }
+        if let Some(begun) = begun {
+            self.begin(&begun);
+        }
+    }
+
+    fn end(&self, selector: &Selector) {
+        let ended = match &mut *self.follows.borrow_mut() {
+            Follows::Apart(followed) => followed.remove(selector),
+            Follows::Together(together) => {
+                together.remove(selector);
+                None
+            }
+        };
+        if let Some(ended) = ended {
+            ended.watch.stop();
+        }
+    }
+
+    fn begin(&self, selector: &Selector) {
+        let apart = match &*self.follows.borrow() {
+            Follows::Apart(followed) => Some(followed.len()),
+            Follows::Together(_) => None,
+        };
+        match apart {
+            None => {}
+            Some(count) if count < MOST_WATCHES => return self.begin_apart(selector),
+            Some(_) => self.join(),
+        }
+        if let Follows::Together(together) = &*self.follows.borrow() {
+            together.add(selector);
+        }
+    }
+
+    /// Replaces the watches by one of all pods. This is never undone: the many selectors may come back.
+    fn join(&self) {
+        tracing::info!(
+            most = MOST_WATCHES,
+            "Gateways have many different selectors: the metadata of all pods is watched"
+        );
+        let together = Together::open(&self.watches, self.moved.clone());
+        let former = self.follows.replace(Follows::Together(together.clone()));
+        if let Follows::Apart(former) = former {
+            for (selector, followed) in former {
+                followed.watch.stop();
+                together.add(&selector);
+            }
+        }
+    }
+
+    fn begin_apart(&self, selector: &Selector) {
+        // A Gateway's selector has only labels, so it is always a query.
+        let Some(query) = selector.to_query() else { return };
+        let options =
+            WatchOptions::new(kinds::POD, |pod| CachedFields::of(pod, ())).metadata().labelled(query).everywhere();
+        let watch = self.watches.open(options.unawaited());
+        let by_namespace = watch.index(|name, _| vec![name.namespace.as_str().into()]);
+        let followed = Followed { watch: watch.clone(), by_namespace: by_namespace.clone() };
+        if let Follows::Apart(all) = &mut *self.follows.borrow_mut() {
+            all.insert(selector.clone(), followed);
+        }
+        let (moved, selector) = (self.moved.clone(), selector.clone());
+        watch.subscribe(move |change| {
+            let namespace = change.name.namespace.as_str().into();
+            let is_first_or_last = match (change.old, change.new) {
+                (None, Some(_)) => by_namespace.count(&namespace) == 1,
+                (Some(_), None) => by_namespace.count(&namespace) == 0,
+                _ => false,
+            };
+            if is_first_or_last {
+                moved(&selector);
+            }
+        });
+    }
+
+    /// Returns the namespaces with selected pods, or `None` while they are unknown.
+    pub(super) fn namespaces(&self, selector: &Selector) -> Option<Vec<Box<str>>> {
+        match &*self.follows.borrow() {
+            Follows::Apart(followed) => {
+                let followed = followed.get(selector)?;
+                (followed.watch.store().state() == StoreState::Synced).then(|| followed.by_namespace.keys())
+            }
+            Follows::Together(together) => together.namespaces(selector),
+        }
+    }
+
+    pub(super) fn gateways_of(&self, selector: &Selector) -> BTreeSet<NamespacedName> {
+        self.needed.borrow().gateways.get(selector).cloned().unwrap_or_default()
+    }
+
+    pub(super) fn gateways_in(&self, namespace: &str) -> BTreeSet<NamespacedName> {
+        let selectors: Vec<Rc<Selector>> = match &*self.follows.borrow() {
+            Follows::Apart(followed) => {
+                let is_in = |followed: &Followed| followed.by_namespace.contains(&namespace.into());
+                let all = followed.iter().filter(|(_, followed)| is_in(followed));
+                all.map(|(selector, _)| Rc::new(selector.clone())).collect()
+            }
+            Follows::Together(together) => together.selectors_in(namespace),
+        };
+        let needed = self.needed.borrow();
+        selectors.iter().filter_map(|selector| needed.gateways.get(&**selector)).flatten().cloned().collect()
+    }
+}
+
+impl Needed {
+    fn set(&mut self, gateway: &NamespacedName, new: Option<Selector>) -> (Option<Selector>, Option<Selector>) {
+        if self.by_gateway.get(gateway) == new.as_ref() {
+            return (None, None);
+        }
+        let ended = self.by_gateway.remove(gateway).filter(|old| {
+            let Some(gateways) = self.gateways.get_mut(old) else { return false };
+            gateways.remove(gateway);
+            let is_last = gateways.is_empty();
+            if is_last {
+                self.gateways.remove(old);
+            }
+            is_last
+        });
+        let begun = new.filter(|new| {
+            self.by_gateway.insert(gateway.clone(), new.clone());
+            let gateways = self.gateways.entry(new.clone()).or_default();
+            gateways.insert(gateway.clone());
+            gateways.len() == 1
+        });
+        (begun, ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::meta::selector::Labels;
+
+    #[test]
+    fn gateways_selector_is_watched_from_its_first_to_its_last_gateway() {
+        let selector = |app: &str| Selector::of_labels(Labels::from([("app".to_owned(), app.to_owned())]));
+        let name = |name: &str| NamespacedName::new("shop", name);
+        let mut needed = Needed::default();
+        assert_eq!(needed.set(&name("a"), Some(selector("x"))), (Some(selector("x")), None));
+        assert_eq!(needed.set(&name("a"), Some(selector("x"))), (None, None));
+        assert_eq!(needed.set(&name("b"), Some(selector("x"))), (None, None));
+        assert_eq!(needed.set(&name("a"), Some(selector("y"))), (Some(selector("y")), None));
+        assert_eq!(needed.set(&name("b"), None), (None, Some(selector("x"))));
+        assert_eq!(needed.set(&name("a"), None), (None, Some(selector("y"))));
+        assert!(needed.by_gateway.is_empty() && needed.gateways.is_empty());
+    }
+}
