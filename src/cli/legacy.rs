@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use super::UsageError;
-use crate::api::{
-    config::{Draft, Warning, WarningKind, file},
-    duration::GoDuration,
+use kit::duration::GoDuration;
+use process::{
+    command_line::{UsageError, parse_bool},
+    config::{PlainServer, Workers},
 };
+
+use crate::api::config::resource_manager::{Connection, Controllers, Draft, LOCK_REPLACED, Warning, WarningKind};
 
 pub(super) struct LegacyFlag {
     pub(super) name: &'static str,
@@ -22,15 +24,12 @@ enum Effect {
     Int(fn(&mut Draft, i64)),
     Duration(fn(&mut Draft, GoDuration)),
     /// `host:port`, or `0` (`None`) for no server.
-    Address(fn(&mut Draft, Option<file::PlainServer>)),
+    Address(fn(&mut Draft, Option<PlainServer>)),
     /// Only a warning. `bool`: the flag is a boolean, which needs no value.
     None {
         bool: bool,
     },
 }
-
-const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
-const FALSE: [&str; 6] = ["0", "f", "F", "FALSE", "false", "False"];
 
 macro_rules! flags {
     ($($name:literal $default:literal $effect:expr, $help:literal;)*) => {
@@ -42,65 +41,65 @@ use Effect::{Address, Bool, Duration, Int, Text};
 
 pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "kubeconfig" ""
-        Text(|d, v| d.file.source.kubeconfig = v), "Kubeconfig of the source cluster";
+        Text(|d, v| d.config.source.kubeconfig = v), "Kubeconfig of the source cluster";
     "namespace" ""
-        Text(|d, v| only_namespace(&mut d.file.source, v)), "The only namespace to watch in the source cluster";
+        Text(|d, v| only_namespace(&mut d.config.source, v)), "The only namespace to watch in the source cluster";
     "cache-resync-period" "24h"
-        Duration(|d, v| d.file.source.cache_resync_period = v), "Resync period for the source cluster";
+        Duration(|d, v| d.config.source.cache_resync_period = v.into()), "Resync period for the source cluster";
     "target-kubeconfig" ""
-        Text(|d, v| d.file.target.kubeconfig = v), "Kubeconfig of the target cluster";
+        Text(|d, v| d.config.target.kubeconfig = v), "Kubeconfig of the target cluster";
     "target-namespace" ""
-        Text(|d, v| only_namespace(&mut d.file.target, v)), "The only namespace to watch in the target cluster";
+        Text(|d, v| only_namespace(&mut d.config.target, v)), "The only namespace to watch in the target cluster";
     "target-disable-cache" "false"
-        Bool(|d, v| d.file.target.disable_cached_client = v), "Do not watch managed objects of the target; read them whenever they are needed";
+        Bool(|d, v| d.config.target.disable_cached_client = v), "Do not watch managed objects of the target; read them whenever they are needed";
     "target-cache-resync-period" "24h"
-        Duration(|d, v| d.file.target.cache_resync_period = v), "Resync period for the target cluster";
+        Duration(|d, v| d.config.target.cache_resync_period = v.into()), "Resync period for the target cluster";
     "leader-election" "true"
-        Bool(|d, v| d.file.leader_election.leader_elect = v), "Enable leader election";
+        Bool(|d, v| d.config.leader_election.leader_elect = v), "Enable leader election";
     "leader-election-resource-lock" "leases"
         Text(resource_lock), "Lock type; only leases is supported";
     "leader-election-namespace" ""
-        Text(|d, v| d.file.leader_election.resource_namespace = v), "Namespace of the Lease";
+        Text(|d, v| d.config.leader_election.resource_namespace = v), "Namespace of the Lease";
     "leader-election-lease-duration" "15s"
-        Duration(|d, v| d.file.leader_election.lease_duration = v), "How long other replicas wait before they take over";
+        Duration(|d, v| d.config.leader_election.lease_duration = v.into()), "How long other replicas wait before they take over";
     "leader-election-renew-deadline" "10s"
-        Duration(|d, v| d.file.leader_election.renew_deadline = v), "How long the leader tries to renew the Lease before it gives up";
+        Duration(|d, v| d.config.leader_election.renew_deadline = v.into()), "How long the leader tries to renew the Lease before it gives up";
     "leader-election-retry-period" "2s"
-        Duration(|d, v| d.file.leader_election.retry_period = v), "Time between attempts to acquire or renew the Lease";
+        Duration(|d, v| d.config.leader_election.retry_period = v.into()), "Time between attempts to acquire or renew the Lease";
     "tls-cert-dir" ""
-        Text(|d, v| d.file.server.webhooks.tls.server_cert_dir = v), "Directory of the webhook server's tls.crt and tls.key";
+        Text(|d, v| d.config.server.webhooks.tls.server_cert_dir = v), "Directory of the webhook server's tls.crt and tls.key";
     "bind-address" "0.0.0.0"
-        Text(|d, v| d.file.server.webhooks.bind_address = v), "Address of the webhook server";
+        Text(|d, v| d.config.server.webhooks.bind_address = v), "Address of the webhook server";
     "port" "9449"
-        Int(|d, v| d.file.server.webhooks.port = v), "Port of the webhook server";
+        Int(|d, v| d.config.server.webhooks.port = v), "Port of the webhook server";
     "metrics-bind-address" ":8080"
-        Address(|d, v| plain_server(&mut d.file.server.metrics, &mut d.metrics_off, v)), "Address of the metrics server; 0 disables it";
+        Address(|d, v| plain_server(&mut d.config.server.metrics, &mut d.config.server.metrics_off, v)), "Address of the metrics server; 0 disables it";
     "health-bind-address" ":8081"
-        Address(|d, v| plain_server(&mut d.file.server.health_probes, &mut d.health_probes_off, v)), "Address of the probe server; 0 disables it";
+        Address(|d, v| plain_server(&mut d.config.server.health_probes, &mut d.config.server.health_probes_off, v)), "Address of the probe server; 0 disables it";
     "profiling" "false"
-        Bool(|d, v| d.file.debugging.enable_profiling = v), "Serve /debug/pprof on the metrics server";
+        Bool(|d, v| d.config.debugging.enable_profiling = v), "Serve /debug/pprof on the metrics server";
     "contention-profiling" "false"
-        Bool(|d, v| d.file.debugging.enable_contention_profiling = v), "Accepted, no effect";
+        Bool(|d, v| d.config.debugging.enable_contention_profiling = v), "Accepted, no effect";
     "log-level" "info"
-        Text(|d, v| d.file.log_level = v), "Log level: debug, info or error";
+        Text(|d, v| d.config.log_level = v), "Log level: debug, info or error";
     "log-format" "json"
-        Text(|d, v| d.file.log_format = v), "Log format: json or text";
+        Text(|d, v| d.config.log_format = v), "Log format: json or text";
     "resource-class" "resources"
         Text(resource_class), "Class of the ManagedResources to handle";
     "cluster-id" ""
-        Text(|d, v| d.file.controllers.cluster_id = v), "Identity of the source cluster";
+        Text(|d, v| d.config.controllers.cluster_id = v), "Identity of the source cluster";
     "max-concurrent-workers" "10"
-        Int(|d, v| d.file.controllers.managed_resource.concurrent_syncs = v), "ManagedResources reconciled at the same time";
+        Int(|d, v| d.config.controllers.managed_resource.concurrent_syncs = Workers::new(v)), "ManagedResources reconciled at the same time";
     "sync-period" "1m"
-        Duration(|d, v| d.file.controllers.managed_resource.sync_period = v), "Time between reconciliations of a ManagedResource";
+        Duration(|d, v| d.config.controllers.managed_resource.sync_period = v.into()), "Time between reconciliations of a ManagedResource";
     "always-update" "false"
-        Bool(|d, v| d.file.controllers.managed_resource.always_update = v), "Update objects even if nothing differs";
+        Bool(|d, v| d.config.controllers.managed_resource.always_update = v), "Update objects even if nothing differs";
     "managed-by-label" "gardener"
-        Text(|d, v| d.file.controllers.managed_resource.managed_by_label_value = v), "Value of the label resources.gardener.cloud/managed-by";
+        Text(|d, v| d.config.controllers.managed_resource.managed_by_label_value = v), "Value of the label resources.gardener.cloud/managed-by";
     "health-max-concurrent-workers" "10"
-        Int(|d, v| d.file.controllers.health.concurrent_syncs = v), "ManagedResources checked at the same time";
+        Int(|d, v| d.config.controllers.health.concurrent_syncs = Workers::new(v)), "ManagedResources checked at the same time";
     "health-sync-period" "1m"
-        Duration(|d, v| d.file.controllers.health.sync_period = v), "Time between health checks of a ManagedResource";
+        Duration(|d, v| d.config.controllers.health.sync_period = v.into()), "Time between health checks of a ManagedResource";
     "garbage-collector-sync-period" "0"
         Duration(garbage_collector), "Time between garbage collections; 0 disables them";
     "token-invalidator-max-concurrent-workers" "0"
@@ -110,15 +109,15 @@ pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "kubelet-csr-approver-max-concurrent-workers" "0"
         Int(csr_approver), "CertificateSigningRequests decided at the same time; 0 disables this";
     "pod-scheduler-name-webhook-enabled" "false"
-        Bool(|d, v| d.file.webhooks.pod_scheduler_name.enabled = v), "Set the scheduler of Pods";
+        Bool(|d, v| d.config.webhooks.pod_scheduler_name.enabled = v), "Set the scheduler of Pods";
     "pod-scheduler-name-webhook-scheduler" "default-scheduler"
-        Text(|d, v| d.file.webhooks.pod_scheduler_name.scheduler_name = v), "Scheduler to set";
+        Text(|d, v| d.config.webhooks.pod_scheduler_name.settings.scheduler_name = v), "Scheduler to set";
     "pod-topology-spread-constraints-webhook-enabled" "false"
-        Bool(|d, v| d.file.webhooks.pod_topology_spread_constraints.enabled = v), "Complete the topology spread constraints of Pods";
+        Bool(|d, v| d.config.webhooks.pod_topology_spread_constraints.enabled = v), "Complete the topology spread constraints of Pods";
     "seccomp-profile-webhook-enabled" "false"
-        Bool(|d, v| d.file.webhooks.seccomp_profile.enabled = v), "Set the seccomp profile of Pods";
+        Bool(|d, v| d.config.webhooks.seccomp_profile.enabled = v), "Set the seccomp profile of Pods";
     "projected-token-mount-expiration-seconds" "43200"
-        Int(|d, v| d.file.webhooks.projected_token_mount.expiration_seconds = v), "Lifetime of projected tokens, in seconds";
+        Int(|d, v| d.config.webhooks.projected_token_mount.settings.expiration_seconds = v), "Lifetime of projected tokens, in seconds";
     "root-ca-file" ""
         Effect::None { bool: false }, "Has no effect";
     "root-ca-publisher-max-concurrent-workers" ""
@@ -143,31 +142,23 @@ pub(super) fn explicit(
     Ok(set)
 }
 
-pub(super) fn parse_bool(text: &str) -> Result<bool, &'static str> {
-    match text {
-        text if TRUE.contains(&text) => Ok(true),
-        text if FALSE.contains(&text) => Ok(false),
-        _ => Err("must be true or false"),
-    }
-}
-
-pub(super) fn invalid(flag: &str, value: &str, cause: impl fmt::Display) -> UsageError {
-    UsageError::InvalidValue { flag: flag.to_owned(), value: value.to_owned(), cause: cause.to_string() }
-}
-
 impl LegacyFlag {
     pub(super) fn apply(&self, draft: &mut Draft, text: &str) -> Result<(), UsageError> {
         match &self.effect {
             Text(set) => set(draft, text.to_owned()),
-            Bool(set) => set(draft, parse_bool(text).map_err(|cause| invalid(self.name, text, cause))?),
-            Int(set) => set(draft, text.parse().map_err(|_| invalid(self.name, text, "must be an integer"))?),
-            Duration(set) => set(draft, text.parse().map_err(|cause| invalid(self.name, text, cause))?),
-            Address(set) => set(draft, parse_address(text).map_err(|cause| invalid(self.name, text, cause))?),
+            Bool(set) => set(draft, parse_bool(text).map_err(|cause| self.invalid(text, cause))?),
+            Int(set) => set(draft, text.parse().map_err(|_| self.invalid(text, "must be an integer"))?),
+            Duration(set) => set(draft, text.parse().map_err(|cause| self.invalid(text, cause))?),
+            Address(set) => set(draft, parse_address(text).map_err(|cause| self.invalid(text, cause))?),
             Effect::None { .. } => {
                 draft.warnings.push(Warning::new(format!("--{}", self.name), WarningKind::NoEffect));
             }
         }
         Ok(())
+    }
+
+    fn invalid(&self, text: &str, cause: impl fmt::Display) -> UsageError {
+        UsageError::invalid(self.name, text, cause)
     }
 
     pub(super) fn apply_default(&self, draft: &mut Draft) -> Result<(), UsageError> {
@@ -212,7 +203,7 @@ impl PartialEq for LegacyFlag {
 
 impl Eq for LegacyFlag {}
 
-fn only_namespace(connection: &mut file::Connection, namespace: String) {
+fn only_namespace(connection: &mut Connection, namespace: String) {
     connection.namespace.clear();
     connection.namespaces = Some(namespace).filter(|namespace| !namespace.is_empty()).into_iter().collect();
 }
@@ -221,56 +212,55 @@ fn only_namespace(connection: &mut file::Connection, namespace: String) {
 fn resource_lock(draft: &mut Draft, lock: String) {
     let replaced = matches!(lock.as_str(), "configmapsleases" | "endpointsleases");
     if replaced {
-        draft.warnings.push(Warning::new("--leader-election-resource-lock", WarningKind::LockReplaced));
+        draft.warnings.push(Warning::new("--leader-election-resource-lock", LOCK_REPLACED));
     }
-    draft.file.leader_election.resource_lock = if replaced { "leases".to_owned() } else { lock };
+    draft.config.leader_election.resource_lock = if replaced { "leases".to_owned() } else { lock };
 }
 
 /// An empty class means the default class; in the file it does not.
 fn resource_class(draft: &mut Draft, class: String) {
-    let default = || file::Controllers::default().resource_class;
-    draft.file.controllers.resource_class = if class.is_empty() { default() } else { class };
+    let default = || Controllers::default().resource_class;
+    draft.config.controllers.resource_class = if class.is_empty() { default() } else { class };
 }
 
-fn plain_server(server: &mut file::PlainServer, off: &mut bool, address: Option<file::PlainServer>) {
+fn plain_server(server: &mut PlainServer, off: &mut bool, address: Option<PlainServer>) {
     *off = address.is_none();
     *server = address.unwrap_or_default();
 }
 
 fn garbage_collector(draft: &mut Draft, period: GoDuration) {
-    let enabled = period > GoDuration::ZERO;
-    let collector = &mut draft.file.controllers.garbage_collector;
-    collector.enabled = enabled;
-    if enabled {
-        collector.sync_period = period;
+    let collector = &mut draft.config.controllers.garbage_collector;
+    collector.enabled = period > GoDuration::ZERO;
+    if collector.enabled {
+        collector.settings.sync_period = period.into();
     }
 }
 
 fn token_invalidator(draft: &mut Draft, workers: i64) {
-    let controller = &mut draft.file.controllers.token_invalidator;
-    set_workers(&mut controller.enabled, &mut controller.concurrent_syncs, workers);
-    draft.file.webhooks.token_invalidator.enabled = workers > 0;
+    let controller = &mut draft.config.controllers.token_invalidator;
+    set_workers(&mut controller.enabled, &mut controller.settings.concurrent_syncs, workers);
+    draft.config.webhooks.token_invalidator.enabled = workers > 0;
 }
 
 fn token_requestor(draft: &mut Draft, workers: i64) {
-    let controller = &mut draft.file.controllers.token_requestor;
-    set_workers(&mut controller.enabled, &mut controller.concurrent_syncs, workers);
+    let controller = &mut draft.config.controllers.token_requestor;
+    set_workers(&mut controller.enabled, &mut controller.settings.concurrent_syncs, workers);
 }
 
 fn csr_approver(draft: &mut Draft, workers: i64) {
-    let controller = &mut draft.file.controllers.csr_approver;
-    set_workers(&mut controller.enabled, &mut controller.concurrent_syncs, workers);
+    let controller = &mut draft.config.controllers.csr_approver;
+    set_workers(&mut controller.enabled, &mut controller.settings.concurrent_syncs, workers);
 }
 
-fn set_workers(enabled: &mut bool, count: &mut i64, workers: i64) {
+fn set_workers(enabled: &mut bool, count: &mut Workers, workers: i64) {
     *enabled = workers > 0;
-    if workers > 0 {
-        *count = workers;
+    if *enabled {
+        *count = Workers::new(workers);
     }
 }
 
 /// Parses `host:port`; the host may be empty or an IPv6 address in brackets. Returns `None` (no server) for `0`.
-fn parse_address(text: &str) -> Result<Option<file::PlainServer>, &'static str> {
+fn parse_address(text: &str) -> Result<Option<PlainServer>, &'static str> {
     if text == "0" {
         return Ok(None);
     }
@@ -281,5 +271,5 @@ fn parse_address(text: &str) -> Result<Option<file::PlainServer>, &'static str> 
         return Err("an IPv6 address must be in brackets");
     }
     let host = bare.unwrap_or(host).to_owned();
-    Ok(Some(file::PlainServer { bind_address: host, port: i64::from(port) }))
+    Ok(Some(PlainServer { bind_address: host, port: i64::from(port) }))
 }

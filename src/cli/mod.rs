@@ -1,35 +1,39 @@
-//! The command line (spec 70 §1, §5): flags, environment, and how both change the configuration file.
+//! The command lines (spec 70 §1, §5, spec 80 §2): flags, environment, and how both change the configuration file. What
+//! all programs share is in [`process::command_line`]; this is the one of gardener-resource-manager, and
+//! [`controller_manager`] the other.
 //! ```text
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
 //! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators, `legacy.rs`
 //! the flags from before there was a configuration file. `reference.rs` generates the reference of all flags. `load.rs`
 //! merges flags, file and environment. Everything is pure: a function that is passed in reads files
-//! ([`load::read_file`] in production). Start reading at [`Cli::parse_from`].
+//! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
 
 mod args;
+pub mod controller_manager;
 mod flags;
 mod legacy;
 pub mod load;
 #[cfg(test)]
 mod reference;
 mod tools;
-mod version;
 mod webhook;
 
 #[cfg(test)]
 mod tests;
 
+use cluster::kubeconfig::Environment;
 pub use flags::Cli;
 pub use load::{StartError, load};
+pub use process::{
+    BuildInfo,
+    command_line::{SharedOptions, UsageError},
+};
 pub use tools::{
     DiffOptions, GarbageOptions, GetOptions, OutputFormat, PackOptions, PoliciesOptions, Tool, UnpackOptions,
     ValidateOptions,
 };
-pub use version::BuildInfo;
 pub use webhook::{RegistrationOptions, ReviewOptions};
-
-use cluster::kubeconfig::Environment;
 
 use self::legacy::LegacyFlag;
 
@@ -56,12 +60,10 @@ pub enum Command {
 /// Options of [`Command::Run`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunOptions {
-    /// Path of the configuration file.
-    pub config: Option<String>,
+    /// The flags that all programs have.
+    pub shared: SharedOptions,
     /// Namespaces to append to those of the target, in order.
     pub extra_target_namespaces: Vec<String>,
-    /// The version to report.
-    pub version: BuildInfo,
     /// Environment variables that locate clusters.
     pub environment: Environment,
     /// The legacy flags that were set, in the order of the table, with their checked texts.
@@ -75,78 +77,21 @@ pub struct DemoOptions {
     pub keep: bool,
 }
 
-/// An invalid command line. The texts are those of the flag library of the Go program.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UsageError {
-    /// An argument that is not a flag.
-    #[error("unknown command {0:?} for {PROGRAM:?}")]
-    UnknownCommand(String),
-    /// Invalid arguments of a [`Tool`], with the text of our own parser. The exit code is 2.
-    #[error("{0}")]
-    Tool(String),
-    /// A flag that does not exist.
-    #[error("unknown flag: {0}")]
-    UnknownFlag(String),
-    /// A flag at the end that needs a value.
-    #[error("flag needs an argument: {0}")]
-    MissingValue(String),
-    /// The flag does not take this value.
-    #[error("invalid argument {value:?} for \"--{flag}\" flag: {cause}")]
-    InvalidValue {
-        /// Name without dashes.
-        flag: String,
-        /// The given value.
-        value: String,
-        /// Why it is invalid.
-        cause: String,
-    },
-}
-
-/// What the process prints when it fails.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Printed {
-    /// Text for standard error.
-    pub stderr: String,
-    /// Text for standard output.
-    pub stdout: String,
-}
-
-/// Output of a failure before logging is set up (spec 70 §1.1). The exit code is 1.
-pub fn failure_before_logging(text: &str, usage: &str) -> Printed {
-    Printed { stderr: format!("Error: {text}\n{}\n", usage.trim_end()), stdout: format!("{text}\n") }
-}
-
-/// Output of a failure after logging is set up (spec 70 §1.1). The exit code is 1.
-pub fn failure_after_logging(text: &str) -> Printed {
-    Printed { stderr: String::new(), stdout: format!("{text}\n") }
-}
-
 impl RunOptions {
     /// Whether flags alone configure the process (spec 70 §5).
     pub fn is_flag_mode(&self) -> bool {
-        self.config.is_none() && !self.legacy.is_empty()
+        self.shared.config.is_none() && !self.legacy.is_empty()
     }
 
     fn legacy(&self, name: &str) -> Option<&str> {
         self.legacy.iter().find(|(flag, _)| flag.name == name).map(|(_, value)| value.as_str())
     }
 
-    fn version_override(&self) -> Option<&str> {
-        (self.version != BuildInfo::of_this_binary()).then_some(&self.version.version)
-    }
-
     /// Returns `FLAG: --<name>=<value>` for each flag, sorted by name (spec 70 §7).
     pub fn flag_lines(&self) -> Vec<String> {
-        let mut values: Vec<(&str, String)> = vec![
-            ("config", self.config.clone().unwrap_or_default()),
-            ("extra-target-namespace", format!("[{}]", self.extra_target_namespaces.join(","))),
-            ("help", "false".to_owned()),
-            ("print-config", "false".to_owned()),
-            ("version", self.version_override().unwrap_or("false").to_owned()),
-        ];
+        let extra = ("extra-target-namespace", format!("[{}]", self.extra_target_namespaces.join(",")));
         let legacy = legacy::FLAGS.iter();
-        values.extend(legacy.map(|flag| (flag.name, self.legacy(flag.name).unwrap_or(flag.default).to_owned())));
-        values.sort();
-        values.into_iter().map(|(name, value)| format!("FLAG: --{name}={value}")).collect()
+        let legacy = legacy.map(|flag| (flag.name, self.legacy(flag.name).unwrap_or(flag.default).to_owned()));
+        self.shared.flag_lines(legacy.chain([extra]))
     }
 }

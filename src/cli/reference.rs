@@ -1,7 +1,7 @@
 use super::{flags, legacy};
 
 pub(super) fn reference() -> String {
-    let command = flags::command();
+    let command = flags::command_line().command;
     let own: String = command
         .get_arguments()
         .filter(|argument| !legacy::FLAGS.iter().any(|flag| argument.get_long() == Some(flag.name)))

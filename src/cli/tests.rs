@@ -1,3 +1,7 @@
+//! The command line with its configuration file. `flag_mode`: without one.
+
+mod flag_mode;
+
 use std::{
     collections::BTreeMap,
     ffi::OsString,
@@ -5,8 +9,13 @@ use std::{
     time::Duration,
 };
 
+use process::{
+    command_line::{parse_bool, read_file},
+    settings::LogLevel,
+};
+
 use super::*;
-use crate::api::config::{Config, Endpoint, Loaded, LogLevel, WarningKind, Workers};
+use crate::api::config::resource_manager::{Config, LOCK_REPLACED, Loaded, NARROWS_TARGET, Workers};
 
 type Pairs<'a> = &'a [(&'a str, &'a str)];
 
@@ -53,12 +62,6 @@ fn config_file_is_required_without_flags() {
     assert_eq!(load_in(&[], &[], &[]), Err("missing config file".to_owned()));
     assert_eq!(load_in(&["--config="], &[], &[]), Err("missing config file".to_owned()));
     assert_eq!(load_in(&["--extra-target-namespace=a"], &[], &[]), Err("missing config file".to_owned()));
-
-    let printed = failure_before_logging("missing config file", "Usage: x\n");
-    let stderr = "Error: missing config file\nUsage: x\n".to_owned();
-    assert_eq!(printed, Printed { stderr, stdout: "missing config file\n".to_owned() });
-    let printed = failure_after_logging("leader election lost");
-    assert_eq!(printed, Printed { stderr: String::new(), stdout: "leader election lost\n".to_owned() });
 }
 
 /// spec 70 §1.1
@@ -81,10 +84,10 @@ fn config_file_size_is_limited() {
         path.to_string_lossy().into_owned()
     };
 
-    assert_eq!(load::read_file(&write("fits", 2 << 20)).expect("it is read").len(), 2 << 20);
-    let error = load::read_file(&write("big", (2 << 20) + 1)).expect_err("it is too big").to_string();
+    assert_eq!(read_file(&write("fits", 2 << 20)).expect("it is read").len(), 2 << 20);
+    let error = read_file(&write("big", (2 << 20) + 1)).expect_err("it is too big").to_string();
     assert!(error.starts_with("open /") && error.ends_with("big: file is larger than 2 MiB"), "{error}");
-    assert_eq!(load::read_file("/no/such/file").expect_err("it is missing").kind(), ErrorKind::NotFound);
+    assert_eq!(read_file("/no/such/file").expect_err("it is missing").kind(), ErrorKind::NotFound);
 }
 
 /// spec 70 §1
@@ -99,10 +102,10 @@ fn flags_take_values_in_both_forms_and_the_last_one_counts() {
 
     for args in forms {
         let options = options(args, &[]);
-        assert_eq!(options.config.as_deref(), Some("/c"));
+        assert_eq!(options.shared.config.as_deref(), Some("/c"));
         assert_eq!(options.legacy("port"), Some("-1"));
-        assert!(legacy::parse_bool(options.legacy("profiling").expect("it is set")).expect("it is a boolean"));
-        assert!(!legacy::parse_bool(options.legacy("always-update").expect("it is set")).expect("it is a boolean"));
+        assert!(parse_bool(options.legacy("profiling").expect("it is set")).expect("it is a boolean"));
+        assert!(!parse_bool(options.legacy("always-update").expect("it is set")).expect("it is a boolean"));
     }
 }
 
@@ -144,8 +147,8 @@ fn version_flag_prints_or_overrides_the_version() {
     assert_eq!(parse(&["--version"]), line);
     assert_eq!(parse(&["--version=true", "--config=/c"]), line);
     assert!(matches!(parse(&["--version=raw"]), Ok(Command::Version(text)) if text.contains("gitCommit: ")));
-    assert_eq!(options(&["--version=false"], &[]).version.version, version);
-    assert_eq!(options(&["--version=v9.9.9"], &[]).version.version, "v9.9.9");
+    assert_eq!(options(&["--version=false"], &[]).shared.version.version, version);
+    assert_eq!(options(&["--version=v9.9.9"], &[]).shared.version.version, "v9.9.9");
     assert!(parse(&["--version=latest"]).is_err());
 }
 
@@ -211,7 +214,7 @@ fn extra_target_namespaces_are_appended_as_they_are() {
     assert_eq!(appended.config.target.namespaces, ["z", "b", "a,c"]);
     assert_eq!(appended.warnings, []);
     assert_eq!(narrowed.config.target.namespaces, ["b", "a,c"]);
-    assert_eq!(narrowed.warnings[0].kind, WarningKind::NarrowsTarget);
+    assert_eq!(narrowed.warnings[0].kind, NARROWS_TARGET);
 }
 
 /// spec 70 scenario 21 and §1.2
@@ -223,7 +226,7 @@ targetClientConnection: {kubeconfig: /ty}";
     let kubeconfigs = |flags: &[&str], env: Pairs<'_>| {
         let args: Vec<_> = ["--config=/c"].iter().chain(flags).copied().collect();
         let config = load_in(&args, env, &[("/c", file)]).expect("the configuration is valid").config;
-        (config.source.kubeconfig.unwrap_or_default(), config.target.kubeconfig.unwrap_or_default())
+        (config.source.kubeconfig, config.target.kubeconfig)
     };
     let pair = |source: &str, target: &str| (source.to_owned(), target.to_owned());
     let env: Pairs<'_> = &[("KUBECONFIG", "/x"), ("TARGET_KUBECONFIG", "/tx")];
@@ -237,24 +240,6 @@ targetClientConnection: {kubeconfig: /ty}";
     assert_eq!(kubeconfigs(&["--kubeconfig=", "--target-kubeconfig="], &[]), pair("", ""));
 }
 
-/// spec 70 §5, end
-#[test]
-fn kubeconfig_of_the_environment_serves_both_clusters_in_flag_mode() {
-    let kubeconfigs = |flags: &[&str], env: Pairs<'_>| {
-        let args: Vec<_> = ["--leader-election=false"].iter().chain(flags).copied().collect();
-        let config = load_in(&args, env, &[]).expect("the configuration is valid").config;
-        (config.source.kubeconfig.unwrap_or_default(), config.target.kubeconfig.unwrap_or_default())
-    };
-    let pair = |source: &str, target: &str| (source.to_owned(), target.to_owned());
-    let env: Pairs<'_> = &[("KUBECONFIG", "/x")];
-
-    assert_eq!(kubeconfigs(&[], env), pair("/x", "/x"));
-    assert_eq!(kubeconfigs(&["--kubeconfig=/z"], env), pair("/z", "/x"));
-    assert_eq!(kubeconfigs(&["--target-kubeconfig=/tz"], env), pair("/x", "/tz"));
-    assert_eq!(kubeconfigs(&[], &[("KUBECONFIG", "/x"), ("TARGET_KUBECONFIG", "/tx")]), pair("/x", "/tx"));
-    assert_eq!(kubeconfigs(&[], &[]), pair("", ""));
-}
-
 #[test]
 fn environment_shows_whether_the_process_runs_in_a_cluster() {
     let in_cluster = |env: Pairs<'_>| options(&["--config=/c"], env).environment.in_cluster;
@@ -263,54 +248,6 @@ fn environment_shows_whether_the_process_runs_in_a_cluster() {
     assert_eq!(in_cluster(&[host, ("KUBERNETES_SERVICE_PORT", "443")]).as_deref(), Some("https://[::1]:443"));
     assert_eq!(in_cluster(&[host]), None);
     assert_eq!(in_cluster(&[host, ("KUBERNETES_SERVICE_PORT", "")]), None);
-}
-
-/// spec 70 scenario 15 and the column of legacy defaults in §5
-#[test]
-fn flag_mode_has_the_defaults_of_the_first_generation() {
-    let config = flag_mode(&["--garbage-collector-sync-period=30m"]);
-
-    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-    let collector = config.controllers.garbage_collector.expect("the garbage collector is on");
-    assert_eq!(collector.sync_period, minutes(30));
-    assert_eq!(config.controllers.managed_resource.concurrent_syncs, 10);
-    assert_eq!(config.controllers.managed_resource.sync_period, minutes(1));
-    assert_eq!(config.controllers.health.concurrent_syncs, 10);
-    let election = config.leader_election.as_ref().expect("leader election is on");
-    assert_eq!(election.resource_namespace, "garden");
-    assert_eq!(config.servers.webhooks, Endpoint { host: "0.0.0.0".to_owned(), port: 9449 });
-    assert_eq!(config.servers.metrics, Some(Endpoint { host: String::new(), port: 8080 }));
-    let expiration = config.webhooks.projected_token_mount.map(|webhook| webhook.expiration_seconds);
-    assert_eq!(expiration, Some(43_200));
-    assert_eq!(config.enabled_webhooks(), ["projectedTokenMount"]);
-    assert_eq!(config.enabled_controllers(), ["garbage-collector", "health", "health-progressing", "managedresource"]);
-}
-
-/// decision 8; spec 30 §2.1
-#[test]
-fn token_requestor_deletes_service_accounts_in_flag_mode_only() {
-    let flag = "--token-requestor-max-concurrent-workers=3";
-
-    let flags = flag_mode(&[flag]).controllers.token_requestor.expect("the controller is on");
-    let file = with_file(&[flag], "").controllers.token_requestor.expect("the controller is on");
-
-    assert_eq!((flags.concurrent_syncs, flags.delete_service_accounts, flags.any_class), (3, true, true));
-    assert_eq!((file.concurrent_syncs, file.delete_service_accounts, file.any_class), (3, false, false));
-}
-
-/// spec 70 §5, `--leader-election-namespace`
-#[test]
-fn lease_namespace_in_flag_mode_is_that_of_the_pod() {
-    let text =
-        "unable to find leader election namespace: not running in-cluster, please specify LeaderElectionNamespace";
-
-    assert_eq!(load_in(&["--port=1"], &[], &[]), Err(text.to_owned()));
-    assert!(load_in(&["--leader-election=false"], &[], &[]).is_ok());
-    let named = load_in(&["--leader-election-namespace=a"], &[], &[]).expect("the configuration is valid");
-    assert_eq!(named.config.leader_election.expect("it is on").resource_namespace, "a");
-    let read = |_: &str| Err(io::Error::other("broken"));
-    let error = load(&options(&["--port=1"], &[]), &read).expect_err("it fails").to_string();
-    assert_eq!(error, "unable to find leader election namespace: error reading namespace file: broken");
 }
 
 /// spec 70 scenario 16
@@ -333,8 +270,8 @@ fn flag_defaults_have_no_effect_with_a_file() {
     let config = with_file(&[], "");
 
     assert_eq!(config, Config::default());
-    assert_eq!(config.controllers.managed_resource.concurrent_syncs, 5);
-    assert_eq!(with_file(&["--always-update"], "").controllers.managed_resource.concurrent_syncs, 5);
+    assert_eq!(config.controllers.managed_resource.concurrent_syncs.count(), 5);
+    assert_eq!(with_file(&["--always-update"], "").controllers.managed_resource.concurrent_syncs.count(), 5);
 }
 
 /// spec 70 scenario 18
@@ -366,11 +303,11 @@ fn worker_flags_enable_controllers_and_their_webhooks() {
     let config = with_file(&flags, "sourceClientConnection: {namespaces: [a]}");
     let with_namespace = with_file(&[flags[1], "--namespace=n"], "");
 
-    assert_eq!(config.controllers.token_invalidator, Some(Workers { concurrent_syncs: 4 }));
-    assert!(config.webhooks.token_invalidator);
-    let approver = config.controllers.csr_approver.expect("the controller is on");
-    assert_eq!((approver.concurrent_syncs, approver.machine_namespace), (2, None));
-    let approver = with_namespace.controllers.csr_approver.expect("the controller is on");
+    assert_eq!(config.controllers.token_invalidator.on().map(|it| it.concurrent_syncs), Some(Workers::new(4)));
+    assert!(config.webhooks.token_invalidator.enabled);
+    let approver = config.controllers.csr_approver.on().expect("the controller is on");
+    assert_eq!((approver.concurrent_syncs.count(), approver.machine_namespace.as_deref()), (2, None));
+    let approver = with_namespace.controllers.csr_approver.on().expect("the controller is on");
     assert_eq!(approver.machine_namespace.as_deref(), Some("n"));
 }
 
@@ -378,36 +315,34 @@ fn worker_flags_enable_controllers_and_their_webhooks() {
 #[test]
 fn flags_override_their_fields() {
     let table = [
-        ("--cache-resync-period=1h", "/source/cache_resync_period/secs", "3600"),
-        ("--target-cache-resync-period=1h", "/target/cache_resync_period/secs", "3600"),
-        ("--target-disable-cache", "/target/cache_disabled", "true"),
-        ("--tls-cert-dir=/t", "/servers/tls_cert_dir", "\"/t\""),
-        ("--bind-address=::", "/servers/webhooks/host", "\"::\""),
-        ("--port=1", "/servers/webhooks/port", "1"),
-        ("--metrics-bind-address=0", "/servers/metrics", "null"),
-        ("--metrics-bind-address=[::1]:9", "/servers/metrics", "{\"host\":\"::1\",\"port\":9}"),
-        ("--health-bind-address=0", "/servers/health_probes", "null"),
-        ("--health-bind-address=h:9", "/servers/health_probes", "{\"host\":\"h\",\"port\":9}"),
-        ("--profiling", "/debugging/profiling", "true"),
-        ("--contention-profiling", "/debugging/contention_profiling", "true"),
-        ("--log-level=error", "/logging/level", "\"error\""),
-        ("--log-format=text", "/logging/format", "\"text\""),
-        ("--resource-class=c", "/resource_class", "\"c\""),
-        ("--resource-class=", "/resource_class", "\"resources\""),
-        ("--cluster-id=i", "/cluster_id", "\"i\""),
-        ("--max-concurrent-workers=7", "/controllers/managed_resource/concurrent_syncs", "7"),
-        ("--sync-period=7h", "/controllers/managed_resource/sync_period/secs", "25200"),
-        ("--always-update", "/controllers/managed_resource/always_update", "true"),
-        ("--managed-by-label=m", "/controllers/managed_resource/managed_by_label_value", "\"m\""),
-        ("--health-max-concurrent-workers=7", "/controllers/health/concurrent_syncs", "7"),
-        ("--health-sync-period=7h", "/controllers/health/sync_period/secs", "25200"),
+        ("--cache-resync-period=1h", "/sourceClientConnection/cacheResyncPeriod", "\"1h0m0s\""),
+        ("--target-cache-resync-period=1h", "/targetClientConnection/cacheResyncPeriod", "\"1h0m0s\""),
+        ("--target-disable-cache", "/targetClientConnection/disableCachedClient", "true"),
+        ("--tls-cert-dir=/t", "/server/webhooks/tls/serverCertDir", "\"/t\""),
+        ("--bind-address=::", "/server/webhooks/bindAddress", "\"::\""),
+        ("--port=1", "/server/webhooks/port", "1"),
+        ("--metrics-bind-address=[::1]:9", "/server/metrics", "{\"bindAddress\":\"::1\",\"port\":9}"),
+        ("--health-bind-address=h:9", "/server/healthProbes", "{\"bindAddress\":\"h\",\"port\":9}"),
+        ("--profiling", "/debugging/enableProfiling", "true"),
+        ("--contention-profiling", "/debugging/enableContentionProfiling", "true"),
+        ("--log-level=error", "/logLevel", "\"error\""),
+        ("--log-format=text", "/logFormat", "\"text\""),
+        ("--resource-class=c", "/controllers/resourceClass", "\"c\""),
+        ("--resource-class=", "/controllers/resourceClass", "\"resources\""),
+        ("--cluster-id=i", "/controllers/clusterID", "\"i\""),
+        ("--max-concurrent-workers=7", "/controllers/managedResource/concurrentSyncs", "7"),
+        ("--sync-period=7h", "/controllers/managedResource/syncPeriod", "\"7h0m0s\""),
+        ("--always-update", "/controllers/managedResource/alwaysUpdate", "true"),
+        ("--managed-by-label=m", "/controllers/managedResource/managedByLabelValue", "\"m\""),
+        ("--health-max-concurrent-workers=7", "/controllers/health/concurrentSyncs", "7"),
+        ("--health-sync-period=7h", "/controllers/health/syncPeriod", "\"7h0m0s\""),
         (
             "--pod-scheduler-name-webhook-enabled",
-            "/webhooks/pod_scheduler_name/scheduler_name",
-            "\"default-scheduler\"",
+            "/webhooks/podSchedulerName",
+            "{\"enabled\":true,\"schedulerName\":\"default-scheduler\"}",
         ),
-        ("--pod-topology-spread-constraints-webhook-enabled", "/webhooks/pod_topology_spread_constraints", "true"),
-        ("--seccomp-profile-webhook-enabled", "/webhooks/seccomp_profile", "true"),
+        ("--pod-topology-spread-constraints-webhook-enabled", "/webhooks/podTopologySpreadConstraints/enabled", "true"),
+        ("--seccomp-profile-webhook-enabled", "/webhooks/seccompProfile/enabled", "true"),
     ];
 
     for (flag, pointer, value) in table {
@@ -415,11 +350,13 @@ fn flags_override_their_fields() {
         let found = config.pointer(pointer).map(ToString::to_string);
         assert_eq!(found.as_deref(), Some(value), "{flag}");
     }
+    assert_eq!(with_file(&["--metrics-bind-address=0"], "").server.metrics(), None);
+    assert_eq!(with_file(&["--health-bind-address=0"], "").server.health_probes(), None);
     let scheduler = ["--pod-scheduler-name-webhook-enabled", "--pod-scheduler-name-webhook-scheduler=s"];
-    assert_eq!(with_file(&scheduler, "").webhooks.pod_scheduler_name.map(|w| w.scheduler_name).as_deref(), Some("s"));
+    assert_eq!(with_file(&scheduler, "").webhooks.pod_scheduler_name.on().map(|w| &*w.scheduler_name), Some("s"));
     let seconds = flag_mode(&["--projected-token-mount-expiration-seconds=600"]).webhooks.projected_token_mount;
-    assert_eq!(seconds.map(|webhook| webhook.expiration_seconds), Some(600));
-    assert_eq!(with_file(&["--log-level=debug"], "logLevel: error").logging.level, LogLevel::Debug);
+    assert_eq!(seconds.on().map(|webhook| webhook.expiration_seconds), Some(600));
+    assert_eq!(with_file(&["--log-level=debug"], "logLevel: error").logging().level, LogLevel::Debug);
 }
 
 #[test]
@@ -465,11 +402,11 @@ fn leader_election_flags_override_their_fields() {
 
     let loaded = load_in(&flags, &[], &[("/c", "leaderElection: {leaderElect: false}")]).expect("it is valid");
 
-    let election = loaded.config.leader_election.expect("leader election is on");
-    let durations = [election.lease_duration, election.renew_deadline, election.retry_period];
+    let election = loaded.config.leader_election.on().expect("leader election is on");
+    let durations = [election.lease_duration.get(), election.renew_deadline.get(), election.retry_period.get()];
     assert_eq!(durations, [9, 8, 3].map(Duration::from_secs));
     assert_eq!((election.resource_namespace.as_str(), election.resource_lock.as_str()), ("n", "leases"));
-    assert_eq!(loaded.warnings[0].kind, WarningKind::LockReplaced);
+    assert_eq!(loaded.warnings[0].kind, LOCK_REPLACED);
 }
 
 #[test]

@@ -157,10 +157,6 @@ pub(super) fn commands() -> [Command; 8] {
     [pack(), unpack(), validate(), diff(), get(), garbage(), policies(), webhook::command()]
 }
 
-pub(super) fn is_tool(argument: &std::ffi::OsStr) -> bool {
-    commands().iter().any(|command| argument == command.get_name())
-}
-
 pub(super) fn parsed(name: &str, matches: &ArgMatches) -> Option<Tool> {
     let text = |name: &str| matches.get_one::<String>(name).cloned();
     let paths = || matches.get_many::<String>("path").unwrap_or_default().cloned().collect();

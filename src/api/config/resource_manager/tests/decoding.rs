@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use process::settings::LogLevel;
 use proptest::prelude::*;
 
 use super::*;
@@ -37,7 +38,7 @@ fn configuration_may_be_json() {
 
     let config = load(json).expect("the configuration is valid").config;
 
-    assert_eq!(config.cluster_id, "a/b");
+    assert_eq!(config.controllers.cluster_id, "a/b");
 }
 
 /// spec 70 §2 rule 3
@@ -47,7 +48,7 @@ fn configuration_is_the_first_document_only() {
 
     let config = load(yaml.as_bytes()).expect("the configuration is valid").config;
 
-    assert_eq!(config.cluster_id, "a");
+    assert_eq!(config.controllers.cluster_id, "a");
 }
 
 /// spec 70 §2 rule 2
@@ -81,7 +82,7 @@ webhooks:
         ]
     );
     assert!(loaded.warnings.iter().all(|warning| warning.kind == WarningKind::UnknownKey));
-    assert_eq!(loaded.config.logging.level, LogLevel::Info);
+    assert_eq!(loaded.config.logging().level, LogLevel::Info);
 }
 
 /// As in Go: a key without a value has its default; an entry of a list of strings must have one.
@@ -97,7 +98,7 @@ server: null";
 
     assert_eq!(loaded(null), loaded(absent));
     let selectors = "controllers: {networkPolicy: {enabled: true, namespaceSelectors: [null]}}";
-    let policy = config(selectors).controllers.network_policy.expect("the controller is on");
+    let policy = config(selectors).controllers.network_policy.settings;
     assert_eq!(policy.namespace_selectors, [LabelSelector::default()]);
     assert_eq!(warnings("foo: null"), ["foo: Unknown configuration key is ignored"]);
 }
@@ -203,10 +204,10 @@ logLevel: error
 
     let config = config(yaml);
 
-    assert!(config.webhooks.seccomp_profile && config.webhooks.vpa_in_place_updates);
-    assert_eq!(config.controllers.health.concurrent_syncs, 8);
-    assert_eq!(config.controllers.managed_resource.concurrent_syncs, 8);
-    assert_eq!(config.logging.level, LogLevel::Error);
+    assert!(config.webhooks.seccomp_profile.enabled && config.webhooks.vpa_in_place_updates.enabled);
+    assert_eq!(config.controllers.health.concurrent_syncs.count(), 8);
+    assert_eq!(config.controllers.managed_resource.concurrent_syncs.count(), 8);
+    assert_eq!(config.logging().level, LogLevel::Error);
 }
 
 /// spec 70 scenario 11
@@ -228,8 +229,8 @@ fn managedresource_controller_singular_key_wins_field_by_field() {
     );
 
     let settings = &loaded.config.controllers.managed_resource;
-    assert_eq!(settings.sync_period, Duration::from_secs(30));
-    assert_eq!((settings.always_update, settings.concurrent_syncs), (true, 3));
+    assert_eq!(settings.sync_period.get(), Duration::from_secs(30));
+    assert_eq!((settings.always_update, settings.concurrent_syncs.count()), (true, 3));
     let both = WarningKind::BothSpellings { official: "controllers.managedResource".to_owned() };
     assert_eq!(loaded.warnings, [Warning::new("controllers.managedResources", both)]);
 }
@@ -239,8 +240,8 @@ fn managedresource_controller_singular_key_wins_field_by_field() {
 fn the_former_block_of_node_critical_components_works_with_a_warning() {
     let loaded = loaded("controllers: {node: {enabled: true, backoff: 3s}}");
 
-    let expected = NodeCriticalComponents { concurrent_syncs: 5, backoff: Duration::from_secs(3) };
-    assert_eq!(loaded.config.controllers.node_critical_components, Some(expected));
+    let expected = NodeCriticalComponents { concurrent_syncs: Workers::new(5), backoff: Duration::from_secs(3).into() };
+    assert_eq!(loaded.config.controllers.node_critical_components.on(), Some(&expected));
     assert_eq!(
         loaded.warnings[0].to_string(),
         "controllers.node: Configuration key is deprecated (controllers.nodeCriticalComponents)"
@@ -269,7 +270,7 @@ fn aliases_of_other_blocks_lose_as_a_whole_to_the_official_block() {
 /// spec 70 §2.2
 #[test]
 fn the_former_csr_approver_block_uses_the_only_source_namespace() {
-    let namespace = |yaml: &str| config(yaml).controllers.csr_approver.and_then(|approver| approver.machine_namespace);
+    let namespace = |yaml: &str| config(yaml).controllers.csr_approver.on()?.machine_namespace.clone();
     let former = "controllers: {kubeletCSRApprover: {enabled: true}}";
 
     assert_eq!(namespace(&format!("{former}\nsourceClientConnection: {{namespaces: [a]}}")).as_deref(), Some("a"));
@@ -295,9 +296,9 @@ webhooks: {tokenValidator: {enabled: true}, endpointSliceHints: {enabled: true}}
 
     assert_eq!(config.source.namespaces, ["a", "b"]);
     assert_eq!(config.target.namespaces, Vec::<String>::new());
-    assert!(config.target.cache_disabled && !config.source.cache_disabled);
-    assert_eq!(config.controllers.token_invalidator, Some(Workers { concurrent_syncs: 7 }));
-    assert!(config.webhooks.token_invalidator && config.webhooks.endpoint_slice_hints);
+    assert!(config.target.disable_cached_client && !config.source.disable_cached_client);
+    assert_eq!(config.controllers.token_invalidator.on().map(|it| it.concurrent_syncs), Some(Workers::new(7)));
+    assert!(config.webhooks.token_invalidator.enabled && config.webhooks.endpoint_slice_hints.enabled);
 }
 
 /// spec 70 §2.2

@@ -1,8 +1,9 @@
-//! The generated reference of all keys: meanings from `config/component-config.yaml`, defaults from the program.
+//! What the tests of all programs do with an example file that has every key: they compare its keys with those of the
+//! program, and generate the reference of all keys.
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
-
-use super::{super::defaults, examples::COMMENTED, *};
 
 #[derive(Debug, PartialEq)]
 struct Key {
@@ -18,15 +19,21 @@ struct Open {
     path: String,
 }
 
-/// `docs/reference/keys.md` is generated; on failure the test prints the expected text.
-#[test]
-fn the_documentation_lists_every_key() {
-    let expected = reference(&keys(COMMENTED));
+/// Fails unless `docs/reference/<file>` is the reference of an example's keys; prints the expected text.
+pub(super) fn assert_reference(file: &str, introduction: &str, example: &str, defaults: &Value) {
+    let rows: String = keys(example)
+        .iter()
+        .filter(|key| !["apiVersion", "kind"].contains(&key.path.as_str()))
+        // A block without a meaning shows through its keys.
+        .filter(|key| !(key.shown.is_empty() && key.meaning.is_empty()))
+        .map(|key| format!("| `{}` | {} | {} |\n", key.path, default(key, defaults), key.meaning))
+        .collect();
+    let expected = format!("{introduction}\n| Key | Default | Meaning |\n|---|---|---|\n{rows}");
 
-    let actual =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/keys.md")).unwrap_or_default();
+    let path = format!("{}/docs/reference/{file}", env!("CARGO_MANIFEST_DIR"));
+    let actual = std::fs::read_to_string(path).unwrap_or_default();
 
-    assert!(actual == expected, "docs/reference/keys.md must be:\n{expected}");
+    assert!(actual == expected, "docs/reference/{file} must be:\n{expected}");
 }
 
 #[test]
@@ -84,26 +91,6 @@ fn keys(yaml: &str) -> Vec<Key> {
     keys
 }
 
-fn reference(keys: &[Key]) -> String {
-    let mut draft = Draft::default();
-    defaults::apply(&mut draft.file);
-    let defaults = serde_json::to_value(&draft.file).expect("a configuration is JSON");
-    let rows: String = keys
-        .iter()
-        .filter(|key| !["apiVersion", "kind"].contains(&key.path.as_str()))
-        // A block without a meaning shows through its keys.
-        .filter(|key| !(key.shown.is_empty() && key.meaning.is_empty()))
-        .map(|key| format!("| `{}` | {} | {} |\n", key.path, default(key, &defaults), key.meaning))
-        .collect();
-    format!(
-        "# Keys of the configuration\n\n\
-         Generated from `config/component-config.yaml` and the defaults of the program; a test compares this file with both.\n\n\
-         For a setting without a default the table shows an example. The settings of the target mean the same as those of the\n\
-         source. A block with `enabled` does nothing until that is `true`.\n\n\
-         | Key | Default | Meaning |\n|---|---|---|\n{rows}"
-    )
-}
-
 /// The default of a key, or else the example's value, marked as such.
 fn default(key: &Key, defaults: &Value) -> String {
     let pointer = format!("/{}", key.path.replace('.', "/"));
@@ -112,7 +99,7 @@ fn default(key: &Key, defaults: &Value) -> String {
         None | Some(Value::Null) => true,
         Some(Value::String(text)) => text.is_empty() && shown != "\"\"",
         Some(Value::Array(entries)) => entries.is_empty() && shown != "[]",
-        Some(Value::Object(_)) => true,
+        Some(Value::Object(fields)) => !fields.is_empty() || shown != "{}",
         Some(Value::Bool(_) | Value::Number(_)) => false,
     };
     match default {
@@ -122,4 +109,41 @@ fn default(key: &Key, defaults: &Value) -> String {
         Some(Value::Number(number)) => format!("`{}`", number.as_f64().unwrap_or_default()),
         _ => format!("`{shown}`"),
     }
+}
+
+/// The file with all settings: a line with `#` and no space after it is a setting.
+pub(super) fn uncommented(yaml: &str) -> String {
+    let line = |line: &str| match line.split_once('#') {
+        Some((indent, setting)) if indent.trim().is_empty() && !setting.is_empty() && !setting.starts_with(' ') => {
+            format!("{indent}{setting}\n")
+        }
+        _ => format!("{line}\n"),
+    };
+    yaml.lines().map(line).collect()
+}
+
+fn paths(value: &Value, path: String, found: &mut BTreeSet<String>) {
+    found.insert(path.clone());
+    match value {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                paths(value, path, found);
+            }
+        }
+        Value::Array(entries) => {
+            found.insert(format!("{path}[]"));
+            for value in entries {
+                paths(value, format!("{path}[]"), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns the paths of all keys.
+pub(super) fn all_paths(value: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    paths(value, String::new(), &mut found);
+    found
 }

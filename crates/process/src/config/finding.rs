@@ -1,8 +1,25 @@
+//! What is wrong with a configuration, and what its author should know.
+
 use std::fmt;
 
+use kit::quote::quoted;
 use serde::Serialize;
 
-use crate::api::quote::quoted;
+use super::DecodeError;
+
+/// Why a configuration cannot be used. The texts are those of spec 70 §1.1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The bytes are no configuration of this program.
+    #[error("error decoding config: {0}")]
+    Decode(#[from] DecodeError),
+    /// A feature gate that does not exist.
+    #[error("unrecognized feature gate: {0}")]
+    UnknownFeatureGate(String),
+    /// Broken rules, at least one, in the order of the specification.
+    #[error("{}", aggregate(.0))]
+    Invalid(Vec<FieldError>),
+}
 
 /// A broken rule of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,30 +56,41 @@ pub enum WarningKind {
     },
     /// Known from earlier releases, without effect today.
     NoEffect,
-    /// A former lock type; `leases` is used.
-    LockReplaced,
-    /// `--extra-target-namespace` without configured namespaces restricts the target to these (spec 70 trap 1).
-    NarrowsTarget,
+    /// The value is not positive; the default counts.
+    NotPositive,
+    /// What only one program says; the text is that of the log.
+    OfProgram(&'static str),
 }
 
 impl FieldError {
-    pub(super) fn required(path: impl Into<String>, detail: &str) -> Self {
+    /// A value is missing; `detail` may be empty.
+    pub fn required(path: impl Into<String>, detail: &str) -> Self {
         let body = if detail.is_empty() { "Required value".to_owned() } else { format!("Required value: {detail}") };
         Self { path: path.into(), body }
     }
 
-    pub(super) fn invalid(path: impl Into<String>, value: impl fmt::Display, detail: impl fmt::Display) -> Self {
+    /// A value that its field does not take, as it is shown.
+    pub fn invalid(path: impl Into<String>, value: impl fmt::Display, detail: impl fmt::Display) -> Self {
         Self { path: path.into(), body: format!("Invalid value: {value}: {detail}") }
     }
 
-    pub(super) fn unsupported(path: impl Into<String>, value: &str, supported: &[&str]) -> Self {
+    /// A text that is none of the supported ones.
+    pub fn unsupported(path: impl Into<String>, value: &str, supported: &[&str]) -> Self {
         let supported: Vec<_> = supported.iter().map(|value| quoted(value)).collect();
         let body = format!("Unsupported value: {}: supported values: {}", quoted(value), supported.join(", "));
         Self { path: path.into(), body }
     }
 
-    pub(super) fn forbidden(path: impl Into<String>, detail: &str) -> Self {
+    /// A value that must not be there.
+    pub fn forbidden(path: impl Into<String>, detail: &str) -> Self {
         Self { path: path.into(), body: format!("Forbidden: {detail}") }
+    }
+
+    /// Adds an error if a text is empty.
+    pub fn unless_given(errors: &mut Vec<Self>, path: &str, field: &str, detail: &str) {
+        if field.is_empty() {
+            errors.push(Self::required(path, detail));
+        }
     }
 }
 
@@ -73,7 +101,7 @@ impl fmt::Display for FieldError {
 }
 
 /// One text as it is, several as `[a, b]`; equal texts once, at their first position (spec 62 §2.2).
-pub(super) fn aggregate(errors: &[FieldError]) -> String {
+fn aggregate(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
     for text in errors.iter().map(FieldError::to_string) {
         if !texts.contains(&text) {
@@ -87,14 +115,15 @@ pub(super) fn aggregate(errors: &[FieldError]) -> String {
 }
 
 /// Compact JSON with Go's escapes for `<`, `>` and `&`.
-pub(super) fn json(value: &impl Serialize) -> String {
+pub fn json(value: &impl Serialize) -> String {
     // Fails only for maps with keys that are no strings, which do not occur.
     let text = serde_json::to_string(value).unwrap_or_default();
     text.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 impl Warning {
-    pub(crate) fn new(path: impl Into<String>, kind: WarningKind) -> Self {
+    /// A warning about a key or flag.
+    pub fn new(path: impl Into<String>, kind: WarningKind) -> Self {
         Self { path: path.into(), kind }
     }
 
@@ -105,8 +134,17 @@ impl Warning {
             WarningKind::BothSpellings { .. } => "Configuration has both spellings of a key, the official one wins",
             WarningKind::Deprecated { .. } => "Configuration key is deprecated",
             WarningKind::NoEffect => "Setting has no effect any more",
-            WarningKind::LockReplaced => "Lock type does not exist any more, leases is used",
-            WarningKind::NarrowsTarget => "Extra target namespaces replace all namespaces, only these are watched",
+            WarningKind::NotPositive => "Value is not positive, the default is used",
+            WarningKind::OfProgram(message) => message,
+        }
+    }
+
+    /// Logs the warning.
+    pub fn log(&self) {
+        let path = &self.path;
+        match self.instead() {
+            Some(instead) => tracing::warn!(path, instead, "{}", self.message()),
+            None => tracing::warn!(path, "{}", self.message()),
         }
     }
 
@@ -114,10 +152,9 @@ impl Warning {
     pub fn instead(&self) -> Option<&str> {
         match &self.kind {
             WarningKind::BothSpellings { official } | WarningKind::Deprecated { official } => Some(official),
-            WarningKind::UnknownKey
-            | WarningKind::NoEffect
-            | WarningKind::LockReplaced
-            | WarningKind::NarrowsTarget => None,
+            WarningKind::UnknownKey | WarningKind::NoEffect | WarningKind::NotPositive | WarningKind::OfProgram(_) => {
+                None
+            }
         }
     }
 }

@@ -1,11 +1,12 @@
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
-use super::*;
+use super::{
+    super::super::example::{all_paths, uncommented},
+    *,
+};
 
-pub(super) const COMMENTED: &str = include_str!("../../../../config/component-config.yaml");
-const LOCAL: &str = include_str!("../../../../config/local.yaml");
+pub(super) const COMMENTED: &str = include_str!("../../../../../config/component-config.yaml");
+const LOCAL: &str = include_str!("../../../../../config/local.yaml");
 
 /// The configuration as a deployer renders it (spec 70 §2.3).
 #[test]
@@ -35,8 +36,8 @@ webhooks:
     let loaded = load(yaml.as_bytes()).expect("the configuration is valid");
 
     assert_eq!(loaded.warnings, []);
-    assert_eq!(loaded.config.controllers.managed_resource.concurrent_syncs, 20);
-    assert_eq!(loaded.config.servers.webhooks.port, 10250);
+    assert_eq!(loaded.config.controllers.managed_resource.concurrent_syncs.count(), 20);
+    assert_eq!(loaded.config.server.webhooks.port, 10250);
 }
 
 #[test]
@@ -55,16 +56,14 @@ fn the_commented_example_mentions_every_key() {
 
     let draft = Draft::decode(everything.as_bytes()).expect("the example is valid");
     // A written struct has all of its keys; those of Kubernetes omit empty ones.
-    let written = serde_json::to_value(&draft.file).expect("a configuration is JSON");
+    let written = serde_json::to_value(&draft.config).expect("a configuration is JSON");
     let policy = "controllers.networkPolicy";
     let selectors =
         [format!("{policy}.namespaceSelectors[]"), format!("{policy}.ingressControllerSelector.podSelector")];
     let of_selectors =
         ["matchLabels", "matchExpressions[].key", "matchExpressions[].operator", "matchExpressions[].values"];
     let of_tolerations = ["key", "operator", "value", "effect", "tolerationSeconds"];
-    let (mut mentioned, mut understood) = (BTreeSet::new(), BTreeSet::new());
-    paths(&document, String::new(), &mut mentioned);
-    paths(&written, String::new(), &mut understood);
+    let (mentioned, mut understood) = (all_paths(&document), all_paths(&written));
     understood.extend(selectors.iter().flat_map(|path| of_selectors.map(|key| format!("{path}.{key}"))));
     understood.extend(of_tolerations.map(|key| format!("webhooks.systemComponentsConfig.podTolerations[].{key}")));
 
@@ -80,36 +79,6 @@ fn the_local_example_needs_no_cluster_around_it() {
     let loaded = load(LOCAL.as_bytes()).expect("the example is valid");
 
     assert_eq!(loaded.warnings, []);
-    assert_eq!(loaded.config.leader_election, None);
-    assert_eq!(loaded.config.source.kubeconfig, None, "it comes from the environment");
-}
-
-/// The file with all settings: a line with `#` and no space after it is a setting.
-fn uncommented(yaml: &str) -> String {
-    let line = |line: &str| match line.split_once('#') {
-        Some((indent, setting)) if indent.trim().is_empty() && !setting.is_empty() && !setting.starts_with(' ') => {
-            format!("{indent}{setting}\n")
-        }
-        _ => format!("{line}\n"),
-    };
-    yaml.lines().map(line).collect()
-}
-
-fn paths(value: &Value, path: String, found: &mut BTreeSet<String>) {
-    found.insert(path.clone());
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-                paths(value, path, found);
-            }
-        }
-        Value::Array(entries) => {
-            found.insert(format!("{path}[]"));
-            for value in entries {
-                paths(value, format!("{path}[]"), found);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+    assert_eq!(loaded.config.leader_election.on(), None);
+    assert_eq!(loaded.config.source.kubeconfig, "", "it comes from the environment");
 }

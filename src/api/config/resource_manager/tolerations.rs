@@ -1,10 +1,10 @@
 //! Rules of tolerations (spec 70 §4.1).
 
-use super::{
-    file::Toleration,
-    finding::{FieldError, json},
-};
-use crate::api::{field::formats, quote::quoted};
+use kit::quote::quoted;
+use process::config::{FieldError, json};
+
+use super::Toleration;
+use crate::api::meta::field::formats;
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const OPERATORS: [&str; 2] = ["Equal", "Exists"];

@@ -1,6 +1,7 @@
 use std::{path::Path, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use process::settings::{Endpoint, RateLimit};
 use serde_json::{Value, json};
 
 use super::*;
@@ -28,59 +29,64 @@ webhooks:
   nodeAgentAuthorizer: {enabled: true}
 leaderElection: {resourceNamespace: garden}";
     let config = load(all_on.as_bytes()).expect("the configuration is valid").config;
-    let seconds = |secs: u64| json!({"secs": secs, "nanos": 0});
 
     let table = [
-        ("/source/kubeconfig", Value::Null),
-        ("/source/rate_limit", json!({"qps": 100.0, "burst": 130})),
-        ("/target/rate_limit", json!({"qps": 100.0, "burst": 130})),
-        ("/source/cache_resync_period", seconds(86_400)),
-        ("/target/cache_resync_period", seconds(86_400)),
-        ("/target/namespaces", json!([])),
-        ("/leader_election/lease_duration", seconds(15)),
-        ("/leader_election/renew_deadline", seconds(10)),
-        ("/leader_election/retry_period", seconds(2)),
-        ("/leader_election/resource_lock", json!("leases")),
-        ("/leader_election/resource_name", json!("gardener-resource-manager")),
-        ("/servers/webhooks", json!({"host": "", "port": 9449})),
-        ("/servers/health_probes", json!({"host": "", "port": 8081})),
-        ("/servers/metrics", json!({"host": "", "port": 8080})),
-        ("/servers/tls_cert_dir", Value::Null),
-        ("/debugging", json!({"profiling": false, "contention_profiling": false})),
-        ("/logging", json!({"level": "info", "format": "json"})),
-        ("/cluster_id", json!("")),
-        ("/resource_class", json!("resources")),
-        ("/cache_sync_timeout", seconds(120)),
-        ("/controllers/garbage_collector/sync_period", seconds(3_600)),
-        ("/controllers/health/concurrent_syncs", json!(5)),
-        ("/controllers/health/sync_period", seconds(60)),
-        ("/controllers/csr_approver", json!({"concurrent_syncs": 1, "machine_namespace": null})),
-        ("/controllers/managed_resource/concurrent_syncs", json!(5)),
-        ("/controllers/managed_resource/sync_period", seconds(60)),
-        ("/controllers/managed_resource/revalidate_period", seconds(86_400)),
-        ("/controllers/managed_resource/always_update", json!(false)),
-        ("/controllers/managed_resource/managed_by_label_value", json!("gardener")),
-        ("/controllers/istio_cluster_configuration/concurrent_syncs", json!(5)),
-        ("/controllers/network_policy/concurrent_syncs", json!(5)),
-        ("/controllers/network_policy/namespace_selectors", json!([])),
-        ("/controllers/network_policy/ingress_controller_selector", Value::Null),
-        ("/controllers/network_policy/only_for_matching_pods", json!(false)),
-        ("/controllers/network_policy/explicit_from_world_peers", json!(true)),
+        ("/sourceClientConnection/kubeconfig", json!("")),
+        ("/sourceClientConnection/qps", json!(100.0)),
+        ("/sourceClientConnection/burst", json!(130)),
+        ("/targetClientConnection/qps", json!(100.0)),
+        ("/targetClientConnection/burst", json!(130)),
+        ("/sourceClientConnection/cacheResyncPeriod", json!("24h0m0s")),
+        ("/targetClientConnection/cacheResyncPeriod", json!("24h0m0s")),
+        ("/targetClientConnection/namespaces", json!([])),
+        ("/leaderElection/leaderElect", json!(true)),
+        ("/leaderElection/leaseDuration", json!("15s")),
+        ("/leaderElection/renewDeadline", json!("10s")),
+        ("/leaderElection/retryPeriod", json!("2s")),
+        ("/leaderElection/resourceLock", json!("leases")),
+        ("/leaderElection/resourceName", json!("gardener-resource-manager")),
+        ("/server/webhooks/bindAddress", json!("")),
+        ("/server/webhooks/port", json!(9449)),
+        ("/server/webhooks/tls/serverCertDir", json!("")),
+        ("/server/healthProbes", json!({"bindAddress": "", "port": 8081})),
+        ("/server/metrics", json!({"bindAddress": "", "port": 8080})),
+        ("/debugging", json!({"enableProfiling": false, "enableContentionProfiling": false})),
+        ("/logLevel", json!("info")),
+        ("/logFormat", json!("json")),
+        ("/controllers/clusterID", json!("")),
+        ("/controllers/resourceClass", json!("resources")),
+        ("/controllers/cacheSyncTimeout", json!("2m0s")),
+        ("/controllers/garbageCollector/syncPeriod", json!("1h0m0s")),
+        ("/controllers/health/concurrentSyncs", json!(5)),
+        ("/controllers/health/syncPeriod", json!("1m0s")),
+        ("/controllers/csrApprover", json!({"enabled": true, "concurrentSyncs": 1, "machineNamespace": null})),
+        ("/controllers/managedResource/concurrentSyncs", json!(5)),
+        ("/controllers/managedResource/syncPeriod", json!("1m0s")),
+        ("/controllers/managedResource/revalidatePeriod", json!("24h0m0s")),
+        ("/controllers/managedResource/alwaysUpdate", json!(false)),
+        ("/controllers/managedResource/managedByLabelValue", json!("gardener")),
+        ("/controllers/istioClusterConfiguration/concurrentSyncs", json!(5)),
+        ("/controllers/networkPolicy/concurrentSyncs", json!(5)),
+        ("/controllers/networkPolicy/namespaceSelectors", json!([])),
+        ("/controllers/networkPolicy/ingressControllerSelector", Value::Null),
+        ("/controllers/networkPolicy/onlyForMatchingPods", json!(false)),
+        ("/controllers/networkPolicy/explicitFromWorldPeers", json!(true)),
+        ("/controllers/tokenRequestor", json!({"enabled": true, "concurrentSyncs": 5, "deleteServiceAccounts": false})),
+        ("/controllers/tokenInvalidator/concurrentSyncs", json!(5)),
+        ("/controllers/nodeCriticalComponents/concurrentSyncs", json!(5)),
+        ("/controllers/nodeCriticalComponents/backoff", json!("10s")),
+        ("/controllers/nodeAgentReconciliationDelay/minDelay", json!("0s")),
+        ("/controllers/nodeAgentReconciliationDelay/maxDelay", json!("5m0s")),
+        ("/webhooks/podSchedulerName/schedulerName", json!("default-scheduler")),
+        ("/webhooks/projectedTokenMount/expirationSeconds", json!(43_200)),
+        ("/webhooks/highAvailabilityConfig/defaultNotReadyTolerationSeconds", Value::Null),
         (
-            "/controllers/token_requestor",
-            json!({"concurrent_syncs": 5, "delete_service_accounts": false, "any_class": false}),
+            "/webhooks/nodeAgentAuthorizer",
+            json!({"enabled": true, "machineNamespace": null, "authorizeWithSelectors": false}),
         ),
-        ("/controllers/token_invalidator/concurrent_syncs", json!(5)),
-        ("/controllers/node_critical_components/concurrent_syncs", json!(5)),
-        ("/controllers/node_critical_components/backoff", seconds(10)),
-        ("/controllers/node_agent_reconciliation_delay/min_delay", seconds(0)),
-        ("/controllers/node_agent_reconciliation_delay/max_delay", seconds(300)),
-        ("/webhooks/pod_scheduler_name/scheduler_name", json!("default-scheduler")),
-        ("/webhooks/projected_token_mount/expiration_seconds", json!(43_200)),
-        ("/webhooks/high_availability_config/default_not_ready_toleration_seconds", Value::Null),
-        ("/webhooks/node_agent_authorizer", json!({"machine_namespace": null, "authorize_with_selectors": false})),
     ];
 
+    assert!(!config.controllers.token_requestor.settings.any_class);
     let config = serde_json::to_value(&config).expect("the configuration is JSON");
     for (pointer, value) in table {
         assert_eq!(config.pointer(pointer), Some(&value), "{pointer}");
@@ -114,9 +120,9 @@ controllers:";
     let zeros = load(zeros.as_bytes()).expect("the configuration is valid");
 
     assert_eq!(zeros, load(absent.as_bytes()).expect("the configuration is valid"));
-    let election = zeros.config.leader_election.expect("leader election is on by default");
-    assert_eq!(election.lease_duration, Duration::from_secs(15));
-    assert_eq!(zeros.config.source.rate_limit, Some(CONNECTION));
+    let election = zeros.config.leader_election.on().expect("leader election is on by default");
+    assert_eq!(election.lease_duration.get(), Duration::from_secs(15));
+    assert_eq!(zeros.config.source.rate_limit(), Some(CONNECTION));
 }
 
 /// spec 70 §2 rule 5
@@ -128,12 +134,12 @@ controllers: {clusterID: \"\", cacheSyncTimeout: 0s, nodeAgentReconciliationDela
 webhooks: {highAvailabilityConfig: {enabled: true, defaultNotReadyTolerationSeconds: 0}}",
     );
 
-    let delay = config.controllers.node_agent_reconciliation_delay.expect("the controller is on");
-    assert_eq!(delay.max_delay, Duration::ZERO);
-    let availability = config.webhooks.high_availability_config.expect("the webhook is on");
+    let delay = config.controllers.node_agent_reconciliation_delay.on().expect("the controller is on");
+    assert_eq!(delay.max_delay.get(), Duration::ZERO);
+    let availability = config.webhooks.high_availability_config.on().expect("the webhook is on");
     assert_eq!(availability.default_not_ready_toleration_seconds, Some(0));
     assert_eq!(availability.default_unreachable_toleration_seconds, None);
-    assert_eq!(config.cache_sync_timeout, Duration::from_secs(120), "0 and less count as 2 min");
+    assert_eq!(config.controllers.cache_sync_timeout.get(), Duration::from_secs(120), "0 and less count as 2 min");
 }
 
 /// spec 70 §4, what is not validated on purpose
@@ -151,14 +157,17 @@ controllers:
 webhooks: {tokenInvalidator: {enabled: true}}",
     );
 
-    assert_eq!(config.source.rate_limit, None);
-    assert_eq!(config.cache_sync_timeout, Duration::from_secs(120));
+    assert_eq!(config.source.rate_limit(), None);
+    assert_eq!(config.controllers.cache_sync_timeout.get(), Duration::from_secs(120));
     let controllers = &config.controllers;
-    assert_eq!(controllers.network_policy.as_ref().map(|policy| policy.concurrent_syncs), Some(1));
-    assert_eq!(controllers.istio_cluster_configuration, Some(Workers { concurrent_syncs: 1 }));
-    let node = NodeCriticalComponents { concurrent_syncs: 1, backoff: Duration::from_secs(10) };
-    assert_eq!(controllers.node_critical_components, Some(node));
-    assert_eq!(controllers.token_invalidator, Some(Workers { concurrent_syncs: 1 }));
+    let node = controllers.node_critical_components.on().expect("the controller is on");
+    assert_eq!((node.concurrent_syncs.count(), node.backoff.get()), (1, Duration::from_secs(10)));
+    let workers = [
+        controllers.network_policy.on().map(|it| it.concurrent_syncs.count()),
+        controllers.istio_cluster_configuration.on().map(|it| it.concurrent_syncs.count()),
+        controllers.token_invalidator.on().map(|it| it.concurrent_syncs.count()),
+    ];
+    assert_eq!(workers, [Some(1); 3]);
 }
 
 #[test]
@@ -177,17 +186,17 @@ fn a_selector_without_entries_selects_everything() {
     ingressControllerSelector: {namespace: garden, podSelector: {matchLabels: {app: nginx}}}",
     );
 
-    let policy = config.controllers.network_policy.expect("the controller is on");
+    let policy = config.controllers.network_policy.on().expect("the controller is on");
     assert_eq!(policy.namespace_selectors[0], LabelSelector::default());
     let second = json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["w", "x"]}]});
     assert_eq!(serde_json::to_value(&policy.namespace_selectors[1]).ok(), Some(second));
-    let ingress = policy.ingress_controller_selector.expect("the selector is there");
+    let ingress = policy.ingress_controller_selector.as_ref().expect("the selector is there");
     assert_eq!(serde_json::to_value(&ingress.pod_selector).ok(), Some(json!({"matchLabels": {"app": "nginx"}})));
 }
 
 #[test]
 fn the_directory_of_certificates_has_a_default_below_the_temporary_one() {
-    let dir = |yaml: &str| config(yaml).servers.cert_dir(Path::new("/tmp"));
+    let dir = |yaml: &str| config(yaml).server.webhooks.tls.cert_dir(Path::new("/tmp"));
 
     assert_eq!(dir(""), Path::new("/tmp/k8s-webhook-server/serving-certs"));
     assert_eq!(dir("server: {webhooks: {tls: {serverCertDir: /tls}}}"), Path::new("/tls"));
@@ -223,6 +232,15 @@ fn the_hash_depends_on_the_meaning_not_on_the_writing() {
     assert_eq!(hash("logLevel: info"), hash("logFormat: json # the default"));
     assert_ne!(hash("logLevel: info"), hash("logLevel: debug"));
     assert_eq!(hash("").len(), 64);
+    let off = "controllers: {csrApprover: {concurrentSyncs: 9, machineNamespace: m}}";
+    assert_eq!(hash(off), hash(""), "what is off means nothing");
+    assert_ne!(hash("controllers: {csrApprover: {enabled: true}}"), hash(""));
+    assert_eq!(hash("sourceClientConnection: {qps: -1, burst: 5}"), hash("sourceClientConnection: {qps: -2}"));
+    assert_eq!(hash("controllers: {cacheSyncTimeout: -1s}"), hash("controllers: {cacheSyncTimeout: 120s}"));
+    assert_eq!(
+        hash("controllers: {managedResource: {revalidatePeriod: 24h, syncPeriod: 48h}}"),
+        hash("controllers: {managedResource: {revalidatePeriod: 48h, syncPeriod: 48h}}")
+    );
 }
 
 #[test]

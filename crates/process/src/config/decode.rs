@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use kit::quote::shown;
 use serde::{
     Deserializer,
     de::{
@@ -15,9 +16,7 @@ use serde::{
 use serde_ignored::Path;
 use serde_json::{Map, Value};
 
-use crate::api::quote::shown;
-
-/// Why a document is no component configuration.
+/// Why a document is no configuration of this program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// Not YAML, not JSON, or not UTF-8.
@@ -41,15 +40,13 @@ pub enum DecodeError {
     },
 }
 
-/// Types that select something. To ignore an unknown key would select more, so it is an error.
-const SELECTING: [&str; 4] = ["LabelSelector", "LabelSelectorRequirement", "IngressControllerSelector", "Toleration"];
-
 /// Returns the value and the paths of unknown keys. Fails with [`DecodeError::Value`] at the first value of another
-/// type, and at the first unknown key of a type that selects something.
-pub(super) fn decode<T: DeserializeOwned>(value: Value) -> Result<(T, Vec<String>), DecodeError> {
+/// type, and at the first unknown key of a type named in `selecting`: to ignore it would select more.
+pub(super) fn decode<T: DeserializeOwned>(value: Value, selecting: &[&str]) -> Result<(T, Vec<String>), DecodeError> {
     let mut unknown = Vec::new();
     let mut note = |path: Path<'_>| unknown.push(text(&path));
-    let value = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(ConfigNode(value), &mut note));
+    let node = ConfigNode { value, selecting };
+    let value = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(node, &mut note));
     let value = value.map_err(|error| {
         let path = Some(error.path()).filter(|path| path.iter().len() > 0).map(ToString::to_string);
         DecodeError::Value { path: path.unwrap_or_default(), cause: error.inner().to_string() }
@@ -87,26 +84,30 @@ impl Error for Cause {
 }
 
 /// A JSON value. Unlike in `serde_json`, a known key without a value is absent, and a list is no struct.
-struct ConfigNode(Value);
+struct ConfigNode<'a> {
+    value: Value,
+    selecting: &'a [&'a str],
+}
 
-impl<'de> Deserializer<'de> for ConfigNode {
+impl<'de> Deserializer<'de> for ConfigNode<'_> {
     type Error = Cause;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Cause> {
-        match self.0 {
+        let node = |value| ConfigNode { value, selecting: self.selecting };
+        match self.value {
             Value::Null => Err(Cause::invalid_type(Unexpected::Other("null"), &visitor)),
             Value::Bool(value) => visitor.visit_bool(value),
             Value::Number(number) => number.deserialize_any(visitor).map_err(Cause::custom),
             Value::String(text) => visitor.visit_string(text),
-            Value::Array(entries) => visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(ConfigNode))),
+            Value::Array(entries) => visitor.visit_seq(SeqDeserializer::new(entries.into_iter().map(node))),
             Value::Object(fields) => {
-                visitor.visit_map(MapDeserializer::new(fields.into_iter().map(|(key, value)| (key, ConfigNode(value)))))
+                visitor.visit_map(MapDeserializer::new(fields.into_iter().map(|(key, value)| (key, node(value)))))
             }
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Cause> {
-        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+        if self.value.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -115,12 +116,12 @@ impl<'de> Deserializer<'de> for ConfigNode {
         known: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Cause> {
-        match &mut self.0 {
-            Value::Null => self.0 = Value::Object(Map::new()),
+        match &mut self.value {
+            Value::Null => self.value = Value::Object(Map::new()),
             Value::Array(_) => return Err(Cause::invalid_type(Unexpected::Seq, &visitor)),
             Value::Object(fields) => {
                 let unknown = fields.keys().find(|key| !known.contains(&key.as_str()));
-                if let Some(key) = unknown.filter(|_| SELECTING.contains(&name)) {
+                if let Some(key) = unknown.filter(|_| self.selecting.contains(&name)) {
                     return Err(Cause(format!("unknown key {}, expected one of {}", shown(key), known.join(", "))));
                 }
                 fields.retain(|key, value| !value.is_null() || !known.contains(&key.as_str()));
@@ -140,7 +141,7 @@ impl<'de> Deserializer<'de> for ConfigNode {
     }
 }
 
-impl IntoDeserializer<'_, Cause> for ConfigNode {
+impl IntoDeserializer<'_, Cause> for ConfigNode<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

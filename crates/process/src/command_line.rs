@@ -1,0 +1,271 @@
+//! The command line as far as all programs share it (spec 70 §1, 80 §2): `--config`, `--version`, `--print-config`, help,
+//! and what is said about a wrong one. A program adds its own flags and commands to [`CommandLine::command`].
+
+use std::{ffi::OsString, fmt, io, io::Write as _, path::Path};
+
+use clap::{
+    Arg, ArgAction, ArgMatches,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+use cluster::files;
+
+use crate::{
+    BuildInfo,
+    config::{ConfigError, Warning},
+    print_or_fail,
+};
+
+const WIDEST: usize = 100;
+const MAX_BYTES: u64 = 2 << 20; // largest configuration file. It comes from a ConfigMap, whose limit is 1 MiB.
+const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
+const FALSE: [&str; 6] = ["0", "f", "F", "FALSE", "false", "False"];
+
+/// The command line of a program.
+#[derive(Debug)]
+pub struct CommandLine {
+    /// Name of the program in messages and usage.
+    pub program: &'static str,
+    /// The shared flags; a program adds its own ones.
+    pub command: clap::Command,
+}
+
+/// What a valid command line asks for.
+#[derive(Debug)]
+pub enum Parsed {
+    /// Print this help and exit 0.
+    Help(String),
+    /// Print this version and exit 0.
+    Version(String),
+    /// Anything else: the shared flags, and the values of the program's own.
+    Run(Box<(SharedOptions, ArgMatches)>),
+}
+
+/// Values of the flags that all programs have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedOptions {
+    /// Path of the configuration file.
+    pub config: Option<String>,
+    /// Print the effective configuration instead of running.
+    pub print_config: bool,
+    /// The version to report.
+    pub version: BuildInfo,
+}
+
+/// An invalid command line. The texts are those of the flag library of the Go program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UsageError {
+    /// An argument that is not a flag.
+    #[error("unknown command {word:?} for {program:?}")]
+    UnknownCommand {
+        /// The argument.
+        word: String,
+        /// Name of the program.
+        program: &'static str,
+    },
+    /// Invalid arguments of a command of the program, with the text of our own parser. The exit code is 2.
+    #[error("{0}")]
+    Tool(String),
+    /// A flag that does not exist.
+    #[error("unknown flag: {0}")]
+    UnknownFlag(String),
+    /// A flag at the end that needs a value.
+    #[error("flag needs an argument: {0}")]
+    MissingValue(String),
+    /// The flag does not take this value.
+    #[error("invalid argument {value:?} for \"--{flag}\" flag: {cause}")]
+    InvalidValue {
+        /// Name without dashes.
+        flag: String,
+        /// The given value.
+        value: String,
+        /// Why it is invalid.
+        cause: String,
+    },
+}
+
+/// Why a program has no configuration. The texts are those of spec 70 §1.1.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// No file is named.
+    #[error("missing config file")]
+    MissingConfig,
+    /// The file cannot be read.
+    #[error("error reading config file: {0}")]
+    Read(io::Error),
+    /// The file is no configuration of this program, or an invalid one.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+enum VersionRequest {
+    No,
+    Line,
+    Raw,
+    Override(String),
+}
+
+impl CommandLine {
+    /// The shared flags of a program. The help ends with `epilogue`.
+    pub fn new(program: &'static str, usage: &'static str, epilogue: &'static str) -> Self {
+        let command = clap::Command::new(program)
+            .override_usage(usage)
+            .after_long_help(epilogue)
+            .max_term_width(WIDEST)
+            .disable_help_subcommand(true)
+            .args_override_self(true)
+            .arg(value("config").value_name("FILE").help("Component configuration file"))
+            .arg(bare("print-config").value_name("true|false").help("Print the effective configuration").long_help(
+                "Print the configuration that results from file, flags, environment and defaults, and exit. It can be \
+                 given to --config, and holds paths of kubeconfigs, not their content",
+            ))
+            .arg(bare("version").value_name("raw|vX.Y.Z").help("Print the version").long_help(
+                "Print the version and exit. With =raw print all details of the build; with =vX.Y.Z run, but report \
+                 this version",
+            ));
+        Self { program, command }
+    }
+
+    /// Returns the usage, as `-h` prints it.
+    pub fn usage(mut self) -> String {
+        self.command.render_help().to_string()
+    }
+
+    /// Parses arguments (without the program's name). Fails if one is unknown, incomplete or invalid.
+    pub fn parse(self, args: &[OsString]) -> Result<Parsed, UsageError> {
+        let Self { program, command } = self;
+        let has_command = args.first().is_some_and(|first| command.find_subcommand(first).is_some());
+        let all = std::iter::once(OsString::from(program)).chain(args.iter().cloned());
+        let matches = match command.try_get_matches_from(all) {
+            Ok(matches) => matches,
+            Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(Parsed::Help(error.to_string())),
+            Err(error) if has_command => return Err(UsageError::Tool(error.to_string())),
+            Err(error) => return Err(usage_error(&error, program)),
+        };
+        let mut version = BuildInfo::of_this_binary();
+        match version_request(text(&matches, "version").as_deref().unwrap_or("false"))? {
+            VersionRequest::No => {}
+            VersionRequest::Line => return Ok(Parsed::Version(format!("{program} {}", version.version))),
+            VersionRequest::Raw => {
+                let fields: Vec<_> = version.fields().map(|(name, value)| format!("{name}: {value}")).into();
+                return Ok(Parsed::Version(fields.join("\n")));
+            }
+            VersionRequest::Override(other) => version.version = other,
+        }
+        // After a flag it is not a command (spec 70 §1).
+        if let Some((name, _)) = matches.subcommand().filter(|_| !has_command) {
+            return Err(UsageError::UnknownCommand { word: name.to_owned(), program });
+        }
+        let options = SharedOptions {
+            config: text(&matches, "config").filter(|path| !path.is_empty()),
+            print_config: flag_is_set(&matches, "print-config")?,
+            version,
+        };
+        Ok(Parsed::Run(Box::new((options, matches))))
+    }
+}
+
+impl SharedOptions {
+    /// Returns `FLAG: --<name>=<value>` for each flag of all programs and for `others`, sorted by name (spec 70 §7).
+    pub fn flag_lines<'a>(&self, others: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {
+        let has_own_version = self.version == BuildInfo::of_this_binary();
+        let mut values = vec![
+            ("config", self.config.clone().unwrap_or_default()),
+            ("help", "false".to_owned()),
+            ("print-config", self.print_config.to_string()),
+            ("version", if has_own_version { "false".to_owned() } else { self.version.version.clone() }),
+        ];
+        values.extend(others);
+        values.sort();
+        values.into_iter().map(|(name, value)| format!("FLAG: --{name}={value}")).collect()
+    }
+}
+
+/// A flag `--name value` or `--name=value`; the value may begin with a dash.
+pub fn value(name: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::Set).allow_hyphen_values(true)
+}
+
+/// A flag `--name` (true) or `--name=value`.
+pub fn bare(name: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::Set).num_args(0..=1).require_equals(true).default_missing_value("true")
+}
+
+/// Returns the value of a flag.
+pub fn text(matches: &ArgMatches, name: &str) -> Option<String> {
+    matches.get_one::<String>(name).cloned()
+}
+
+/// Returns the value of a boolean flag; false if it is not set. Fails if it has another value.
+pub fn flag_is_set(matches: &ArgMatches, name: &str) -> Result<bool, UsageError> {
+    match text(matches, name).filter(|value| !value.is_empty()) {
+        Some(value) => parse_bool(&value).map_err(|cause| UsageError::invalid(name, &value, cause)),
+        None => Ok(false),
+    }
+}
+
+/// Parses a boolean as Go does. Fails with what it must be.
+pub fn parse_bool(text: &str) -> Result<bool, &'static str> {
+    match text {
+        text if TRUE.contains(&text) => Ok(true),
+        text if FALSE.contains(&text) => Ok(false),
+        _ => Err("must be true or false"),
+    }
+}
+
+impl UsageError {
+    /// A flag that does not take this value.
+    pub fn invalid(flag: &str, value: &str, cause: impl fmt::Display) -> Self {
+        Self::InvalidValue { flag: flag.to_owned(), value: value.to_owned(), cause: cause.to_string() }
+    }
+}
+
+/// Reads a file. Fails with the error of the file system, or if the file is too large; the error begins with the path.
+pub fn read_file(path: &str) -> io::Result<Vec<u8>> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
+    files::read(Path::new(path), MAX_BYTES).map_err(named)
+}
+
+/// Reads the configuration file. Fails if none is named or if it cannot be read.
+pub fn read_config(options: &SharedOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<Vec<u8>, LoadError> {
+    read(options.config.as_deref().ok_or(LoadError::MissingConfig)?).map_err(LoadError::Read)
+}
+
+/// Prints a configuration, and warnings about it on standard error; returns the exit code.
+pub fn print_config(yaml: &str, warnings: &[Warning]) -> i32 {
+    for warning in warnings {
+        writeln!(io::stderr(), "{}: {}", warning.path, warning.message()).ok();
+    }
+    print_or_fail(yaml)
+}
+
+fn version_request(value: &str) -> Result<VersionRequest, UsageError> {
+    match (value, parse_bool(value)) {
+        ("raw", _) => Ok(VersionRequest::Raw),
+        (_, Ok(true)) => Ok(VersionRequest::Line),
+        (_, Ok(false)) => Ok(VersionRequest::No),
+        (version, Err(_)) if version.starts_with('v') && version.len() > 1 => {
+            Ok(VersionRequest::Override(version.to_owned()))
+        }
+        (other, Err(_)) => {
+            Err(UsageError::invalid("version", other, "must be true, false, raw or a version that begins with v"))
+        }
+    }
+}
+
+fn usage_error(error: &clap::Error, program: &'static str) -> UsageError {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(" "),
+        _ => String::new(),
+    };
+    let unknown = |word| UsageError::UnknownCommand { word, program };
+    let argument = context(ContextKind::InvalidArg);
+    let flag = argument.split([' ', '[', '=']).next().unwrap_or_default().to_owned();
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => unknown(context(ContextKind::InvalidSubcommand)),
+        ErrorKind::UnknownArgument if argument.starts_with('-') => UsageError::UnknownFlag(argument),
+        ErrorKind::UnknownArgument => unknown(argument),
+        ErrorKind::InvalidUtf8 => unknown("(not UTF-8)".to_owned()),
+        _ => UsageError::MissingValue(flag),
+    }
+}

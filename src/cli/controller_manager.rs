@@ -1,0 +1,87 @@
+//! The command line of gardener-controller-manager (spec 80 §2): the flags of all programs, nothing else.
+
+#[cfg(test)]
+mod tests;
+
+use std::{ffi::OsString, io};
+
+use cluster::kubeconfig::Environment;
+use process::command_line::{CommandLine, LoadError, Parsed, SharedOptions, UsageError, read_config};
+
+use crate::api::config::controller_manager::{self as config, Loaded};
+
+/// Name of the program in messages and usage.
+pub const PROGRAM: &str = "gardener-controller-manager";
+
+const ABOUT: &str = "Look after the resources of Gardener in a garden cluster";
+const USAGE: &str = "gardener-controller-manager --config <FILE> [OPTIONS]";
+const EPILOGUE: &str = "\
+Environment:
+  KUBECONFIG   kubeconfig of the garden cluster; overrides the configuration file
+  HTTPS_PROXY  proxy of the cluster, unless the kubeconfig has a proxy-url; HTTP_PROXY for one
+               without TLS
+  NO_PROXY     clusters that are reached without the proxy of the environment
+
+Example:
+  gardener-controller-manager --config config/controller-manager.yaml";
+
+/// What the command line asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Run the controllers.
+    Run(Box<RunOptions>),
+    /// Print the effective configuration and exit 0.
+    PrintConfig(Box<RunOptions>),
+    /// Print the version and exit 0.
+    Version(String),
+    /// Print the help and exit 0.
+    Help(String),
+}
+
+/// Options of [`Command::Run`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunOptions {
+    /// The flags that all programs have.
+    pub shared: SharedOptions,
+    /// Environment variables that locate the cluster.
+    pub environment: Environment,
+}
+
+impl Command {
+    /// Parses arguments (without the program's name). Fails if one is unknown, incomplete or invalid.
+    pub fn parse_from(args: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Self, UsageError> {
+        Ok(match command_line().parse(args)? {
+            Parsed::Help(text) => Self::Help(text),
+            Parsed::Version(text) => Self::Version(text),
+            Parsed::Run(given) => {
+                let (shared, _) = *given;
+                let print_config = shared.print_config;
+                let options = Box::new(RunOptions { shared, environment: Environment::read(env) });
+                if print_config { Self::PrintConfig(options) } else { Self::Run(options) }
+            }
+        })
+    }
+}
+
+/// Returns the usage, as `-h` prints it.
+pub fn usage() -> String {
+    command_line().usage()
+}
+
+/// Order: file, environment, defaults, feature gates, validation. Fails as spec 70 §1.1 says.
+pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<Loaded, LoadError> {
+    Ok(config::load(&read_config(&options.shared, read)?, options.environment.kubeconfig.as_deref())?)
+}
+
+fn command_line() -> CommandLine {
+    let mut line = CommandLine::new(PROGRAM, USAGE, EPILOGUE);
+    line.command = line.command.about(ABOUT);
+    line
+}
+
+impl RunOptions {
+    /// Returns `FLAG: --<name>=<value>` for each flag, sorted by name (spec 70 §7).
+    pub fn flag_lines(&self) -> Vec<String> {
+        self.shared.flag_lines([])
+    }
+}

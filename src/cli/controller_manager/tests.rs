@@ -1,0 +1,122 @@
+use std::{collections::BTreeMap, io::ErrorKind};
+
+use process::BuildInfo;
+
+use super::*;
+
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
+fn parse_in(args: &[&str], env: Pairs<'_>) -> Result<Command, String> {
+    let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+    let env: BTreeMap<_, _> = env.iter().copied().collect();
+    let parsed = Command::parse_from(&args, &|name| env.get(name).map(|value| (*value).to_owned()));
+    parsed.map_err(|error| error.to_string())
+}
+
+fn parse(args: &[&str]) -> Result<Command, String> {
+    parse_in(args, &[])
+}
+
+fn options(args: &[&str], env: Pairs<'_>) -> RunOptions {
+    match parse_in(args, env) {
+        Ok(Command::Run(options)) => *options,
+        other => panic!("not a run: {other:?}"),
+    }
+}
+
+fn load_in(args: &[&str], env: Pairs<'_>, files: Pairs<'_>) -> Result<Loaded, String> {
+    let files: BTreeMap<_, _> = files.iter().copied().collect();
+    let read = |path: &str| {
+        let content = files.get(path).map(|content| content.as_bytes().to_vec());
+        content.ok_or_else(|| io::Error::new(ErrorKind::NotFound, format!("open {path}: no such file or directory")))
+    };
+    load(&options(args, env), &read).map_err(|error| error.to_string())
+}
+
+/// spec 80 scenario 1
+#[test]
+fn config_file_is_required() {
+    assert_eq!(load_in(&[], &[], &[]), Err("missing config file".to_owned()));
+    assert_eq!(load_in(&["--config="], &[], &[]), Err("missing config file".to_owned()));
+}
+
+/// spec 80 §2, scenarios 2, 10 and 13
+#[test]
+fn start_failures_name_their_cause() {
+    let load = |content| load_in(&["--config", "/c"], &[], &[("/c", content)]).expect_err("it fails");
+
+    let error = load_in(&["--config", "/d"], &[], &[]).expect_err("it fails");
+    assert_eq!(error, "error reading config file: open /d: no such file or directory");
+    assert!(load("kind: Foo").starts_with("error decoding config: no kind \"Foo\" is registered for version "));
+    assert_eq!(load("featureGates: {Foo: true}"), "unrecognized feature gate: Foo");
+    assert!(load("{logLevel: trace, logFormat: xml}").starts_with("[logLevel: Unsupported value: \"trace\""));
+}
+
+/// spec 80 §2
+#[test]
+fn flags_of_the_other_program_and_arguments_are_refused() {
+    let table: [(&[&str], &str); 7] = [
+        (&["run"], "unknown command \"run\" for \"gardener-controller-manager\""),
+        (&["--config=/c", "help"], "unknown command \"help\" for \"gardener-controller-manager\""),
+        (&["pack"], "unknown command \"pack\" for \"gardener-controller-manager\""),
+        (&["--extra-target-namespace=a"], "unknown flag: --extra-target-namespace"),
+        (&["--kubeconfig=/k"], "unknown flag: --kubeconfig"),
+        (&["--config"], "flag needs an argument: --config"),
+        (&["--print-config=x"], "invalid argument \"x\" for \"--print-config\" flag: must be true or false"),
+    ];
+
+    for (args, text) in table {
+        assert_eq!(parse(args), Err(text.to_owned()), "{args:?}");
+    }
+}
+
+/// spec 80 §2
+#[test]
+fn version_flag_prints_or_overrides_the_version() {
+    let version = BuildInfo::of_this_binary().version;
+
+    let line = Ok(Command::Version(format!("gardener-controller-manager {version}")));
+    assert_eq!([parse(&["--version"]), parse(&["--version=true", "--config=/c"])], [line.clone(), line]);
+    assert!(matches!(parse(&["--version=raw"]), Ok(Command::Version(text)) if text.contains("gitCommit: ")));
+    assert_eq!(options(&["--version=v9.9.9"], &[]).shared.version.version, "v9.9.9");
+    assert!(parse(&["--version=latest"]).is_err());
+}
+
+#[test]
+fn help_lists_flags_and_environment() {
+    let Ok(Command::Help(help)) = parse(&["--help"]) else { panic!("help is printed") };
+
+    for text in ["--config <FILE>", "--print-config", "--version", "--help", "KUBECONFIG"] {
+        assert!(help.contains(text), "{text}: {help}");
+    }
+    assert!(matches!(parse(&["-h"]), Ok(Command::Help(_))));
+    assert!(usage().contains("Usage: gardener-controller-manager --config <FILE>"), "{}", usage());
+}
+
+#[test]
+fn print_config_is_a_flag() {
+    assert!(matches!(parse(&["--config=/c", "--print-config"]), Ok(Command::PrintConfig(_))));
+    assert!(matches!(parse(&["--config=/c", "--print-config=false"]), Ok(Command::Run(_))));
+}
+
+/// spec 80 scenario 17, trap 4
+#[test]
+fn kubeconfig_of_the_environment_beats_the_file() {
+    let file = "gardenClientConnection: {kubeconfig: /b}";
+    let path = |env: Pairs<'_>| {
+        let loaded = load_in(&["--config=/c"], env, &[("/c", file)]).expect("the configuration is valid");
+        loaded.config.garden_client_connection.kubeconfig
+    };
+
+    assert_eq!(path(&[("KUBECONFIG", "/a")]), "/a");
+    assert_eq!(path(&[("KUBECONFIG", "")]), "/b");
+    assert_eq!(path(&[("TARGET_KUBECONFIG", "/a")]), "/b");
+}
+
+#[test]
+fn flag_lines_of_the_log_have_each_flag_once_and_sorted() {
+    let lines = options(&["--config=/c", "--version=v1.2.3"], &[]).flag_lines();
+
+    let flags = ["--config=/c", "--help=false", "--print-config=false", "--version=v1.2.3"];
+    assert_eq!(lines, flags.map(|flag| format!("FLAG: {flag}")));
+}
