@@ -1,0 +1,20 @@
+//! The list of controllers: a new controller is its file or folder, and a line here.
+
+use super::context::Registration;
+
+/// All controllers, in the order in which they are set up and started (spec 80 §15).
+pub const CONTROLLERS: &[Registration] = &[
+    super::cloud_profile::REGISTRATION, //
+    super::namespaced_cloud_profile::REGISTRATION,
+    super::controller_deployment::REGISTRATION,
+    super::credentials_binding::REGISTRATION,
+    super::exposure_class::REGISTRATION,
+    super::quota::REGISTRATION,
+    super::secret_binding::REGISTRATION,
+    super::references::REGISTRATION,
+];
+
+/// Returns the names of all controllers.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CONTROLLERS.iter().flat_map(|registration| registration.names).copied()
+}

@@ -1,0 +1,20 @@
+//! The controllers of gardener-controller-manager.
+//! * `controllers`: the list of all; `context`: what all controllers get: the garden cluster and the environment
+//! * [`guards`]: a kind in use keeps its finalizer; one table entry per kind in the files of the controllers
+//! * [`references`]: Secrets, ConfigMaps and WorkloadIdentities that others refer to, and those others
+//! * [`cloud_profile`], [`namespaced_cloud_profile`], [`controller_deployment`], [`secret_binding`],
+//!   [`credentials_binding`], [`quota`], [`exposure_class`]: a controller each
+//! * [`fields`]: reads of foreign JSON
+
+pub mod cloud_profile;
+pub mod context;
+pub mod controller_deployment;
+pub mod controllers;
+pub mod credentials_binding;
+pub mod exposure_class;
+pub mod fields;
+pub mod guards;
+pub mod namespaced_cloud_profile;
+pub mod quota;
+pub mod references;
+pub mod secret_binding;

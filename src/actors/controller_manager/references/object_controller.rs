@@ -1,0 +1,103 @@
+//! `reference-protection`: an actor per referenced object, whoever refers to it.
+
+use std::{rc::Rc, time::Duration};
+
+use cluster::{Context, Predicate, Wrote};
+use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised};
+
+use super::{
+    object::{PROTECTION, ReferencedKind, ReferencedObject},
+    protection::{CachedObject, CachedReferrer, Protection},
+    verdict::ObjectVerdict,
+};
+
+/// Name in metrics and logs (spec 80 §15).
+pub(super) const NAME: &str = "reference-protection";
+
+const WORKERS: usize = 5;
+
+/// A referrer that only the live list knows appears in the watch soon; if it does not, the list is repeated.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+pub(super) struct ObjectController {
+    protection: Rc<Protection>,
+}
+
+impl ObjectController {
+    /// Starts the controller and its event handlers.
+    pub(super) fn start(protection: &Rc<Protection>, env: &Env) -> Supervised<Self> {
+        let supervised = Supervised::start(Rc::new(Self { protection: protection.clone() }), env);
+        for referrers in protection.referrers() {
+            let changed =
+                Predicate::<CachedReferrer>::differing(|old, new| old.fields.concerns_objects_unlike(&new.fields));
+            // The answer to a removed finalizer may be the end of a referrer.
+            let changed = changed.including_own_writes();
+            referrers.watch.on_change(&supervised, changed, |_, referrer| referrer.fields.references.to_vec());
+        }
+        for kind in ReferencedKind::ALL {
+            let released = Predicate::<CachedObject>::differing(|old, new| old.fields.is_held && !new.fields.is_held);
+            let known = protection.clone();
+            protection.objects(kind).on_change(&supervised, released, move |name, object| {
+                let key = ReferencedObject { kind, name: name.clone() };
+                Some(key).filter(|key| object.fields.is_held || known.has_referrer(key))
+            });
+        }
+        supervised
+    }
+
+    /// Adds (`held`) or removes the finalizer of an object. Returns what ends the reconcile.
+    async fn write(&self, context: &Context, key: &ReferencedObject, held: bool) -> Result<Outcome, Failure> {
+        let kind = &*key.kind.resource().kind;
+        let (text, what) = match held {
+            true => ("Adding finalizer to object", "add finalizer to"),
+            false => ("Removing finalizer from object", "remove finalizer from"),
+        };
+        tracing::info!(kind, obj = %key.name, "{text}");
+        let wrote = self.protection.objects(key.kind).set_finalizer(context, &key.name, PROTECTION, held).await;
+        let wrote = wrote.map_err(|error| Failure::new(format!("failed to {what} {kind} {}: {error}", key.name)))?;
+        Ok(if matches!(wrote, Wrote::Altered(_)) { Outcome::Again } else { Outcome::Retire })
+    }
+}
+
+impl Controller for ObjectController {
+    type Key = ReferencedObject;
+    /// The warning about an object that cannot be protected was logged.
+    type Memory = bool;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        vec![self.protection.requirements().fold(Reconciler::new(NAME, WORKERS), Reconciler::requires)]
+    }
+
+    async fn reconcile(
+        self: &Rc<Self>,
+        is_warned: &mut bool,
+        reconcile: &Reconcile<ReferencedObject>,
+    ) -> Result<Outcome, Failure> {
+        let key = &reconcile.key;
+        let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
+        let watch = self.protection.objects(key.kind);
+        let Some(object) = watch.store().with(&key.name, |object| object.fields) else { return Ok(Outcome::Retire) };
+        let cached = self.protection.judge_by_caches(key, object);
+        let verdict = self.protection.judge(&context, key, object).await?;
+        if verdict != cached {
+            return Ok(Outcome::After(LOOK_AGAIN)); // the caches lag
+        }
+        match verdict {
+            ObjectVerdict::Keep => Ok(Outcome::Retire),
+            ObjectVerdict::Protect => self.write(&context, key, true).await,
+            ObjectVerdict::TooLate => {
+                if !std::mem::replace(is_warned, true) {
+                    let kind = &*key.kind.resource().kind;
+                    tracing::warn!(kind, obj = %key.name, "an object in use is being deleted without the finalizer");
+                }
+                Ok(Outcome::Done)
+            }
+            ObjectVerdict::ReleaseLast => Ok(Outcome::Done),
+            ObjectVerdict::Release => self.write(&context, key, false).await,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The caches that all controllers of references share, and the live check before a release.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use cluster::{
+    ApiError, CachedFields, Context, Index, Watch, WatchOptions,
+    evidence::{Evidence, EvidenceSource, decide},
+    object::NamespacedName,
+};
+use kit::{Deadline, Failure, Priority, SyncRequirement};
+
+use super::{
+    extraction::ShootReferences,
+    object::{ObjectState, ReferencedKind, ReferencedObject},
+    referrer::{REFERRER_KINDS, Referrer, ReferrerKind},
+    verdict::{ObjectVerdict, ReferrerState, judge_object},
+};
+use crate::actors::{
+    controller_manager::context::GardenContext,
+    shared::live_lists::{LIST_TIME, LiveLists},
+};
+
+pub(super) type CachedObject = CachedFields<ObjectState>;
+pub(super) type CachedReferrer = CachedFields<Referrer>;
+
+/// Objects, referrers, and who refers to what.
+pub(super) struct Protection {
+    objects: [Watch<CachedObject>; 3],
+    referrers: [Referrers; 3],
+}
+
+/// The referrers of a kind.
+pub(super) struct Referrers {
+    kind: &'static ReferrerKind,
+    pub(super) watch: Watch<CachedReferrer>,
+    pub(super) by_object: Index<ReferencedObject>,
+    /// Live lists by namespace.
+    live: LiveLists<Option<String>, StatesByObject>,
+}
+
+type StatesByObject = BTreeMap<ReferencedObject, Vec<ReferrerState>>;
+
+/// The referrers of one object.
+struct ReferrersOf<'a> {
+    protection: &'a Protection,
+    object: &'a ReferencedObject,
+}
+
+impl Protection {
+    /// Opens the watches. A kind that is not served has no objects.
+    pub(super) fn open(counted: ShootReferences, ctx: &GardenContext) -> Self {
+        let object = |kind: ReferencedKind| {
+            let state = |metadata: &_| CachedFields::of(metadata, ObjectState::of(metadata));
+            ctx.garden.watches.open(WatchOptions::new(kind.resource().clone(), state).metadata().optional())
+        };
+        let referrers = |kind| Referrers::open(kind, counted, ctx);
+        Self { objects: ReferencedKind::ALL.map(object), referrers: REFERRER_KINDS.each_ref().map(referrers) }
+    }
+
+    /// Returns the caches that all controllers of references need: who refers to what is known when all are listed.
+    pub(super) fn requirements(&self) -> impl Iterator<Item = SyncRequirement> {
+        let referrers = self.referrers.iter().map(|referrers| referrers.watch.sync_requirement());
+        self.objects.iter().map(Watch::sync_requirement).chain(referrers)
+    }
+
+    /// Returns the watch of a kind of objects.
+    pub(super) fn objects(&self, kind: ReferencedKind) -> &Watch<CachedObject> {
+        let [secrets, config_maps, workload_identities] = &self.objects;
+        match kind {
+            ReferencedKind::Secret => secrets,
+            ReferencedKind::ConfigMap => config_maps,
+            ReferencedKind::WorkloadIdentity => workload_identities,
+        }
+    }
+
+    /// Returns the referrers by kind, in the order of [`REFERRER_KINDS`].
+    pub(super) fn referrers(&self) -> &[Referrers; 3] {
+        &self.referrers
+    }
+
+    /// Returns true if an object has a referrer, in use or not.
+    pub(super) fn has_referrer(&self, object: &ReferencedObject) -> bool {
+        self.referrers.iter().any(|referrers| referrers.by_object.contains(object))
+    }
+
+    /// Returns true if a known referrer in use, other than this one, refers to an object.
+    pub(super) fn has_other_referrer(&self, object: &ReferencedObject, kind: usize, referrer: &NamespacedName) -> bool {
+        self.referrers.iter().enumerate().any(|(other, referrers)| {
+            let is_other = |name: &NamespacedName| other != kind || name != referrer;
+            let is_in_use = |name: &NamespacedName| referrers.state(name).is_some_and(|state| state.is_in_use);
+            referrers.by_object.get(object).iter().any(|name| is_other(name) && is_in_use(name))
+        })
+    }
+
+    /// Returns the state of an object; `None` if it does not exist. Reads it live if the cache is no evidence, or if the
+    /// cache lacks it and its absence must be `confirmed`.
+    pub(super) async fn state_of(
+        &self,
+        context: &Context,
+        object: &ReferencedObject,
+        confirmed: bool,
+    ) -> Result<Option<ObjectState>, Failure> {
+        let watch = self.objects(object.kind);
+        if watch.absence().is_some() {
+            return Ok(None);
+        }
+        let state = match watch.known(&object.name) {
+            Some(known) if known.is_some() || !confirmed => known,
+            Some(_) | None => watch.read_live(context, &object.name).await?,
+        };
+        Ok(state.map(|state| state.fields))
+    }
+
+    /// Judges an object by its known referrers.
+    pub(super) fn judge_by_caches(&self, object: &ReferencedObject, state: ObjectState) -> ObjectVerdict {
+        let states = |referrers: &Referrers| referrers.known_states(object);
+        judge_object(state, &self.referrers.iter().flat_map(states).collect::<Vec<_>>())
+    }
+
+    /// Judges an object by its known referrers. A release rests on lists of all referrers that begin now.
+    pub(super) async fn judge(
+        &self,
+        context: &Context,
+        object: &ReferencedObject,
+        state: ObjectState,
+    ) -> Result<ObjectVerdict, Failure> {
+        let is_release = |verdict: &ObjectVerdict| *verdict == ObjectVerdict::Release;
+        let judge = |evidence: &Evidence<'_, ReferrersOf<'_>>| {
+            let mut states = Vec::new();
+            for kind in 0..self.referrers.len() {
+                states.extend_from_slice(&evidence.ask(&kind)?);
+            }
+            Ok::<_, usize>(judge_object(state, &states))
+        };
+        decide(&ReferrersOf { protection: self, object }, context, judge, is_release).await
+    }
+}
+
+impl Referrers {
+    fn open(kind: &'static ReferrerKind, counted: ShootReferences, ctx: &GardenContext) -> Self {
+        let referrer = move |object: &_| CachedFields::of(object, Referrer::of(kind, object, counted));
+        let watch = ctx.garden.watches.open(WatchOptions::new(kind.kind.clone(), referrer).optional());
+        let by_object = watch.index(|_, referrer| referrer.fields.references.to_vec());
+        Self { kind, watch, by_object, live: LiveLists::default() }
+    }
+
+    fn state(&self, name: &NamespacedName) -> Option<ReferrerState> {
+        self.watch.store().with(name, |referrer| referrer.fields.state)
+    }
+
+    fn known_states(&self, object: &ReferencedObject) -> Vec<ReferrerState> {
+        self.by_object.get(object).iter().filter_map(|name| self.state(name)).collect()
+    }
+}
+
+/// A cache that is not fresh may keep an object: that costs nothing, and the object is looked at again.
+impl EvidenceSource for ReferrersOf<'_> {
+    /// Index of the kind of referrers.
+    type Question = usize;
+    type Answer = Rc<[ReferrerState]>;
+
+    fn cached(&self, kind: &usize) -> Option<Self::Answer> {
+        Some(self.protection.referrers.get(*kind)?.known_states(self.object).into())
+    }
+
+    async fn read(&self, _: &Context, kind: &usize) -> Result<Self::Answer, Failure> {
+        let Some(referrers) = self.protection.referrers.get(*kind) else { return Ok(Rc::default()) };
+        let namespace = &self.object.name.namespace;
+        if referrers.watch.absence().is_some() || !referrers.kind.refers_into(namespace) {
+            return Ok(Rc::default());
+        }
+        let (watch, scope) = (referrers.watch.clone(), referrers.kind.list_scope(namespace));
+        let list = referrers.live.get(&scope.clone(), move || async move {
+            let context = Context::new(Priority::High, Deadline::after(LIST_TIME), "references");
+            let mut states = StatesByObject::new();
+            let add = |_: &NamespacedName, referrer: &CachedReferrer| {
+                for object in &referrer.fields.references {
+                    states.entry(object.clone()).or_default().push(referrer.fields.state);
+                }
+            };
+            watch.list_live(&context, scope.as_deref(), None, add).await?;
+            Ok::<_, ApiError>(states)
+        });
+        let cannot_list = |error| Failure::new(format!("cannot list {}: {error}", referrers.kind.kind.plural));
+        Ok(list.await.map_err(cannot_list)?.get(self.object).cloned().unwrap_or_default().into())
+    }
+}

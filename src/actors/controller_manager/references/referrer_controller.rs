@@ -1,0 +1,139 @@
+//! `controllerdeployment-reference`, `seed-reference`, `shoot-reference`: an actor per referrer.
+
+use std::{rc::Rc, time::Duration};
+
+use cluster::{Context, Predicate, Wrote, object::NamespacedName};
+use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised};
+
+use super::{
+    object::{PROTECTION, ReferencedKind, ReferencedObject},
+    protection::{CachedObject, Protection},
+    referrer::{REFERRER_KINDS, Referrer, ReferrerKind},
+    verdict::{ReferrerVerdict, SeenObject, judge_referrer},
+};
+use crate::actors::shared::texts::together;
+
+/// A referrer that waits for its objects looks again after this time.
+const PERIOD: Duration = Duration::from_secs(600);
+
+pub(super) struct ReferrerController {
+    protection: Rc<Protection>,
+    /// Index of its kind in [`REFERRER_KINDS`].
+    number: usize,
+    kind: &'static ReferrerKind,
+    workers: usize,
+}
+
+impl ReferrerController {
+    /// Starts the controller of a kind of referrers, with its event handlers.
+    pub(super) fn start(
+        protection: &Rc<Protection>,
+        number: usize,
+        workers: usize,
+        env: &Env,
+    ) -> Option<Supervised<Self>> {
+        let kind = REFERRER_KINDS.get(number)?;
+        let referrers = protection.referrers().get(number)?;
+        let controller = Self { protection: protection.clone(), number, kind, workers };
+        let supervised = Supervised::start(Rc::new(controller), env);
+        referrers.watch.on_change(&supervised, Predicate::fields_changed(), |name, referrer| {
+            Some(name.clone()).filter(|_| !referrer.fields.is_idle())
+        });
+        for kind in ReferencedKind::ALL {
+            let changed =
+                Predicate::<CachedObject>::differing(|old, new| old.fields.concerns_referrers_unlike(new.fields));
+            let by_object = referrers.by_object.clone();
+            // Own writes count: another controller of this process releases the objects.
+            protection.objects(kind).on_change(&supervised, changed.including_own_writes(), move |name, _| {
+                by_object.get(&ReferencedObject { kind, name: name.clone() })
+            });
+        }
+        Some(supervised)
+    }
+
+    /// Returns what the referrer sees of its objects.
+    async fn look(
+        &self,
+        context: &Context,
+        key: &NamespacedName,
+        referrer: &Referrer,
+        confirmed: bool,
+    ) -> Result<Vec<SeenObject>, Failure> {
+        let mut seen = Vec::with_capacity(referrer.references.len());
+        for object in &referrer.references {
+            let state = self.protection.state_of(context, object, confirmed).await?;
+            let has_other_referrer = self.protection.has_other_referrer(object, self.number, key);
+            seen.push(SeenObject { state, has_other_referrer });
+        }
+        Ok(seen)
+    }
+}
+
+impl Controller for ReferrerController {
+    type Key = NamespacedName;
+    type Memory = ();
+
+    fn name(&self) -> &'static str {
+        self.kind.controller
+    }
+
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        let reconciler = Reconciler::new(self.kind.controller, self.workers);
+        let reconciler = reconciler.about((&self.kind.kind.group, &self.kind.kind.kind));
+        vec![self.protection.requirements().fold(reconciler, Reconciler::requires)]
+    }
+
+    async fn reconcile(
+        self: &Rc<Self>,
+        (): &mut (),
+        reconcile: &Reconcile<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
+        let key = &reconcile.key;
+        let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
+        let Some(watch) = self.protection.referrers().get(self.number).map(|it| &it.watch) else {
+            return Ok(Outcome::Retire);
+        };
+        let Some(referrer) = watch.store().with(key, |referrer| referrer.fields.clone()) else {
+            tracing::debug!("Object is gone, stop reconciling");
+            return Ok(Outcome::Retire);
+        };
+        let mut seen = self.look(&context, key, &referrer, false).await?;
+        let mut verdict = judge_referrer(referrer.state, &seen);
+        if verdict == ReferrerVerdict::Release && referrer.state.is_in_use {
+            seen = self.look(&context, key, &referrer, true).await?;
+            verdict = judge_referrer(referrer.state, &seen);
+        }
+        match verdict {
+            ReferrerVerdict::Keep => {}
+            ReferrerVerdict::Wait => {
+                reconcile.note("waits until its objects are released");
+                return Ok(Outcome::After(PERIOD));
+            }
+            ReferrerVerdict::Hold | ReferrerVerdict::Release => {
+                let is_held = verdict == ReferrerVerdict::Hold;
+                let what = if is_held { "add" } else { "remove" };
+                let wrote = watch.set_finalizer(&context, key, PROTECTION, is_held).await;
+                let wrote = wrote.map_err(|error| Failure::new(format!("failed to {what} finalizer: {error}")))?;
+                if matches!(wrote, Wrote::Altered(_)) {
+                    return Ok(Outcome::Again);
+                }
+            }
+        }
+        let missing = missing(&referrer, &seen);
+        if referrer.state.is_in_use && !missing.is_empty() {
+            return Err(Failure::new(missing));
+        }
+        Ok(Outcome::Retire)
+    }
+}
+
+/// Returns the error text about objects that cannot be protected; empty if there are none.
+fn missing(referrer: &Referrer, seen: &[SeenObject]) -> String {
+    let problem = |(object, seen): (&ReferencedObject, &SeenObject)| match seen.state {
+        None => Some(object.missing(false)),
+        Some(state) if state.is_lost() => Some(object.missing(true)),
+        Some(_) => None,
+    };
+    let problems: Vec<_> = referrer.references.iter().zip(seen).filter_map(problem).collect();
+    together(&problems, ", ")
+}

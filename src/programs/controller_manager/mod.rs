@@ -1,0 +1,141 @@
+//! gardener-controller-manager: one cluster, the garden, and its controllers (spec 80).
+//! * `version`: the check of the garden cluster's version
+
+mod version;
+
+use std::path::{Path, PathBuf};
+
+use cluster::{
+    ClusterLabel,
+    kubeconfig::{self, Environment},
+};
+use kit::Env;
+use process::{
+    BootstrapError, ClusterParts, Clusters, ConnectError, EventApi, NoServices, Probes, Program, Start, UserAgents,
+    command_line::{self, read_file},
+    config::Warning,
+    connection,
+    metrics::ProgramMetrics,
+    refuse,
+    settings::Settings,
+    show_proxy, warn_of_ignored_proxies,
+};
+
+use crate::{
+    actors::controller_manager::{
+        context::{GardenContext, Registration},
+        controllers::CONTROLLERS,
+    },
+    api::config::controller_manager::Config,
+    cli::controller_manager::{self as cli, RunOptions},
+};
+
+const GARDEN: ClusterLabel = ClusterLabel::kinds_may_come_later("garden");
+
+/// gardener-controller-manager.
+#[derive(Debug)]
+pub struct ControllerManager;
+
+/// How the garden cluster is reached.
+#[derive(Clone)]
+pub struct GardenLink {
+    /// The client; only its service is used.
+    pub client: kube::Client,
+    /// `host:port` of the API server, for metrics.
+    pub host: String,
+}
+
+impl Program for ControllerManager {
+    type Config = Config;
+    type Links = GardenLink;
+    type Context = GardenContext;
+    type Caches = ();
+    type Services = NoServices;
+
+    const NAME: &'static str = cli::PROGRAM;
+    const METRICS: ProgramMetrics = ProgramMetrics { prefix: "gardener_controller_manager", figures: &[] };
+    const CLUSTERS: &'static [ClusterLabel] = &[GARDEN];
+    const PROBES: Probes = Probes { informers: &["informer-sync"], api_server: None };
+    const EVENTS: EventApi = EventApi::EventsV1;
+
+    fn controllers() -> &'static [Registration] {
+        CONTROLLERS
+    }
+
+    fn settings(config: &Config) -> Settings {
+        Settings {
+            leader_election: config.leader_election.on().cloned(),
+            health_probes: Some(config.server.health_probes.endpoint()),
+            metrics: Some(config.server.metrics.endpoint()),
+            debugging: config.debugging,
+            logging: config.logging(),
+            cache_sync_timeout: config.controllers.cache_sync_timeout.get(),
+            hash: config.hash(),
+        }
+    }
+
+    fn open(config: &Config, link: GardenLink, env: &Env, clusters: &mut Clusters) -> GardenContext {
+        let GardenLink { client, host } = link;
+        let rate_limit = config.garden_client_connection.rate_limit();
+        let garden = clusters.open(ClusterParts { label: GARDEN, client, host, rate_limit, namespaces: Vec::new() });
+        GardenContext { env: env.clone(), garden }
+    }
+
+    fn open_caches(_: &Config, _: &GardenContext, _: &Env) {}
+
+    async fn bootstrap(_: &Config, context: &GardenContext) -> Result<(), BootstrapError> {
+        version::check(&context.garden.cluster).await.map_err(BootstrapError::new)
+    }
+}
+
+/// Runs the controllers until the end; returns the exit code (spec 80 §17).
+pub fn run(options: &RunOptions) -> i32 {
+    let loaded = match cli::load(options, &read_file) {
+        Ok(loaded) => loaded,
+        Err(error) => return refuse(&error.to_string(), &cli::usage()),
+    };
+    let (environment, warnings) = (options.environment.clone(), loaded.warnings);
+    process::run(Start::<ControllerManager> {
+        version: options.shared.version.clone(),
+        flags: options.flag_lines(),
+        usage: cli::usage(),
+        config_path: options.shared.config.as_deref().map(PathBuf::from),
+        config: loaded.config,
+        announce: Box::new(move |config| announce(config, &warnings)),
+        connect: Box::new(move |config, agents| {
+            tracing::info!("Getting rest config");
+            connect(config, &environment, agents)
+        }),
+    })
+}
+
+/// Prints the effective configuration and warnings about it; returns the exit code.
+pub fn print_config(options: &RunOptions) -> i32 {
+    match cli::load(options, &read_file) {
+        Ok(loaded) => command_line::print_config(&loaded.to_yaml(), &loaded.warnings),
+        Err(error) => refuse(&error.to_string(), &cli::usage()),
+    }
+}
+
+/// Logs the feature gates that are set, and what is remarkable about the configuration (spec 80 §6, §7).
+fn announce(config: &Config, warnings: &[Warning]) {
+    let gates = config.feature_gates.explicit();
+    let gates: Vec<_> = gates.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    tracing::info!(feature_gates = gates.join(","), "Feature Gates");
+    warnings.iter().for_each(Warning::log);
+}
+
+/// Fails if the cluster cannot be located, or if its kubeconfig is unreadable, unsupported or has an invalid `proxy-url`.
+fn connect(
+    config: &Config,
+    environment: &Environment,
+    agents: &UserAgents,
+) -> Result<(GardenLink, kube::Client), ConnectError> {
+    let path = Some(config.garden_client_connection.kubeconfig.as_str()).filter(|path| !path.is_empty());
+    let (origin, _) = kubeconfig::resolve(path, None, environment, false, &Path::exists)?;
+    warn_of_ignored_proxies(&environment.proxies);
+    let garden = connection(&origin, &environment.proxies)?;
+    show_proxy(GARDEN.as_str(), &garden);
+    let link = GardenLink { client: garden.client(&agents.requests)?, host: garden.host() };
+    Ok((link, garden.client(&agents.election)?))
+}
