@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use super::{
-    AnswerRoom, ApiError, Discovery, Fence, ListQuery, ObjectRef, Page, Pages, RequestObserver, RequestScheduler,
-    Resource, WatchQuery, WatchStream,
+    AnswerRoom, ApiError, ClusterLabel, Discovery, Fence, ListQuery, ObjectRef, Page, Pages, RequestObserver,
+    RequestScheduler, Resource, WatchQuery, WatchStream,
     contact::{Contact, Known},
     resource::Query,
     transport::{Admission, Answer, Call, JSON, MERGE_PATCH, Transport},
@@ -28,21 +28,6 @@ struct Inner {
     env: ClusterEnv,
     request_scheduler: RequestScheduler,
     discovery: Discovery,
-}
-
-/// The name that the program gives to one of its clusters in logs, metrics and the dashboard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClusterLabel {
-    name: &'static str,
-    patience: Patience,
-}
-
-/// While which caches may be empty without an end of the process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Patience {
-    None,
-    WhileDown,
-    Always,
 }
 
 /// Properties of a cluster's connection.
@@ -436,37 +421,6 @@ impl Cluster {
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Cluster").field(&self.0.options).finish()
-    }
-}
-
-impl ClusterLabel {
-    /// A cluster without which the program cannot work: caches that never fill end the process.
-    pub const fn new(name: &'static str) -> Self {
-        Self { name, patience: Patience::None }
-    }
-
-    /// A cluster that may be down: while it does not answer, controllers wait for its caches without a time limit.
-    pub const fn may_be_down(name: &'static str) -> Self {
-        Self { name, patience: Patience::WhileDown }
-    }
-
-    /// A cluster that may serve its kinds later: controllers wait for its caches without a time limit.
-    pub const fn kinds_may_come_later(name: &'static str) -> Self {
-        Self { name, patience: Patience::Always }
-    }
-
-    /// Returns the name, e.g. `source`.
-    pub fn as_str(self) -> &'static str {
-        self.name
-    }
-
-    /// Whether caches may be empty for longer than the process waits for them. `is_silent`: the cluster does not answer.
-    pub(super) fn is_excused(self, is_silent: bool) -> bool {
-        match self.patience {
-            Patience::None => false,
-            Patience::WhileDown => is_silent,
-            Patience::Always => true,
-        }
     }
 }
 

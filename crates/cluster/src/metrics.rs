@@ -1,4 +1,4 @@
-use super::cluster::ClusterLabel;
+use super::label::ClusterLabel;
 
 /// Observes each HTTP exchange and the request scheduler. Called on the thread of the cluster; must return at once.
 pub trait RequestObserver {

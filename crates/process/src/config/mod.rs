@@ -25,6 +25,8 @@ mod tests;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+/// Defaults that stand at the fields of a block.
+pub use smart_default::SmartDefault;
 
 pub use self::{
     blocks::{
@@ -36,9 +38,6 @@ pub use self::{
     fields::{HOURS, MINUTES, Period, Positive, Workers, fill},
     finding::{ConfigError, FieldError, Warning, WarningKind, json},
 };
-
-/// Defaults that stand at the fields of a block.
-pub use smart_default::SmartDefault;
 
 /// Declares the blocks of a configuration: structs whose keys are those of the file, in camel case. An absent key has its
 /// field's default: that of its type, or that of `#[default]`.
