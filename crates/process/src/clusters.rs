@@ -49,7 +49,7 @@ pub struct Clusters {
     pub(super) tasks: Vec<JoinHandle<()>>,
 }
 
-/// A cluster, or another label of one that is already open.
+/// An open cluster under one label. Several labels may share a cluster.
 #[derive(Clone)]
 pub(super) struct Opened {
     pub(super) handle: ClusterHandle,

@@ -27,7 +27,8 @@ pub(super) enum VersionError {
     Invalid,
 }
 
-/// Reads the version until there is an answer. Fails if the answer is no version, or one that is too old.
+/// Reads the version, and repeats that until the server answers. Fails if the answer is not a version, or if the version
+/// is too old.
 pub(super) async fn check(garden: &Cluster) -> Result<(), VersionError> {
     let mut back_off = FIRST_BACK_OFF;
     loop {

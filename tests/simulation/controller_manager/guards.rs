@@ -5,16 +5,16 @@ use std::time::Duration;
 use cluster::Resource;
 use gardener_resource_manager::api::kinds;
 use serde_json::{Value, json};
-use sim::{EventFault, Fault, Seen};
+use sim::EventFault;
 use tracing::Level;
 
 use super::garden::{Garden, garden, object};
 use crate::log_capture::logged;
 
-const REASON: &str = "ResourceReferenced";
+pub(super) const REASON: &str = "ResourceReferenced";
 
 /// The guarded kinds, with the namespace of an object.
-const GUARDED: [(&Resource, &str); 7] = [
+pub(super) const GUARDED: [(&Resource, &str); 7] = [
     (&kinds::CLOUD_PROFILE, ""),
     (&kinds::NAMESPACED_CLOUD_PROFILE, "a"),
     (&kinds::CONTROLLER_DEPLOYMENT, ""),
@@ -25,15 +25,15 @@ const GUARDED: [(&Resource, &str); 7] = [
 ];
 
 /// A guarded object `o` and an object `r` of a kind that refers to it, if it has these fields.
-struct Use {
-    guarded: Resource,
-    referrer: Resource,
-    fields: Value,
+pub(super) struct Use {
+    pub(super) guarded: Resource,
+    pub(super) referrer: Resource,
+    pub(super) fields: Value,
     /// Type, action and note of the Event.
-    event: Option<(&'static str, &'static str, &'static str)>,
+    pub(super) event: Option<(&'static str, &'static str, &'static str)>,
 }
 
-fn uses() -> Vec<Use> {
+pub(super) fn uses() -> Vec<Use> {
     let of = |guarded, referrer, fields, event| Use { guarded, referrer, fields, event };
     vec![
         of(
@@ -128,20 +128,20 @@ fn uses() -> Vec<Use> {
     ]
 }
 
-fn finalizer_of(kind: &Resource) -> &'static str {
+pub(super) fn finalizer_of(kind: &Resource) -> &'static str {
     if *kind == kinds::CONTROLLER_DEPLOYMENT { "core.gardener.cloud/controllerdeployment" } else { "gardener" }
 }
 
-fn namespace_of(kind: &Resource) -> &'static str {
+pub(super) fn namespace_of(kind: &Resource) -> &'static str {
     if kind.namespaced { "a" } else { "" }
 }
 
-fn shoot(namespace: &str, name: &str, spec: Value) -> Value {
+pub(super) fn shoot(namespace: &str, name: &str, spec: Value) -> Value {
     object(&kinds::SHOOT, namespace, name, json!({ "spec": spec }))
 }
 
 /// A garden with a guarded object `o` that `r` refers to. `o` was just deleted, and told why it stays.
-async fn in_use(garden: &Garden, case: &Use) {
+pub(super) async fn in_use(garden: &Garden, case: &Use) {
     let namespace = namespace_of(&case.guarded);
     garden.put(object(&case.guarded, namespace, "o", json!({})));
     garden.put(object(&case.referrer, "a", "r", case.fields.clone()));
@@ -150,7 +150,7 @@ async fn in_use(garden: &Garden, case: &Use) {
     garden.settle().await;
 }
 
-fn is_guarded(garden: &Garden, kind: &Resource) -> bool {
+pub(super) fn is_guarded(garden: &Garden, kind: &Resource) -> bool {
     garden.finalizers(kind, namespace_of(kind), "o").iter().any(|finalizer| finalizer == finalizer_of(kind))
 }
 
@@ -442,114 +442,6 @@ fn guard_tells_a_changed_set_of_referrers() {
     });
 }
 
-/// spec 81 §3.1 G-7: an admission plugin may know better.
-#[test]
-fn guard_tries_again_when_the_removal_is_refused() {
-    garden(|garden| async move {
-        garden.put(object(&kinds::SECRET_BINDING, "a", "o", json!({})));
-        garden.settled().await;
-        garden.sim.set_faults(|info| match (&*info.verb, &*info.user) {
-            ("patch", "gcm") => {
-                Fault::FailBefore(Seen::status(403, "Forbidden", "it is still in use by at least one shoot"))
-            }
-            _ => Fault::None,
-        });
-        garden.delete(&kinds::SECRET_BINDING, "a", "o").await;
-        garden.settle().await;
-        assert!(is_guarded(&garden, &kinds::SECRET_BINDING));
-        garden.sim.clear_faults();
-
-        tokio::time::sleep(Duration::from_secs(30)).await;
-
-        assert!(garden.find(&kinds::SECRET_BINDING, "a", "o").is_none());
-    });
-}
-
-/// spec 81 §3.1 G-6: a failed list proves nothing.
-#[test]
-fn guard_keeps_an_object_while_the_live_list_fails() {
-    garden(|garden| async move {
-        garden.put(object(&kinds::EXPOSURE_CLASS, "", "o", json!({})));
-        garden.settled().await;
-        garden.sim.set_faults(|info| match (&*info.verb, &*info.resource) {
-            ("list", "shoots") => Fault::FailBefore(Seen::status(500, "InternalError", "no")),
-            _ => Fault::None,
-        });
-        garden.delete(&kinds::EXPOSURE_CLASS, "", "o").await;
-        garden.settle().await;
-        assert!(is_guarded(&garden, &kinds::EXPOSURE_CLASS));
-        garden.sim.clear_faults();
-
-        tokio::time::sleep(Duration::from_secs(60)).await;
-
-        assert!(garden.find(&kinds::EXPOSURE_CLASS, "", "o").is_none());
-    });
-}
-
-/// spec 80 scenario 28
-#[test]
-fn guard_leaves_foreign_finalizers_in_their_place() {
-    garden(|garden| async move {
-        let mut quota = object(&kinds::QUOTA, "a", "o", json!({}));
-        quota["metadata"]["finalizers"] = json!(["example.com/x"]);
-        garden.put(quota);
-        garden.settled().await;
-        assert_eq!(garden.finalizers(&kinds::QUOTA, "a", "o"), ["example.com/x", "gardener"]);
-
-        garden
-            .patch(&kinds::QUOTA, "a", "o", json!({ "metadata": { "finalizers": ["gardener", "example.com/x"] } }))
-            .await;
-        garden.delete(&kinds::QUOTA, "a", "o").await;
-        garden.settle().await;
-
-        assert_eq!(garden.finalizers(&kinds::QUOTA, "a", "o"), ["example.com/x"]);
-    });
-}
-
-/// spec 80 scenario 29
-#[test]
-fn guard_loses_no_finalizer_of_a_concurrent_writer() {
-    garden(|garden| async move {
-        garden.settled().await;
-        let sim = garden.sim.clone();
-        let mut is_changed = false;
-        garden.sim.set_faults(move |info| {
-            if info.verb == "patch" && info.user == "gcm" && !std::mem::replace(&mut is_changed, true) {
-                let add = |quota: &mut Value| quota["metadata"]["finalizers"] = json!(["example.com/x"]);
-                assert!(sim.edit("quotas.core.gardener.cloud", "a", "o", add));
-            }
-            Fault::None
-        });
-
-        garden.put(object(&kinds::QUOTA, "a", "o", json!({})));
-        garden.settle().await;
-
-        assert_eq!(garden.finalizers(&kinds::QUOTA, "a", "o"), ["example.com/x", "gardener"]);
-    });
-}
-
-/// spec 80 scenario 31
-#[test]
-fn guard_takes_an_object_that_vanishes_before_its_release_as_released() {
-    let ((), log) = logged(Level::INFO, || {
-        garden(|garden| async move {
-            garden.put(object(&kinds::QUOTA, "a", "o", json!({})));
-            garden.settled().await;
-            let sim = garden.sim.clone();
-            garden.sim.set_faults(move |info| {
-                if info.verb == "patch" && info.user == "gcm" {
-                    sim.remove("quotas.core.gardener.cloud", "a", "o");
-                }
-                Fault::None
-            });
-
-            garden.delete(&kinds::QUOTA, "a", "o").await;
-            garden.settle().await;
-        });
-    });
-    assert!(!log.contains("Reconciler error"), "{log}");
-}
-
 /// spec 80 scenario 33
 #[test]
 fn guard_names_as_many_referrers_as_an_event_may_name() {
@@ -567,44 +459,5 @@ fn guard_names_as_many_referrers_as_an_event_may_name() {
         let told = garden.events(&kinds::EXPOSURE_CLASS, "o", REASON);
         let [(_, _, note)] = &*told else { panic!("{told:?}") };
         assert!(note.len() <= 1024 && note.ends_with(" more]") && note.contains(" … and "), "{note}");
-    });
-}
-
-/// spec 80 scenarios 26 and 27: the world checks the requests of each test. At rest nothing is requested.
-#[test]
-fn guard_at_rest_requests_nothing() {
-    garden(|garden| async move {
-        for (kind, namespace) in GUARDED {
-            garden.put(object(kind, namespace, "o", json!({})));
-        }
-        for (number, case) in uses().iter().enumerate() {
-            garden.put(object(&case.referrer, "a", &format!("r{number}"), case.fields.clone()));
-        }
-        garden.settled().await;
-
-        tokio::time::sleep(Duration::from_secs(3600)).await;
-
-        assert_eq!(garden.asked(), Vec::<String>::new());
-    });
-}
-
-/// spec 80 §16 S-13: a burst of deletions shares its live lists.
-#[test]
-fn guard_confirms_many_releases_with_few_lists() {
-    garden(|garden| async move {
-        let names: Vec<_> = (0..50).map(|number| format!("o{number}")).collect();
-        for name in &names {
-            garden.put(object(&kinds::EXPOSURE_CLASS, "", name, json!({})));
-        }
-        garden.settled().await;
-
-        for name in &names {
-            garden.delete(&kinds::EXPOSURE_CLASS, "", name).await;
-        }
-        garden.settle().await;
-
-        assert!(names.iter().all(|name| garden.find(&kinds::EXPOSURE_CLASS, "", name).is_none()));
-        let lists = garden.asked().iter().filter(|asked| *asked == "list shoots").count();
-        assert!((1..=15).contains(&lists), "{lists}");
     });
 }

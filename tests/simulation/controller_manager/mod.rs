@@ -1,5 +1,7 @@
 //! gardener-controller-manager on the simulated API server. Start reading at `garden::Garden`.
 
 mod garden;
+mod guard_faults;
+mod guard_requests;
 mod guards;
 mod references;

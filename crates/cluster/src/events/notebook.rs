@@ -27,7 +27,7 @@ pub(super) struct Notebook {
     next_use: u64,
     /// Events that the server does not have.
     new: VecDeque<Rc<Subject>>,
-    /// Events of which the server does not have the latest state.
+    /// Events with changes that the server has not received yet.
     changed: VecDeque<Rc<Subject>>,
 }
 

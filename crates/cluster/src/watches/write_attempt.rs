@@ -137,8 +137,8 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
         }
     }
 
-    /// Decides and writes until there is no conflict. A recreated object counts as gone, and so does a cached one that
-    /// the watch does not select any more.
+    /// Decides and writes until there is no conflict. A recreated object counts as gone. A cached object that the watch
+    /// no longer selects counts as gone, too.
     pub(super) async fn until_settled(
         &self,
         first: View<R>,

@@ -21,7 +21,7 @@ pub struct GuardDefinition {
     pub users: &'static [ReferringKind],
     /// Log records when nobody refers to a deleted object.
     pub accepted: &'static [&'static str],
-    /// Why an object stays: the first text of which a list has entries.
+    /// Texts that say why an object stays. A guard takes the first text that names a referrer.
     pub notes: &'static [NoteText],
 }
 

@@ -19,8 +19,8 @@ pub struct Note {
 }
 
 impl Note {
-    /// Returns the first of the texts of which a list has entries; `None` if nobody refers to the object. `referrers`
-    /// returns the referrers of a kind. It is not called for the texts after the first.
+    /// Returns the first text that names a referrer; `None` if nobody refers to the object. `referrers` returns the
+    /// referrers of a kind. It is not called for later texts.
     pub fn first<E>(
         texts: &'static [NoteText],
         referrers: impl Fn(usize) -> Result<Rc<ReferrerNames>, E>,
