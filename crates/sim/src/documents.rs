@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     discovery, encode,
+    kinds::ServedKind,
     negotiate::negotiate_discovery,
     request::Request,
     state::{Answer, ApiState},
@@ -24,7 +25,16 @@ pub(super) fn version() -> Answer {
 }
 
 pub(super) fn health() -> Answer {
-    let mut answer = Answer::json(200, &b"ok"[..]);
+    plain(200, "ok")
+}
+
+/// The probes of a server that has just started.
+pub(super) fn unhealthy() -> Answer {
+    plain(500, "[+]ping ok\n[-]poststarthook failed: reason withheld\n")
+}
+
+fn plain(status: u16, text: &'static str) -> Answer {
+    let mut answer = Answer::json(status, text.as_bytes());
     answer.content_type = "text/plain; charset=utf-8".into();
     answer
 }
@@ -33,7 +43,9 @@ impl ApiState {
     /// `/api` and `/apis`, plain or aggregated.
     pub(super) fn groups(&self, core: bool, request: &Request) -> Result<Answer, Failure> {
         let is_aggregated = negotiate_discovery(&request.accept)?;
-        let kinds: Vec<_> = self.registry.all().filter(|kind| self.is_listed(kind, is_aggregated)).cloned().collect();
+        let is_listed =
+            |kind: &ServedKind| self.starting.is_none_or(|starting| starting.is_listed(kind, is_aggregated));
+        let kinds: Vec<_> = self.registry.all().filter(|kind| is_listed(kind)).cloned().collect();
         if !is_aggregated {
             let mut document = if core { discovery::api_versions() } else { discovery::group_list(&kinds) };
             for (group, version) in self.dead_versions().iter().filter(|_| !core) {

@@ -35,6 +35,14 @@ impl ApiState {
         Ok(Reply::Body(answer))
     }
 
+    fn while_starting(&self, request: &Request) -> Option<Result<Answer, Failure>> {
+        let starting = self.starting.as_ref().filter(|starting| !starting.is_ready())?;
+        if matches!(request.target, Target::Health) {
+            return Some(Ok(documents::unhealthy()));
+        }
+        starting.refusal(request, &self.registry).map(Err)
+    }
+
     fn resource(&mut self, request: &Request, read_as_of: Option<u64>) -> Result<Reply, Refusal> {
         self.check_rights(request)?;
         let kind = self.resolve(request)?;

@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use super::{
     kinds::ServedKind,
+    registry::Registry,
     request::{Request, Target},
-    state::{Answer, ApiState},
     status::Failure,
 };
 
@@ -60,42 +60,31 @@ impl Starting {
             _ => Part::Ready,
         }
     }
-}
 
-impl ApiState {
-    fn part_of_start(&self) -> Part {
-        self.starting.as_ref().map_or(Part::Ready, Starting::part)
+    pub(super) fn is_ready(&self) -> bool {
+        self.part() == Part::Ready
     }
 
-    pub(super) fn while_starting(&self, request: &Request) -> Option<Result<Answer, Failure>> {
-        let part = self.part_of_start();
-        if part == Part::Ready {
-            return None;
+    /// The refusal of a request that a ready server would answer. Probes are not judged here.
+    pub(super) fn refusal(&self, request: &Request, registry: &Registry) -> Option<Failure> {
+        match (self.part(), &request.target) {
+            (Part::Installing, Target::Group(group)) if !registry.is_built_in(group) => Some(Failure::starting()),
+            (Part::Installing, Target::GroupVersion { group, .. }) if !registry.is_built_in(group) => {
+                Some(Failure::starting())
+            }
+            (Part::Installing, Target::Resource) if !registry.is_built_in(&request.info.group) => {
+                Some(Failure::starting())
+            }
+            (Part::Installing, Target::Unknown) => Some(Failure::starting()),
+            (Part::Discovering, Target::GroupVersion { group, .. }) if !registry.is_built_in(group) => {
+                Some(Failure::page_not_found())
+            }
+            _ => None,
         }
-        let refusal = match (part, &request.target) {
-            (_, Target::Health) => {
-                let mut answer = Answer::json(500, &b"[+]ping ok\n[-]poststarthook failed: reason withheld\n"[..]);
-                answer.content_type = "text/plain; charset=utf-8".into();
-                return Some(Ok(answer));
-            }
-            (Part::Installing, Target::Group(group)) if !self.registry.is_built_in(group) => Failure::starting(),
-            (Part::Installing, Target::GroupVersion { group, .. }) if !self.registry.is_built_in(group) => {
-                Failure::starting()
-            }
-            (Part::Installing, Target::Resource) if !self.registry.is_built_in(&request.info.group) => {
-                Failure::starting()
-            }
-            (Part::Installing, Target::Unknown) => Failure::starting(),
-            (Part::Discovering, Target::GroupVersion { group, .. }) if !self.registry.is_built_in(group) => {
-                Failure::page_not_found()
-            }
-            _ => return None,
-        };
-        Some(Err(refusal))
     }
 
     pub(super) fn is_listed(&self, kind: &ServedKind, aggregated: bool) -> bool {
-        match self.part_of_start() {
+        match self.part() {
             // The plain list is made of registered APIServices; at first only its own group is registered.
             Part::Installing if !aggregated => kind.group.is_empty() || kind.group == "apiregistration.k8s.io",
             Part::Installing | Part::Discovering => !kind.custom,

@@ -2,6 +2,7 @@
 
 mod content;
 mod events;
+mod fields;
 mod immutable;
 mod names;
 mod workload;

@@ -3,7 +3,11 @@
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::{Cause, events, names, workload};
+use super::{
+    Cause, events,
+    fields::{require, text},
+    names, workload,
+};
 use crate::kinds::ServedKind;
 
 const MOST_DATA: usize = 1_048_576; // bytes of all values of a ConfigMap or Secret
@@ -53,16 +57,6 @@ fn claim(new: &Value, causes: &mut Vec<Cause>) {
 
 fn items(list: &Value) -> &[Value] {
     list.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-pub(super) fn text<'v>(value: &'v Value, field: &str) -> &'v str {
-    value[field].as_str().unwrap_or_default()
-}
-
-pub(super) fn require(value: &Value, field: &str, path: &str, causes: &mut Vec<Cause>) {
-    if value[field].is_null() || value[field] == "" {
-        causes.push(Cause::required(path, ""));
-    }
 }
 
 fn keys(field: &str, data: &Value, causes: &mut Vec<Cause>) -> usize {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Cause,
-    content::{require, text},
+    fields::{require, text},
     names,
 };
 use crate::kinds::ServedKind;
