@@ -1,10 +1,10 @@
 use std::ffi::OsString;
 
-use clap::{Arg, ArgAction};
+use clap::{Arg, ArgAction, FromArgMatches as _, Subcommand as _};
 use cluster::kubeconfig::Environment;
 use process::command_line::{CommandLine, Parsed, UsageError, bare, flag_is_set, text, value};
 
-use super::{Command, DemoOptions, PROGRAM, RunOptions, legacy, tools};
+use super::{Command, DemoOptions, PROGRAM, RunOptions, Tool, legacy};
 
 const ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources";
 const LONG_ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources.
@@ -43,10 +43,9 @@ impl Cli {
         };
         match matches.subcommand() {
             Some(("demo", matches)) => return Ok(Command::Demo(DemoOptions { keep: flag_is_set(matches, "keep")? })),
-            Some((name, matches)) => {
-                if let Some(tool) = tools::parsed(name, matches) {
-                    return Ok(Command::Tool(tool));
-                }
+            Some(_) => {
+                let tool = Tool::from_arg_matches(&matches).map_err(|error| UsageError::Tool(error.to_string()))?;
+                return Ok(Command::Tool(tool));
             }
             None => {}
         }
@@ -72,8 +71,6 @@ pub(super) fn command_line() -> CommandLine {
     let mut line = CommandLine::new(PROGRAM, USAGE, EPILOGUE);
     let command = line
         .command
-        .about(ABOUT)
-        .long_about(LONG_ABOUT)
         .arg(
             value("extra-target-namespace")
                 .action(ArgAction::Append)
@@ -81,8 +78,9 @@ pub(super) fn command_line() -> CommandLine {
                 .help("Another namespace to watch in the target cluster; may be repeated"),
         )
         .next_help_heading(LEGACY_HEADING)
-        .args(legacy::FLAGS.iter().map(legacy_arg))
-        .subcommands(tools::commands());
+        .args(legacy::FLAGS.iter().map(legacy_arg));
+    // The comment of `Tool` would be the text of the whole program.
+    let command = Tool::augment_subcommands(command).about(ABOUT).long_about(LONG_ABOUT);
     line.command = if cfg!(feature = "sim") { command.subcommand(demo()) } else { command };
     line
 }

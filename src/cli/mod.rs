@@ -9,7 +9,6 @@
 //! merges flags, file and environment. Everything is pure: a function that is passed in reads files
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
 
-mod args;
 pub mod controller_manager;
 mod flags;
 mod legacy;
@@ -30,10 +29,10 @@ pub use process::{
     command_line::{SharedOptions, UsageError},
 };
 pub use tools::{
-    DiffOptions, GarbageOptions, GetOptions, OutputFormat, PackOptions, PoliciesOptions, Tool, UnpackOptions,
-    ValidateOptions,
+    DiffOptions, GarbageOptions, GetOptions, OutputFormat, PackOptions, PoliciesFormat, PoliciesOptions, Tool,
+    UnpackOptions, ValidateOptions,
 };
-pub use webhook::{RegistrationOptions, ReviewOptions};
+pub use webhook::{RegistrationOptions, ReviewOptions, WebhookTool};
 
 use self::legacy::LegacyFlag;
 

@@ -370,7 +370,7 @@ fn webhook_review_takes_a_path_and_files() {
         config: Some("c".to_owned()),
         objects: ["x", "y", "z"].map(str::to_owned).into(),
     };
-    assert_eq!(parse_in(&args, &[]), Ok(Command::Tool(Tool::Review(options))));
+    assert_eq!(parse_in(&args, &[]), Ok(Command::Tool(Tool::Webhook(WebhookTool::Review(options)))));
     for incomplete in [&["webhook"][..], &["webhook", "review"], &["webhook", "review", "--path=a"]] {
         assert!(matches!(parse_in(incomplete, &[]), Err(UsageError::Tool(_))), "{incomplete:?}");
     }
@@ -380,10 +380,10 @@ fn webhook_review_takes_a_path_and_files() {
 
 #[test]
 fn garbage_needs_no_dry_run_flag_but_accepts_it() {
-    let garbage = Ok(Command::Tool(Tool::Garbage(GarbageOptions::default())));
+    let garbage = |dry_run| Ok(Command::Tool(Tool::Garbage(GarbageOptions { dry_run, ..GarbageOptions::default() })));
 
-    assert_eq!(parse_in(&["garbage"], &[]), garbage);
-    assert_eq!(parse_in(&["garbage", "--dry-run"], &[]), garbage);
+    assert_eq!(parse_in(&["garbage"], &[]), garbage(false));
+    assert_eq!(parse_in(&["garbage", "--dry-run"], &[]), garbage(true));
     let Ok(Command::Help(help)) = parse_in(&["garbage", "--help"], &[]) else { panic!("no help") };
     assert!(!help.contains("dry-run"), "{help}");
 }

@@ -1,125 +1,85 @@
 use clap::{
-    ArgAction, ArgMatches, Command,
+    Args, Subcommand,
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::args::{epilogue, option};
+use super::tools::epilogue;
 use crate::webhooks::registration::RegisteredCluster;
 
+/// A command about webhooks.
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum WebhookTool {
+    /// Show what a webhook answers to an AdmissionReview, or to the creation of an object, without a cluster.
+    ///
+    /// The output is the resulting object, then the JSON patch, as two YAML documents. The verdict goes to standard
+    /// error.
+    ///
+    /// --objects stands for the cluster. Webhooks look for ServiceAccounts, Namespaces, HorizontalPodAutoscalers, Nodes,
+    /// and the ConfigMaps and Services of the load balancing; other objects do not exist. Namespaced objects need a
+    /// metadata.namespace. targetClientConnection.namespaces has no effect.
+    #[command(
+        about = "Show what a webhook answers to an AdmissionReview",
+        after_long_help = epilogue(
+            &["webhook review --path /webhooks/high-availability-config -f deployment.yaml \\\n    \
+               --objects namespace.yaml --objects nodes.yaml"],
+            "the request is not allowed",
+        )
+    )]
+    Review(ReviewOptions),
+    /// Print the webhook configurations to apply to the target cluster, as YAML: the mutating webhooks, and in a cluster
+    /// that runs control planes the validating ones.
+    ///
+    /// Give the configuration of the program with --config: a webhook that is registered but not enabled answers 404,
+    /// and the API server then refuses all objects it selects.
+    #[command(
+        about = "Print the webhook configurations to apply to the target cluster",
+        after_long_help = epilogue(
+            &["webhook registration --place seed --ca-file ca.crt --config config.yaml | kubectl apply -f -"],
+            "",
+        )
+    )]
+    Registration(RegistrationOptions),
+}
+
 /// Options of `webhook review`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
 pub struct ReviewOptions {
-    /// Path of the webhook.
+    /// Path of the webhook, e.g. /webhooks/seccomp-profile.
+    #[arg(long, value_name = "PATH")]
     pub path: String,
-    /// File with the AdmissionReview or with an object to create; `-` is standard input.
+    /// AdmissionReview or object, as JSON or YAML; - reads standard input.
+    #[arg(long = "filename", short, value_name = "FILE", allow_hyphen_values = true)]
     pub file: String,
-    /// File with the configuration; `None` enables all webhooks with their defaults.
+    /// Component configuration [default: all webhooks enabled, with their defaults]
+    #[arg(long, value_name = "FILE")]
     pub config: Option<String>,
-    /// Files and folders with the objects of the cluster.
+    /// Objects of the cluster; may be repeated.
+    #[arg(long, value_name = "FILE|DIR", num_args = 1..)]
     pub objects: Vec<String>,
 }
 
 /// Options of `webhook registration`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
 pub struct RegistrationOptions {
-    /// Where the program runs, one of [`RegisteredCluster::NAMED`].
+    /// Where the program runs, and for which cluster.
+    #[arg(long, value_name = "PLACE", value_parser = places())]
     pub place: String,
-    /// Namespace of the program's Service.
-    pub namespace: String,
-    /// Prefix of the names of the program's objects.
-    pub prefix: String,
-    /// File with the CA certificates of the server certificate (PEM).
+    /// CA certificates of the webhook server's certificate, PEM.
+    #[arg(long, value_name = "FILE")]
     pub ca_file: String,
-    /// File with the configuration; `None`: the webhooks that are usually enabled there.
+    /// Component configuration [default: what such a place usually enables]
+    #[arg(long, value_name = "FILE")]
     pub config: Option<String>,
+    /// Namespace of the program's Service [default: garden]
+    #[arg(long, short, value_name = "NAMESPACE", default_value = "garden", hide_default_value = true)]
+    pub namespace: String,
+    /// Prefix of the names of the program's objects, e.g. virtual-garden-.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
+    pub prefix: String,
 }
 
-pub(super) fn reviewed(matches: &ArgMatches) -> ReviewOptions {
-    let text = |name: &str| matches.get_one::<String>(name).cloned();
-    ReviewOptions {
-        path: text("path").unwrap_or_default(),
-        file: text("filename").unwrap_or_default(),
-        config: text("config"),
-        objects: matches.get_many::<String>("objects").unwrap_or_default().cloned().collect(),
-    }
-}
-
-pub(super) fn registered(matches: &ArgMatches) -> RegistrationOptions {
-    let text = |name: &str| matches.get_one::<String>(name).cloned();
-    RegistrationOptions {
-        place: text("place").unwrap_or_default(),
-        namespace: text("namespace").unwrap_or_else(|| "garden".to_owned()),
-        prefix: text("prefix").unwrap_or_default(),
-        ca_file: text("ca-file").unwrap_or_default(),
-        config: text("config"),
-    }
-}
-
-pub(super) fn command() -> Command {
-    let webhook =
-        Command::new("webhook").about("Try and register webhooks, without a cluster").subcommand_required(true);
-    webhook.subcommand(review()).subcommand(registration())
-}
-
-fn review() -> Command {
-    Command::new("review")
-        .about("Show what a webhook answers to an AdmissionReview")
-        .long_about(
-            "Show what a webhook answers to an AdmissionReview, or to the creation of an object, without a cluster.\n\n\
-             The output is the resulting object, then the JSON patch, as two YAML documents. The verdict goes to standard \
-             error.\n\n\
-             --objects stands for the cluster. Webhooks look for ServiceAccounts, Namespaces, HorizontalPodAutoscalers, \
-             Nodes, and the ConfigMaps and Services of the load balancing; other objects do not exist. Namespaced \
-             objects need a metadata.namespace. targetClientConnection.namespaces has no effect.",
-        )
-        .after_long_help(epilogue(
-            &["webhook review --path /webhooks/high-availability-config -f deployment.yaml \\\n    \
-               --objects namespace.yaml --objects nodes.yaml"],
-            "the request is not allowed",
-        ))
-        .arg(option("path", "PATH").required(true).help("Path of the webhook, e.g. /webhooks/seccomp-profile"))
-        .arg(
-            option("filename", "FILE")
-                .short('f')
-                .required(true)
-                .allow_hyphen_values(true)
-                .help("AdmissionReview or object, as JSON or YAML; - reads standard input"),
-        )
-        .arg(option("config", "FILE").help("Component configuration [default: all webhooks enabled, with their defaults]"))
-        .arg(
-            option("objects", "FILE|DIR")
-                .action(ArgAction::Append)
-                .num_args(1..)
-                .help("Objects of the cluster; may be repeated"),
-        )
-}
-
-fn registration() -> Command {
-    let places = RegisteredCluster::NAMED.map(|(name, _, help)| PossibleValue::new(name).help(help));
-    Command::new("registration")
-        .about("Print the webhook configurations to apply to the target cluster")
-        .long_about(
-            "Print the webhook configurations to apply to the target cluster, as YAML: the mutating webhooks, and in a \
-             cluster that runs control planes the validating ones.\n\n\
-             Give the configuration of the program with --config: a webhook that is registered but not enabled answers \
-             404, and the API server then refuses all objects it selects.",
-        )
-        .after_long_help(epilogue(
-            &["webhook registration --place seed --ca-file ca.crt --config config.yaml | kubectl apply -f -"],
-            "",
-        ))
-        .arg(
-            option("place", "PLACE")
-                .required(true)
-                .value_parser(PossibleValuesParser::new(places))
-                .help("Where the program runs, and for which cluster"),
-        )
-        .arg(option("ca-file", "FILE").required(true).help("CA certificates of the webhook server's certificate, PEM"))
-        .arg(option("config", "FILE").help("Component configuration [default: what such a place usually enables]"))
-        .arg(option("namespace", "NAMESPACE").short('n').help("Namespace of the program's Service [default: garden]"))
-        .arg(
-            option("prefix", "TEXT")
-                .hide_short_help(true)
-                .help("Prefix of the names of the program's objects, e.g. virtual-garden-"),
-        )
+fn places() -> PossibleValuesParser {
+    PossibleValuesParser::new(RegisteredCluster::NAMED.map(|(name, _, help)| PossibleValue::new(name).help(help)))
 }

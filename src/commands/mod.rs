@@ -39,8 +39,8 @@ use crate::{
     actors::resource_manager::garbage_collector::survey::SurveyError,
     api::resources::side::Side,
     cli::{
-        DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesOptions, RegistrationOptions, ReviewOptions,
-        Tool, UnpackOptions, ValidateOptions,
+        DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesFormat, PoliciesOptions, RegistrationOptions,
+        ReviewOptions, Tool, UnpackOptions, ValidateOptions, WebhookTool,
     },
     producer::ProducerError,
 };
@@ -113,8 +113,8 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
         Tool::Diff(options) => diff(options, env, stdin, colours),
         Tool::Garbage(options) => garbage(options, env),
         Tool::Policies(options) => policies(options, env, stdin),
-        Tool::Review(options) => review(options, stdin),
-        Tool::Registration(options) => registration(options, stdin),
+        Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
+        Tool::Webhook(WebhookTool::Registration(options)) => registration(options, stdin),
         Tool::Get(options) => get(options, env, Screen { out: &mut *stdout, remarks: &mut *stderr, colours, columns }),
     };
     let said =
@@ -231,7 +231,7 @@ fn policies(
     let sources = input::read(&[config.as_slice(), &options.files].concat(), stdin)?;
     let (config, files) = sources.split_at(config.len());
     let rules = policies::rules(config.first())?;
-    let yaml = options.yaml;
+    let yaml = options.output == Some(PoliciesFormat::Yaml);
     let (service, namespace) = (options.service.as_deref(), options.namespace.as_deref());
     if !options.files.is_empty() {
         let (snapshot, remarks) = policies::from_files(files, &rules, namespace)?;

@@ -184,15 +184,15 @@ impl Get<'_, '_> {
 
     fn printer(&self, shape: Shape) -> Printer {
         match self.options.output {
-            OutputFormat::Table | OutputFormat::Wide => Printer::Table(self.table(), Vec::new()),
-            OutputFormat::Name => Printer::Names,
-            OutputFormat::Json => Printer::Objects(Objects::new(Format::Json, shape)),
-            OutputFormat::Yaml => Printer::Objects(Objects::new(Format::Yaml, shape)),
+            None | Some(OutputFormat::Wide) => Printer::Table(self.table(), Vec::new()),
+            Some(OutputFormat::Name) => Printer::Names,
+            Some(OutputFormat::Json) => Printer::Objects(Objects::new(Format::Json, shape)),
+            Some(OutputFormat::Yaml) => Printer::Objects(Objects::new(Format::Yaml, shape)),
         }
     }
 
     fn table(&self) -> Table {
-        let cut = self.screen.columns.filter(|_| self.options.output != OutputFormat::Wide);
+        let cut = self.screen.columns.filter(|_| self.options.output != Some(OutputFormat::Wide));
         Table::new(self.scope.is_none(), self.screen.colours, cut, !self.options.no_headers)
     }
 
