@@ -8,6 +8,7 @@ use cluster::{
 use kit::{Clock, Random};
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+use super::CommandError;
 use crate::api::resources::side::Side;
 
 /// Why there is no client. Texts hold no credentials.
@@ -26,7 +27,7 @@ pub(super) enum ConnectError {
     #[error("cannot connect: {0}")]
     Client(#[from] kube::Error),
     #[error("cannot start: {0}")]
-    Runtime(#[from] io::Error),
+    Runtime(io::Error),
 }
 
 impl From<KubeconfigError> for ConnectError {
@@ -35,15 +36,16 @@ impl From<KubeconfigError> for ConnectError {
     }
 }
 
-/// Runs requests to clusters. First warns of environment variables whose value is not a usable proxy.
-pub(super) fn block_on<T>(
+/// Runs requests to a cluster. First warns of environment variables whose value is not a usable proxy.
+pub(super) fn with_client<T>(
+    kubeconfig: Option<&str>,
     env: &dyn Fn(&str) -> Option<String>,
-    work: impl Future<Output = T>,
-) -> Result<T, ConnectError> {
+    work: impl AsyncFnOnce(kube::Client) -> Result<T, CommandError>,
+) -> Result<T, CommandError> {
     warnings(&ProxySettings::of(env)).for_each(|warning| eprintln!("{warning}"));
     rustls::crypto::ring::default_provider().install_default().ok();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    Ok(runtime.block_on(work))
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ConnectError::Runtime)?;
+    runtime.block_on(async { work(client(kubeconfig, env).await?).await })
 }
 
 /// Looks at the given kubeconfig, `$KUBECONFIG`, `~/.kube/config`, then the Pod. Uses proxies (spec 70 §8.1).

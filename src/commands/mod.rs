@@ -24,6 +24,7 @@ mod tests;
 use std::{
     io::{self, IsTerminal as _, Read, Write},
     path::Path,
+    slice,
 };
 
 use cluster::object::NamespacedName;
@@ -122,8 +123,8 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
     let Said { out, mut remarks, mut code } = said;
     let written = stdout.write_all(output::harmless(out, colours).as_bytes()).and_then(|()| stdout.flush());
     // A closed pipe is not a failure: the reader has seen enough.
-    if let Err(error) =
-        written.or_else(|error| if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+    if let Err(error) = written
+        && error.kind() != io::ErrorKind::BrokenPipe
     {
         remarks.push(format!("error: cannot write the result: {error}"));
         code = FAILED;
@@ -153,12 +154,10 @@ fn unpack(
     let Some(NamespacedName { namespace, name }) = &options.managed_resource else {
         return Ok(unpack::from_files(&input::read(&options.paths, stdin)?, options.list));
     };
-    let secrets = connect::block_on(env, async {
-        let client = connect::client(options.kubeconfig.as_deref(), env).await?;
-        let secrets = crate::producer::bundle::secrets(&client, namespace, name).await;
-        Ok::<_, CommandError>(secrets.map_err(Box::new)?)
-    });
-    Ok(unpack::secrets(&secrets??, options.list))
+    connect::with_client(options.kubeconfig.as_deref(), env, async |client| {
+        let secrets = crate::producer::bundle::secrets(&client, namespace, name).await.map_err(Box::new)?;
+        Ok(unpack::secrets(&secrets, options.list))
+    })
 }
 
 fn validate(options: &ValidateOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
@@ -167,11 +166,8 @@ fn validate(options: &ValidateOptions, stdin: &mut dyn Read) -> Result<Said, Com
 
 fn review(options: &ReviewOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
     // Read everything in one call, because standard input can be read once only.
-    let one = |path: &String| Path::new(path).is_dir().then(|| format!("{path} is a folder — name a file"));
-    let files: Vec<String> = std::iter::once(&options.file).chain(&options.config).cloned().collect();
-    if let Some(text) = files.iter().find_map(one) {
-        return Err(CommandError::Usage(text));
-    }
+    let files = [slice::from_ref(&options.file), options.config.as_slice()].concat();
+    refuse_folders(&files)?;
     let sources = input::read(&[files.as_slice(), &options.objects].concat(), stdin)?;
     let (files, objects) = sources.split_at(files.len());
     let [file, config @ ..] = files else { return Ok(Said::default()) };
@@ -179,8 +175,7 @@ fn review(options: &ReviewOptions, stdin: &mut dyn Read) -> Result<Said, Command
 }
 
 fn registration(options: &RegistrationOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
-    let sources =
-        input::read(&std::iter::once(&options.ca_file).chain(&options.config).cloned().collect::<Vec<_>>(), stdin)?;
+    let sources = input::read(&[slice::from_ref(&options.ca_file), options.config.as_slice()].concat(), stdin)?;
     let [ca, config @ ..] = &*sources else { return Ok(Said::default()) };
     registration::registration(options, config.first(), ca)
 }
@@ -196,26 +191,23 @@ fn diff(
         None => input::read(&options.paths, stdin)?,
     };
     let request = diff::Request::new(options, &sources)?;
-    let report = connect::block_on(env, async {
-        let source = connect::client(options.kubeconfig.as_deref(), env).await?;
+    connect::with_client(options.kubeconfig.as_deref(), env, async |source| {
         let target = match &options.target_kubeconfig {
             Some(path) => connect::client(Some(path), env).await?,
             None => source.clone(),
         };
-        Ok::<_, CommandError>(diff::compare(source, target, &request).await?)
-    });
-    let report = report??;
-    let code = report.exit_code();
-    Ok(Said { out: report.render(colours), remarks: report.remarks, code })
+        let report = diff::compare(source, target, &request).await?;
+        let code = report.exit_code();
+        Ok(Said { out: report.render(colours), remarks: report.remarks, code })
+    })
 }
 
 fn garbage(options: &GarbageOptions, env: &dyn Fn(&str) -> Option<String>) -> Result<Said, CommandError> {
-    connect::block_on(env, async {
-        let client = connect::client(options.kubeconfig.as_deref(), env).await?;
+    connect::with_client(options.kubeconfig.as_deref(), env, async |client| {
         let clock = Clock::system();
         let now = clock.wall();
         garbage::garbage(&connect::read_only(client, Side::Target, clock, Random::from_entropy()), now).await
-    })?
+    })
 }
 
 fn policies(
@@ -224,11 +216,9 @@ fn policies(
     stdin: &mut dyn Read,
 ) -> Result<Said, CommandError> {
     // Read everything in one call, because standard input can be read once only.
-    let config: Vec<String> = options.config.iter().cloned().collect();
-    if let Some(path) = config.iter().find(|path| Path::new(path).is_dir()) {
-        return Err(CommandError::Usage(format!("{path} is a folder — name a file")));
-    }
-    let sources = input::read(&[config.as_slice(), &options.files].concat(), stdin)?;
+    let config = options.config.as_slice();
+    refuse_folders(config)?;
+    let sources = input::read(&[config, &options.files].concat(), stdin)?;
     let (config, files) = sources.split_at(config.len());
     let rules = policies::rules(config.first())?;
     let yaml = options.output == Some(PoliciesFormat::Yaml);
@@ -244,8 +234,7 @@ fn policies(
         return Ok(said);
     }
     let service = service.unwrap_or_default();
-    connect::block_on(env, async {
-        let client = connect::client(options.kubeconfig.as_deref(), env).await?;
+    connect::with_client(options.kubeconfig.as_deref(), env, async |client| {
         let name = match service.split_once('/') {
             Some((namespace, name)) => NamespacedName::new(namespace, name),
             None => NamespacedName::new(namespace.unwrap_or_else(|| client.default_namespace()), service),
@@ -258,17 +247,22 @@ fn policies(
             }
             Some(snapshot) => policies::show(&snapshot, &[name], &rules, policies::Shown { yaml, compared: true }),
         })
-    })?
+    })
 }
 
 fn get(options: &GetOptions, env: &dyn Fn(&str) -> Option<String>, screen: Screen<'_>) -> Result<Said, CommandError> {
-    let code = connect::block_on(env, async {
-        let client = connect::client(options.kubeconfig.as_deref(), env).await?;
-        let surroundings = (Clock::system(), Random::from_entropy());
-        match get::get(client, surroundings, options, screen).await {
-            Err(GetError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(OK),
-            result => Ok::<_, CommandError>(result?),
-        }
-    });
-    Ok(Said { code: code??, ..Said::default() })
+    connect::with_client(options.kubeconfig.as_deref(), env, async |client| {
+        let code = match get::get(client, (Clock::system(), Random::from_entropy()), options, screen).await {
+            Err(GetError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => OK,
+            result => result?,
+        };
+        Ok(Said { code, ..Said::default() })
+    })
+}
+
+fn refuse_folders(files: &[String]) -> Result<(), CommandError> {
+    match files.iter().find(|path| Path::new(path).is_dir()) {
+        Some(path) => Err(CommandError::Usage(format!("{path} is a folder — name a file"))),
+        None => Ok(()),
+    }
 }
