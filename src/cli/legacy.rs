@@ -1,6 +1,6 @@
 //! The flags from before there was a configuration file (spec 70 §5), with defaults and effects.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use kit::duration::GoDuration;
 use process::{
@@ -128,16 +128,16 @@ pub(super) static FLAGS: &[LegacyFlag] = flags! {
         Effect::None { bool: true }, "Has no effect";
 };
 
-/// Returns the set flags with their texts, in the order of the table. Fails if a flag does not take its text.
+/// Returns the set flags by name, with their texts. Fails if a flag does not take its text.
 pub(super) fn explicit(
     text: impl Fn(&'static str) -> Option<String>,
-) -> Result<Vec<(&'static LegacyFlag, String)>, UsageError> {
-    let mut set = Vec::new();
+) -> Result<BTreeMap<&'static str, String>, UsageError> {
+    let mut set = BTreeMap::new();
     for flag in FLAGS {
         let Some(text) = text(flag.name) else { continue };
         // Applied to a draft that is thrown away, only to check the text.
         flag.apply(&mut Draft::default(), &text)?;
-        set.push((flag, text));
+        set.insert(flag.name, text);
     }
     Ok(set)
 }
@@ -188,20 +188,6 @@ impl LegacyFlag {
         }
     }
 }
-
-impl fmt::Debug for LegacyFlag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LegacyFlag").field(&self.name).finish()
-    }
-}
-
-impl PartialEq for LegacyFlag {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for LegacyFlag {}
 
 fn only_namespace(connection: &mut Connection, namespace: String) {
     connection.namespace.clear();

@@ -2,10 +2,7 @@
 
 use std::io;
 
-use process::{
-    command_line::{LoadError, read_config},
-    config::{ConfigError, DecodeError},
-};
+use process::command_line::{LoadError, read_config};
 
 use super::{RunOptions, UsageError, legacy};
 use crate::api::config::resource_manager::{Draft, Loaded};
@@ -30,34 +27,24 @@ pub enum StartError {
     NamespaceFile(io::Error),
 }
 
-impl From<ConfigError> for StartError {
-    fn from(error: ConfigError) -> Self {
-        Self::Load(error.into())
-    }
-}
-
-impl From<DecodeError> for StartError {
-    fn from(error: DecodeError) -> Self {
-        ConfigError::from(error).into()
-    }
-}
-
 /// Order: file, legacy flags, environment, defaults, extra namespaces, validation. Fails as spec 70 §1.1 says.
 pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<Loaded, StartError> {
     let mut draft = if options.is_flag_mode() {
         flag_mode_defaults()?
     } else {
-        Draft::decode(&read_config(&options.shared, read)?)?
+        Draft::decode(&read_config(&options.shared, read)?).map_err(LoadError::Config)?
     };
-    for (flag, text) in &options.legacy {
-        flag.apply(&mut draft, text)?;
+    for flag in legacy::FLAGS {
+        if let Some(text) = options.legacy(flag.name) {
+            flag.apply(&mut draft, text)?;
+        }
     }
     csr_approver_namespace(options, &mut draft);
     environment(options, &mut draft);
     if options.is_flag_mode() {
         leader_election_namespace(&mut draft, read)?;
     }
-    Ok(draft.finish(&options.extra_target_namespaces)?)
+    Ok(draft.finish(&options.extra_target_namespaces).map_err(LoadError::Config)?)
 }
 
 fn flag_mode_defaults() -> Result<Draft, UsageError> {

@@ -21,6 +21,8 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use cluster::kubeconfig::Environment;
 pub use flags::Cli;
 pub use load::{StartError, load};
@@ -33,8 +35,6 @@ pub use tools::{
     UnpackOptions, ValidateOptions,
 };
 pub use webhook::{RegistrationOptions, ReviewOptions, WebhookTool};
-
-use self::legacy::LegacyFlag;
 
 /// Name of the program in messages and usage.
 pub const PROGRAM: &str = "gardener-resource-manager";
@@ -65,8 +65,8 @@ pub struct RunOptions {
     pub extra_target_namespaces: Vec<String>,
     /// Environment variables that locate clusters.
     pub environment: Environment,
-    /// The legacy flags that were set, in the order of the table, with their checked texts.
-    legacy: Vec<(&'static LegacyFlag, String)>,
+    /// The legacy flags that were set, with their checked texts.
+    legacy: BTreeMap<&'static str, String>,
 }
 
 /// Options of [`Command::Demo`].
@@ -83,7 +83,7 @@ impl RunOptions {
     }
 
     fn legacy(&self, name: &str) -> Option<&str> {
-        self.legacy.iter().find(|(flag, _)| flag.name == name).map(|(_, value)| value.as_str())
+        self.legacy.get(name).map(String::as_str)
     }
 
     /// Returns `FLAG: --<name>=<value>` for each flag, sorted by name (spec 70 §7).

@@ -14,7 +14,7 @@ mod tests;
 
 pub use process::config::{ConfigError, Enabled, FieldError, Period, Positive, Warning, WarningKind, Workers};
 use process::{
-    config::{Alias, BlockDefaults, BothSpellings, ConfigSchema, DecodeError, to_yaml},
+    config::{Alias, BlockDefaults, BothSpellings, ConfigSchema, to_yaml},
     settings::RateLimit,
 };
 
@@ -128,7 +128,7 @@ impl Loaded {
 }
 
 impl Draft {
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, ConfigError> {
         let decoded = SCHEMA.decode(bytes)?;
         let former_csr_approver = decoded.was_moved(CSR_APPROVER);
         Ok(Self { config: decoded.config, former_csr_approver, warnings: decoded.warnings })
