@@ -3,14 +3,15 @@
 use std::{collections::BTreeMap, fmt};
 
 use cluster::object::{self, NamespacedName};
-use kube::Client;
+use kube::{Client, api::Patch};
 use serde_json::{Value, json};
 
 use super::{
     CLASS_SEED, GARDENER_ROLE, ManagedResourceBuilder, ORIGIN_LABEL, ProducerError, ROLE_SEED_SYSTEM_COMPONENT,
     SECRET_NAME_PREFIX, SHOOT_NAMESPACE_PREFIX, SHOOT_NO_CLEANUP, SecretBuilder, extract, managed_resource,
-    requests::{ObjectKind, Requests, Selection},
+    requests::{Requests, Selection},
 };
+use crate::api::kinds;
 
 type Texts = BTreeMap<String, String>;
 
@@ -38,6 +39,55 @@ pub struct Parts {
 }
 
 impl Parts {
+    /// The bundle of objects in a shoot.
+    pub fn for_shoot(
+        namespace: &str,
+        name: &str,
+        origin: &str,
+        keep_objects: bool,
+        labels: &Texts,
+        data: BTreeMap<String, Vec<u8>>,
+    ) -> Self {
+        let mut parts = Self::prefixed(namespace, name, keep_objects, labels, data);
+        parts.labels.insert(ORIGIN_LABEL.to_owned(), origin.to_owned());
+        parts.inject_labels.insert(SHOOT_NO_CLEANUP.to_owned(), "true".to_owned());
+        parts
+    }
+
+    /// The bundle of objects in a seed.
+    pub fn for_seed(
+        namespace: &str,
+        name: &str,
+        keep_objects: bool,
+        labels: &Texts,
+        data: BTreeMap<String, Vec<u8>>,
+    ) -> Self {
+        let mut parts = Self::prefixed(namespace, name, keep_objects, labels, data);
+        if !namespace.starts_with(SHOOT_NAMESPACE_PREFIX) {
+            parts.labels.insert(GARDENER_ROLE.to_owned(), ROLE_SEED_SYSTEM_COMPONENT.to_owned());
+        }
+        parts.class = CLASS_SEED.to_owned();
+        parts
+    }
+
+    fn prefixed(
+        namespace: &str,
+        name: &str,
+        keep_objects: bool,
+        labels: &Texts,
+        data: BTreeMap<String, Vec<u8>>,
+    ) -> Self {
+        Self {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            labels: labels.clone(),
+            secret_name_with_prefix: true,
+            data,
+            keep_objects,
+            ..Self::default()
+        }
+    }
+
     /// Returns the Secret: unique and immutable.
     pub fn secret(&self) -> SecretBuilder {
         let name = secret_name(&self.name, self.secret_name_with_prefix);
@@ -62,7 +112,7 @@ impl fmt::Debug for Parts {
     }
 }
 
-/// Creates or updates a bundle. Fails if the Secret or the ManagedResource cannot be written.
+/// Creates or updates a bundle, for example [`Parts::for_seed`]. Fails if the Secret or the ManagedResource cannot be written.
 pub async fn create(client: &Client, parts: &Parts) -> Result<(), ProducerError> {
     apply(client, parts, true).await
 }
@@ -70,64 +120,6 @@ pub async fn create(client: &Client, parts: &Parts) -> Result<(), ProducerError>
 /// Updates a bundle. Fails like [`create`], and if the ManagedResource does not exist.
 pub async fn update(client: &Client, parts: &Parts) -> Result<(), ProducerError> {
     apply(client, parts, false).await
-}
-
-/// Creates or updates a bundle of objects in a shoot. Fails like [`create`].
-pub async fn create_for_shoot(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-    origin: &str,
-    keep_objects: bool,
-    labels: &Texts,
-    data: BTreeMap<String, Vec<u8>>,
-) -> Result<(), ProducerError> {
-    create(client, &parts_for_shoot(namespace, name, origin, keep_objects, labels, data)).await
-}
-
-/// Returns the bundle of [`create_for_shoot`].
-pub fn parts_for_shoot(
-    namespace: &str,
-    name: &str,
-    origin: &str,
-    keep_objects: bool,
-    labels: &Texts,
-    data: BTreeMap<String, Vec<u8>>,
-) -> Parts {
-    let mut all = labels.clone();
-    all.insert(ORIGIN_LABEL.to_owned(), origin.to_owned());
-    Parts {
-        labels: all,
-        inject_labels: Texts::from([(SHOOT_NO_CLEANUP.to_owned(), "true".to_owned())]),
-        ..prefixed(namespace, name, keep_objects, data)
-    }
-}
-
-/// Creates or updates a bundle of objects in a seed. Fails like [`create`].
-pub async fn create_for_seed(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-    keep_objects: bool,
-    labels: &Texts,
-    data: BTreeMap<String, Vec<u8>>,
-) -> Result<(), ProducerError> {
-    create(client, &parts_for_seed(namespace, name, keep_objects, labels, data)).await
-}
-
-/// Returns the bundle of [`create_for_seed`].
-pub fn parts_for_seed(
-    namespace: &str,
-    name: &str,
-    keep_objects: bool,
-    labels: &Texts,
-    data: BTreeMap<String, Vec<u8>>,
-) -> Parts {
-    let mut all = labels.clone();
-    if !namespace.starts_with(SHOOT_NAMESPACE_PREFIX) {
-        all.insert(GARDENER_ROLE.to_owned(), ROLE_SEED_SYSTEM_COMPONENT.to_owned());
-    }
-    Parts { labels: all, class: CLASS_SEED.to_owned(), ..prefixed(namespace, name, keep_objects, data) }
 }
 
 /// Creates or updates a bundle of raw objects, as JSON under one data key with the name of the ManagedResource. Ignores
@@ -148,17 +140,6 @@ async fn apply(client: &Client, parts: &Parts, create: bool) -> Result<(), Produ
     Ok(())
 }
 
-fn prefixed(namespace: &str, name: &str, keep_objects: bool, data: BTreeMap<String, Vec<u8>>) -> Parts {
-    Parts {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        secret_name_with_prefix: true,
-        data,
-        keep_objects,
-        ..Parts::default()
-    }
-}
-
 fn secret_name(name: &str, with_prefix: bool) -> String {
     if with_prefix { format!("{SECRET_NAME_PREFIX}{name}") } else { name.to_owned() }
 }
@@ -172,37 +153,26 @@ pub async fn delete(
     secret_name_with_prefix: bool,
 ) -> Result<(), ProducerError> {
     let (requests, key) = (Requests(client), NamespacedName::new(namespace, name));
-    let found = requests.find(ObjectKind::ManagedResource, namespace, name).await;
-    let found = found.map_err(|source| ProducerError::Get { key: key.clone(), source })?;
+    let at = kinds::MANAGED_RESOURCE.named(&key);
+    let found = requests.find(&at).await.map_err(|source| ProducerError::Get { key: key.clone(), source })?;
 
     let own = secret_name(name, secret_name_with_prefix);
     let named = found.iter().flat_map(managed_resource::secret_refs);
     for secret in std::iter::once(own.as_str()).chain(named.filter(|secret| *secret != own)) {
-        let deleted = requests.delete(ObjectKind::Secret, namespace, secret).await;
         let key = NamespacedName::new(namespace, secret);
+        let deleted = requests.delete(&kinds::SECRET.named(&key)).await;
         deleted.map_err(|source| ProducerError::DeleteSecret { key, source })?;
     }
     if found.is_some() {
-        let deleted = requests.delete(ObjectKind::ManagedResource, namespace, name).await;
-        deleted.map_err(|source| ProducerError::Delete { key, source })?;
+        requests.delete(&at).await.map_err(|source| ProducerError::Delete { key, source })?;
     }
     Ok(())
-}
-
-/// Deletes the bundle of [`create_for_seed`]. Fails like [`delete`].
-pub async fn delete_for_seed(client: &Client, namespace: &str, name: &str) -> Result<(), ProducerError> {
-    delete(client, namespace, name, true).await
-}
-
-/// Deletes the bundle of [`create_for_shoot`]. Fails like [`delete`].
-pub async fn delete_for_shoot(client: &Client, namespace: &str, name: &str) -> Result<(), ProducerError> {
-    delete(client, namespace, name, true).await
 }
 
 /// Sets whether the objects stay when the ManagedResource is deleted. Does nothing if it does not exist.
 pub async fn set_keep_objects(client: &Client, namespace: &str, name: &str, keep: bool) -> Result<(), ProducerError> {
     let patch = json!({"spec": {"keepObjects": keep}});
-    match Requests(client).merge_patch(ObjectKind::ManagedResource, namespace, name, &patch).await {
+    match Requests(client).patch(&kinds::MANAGED_RESOURCE.at(namespace, name), &Patch::Merge(&patch)).await {
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),
         Err(source) => Err(ProducerError::Update { key: NamespacedName::new(namespace, name), source }),
@@ -216,8 +186,8 @@ pub async fn exist(
     excluded_names: &[&str],
     excluded_namespaces: &[&str],
 ) -> Result<bool, ProducerError> {
-    let all = Selection { namespace: None, label_selector: "", field_selector: "" };
-    let listed = Requests(client).list(ObjectKind::ManagedResource, all).await.map_err(ProducerError::List)?;
+    let all = Selection::Labelled { namespace: None, label_selector: "" };
+    let listed = Requests(client).read(all).await.map_err(ProducerError::List)?;
     Ok(listed.items.iter().any(|item| {
         item.pointer("/spec/class").and_then(Value::as_str) == class
             && !excluded_names.contains(&object::name(item))
@@ -239,12 +209,12 @@ pub async fn objects(client: &Client, namespace: &str, name: &str) -> Result<Vec
 pub async fn secrets(client: &Client, namespace: &str, name: &str) -> Result<Vec<Value>, ProducerError> {
     let requests = Requests(client);
     let key = NamespacedName::new(namespace, name);
-    let found = requests.get(ObjectKind::ManagedResource, namespace, name).await;
+    let found = requests.get(&kinds::MANAGED_RESOURCE.named(&key)).await;
     let found = found.map_err(|source| ProducerError::Read { key, source })?;
     let mut secrets = Vec::new();
     for secret in managed_resource::secret_refs(&found) {
-        let read = requests.get(ObjectKind::Secret, namespace, secret).await;
         let key = NamespacedName::new(namespace, secret);
+        let read = requests.get(&kinds::SECRET.named(&key)).await;
         secrets.push(read.map_err(|source| ProducerError::ReadSecret { key, source })?);
     }
     Ok(secrets)

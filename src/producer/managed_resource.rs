@@ -3,20 +3,19 @@
 use std::collections::BTreeMap;
 
 use cluster::{
-    ApiError,
+    ApiError, ObjectRef,
     object::{GroupKind, field_mut},
 };
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::{
-    ReconcileError, references,
-    requests::{ObjectKind, Requests},
-    secret::set_texts,
-};
-use crate::api::resources::{
-    keys,
-    managed_resource::{ManagedResourceSpec, SecretRef},
+use super::{ReconcileError, references, requests::Requests, secret::set_texts};
+use crate::api::{
+    kinds,
+    resources::{
+        keys,
+        managed_resource::{ManagedResourceSpec, SecretRef},
+    },
 };
 
 /// Builds a ManagedResource, and writes it to a cluster.
@@ -146,11 +145,11 @@ impl ManagedResourceBuilder {
     /// Before, it marks the previous Secrets for the garbage collector, so that none is lost. Sends nothing if nothing
     /// differs. Fails with *not found* if it may not create, and with a conflict if the object changed meanwhile.
     pub async fn reconcile(&self, client: &Client) -> Result<Value, ReconcileError> {
-        let requests = Requests(client);
-        let live = match requests.get(ObjectKind::ManagedResource, &self.namespace, &self.name).await {
+        let (requests, at) = (Requests(client), self.at());
+        let live = match requests.get(&at).await {
             Ok(live) => live,
             Err(error) if error.is_not_found() && self.create_if_not_exists => {
-                return Ok(requests.create(ObjectKind::ManagedResource, &self.namespace, &self.build()).await?);
+                return Ok(requests.create(&at, &self.build()).await?);
             }
             Err(error) => return Err(error.into()),
         };
@@ -158,17 +157,16 @@ impl ManagedResourceBuilder {
             let marked = requests.mark_garbage_collectable(&self.namespace, secret).await;
             marked.map_err(ReconcileError::MarkingSecrets)?;
         }
-        let mut wanted = live.clone();
-        self.fill(&mut wanted);
-        if wanted == live {
-            return Ok(live);
-        }
-        Ok(requests.replace(ObjectKind::ManagedResource, &self.namespace, &self.name, &wanted).await?)
+        Ok(requests.update(&at, live, |object| self.fill(object)).await?)
     }
 
     /// Deletes only the ManagedResource; succeeds if it does not exist. Fails if the request fails.
     pub async fn delete(&self, client: &Client) -> Result<(), ApiError> {
-        Requests(client).delete(ObjectKind::ManagedResource, &self.namespace, &self.name).await
+        Requests(client).delete(&self.at()).await
+    }
+
+    fn at(&self) -> ObjectRef {
+        kinds::MANAGED_RESOURCE.at(self.namespace.as_str(), self.name.as_str())
     }
 
     fn fill(&self, object: &mut Value) {

@@ -18,7 +18,7 @@
 //! ```no_run
 //! use std::{collections::BTreeMap, time::Duration};
 //!
-//! use gardener_resource_manager::producer::{Registry, bundle, wait};
+//! use gardener_resource_manager::producer::{Parts, Registry, bundle, wait};
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //!
 //! # async fn produce(client: kube::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -29,10 +29,11 @@
 //!
 //! let mut registry = Registry::default();
 //! registry.add(&settings)?;
-//! bundle::create_for_seed(&client, "garden", "settings", false, &BTreeMap::new(), registry.data()).await?;
+//! let parts = Parts::for_seed("garden", "settings", false, &BTreeMap::new(), registry.data());
+//! bundle::create(&client, &parts).await?;
 //! wait::until_healthy(&client, "garden", "settings", Duration::from_secs(120)).await?;
 //!
-//! bundle::delete_for_seed(&client, "garden", "settings").await?;
+//! bundle::delete(&client, "garden", "settings", true).await?;
 //! wait::until_deleted(&client, "garden", "settings", Duration::from_secs(300)).await?;
 //! # Ok(())
 //! # }

@@ -7,11 +7,11 @@ use cluster::{ApiError, object};
 use kube::Client;
 use serde_json::{Map, Value, json};
 
-use super::{
-    requests::{ObjectKind, Requests},
-    unique,
+use super::{requests::Requests, unique};
+use crate::api::{
+    kinds,
+    resources::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE},
 };
-use crate::api::resources::keys::{GARBAGE_COLLECTABLE, GARBAGE_COLLECTABLE_VALUE};
 
 /// Builds a Secret, and writes it to a cluster.
 /// ```
@@ -103,20 +103,14 @@ impl SecretBuilder {
 
     /// Creates the Secret, or replaces labels, annotations and data if they differ. *Not found* if it may not create.
     pub async fn reconcile(&self, client: &Client) -> Result<Value, ApiError> {
-        let (requests, name) = (Requests(client), self.name());
-        let live = match requests.get(ObjectKind::Secret, &self.namespace, &name).await {
-            Ok(live) => live,
+        let (requests, at) = (Requests(client), kinds::SECRET.at(self.namespace.as_str(), self.name()));
+        match requests.get(&at).await {
+            Ok(live) => requests.update(&at, live, |secret| self.fill(secret)).await,
             Err(error) if error.is_not_found() && (self.unique || self.create_if_not_exists) => {
-                return requests.create(ObjectKind::Secret, &self.namespace, &self.build()).await;
+                requests.create(&at, &self.build()).await
             }
-            Err(error) => return Err(error),
-        };
-        let mut wanted = live.clone();
-        self.fill(&mut wanted);
-        if wanted == live {
-            return Ok(live);
+            Err(error) => Err(error),
         }
-        requests.replace(ObjectKind::Secret, &self.namespace, &name, &wanted).await
     }
 
     fn fill(&self, secret: &mut Value) {

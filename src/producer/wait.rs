@@ -3,10 +3,7 @@
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
-use cluster::{
-    ApiError,
-    object::{self, NamespacedName},
-};
+use cluster::{ApiError, object::NamespacedName};
 use futures::StreamExt as _;
 use kube::{Client, core::WatchEvent};
 use serde_json::Value;
@@ -14,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::{
     POLL_INTERVAL, health,
-    requests::{ObjectKind, Requests, Selection},
+    requests::{Listed, Requests, Selection},
 };
 use crate::api::{
     meta::conditions::ConditionStatus,
@@ -54,10 +51,8 @@ pub enum WaitError {
     },
 }
 
-enum WaitVerdict {
-    Done,
-    NotYet(String),
-}
+/// What is known of the awaited ManagedResources.
+type Live = BTreeMap<NamespacedName, Value>;
 
 impl WaitError {
     /// Error codes of Gardener, such as [`CONFIGURATION_PROBLEM`].
@@ -89,11 +84,7 @@ fn last_error(last: Option<&str>) -> String {
 
 /// Waits until the ManagedResource is applied and healthy. Fails after `limit`, or if it cannot be read.
 pub async fn until_healthy(client: &Client, namespace: &str, name: &str, limit: Duration) -> Result<(), WaitError> {
-    until_check(client, namespace, name, limit, |mr| match health::check(mr) {
-        Ok(()) => WaitVerdict::Done,
-        Err(_) => WaitVerdict::NotYet(format!("managed resource {} is not healthy", mr.key())),
-    })
-    .await
+    until_check(client, namespace, name, limit, check_healthy).await
 }
 
 /// Like [`until_healthy`], and waits until no rollout is in progress.
@@ -104,15 +95,14 @@ pub async fn until_healthy_and_not_progressing(
     limit: Duration,
 ) -> Result<(), WaitError> {
     until_check(client, namespace, name, limit, |mr| {
-        if health::check(mr).is_err() {
-            WaitVerdict::NotYet(format!("managed resource {} is not healthy", mr.key()))
-        } else if health::check_not_progressing(mr).is_err() {
-            WaitVerdict::NotYet(format!("managed resource {} is still progressing", mr.key()))
-        } else {
-            WaitVerdict::Done
-        }
+        check_healthy(mr)?;
+        health::check_not_progressing(mr).map_err(|_| format!("managed resource {} is still progressing", mr.key()))
     })
     .await
+}
+
+fn check_healthy(mr: &ManagedResource) -> Result<(), String> {
+    health::check(mr).map_err(|_| format!("managed resource {} is not healthy", mr.key()))
 }
 
 async fn until_check(
@@ -120,13 +110,15 @@ async fn until_check(
     namespace: &str,
     name: &str,
     limit: Duration,
-    check: impl Fn(&ManagedResource) -> WaitVerdict,
+    check: impl Fn(&ManagedResource) -> Result<(), String>,
 ) -> Result<(), WaitError> {
     let key = NamespacedName::new(namespace, name);
-    until_object(client, &key, limit, |live| match live.map(ManagedResource::from_value) {
-        Some(Ok(mr)) => check(&mr),
-        Some(Err(error)) => WaitVerdict::NotYet(format!("managed resource {key}: {error}")),
-        None => WaitVerdict::NotYet(format!("{}.{} \"{name}\" not found", keys::PLURAL, keys::GROUP)),
+    until(client, Selection::One(&key), limit, &mut Live::new(), |live| {
+        let Some(live) = live.values().next() else {
+            return Err(format!("{}.{} \"{name}\" not found", keys::PLURAL, keys::GROUP));
+        };
+        let mr = ManagedResource::from_value(live);
+        check(&mr.map_err(|error| format!("managed resource {key}: {error}"))?)
     })
     .await
 }
@@ -134,16 +126,12 @@ async fn until_check(
 /// Waits until the ManagedResource is gone. The error includes the controller's report about its objects.
 pub async fn until_deleted(client: &Client, namespace: &str, name: &str, limit: Duration) -> Result<(), WaitError> {
     let key = NamespacedName::new(namespace, name);
-    let mut last = None;
-    let waited = until_object(client, &key, limit, |live| match live {
-        None => WaitVerdict::Done,
-        Some(live) => {
-            last = Some(live.clone());
-            WaitVerdict::NotYet(format!("resource {key} still exists"))
-        }
+    let mut live = Live::new();
+    let waited = until(client, Selection::One(&key), limit, &mut live, |live| {
+        if live.is_empty() { Ok(()) } else { Err(format!("resource {key} still exists")) }
     });
     let waited = waited.await;
-    match (waited, last.as_ref().and_then(deletion_message)) {
+    match (waited, live.values().next().and_then(deletion_message)) {
         (Err(error), Some(message)) => {
             let text = format!("{NOT_DELETED}{error}:\n{message}");
             Err(error.not_deleted(text))
@@ -159,20 +147,14 @@ pub async fn until_all_deleted(
     label_selector: &str,
     limit: Duration,
 ) -> Result<(), WaitError> {
-    let selection = Selection { namespace, label_selector, field_selector: "" };
-    let mut left = BTreeMap::new();
-    let result = timeout_at(deadline(limit), follow_list(Requests(client), selection, &mut left)).await;
-    let error = match result {
-        Ok(Ok(())) => return Ok(()),
-        Ok(Err(error)) => WaitError::Read(error),
-        Err(_) if left.is_empty() => WaitError::Deadline(None),
-        Err(_) => {
-            let names: Vec<_> = left.keys().map(|key| key.name.as_str()).collect();
-            WaitError::Deadline(Some(format!("resource(s) [{}] still exists", names.join(" "))))
-        }
-    };
+    let mut live = Live::new();
+    let waited = until(client, Selection::Labelled { namespace, label_selector }, limit, &mut live, |live| {
+        let names: Vec<_> = live.keys().map(|key| key.name.as_str()).collect();
+        if names.is_empty() { Ok(()) } else { Err(format!("resource(s) [{}] still exists", names.join(" "))) }
+    });
+    let Err(error) = waited.await else { return Ok(()) };
     let items: Vec<_> =
-        left.values().filter_map(deletion_message).map(|message| format!("{error}:\n{message}")).collect();
+        live.values().filter_map(deletion_message).map(|message| format!("{error}:\n{message}")).collect();
     Err(match items.as_slice() {
         [] => error,
         [item] => error.not_deleted(format!("{NOT_DELETED}: 1 error occurred: {item}")),
@@ -200,83 +182,51 @@ fn deadline(limit: Duration) -> Instant {
     now.checked_add(limit).unwrap_or_else(|| now + Duration::from_secs(u64::from(u32::MAX)))
 }
 
-async fn until_object(
+/// Waits until `judge` accepts what is live. Fails with its last error when the time is over.
+async fn until(
     client: &Client,
-    key: &NamespacedName,
+    selection: Selection<'_>,
     limit: Duration,
-    mut judge: impl FnMut(Option<&Value>) -> WaitVerdict,
+    live: &mut Live,
+    mut judge: impl FnMut(&Live) -> Result<(), String>,
 ) -> Result<(), WaitError> {
     let mut last = None;
-    let look = |live: Option<&Value>| match judge(live) {
-        WaitVerdict::Done => true,
-        WaitVerdict::NotYet(error) => {
-            last = Some(error);
-            false
-        }
+    let is_done = |live: &Live| {
+        last = judge(live).err();
+        last.is_none()
     };
-    match timeout_at(deadline(limit), follow_object(Requests(client), key, look)).await {
+    match timeout_at(deadline(limit), follow(Requests(client), selection, live, is_done)).await {
         Ok(result) => Ok(result?),
         Err(_) => Err(WaitError::Deadline(last)),
     }
 }
 
-async fn follow_object(
-    requests: Requests<'_>,
-    key: &NamespacedName,
-    mut look: impl FnMut(Option<&Value>) -> bool,
-) -> Result<(), ApiError> {
-    let field_selector = format!("metadata.name={}", key.name);
-    let selection = Selection { namespace: Some(&key.namespace), label_selector: "", field_selector: &field_selector };
-    loop {
-        let live = requests.find(ObjectKind::ManagedResource, &key.namespace, &key.name).await?;
-        if look(live.as_ref()) {
-            return Ok(());
-        }
-        // Without a version, the watch begins with the object, in case it exists by now.
-        let from = live.as_ref().map(object::resource_version).unwrap_or_default();
-        if let Ok(events) = requests.watch(ObjectKind::ManagedResource, selection, from).await {
-            let mut events = pin!(events);
-            while let Ok(Some(Ok(event))) = timeout(SILENCE, events.next()).await {
-                let content = match &event {
-                    WatchEvent::Added(live) | WatchEvent::Modified(live) => look(Some(live)),
-                    WatchEvent::Deleted(_) => look(None),
-                    WatchEvent::Bookmark(_) => false,
-                    WatchEvent::Error(_) => break,
-                };
-                if content {
-                    return Ok(());
-                }
-            }
-        }
-        sleep(POLL_INTERVAL).await;
-    }
-}
-
-async fn follow_list(
+async fn follow(
     requests: Requests<'_>,
     selection: Selection<'_>,
-    left: &mut BTreeMap<NamespacedName, Value>,
+    live: &mut Live,
+    mut is_done: impl FnMut(&Live) -> bool,
 ) -> Result<(), ApiError> {
     loop {
-        let listed = requests.list(ObjectKind::ManagedResource, selection).await?;
-        *left = listed.items.into_iter().map(|item| (NamespacedName::of(&item), item)).collect();
-        if left.is_empty() {
+        let Listed { items, resource_version } = requests.read(selection).await?;
+        *live = items.into_iter().map(|item| (NamespacedName::of(&item), item)).collect();
+        if is_done(live) {
             return Ok(());
         }
-        if let Ok(events) = requests.watch(ObjectKind::ManagedResource, selection, &listed.resource_version).await {
+        if let Ok(events) = requests.watch(selection, &resource_version).await {
             let mut events = pin!(events);
             while let Ok(Some(Ok(event))) = timeout(SILENCE, events.next()).await {
                 match event {
-                    WatchEvent::Added(live) | WatchEvent::Modified(live) => {
-                        left.insert(NamespacedName::of(&live), live);
+                    WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                        live.insert(NamespacedName::of(&object), object);
                     }
-                    WatchEvent::Deleted(live) => {
-                        left.remove(&NamespacedName::of(&live));
+                    WatchEvent::Deleted(object) => {
+                        live.remove(&NamespacedName::of(&object));
                     }
-                    WatchEvent::Bookmark(_) => {}
+                    WatchEvent::Bookmark(_) => continue,
                     WatchEvent::Error(_) => break,
                 }
-                if left.is_empty() {
+                if is_done(live) {
                     return Ok(());
                 }
             }

@@ -140,20 +140,20 @@ async fn bundle_for_seed_and_shoot_has_labels_and_class() {
     let (sim, client) = cluster();
     let labels = texts(&[("a", "b")]);
 
-    bundle::create_for_seed(&client, "ns", "seed", true, &labels, data("")).await.unwrap();
-    bundle::create_for_seed(&client, "shoot-x", "seed", false, &labels, data("")).await.unwrap_err();
-    bundle::create_for_shoot(&client, "ns", "shoot", "gardener", false, &labels, data("")).await.unwrap();
+    bundle::create(&client, &Parts::for_seed("ns", "seed", true, &labels, data(""))).await.unwrap();
+    bundle::create(&client, &Parts::for_seed("shoot-x", "seed", false, &labels, data(""))).await.unwrap_err();
+    bundle::create(&client, &Parts::for_shoot("ns", "shoot", "gardener", false, &labels, data(""))).await.unwrap();
 
     let seed = managed_resource(&sim, "seed").unwrap();
     assert_eq!(seed["metadata"]["labels"], json!({"a": "b", "gardener.cloud/role": "seed-system-component"}));
     assert_eq!((&seed["spec"]["class"], &seed["spec"]["keepObjects"]), (&json!("seed"), &json!(true)));
-    assert_eq!(bundle::parts_for_seed("shoot-x", "seed", false, &labels, data("")).labels, labels);
+    assert_eq!(Parts::for_seed("shoot-x", "seed", false, &labels, data("")).labels, labels);
     let shoot = managed_resource(&sim, "shoot").unwrap();
     assert_eq!(shoot["metadata"]["labels"], json!({"a": "b", "origin": "gardener"}));
     assert_eq!(shoot["spec"]["class"], Value::Null);
     assert_eq!(shoot["spec"]["injectLabels"], json!({"shoot.gardener.cloud/no-cleanup": "true"}));
-    bundle::delete_for_seed(&client, "ns", "seed").await.unwrap();
-    bundle::delete_for_shoot(&client, "ns", "shoot").await.unwrap();
+    bundle::delete(&client, "ns", "seed", true).await.unwrap();
+    bundle::delete(&client, "ns", "shoot", true).await.unwrap();
     assert!(sim.objects(MANAGED_RESOURCES).is_empty() && sim.objects("secrets").is_empty());
 }
 
