@@ -102,8 +102,6 @@ pub const PURPOSE_TOKEN_INVALIDATOR: &str = "token-invalidator";
 /// Label: the token requestor that is responsible for a Secret.
 pub const CLASS: &str = "resources.gardener.cloud/class";
 /// Value of [`CLASS`].
-pub const CLASS_GARDEN: &str = "garden";
-/// Value of [`CLASS`].
 pub const CLASS_SHOOT: &str = "shoot";
 /// Annotation on a Secret with a static token: name of the ServiceAccount, in the same namespace.
 pub const SERVICE_ACCOUNT_OF_TOKEN: &str = "kubernetes.io/service-account.name";
@@ -134,76 +132,9 @@ pub const TOKEN_INVALIDATOR_CONSIDER: &str = "token-invalidator.resources.garden
 
 // --- webhooks (specs 50, 51)
 
-/// Label of a Pod: mount no projected token.
-pub const PROJECTED_TOKEN_MOUNT_SKIP: &str = "projected-token-mount.resources.gardener.cloud/skip";
-/// Annotation of a Pod: how long its projected token lives, in seconds.
-pub const PROJECTED_TOKEN_MOUNT_EXPIRATION_SECONDS: &str =
-    "projected-token-mount.resources.gardener.cloud/expiration-seconds";
-/// Label of a Namespace: its workloads are made highly available.
-pub const HIGH_AVAILABILITY_CONSIDER: &str = "high-availability-config.resources.gardener.cloud/consider";
-/// Label of a workload: skip it.
-pub const HIGH_AVAILABILITY_SKIP: &str = "high-availability-config.resources.gardener.cloud/skip";
-/// Annotation of a Namespace: `node` or `zone`.
-pub const HIGH_AVAILABILITY_FAILURE_TOLERANCE_TYPE: &str =
-    "high-availability-config.resources.gardener.cloud/failure-tolerance-type";
-/// Annotation of a Namespace: zones, separated by commas.
-pub const HIGH_AVAILABILITY_ZONES: &str = "high-availability-config.resources.gardener.cloud/zones";
-/// Annotation of a Namespace: workloads stay in its zones.
-pub const HIGH_AVAILABILITY_ZONE_PINNING: &str = "high-availability-config.resources.gardener.cloud/zone-pinning";
 /// Label of a workload: [`HIGH_AVAILABILITY_TYPE_CONTROLLER`] or [`HIGH_AVAILABILITY_TYPE_SERVER`].
 pub const HIGH_AVAILABILITY_TYPE: &str = "high-availability-config.resources.gardener.cloud/type";
 /// Value of [`HIGH_AVAILABILITY_TYPE`].
 pub const HIGH_AVAILABILITY_TYPE_CONTROLLER: &str = "controller";
 /// Value of [`HIGH_AVAILABILITY_TYPE`].
 pub const HIGH_AVAILABILITY_TYPE_SERVER: &str = "server";
-/// Annotation of a workload: spread over hosts.
-pub const HIGH_AVAILABILITY_HOST_SPREAD: &str = "high-availability-config.resources.gardener.cloud/host-spread";
-/// Annotation of a workload: its number of replicas.
-pub const HIGH_AVAILABILITY_REPLICAS: &str = "high-availability-config.resources.gardener.cloud/replicas";
-/// Label of a Pod: set no seccomp profile.
-pub const SECCOMP_PROFILE_SKIP: &str = "seccompprofile.resources.gardener.cloud/skip";
-/// Label: inject the API server's host name.
-pub const KUBERNETES_SERVICE_HOST_INJECT: &str = "apiserver-proxy.networking.gardener.cloud/inject";
-/// Label of a Namespace: its Pods are system components.
-pub const SYSTEM_COMPONENTS_CONSIDER: &str = "system-components-config.resources.gardener.cloud/consider";
-/// Label of a Pod: skip it.
-pub const SYSTEM_COMPONENTS_SKIP: &str = "system-components-config.resources.gardener.cloud/skip";
-/// Label of a Pod: skip its topology spread constraints.
-pub const TOPOLOGY_SPREAD_SKIP: &str = "topology-spread-constraints.resources.gardener.cloud/skip";
-/// Label of a VerticalPodAutoscaler: skip it.
-pub const VPA_IN_PLACE_UPDATES_SKIP: &str = "vpa-in-place-updates.resources.gardener.cloud/skip";
-/// Label of a VerticalPodAutoscaler: the webhook has changed it.
-pub const VPA_IN_PLACE_UPDATES_MUTATED: &str = "vpa-in-place-updates.resources.gardener.cloud/mutated";
-
-// --- network policies (spec 40)
-
-/// Prefix of the labels that allow traffic to a Service.
-pub const NETWORKING_PREFIX: &str = "networking.resources.gardener.cloud/";
-/// Annotation of a Service: selectors of further namespaces, as JSON.
-pub const NETWORKING_NAMESPACE_SELECTORS: &str = "networking.resources.gardener.cloud/namespace-selectors";
-/// Annotation of a Service: replaces its namespace in label keys.
-pub const NETWORKING_POD_LABEL_SELECTOR_NAMESPACE_ALIAS: &str =
-    "networking.resources.gardener.cloud/pod-label-selector-namespace-alias";
-/// Annotation of a Service: ports open to the world, as JSON.
-pub const NETWORKING_FROM_WORLD_TO_PORTS: &str = "networking.resources.gardener.cloud/from-world-to-ports";
-/// Start of `from-<alias>-allowed-ports`, an annotation of a Service.
-pub const NETWORKING_FROM_PREFIX: &str = "networking.resources.gardener.cloud/from-";
-/// End of `from-<alias>-allowed-ports`.
-pub const NETWORKING_FROM_SUFFIX: &str = "-allowed-ports";
-/// Label of a policy: the Service it was made for.
-pub const NETWORKING_SERVICE_NAME: &str = "networking.resources.gardener.cloud/service-name";
-/// Label of a policy: that Service's namespace.
-pub const NETWORKING_SERVICE_NAMESPACE: &str = "networking.resources.gardener.cloud/service-namespace";
-
-// --- only found in old objects
-
-/// Formerly asked for topology hints.
-pub const ENDPOINT_SLICE_HINTS_CONSIDER: &str = "endpoint-slice-hints.resources.gardener.cloud/consider";
-/// Formerly named the pods of an additional policy.
-pub const NETWORKING_FROM_POLICY_POD_LABEL_SELECTOR: &str =
-    "networking.resources.gardener.cloud/from-policy-pod-label-selector";
-/// Formerly named the ports of an additional policy.
-pub const NETWORKING_FROM_POLICY_ALLOWED_PORTS: &str = "networking.resources.gardener.cloud/from-policy-allowed-ports";
-/// Formerly marked a finished migration.
-pub const PROMETHEUS_OBSOLETE_FOLDER_CLEANED_UP: &str =
-    "monitoring.resources.gardener.cloud/prometheus-obsolete-folder-cleaned-up";
