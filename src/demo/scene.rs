@@ -30,11 +30,9 @@ use super::{
 };
 use crate::{
     api::{
-        config::{
-            resource_manager as config,
-            resource_manager::{Config, ConfigError},
-        },
-        resources::{crd, keys::ORIGIN},
+        config::resource_manager::{self as config, Config, ConfigError},
+        meta::conditions::Condition,
+        resources::{condition_names::RESOURCES_APPLIED, crd, keys::ORIGIN, managed_resource::ManagedResource},
     },
     cli::BuildInfo,
     programs::resource_manager::{Link, Links, ResourceManager},
@@ -68,13 +66,6 @@ struct DemoProgram {
     status_registry: StatusRegistry,
     metrics: Metrics,
     vitals: Vitals,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Condition {
-    pub(super) status: String,
-    pub(super) reason: String,
-    pub(super) message: String,
 }
 
 /// Panics once if `armed`. Only reconciles send updates, so the panic is that of a reconcile.
@@ -299,20 +290,23 @@ impl Scene {
         object.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 
-    pub(super) fn condition(&self, bundle: &str) -> Condition {
-        let mr = self.sim.object(MANAGED_RESOURCES, NAMESPACE, bundle).unwrap_or_default();
-        let all = mr["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let found = all.into_iter().find(|condition| condition["type"] == "ResourcesApplied").unwrap_or_default();
-        let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-        Condition { status: text("status"), reason: text("reason"), message: text("message") }
+    fn managed_resource(&self, bundle: &str) -> ManagedResource {
+        let object = self.sim.object(MANAGED_RESOURCES, NAMESPACE, bundle);
+        object.and_then(|object| ManagedResource::from_value(&object).ok()).unwrap_or_default()
+    }
+
+    pub(super) fn condition(&self, bundle: &str) -> Option<Condition> {
+        self.managed_resource(bundle).condition(RESOURCES_APPLIED).cloned()
     }
 
     pub(super) async fn reports(&self, bundle: &'static str, reason: &str) -> Result<Condition, Missed> {
         self.wait(&format!("ManagedResource {bundle} has ResourcesApplied with reason {reason}"), || {
-            let mr = self.sim.object(MANAGED_RESOURCES, NAMESPACE, bundle).unwrap_or_default();
-            let condition = self.condition(bundle);
-            let current = mr["status"]["observedGeneration"] == mr["metadata"]["generation"];
-            if current && condition.reason == reason { Ok(condition) } else { Err(format!("{condition:?}")) }
+            let mr = self.managed_resource(bundle);
+            let is_current = mr.status.observed_generation == mr.metadata.generation;
+            match mr.condition(RESOURCES_APPLIED) {
+                Some(condition) if is_current && condition.reason == reason => Ok(condition.clone()),
+                other => Err(format!("{other:?}")),
+            }
         })
         .await
     }

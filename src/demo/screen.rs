@@ -4,10 +4,10 @@ use std::{
     time::Duration,
 };
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 
 use super::{Missed, PlayedStep, Seen};
-use crate::commands::colours;
+use crate::commands::colours::{self, BOLD, GREEN, PLAIN, RED, paint};
 
 const WIDTH: usize = 100;
 const PAUSE: Duration = Duration::from_millis(500);
@@ -20,11 +20,7 @@ pub(super) struct Screen {
     audience: bool,
 }
 
-const PLAIN: Style = Style::new();
-const STRONG: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
-const GOOD: Style = AnsiColor::Green.on_default();
-const BAD: Style = AnsiColor::Red.on_default();
 
 impl Screen {
     pub(super) fn of_process() -> Self {
@@ -39,12 +35,12 @@ impl Screen {
     }
 
     pub(super) fn title(&self, text: &str) {
-        self.wrapped("", text, STRONG);
+        self.wrapped("", text, BOLD);
     }
 
     pub(super) fn heading(&self, number: usize, title: &str) {
         self.line("", PLAIN);
-        self.line(&format!("{number}. {title}"), STRONG);
+        self.line(&format!("{number}. {title}"), BOLD);
     }
 
     pub(super) fn say(&self, text: &str) {
@@ -60,23 +56,23 @@ impl Screen {
     }
 
     pub(super) fn happened(&self, seen: &Seen) {
-        self.wrapped("   ✓ ", &format!("{} ({})", seen.what, time(seen.took)), GOOD);
+        self.wrapped("   ✓ ", &format!("{} ({})", seen.what, time(seen.took)), GREEN);
     }
 
     pub(super) fn missed(&self, missed: &Missed) {
-        self.wrapped("   ✗ ", "This did not happen.", BAD);
-        self.wrapped("     expected: ", &missed.expected, BAD);
-        self.wrapped("     instead:  ", &missed.found, BAD);
+        self.wrapped("   ✗ ", "This did not happen.", RED);
+        self.wrapped("     expected: ", &missed.expected, RED);
+        self.wrapped("     instead:  ", &missed.found, RED);
     }
 
     pub(super) fn summary(&self, played: &[PlayedStep]) {
         self.line("", PLAIN);
-        self.line("Summary", STRONG);
+        self.line("Summary", BOLD);
         let seen_width = WIDTH - TITLE - TIME - 7;
         for (index, step) in played.iter().enumerate() {
             let (what, took, style) = match &step.seen {
                 Some(seen) => (seen.what.as_str(), time(seen.took), PLAIN),
-                None => ("did not happen", String::new(), BAD),
+                None => ("did not happen", String::new(), RED),
             };
             let title = format!("{}. {}", index + 1, step.title);
             for (number, line) in wrap(what, seen_width).iter().enumerate() {
@@ -95,10 +91,9 @@ impl Screen {
     }
 
     fn line(&self, text: &str, style: Style) {
-        let style = if self.colours { style } else { PLAIN };
         let mut out = self.out.borrow_mut();
         // If the output is closed, the story goes on: its exit code still shows how it ended.
-        writeln!(out, "{style}{text}{style:#}").and_then(|()| out.flush()).ok();
+        writeln!(out, "{}", paint(text, style, self.colours)).and_then(|()| out.flush()).ok();
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     scene::{Scene, SceneError},
     screen::{Screen, time},
 };
+use crate::api::resources::condition_names::{APPLY_SUCCEEDED, DECODING_FAILED, DELETION_PENDING};
 
 pub(super) struct Stage {
     pub(super) scene: Scene,
@@ -32,10 +33,6 @@ pub(super) const STORY: [Step<Stage>; 9] = [
 ];
 
 const NOW_AND_THEN: Duration = Duration::from_secs(4);
-
-const APPLIED: &str = "ApplySucceeded";
-const UNDECODABLE: &str = "DecodingFailed";
-const PENDING: &str = "DeletionPending";
 
 const SETTINGS: DemoObject = DemoObject::core("configmaps", "webshop", "webapp-settings");
 const SERVICE: DemoObject = DemoObject::core("services", "webshop", "webapp");
@@ -90,7 +87,7 @@ async fn apply(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let bundle = async |example: &examples::Example| {
         scene.apply(example).await?;
         let begin = Instant::now();
-        scene.reports(example.name, APPLIED).await?;
+        scene.reports(example.name, APPLY_SUCCEEDED).await?;
         Ok::<_, Missed>(begin.elapsed())
     };
     let (webapp, monitoring) = try_join!(bundle(&WEBAPP), bundle(&MONITORING))?;
@@ -175,7 +172,7 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let bundle = BROKEN.name;
     scene.create(DemoObject::secret(BROKEN.secret), &examples::colours(examples::before_the_mistake())).await?;
     scene.create(DemoObject::bundle(bundle), &BROKEN.managed_resource()).await?;
-    scene.reports(bundle, APPLIED).await?;
+    scene.reports(bundle, APPLY_SUCCEEDED).await?;
     scene.until_idle().await?;
 
     screen.say("Then somebody paints the evening red, and slips in the indentation of noon. They save both.");
@@ -186,7 +183,7 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let (mark, secret) = (scene.mark(), DemoObject::secret(BROKEN.secret));
     scene.patch(secret, &BROKEN.secret()).await?;
     let begin = Instant::now();
-    let condition = scene.reports(bundle, UNDECODABLE).await?;
+    let condition = scene.reports(bundle, DECODING_FAILED).await?;
     let took = begin.elapsed();
     screen.say("The condition of the ManagedResource says which document it is:");
     screen.detail("type: ResourcesApplied");
@@ -206,7 +203,7 @@ async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 
     screen.say("The file is mended.");
     scene.patch(secret, &examples::colours(examples::mended())).await?;
-    let condition = scene.reports(bundle, APPLIED).await?;
+    let condition = scene.reports(bundle, APPLY_SUCCEEDED).await?;
     screen.detail(&format!("{}: {}", condition.reason, condition.message));
     scene.until_idle().await?;
     Ok(Seen { what: "reported; the rest applied, nothing deleted".to_owned(), took })
@@ -224,7 +221,7 @@ async fn prune(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         })
         .await?;
     let took = begin.elapsed();
-    scene.reports(BROKEN.name, APPLIED).await?;
+    scene.reports(BROKEN.name, APPLY_SUCCEEDED).await?;
     scene.until_idle().await?;
     let journal = scene.journal(mark);
     screen.detail(&journal.writes().join(" → "));
@@ -308,7 +305,9 @@ async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let begin = Instant::now();
     let pending = scene
         .wait("ManagedResource webapp says what it waits for", || match scene.condition(WEBAPP.name) {
-            condition if condition.reason == PENDING && condition.message.contains("webshop") => Ok(condition.message),
+            Some(condition) if condition.reason == DELETION_PENDING && condition.message.contains("webshop") => {
+                Ok(condition.message)
+            }
             other => Err(format!("{other:?}")),
         })
         .await?;
