@@ -30,9 +30,12 @@ struct LastSeen {
     version: String,
 }
 
+#[derive(Debug, thiserror::Error)]
 enum Lost {
-    Api(ApiError),
-    Output(GetError),
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error(transparent)]
+    Output(#[from] GetError),
 }
 
 impl Get<'_, '_> {
@@ -187,16 +190,4 @@ fn enter(known: &mut BTreeMap<NamespacedName, LastSeen>, object: &Value) -> (Opt
     let row = Row::of(object);
     let new = LastSeen { row: row.clone(), version: object::resource_version(object).to_owned() };
     (known.insert(row.key.clone(), new), row)
-}
-
-impl From<ApiError> for Lost {
-    fn from(error: ApiError) -> Self {
-        Self::Api(error)
-    }
-}
-
-impl From<GetError> for Lost {
-    fn from(error: GetError) -> Self {
-        Self::Output(error)
-    }
 }
