@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use kit::duration::GoDuration;
 use process::{
     command_line::{UsageError, parse_bool},
-    config::{PlainServer, Workers},
+    config::{Enabled, PlainServer, Workers},
 };
 
 use crate::api::config::resource_manager::{Connection, Controllers, Draft, LOCK_REPLACED, Warning, WarningKind};
@@ -101,13 +101,13 @@ pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "health-sync-period" "1m"
         Duration(|d, v| d.config.controllers.health.sync_period = v.into()), "Time between health checks of a ManagedResource";
     "garbage-collector-sync-period" "0"
-        Duration(garbage_collector), "Time between garbage collections; 0 disables them";
+        Duration(|d, v| turn(&mut d.config.controllers.garbage_collector, v > GoDuration::ZERO, |it| it.sync_period = v.into())), "Time between garbage collections; 0 disables them";
     "token-invalidator-max-concurrent-workers" "0"
         Int(token_invalidator), "Tokens invalidated at the same time; 0 disables this";
     "token-requestor-max-concurrent-workers" "0"
-        Int(token_requestor), "Tokens requested at the same time; 0 disables this";
+        Int(|d, v| turn(&mut d.config.controllers.token_requestor, v > 0, |it| it.concurrent_syncs = Workers::new(v))), "Tokens requested at the same time; 0 disables this";
     "kubelet-csr-approver-max-concurrent-workers" "0"
-        Int(csr_approver), "CertificateSigningRequests decided at the same time; 0 disables this";
+        Int(|d, v| turn(&mut d.config.controllers.csr_approver, v > 0, |it| it.concurrent_syncs = Workers::new(v))), "CertificateSigningRequests decided at the same time; 0 disables this";
     "pod-scheduler-name-webhook-enabled" "false"
         Bool(|d, v| d.config.webhooks.pod_scheduler_name.enabled = v), "Set the scheduler of Pods";
     "pod-scheduler-name-webhook-scheduler" "default-scheduler"
@@ -214,34 +214,17 @@ fn plain_server(server: &mut PlainServer, off: &mut bool, address: Option<PlainS
     *server = address.unwrap_or_default();
 }
 
-fn garbage_collector(draft: &mut Draft, period: GoDuration) {
-    let collector = &mut draft.config.controllers.garbage_collector;
-    collector.enabled = period > GoDuration::ZERO;
-    if collector.enabled {
-        collector.settings.sync_period = period.into();
-    }
-}
-
 fn token_invalidator(draft: &mut Draft, workers: i64) {
-    let controller = &mut draft.config.controllers.token_invalidator;
-    set_workers(&mut controller.enabled, &mut controller.settings.concurrent_syncs, workers);
-    draft.config.webhooks.token_invalidator.enabled = workers > 0;
+    let on = workers > 0;
+    turn(&mut draft.config.controllers.token_invalidator, on, |it| it.concurrent_syncs = Workers::new(workers));
+    draft.config.webhooks.token_invalidator.enabled = on;
 }
 
-fn token_requestor(draft: &mut Draft, workers: i64) {
-    let controller = &mut draft.config.controllers.token_requestor;
-    set_workers(&mut controller.enabled, &mut controller.settings.concurrent_syncs, workers);
-}
-
-fn csr_approver(draft: &mut Draft, workers: i64) {
-    let controller = &mut draft.config.controllers.csr_approver;
-    set_workers(&mut controller.enabled, &mut controller.settings.concurrent_syncs, workers);
-}
-
-fn set_workers(enabled: &mut bool, count: &mut Workers, workers: i64) {
-    *enabled = workers > 0;
-    if *enabled {
-        *count = Workers::new(workers);
+/// Turns a block on or off. Its settings change only if it is on.
+fn turn<T>(block: &mut Enabled<T>, on: bool, set: impl FnOnce(&mut T)) {
+    block.enabled = on;
+    if on {
+        set(&mut block.settings);
     }
 }
 

@@ -1,7 +1,5 @@
 //! From a Secret back to its objects, with the controller's decoder (spec 10 §19.7).
 
-use std::collections::BTreeMap;
-
 use cluster::object;
 use serde_json::Value;
 
@@ -51,15 +49,8 @@ pub enum ExtractError {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn objects(secret: &Value) -> Result<Vec<Value>, ExtractError> {
-    objects_of(object::namespace(secret), object::name(secret), &unique::content(secret)?)
-}
-
-pub(super) fn objects_of(
-    namespace: &str,
-    name: &str,
-    data: &BTreeMap<String, Vec<u8>>,
-) -> Result<Vec<Value>, ExtractError> {
-    let decoded = decode::decode([SecretData { namespace, name, data }]);
+    let (namespace, name, data) = (object::namespace(secret), object::name(secret), unique::content(secret)?);
+    let decoded = decode::decode([SecretData { namespace, name, data: &data }]);
     match decoded.errors.into_iter().next() {
         Some(error) => Err(error.into()),
         None => Ok(decoded.documents.into_iter().map(|document| document.manifest).collect()),

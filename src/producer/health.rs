@@ -77,14 +77,8 @@ fn check_condition(mr: &ManagedResource, condition: &'static str, wanted: &Condi
     if found.status == *wanted {
         return Ok(());
     }
-    let status = match &found.status {
-        ConditionStatus::True => "True",
-        ConditionStatus::False => "False",
-        ConditionStatus::Unknown => "Unknown",
-        ConditionStatus::Progressing => "Progressing",
-        ConditionStatus::Other(other) => other,
-    };
-    Err(Unhealthy::Is { key: mr.key(), condition, status: status.to_owned(), message: found.message.clone() })
+    let (status, message) = (found.status.to_string(), found.message.clone());
+    Err(Unhealthy::Is { key: mr.key(), condition, status, message })
 }
 
 #[cfg(test)]

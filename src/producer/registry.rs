@@ -137,7 +137,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::producer::{extract::objects_of, unique::sha256_hex};
+    use crate::producer::{SecretBuilder, extract, unique::sha256_hex};
 
     fn config_map(name: &str) -> Value {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": name},
@@ -204,7 +204,7 @@ mod tests {
     fn registry_data_is_read_back() {
         let registry = registry();
 
-        let objects = objects_of("ns", "secret", &registry.data()).unwrap();
+        let objects = extract::objects(&SecretBuilder::new("ns", "secret").data(registry.data()).build()).unwrap();
 
         assert_eq!(objects.iter().collect::<Vec<_>>(), registry.objects().collect::<Vec<_>>());
     }
