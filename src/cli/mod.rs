@@ -5,7 +5,7 @@
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
 //! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators, `legacy.rs`
-//! the flags from before there was a configuration file. `reference.rs` generates the reference of all flags. `load.rs`
+//! the flags from before there was a configuration file. `tests/reference.rs` generates the reference of all flags. `load.rs`
 //! merges flags, file and environment. Everything is pure: a function that is passed in reads files
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
 
@@ -13,8 +13,6 @@ pub mod controller_manager;
 mod flags;
 mod legacy;
 pub mod load;
-#[cfg(test)]
-mod reference;
 mod tools;
 mod webhook;
 

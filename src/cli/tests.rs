@@ -1,6 +1,7 @@
-//! The command line with its configuration file. `flag_mode`: without one.
+//! The command line with its configuration file. `flag_mode`: without one. `reference`: the reference of all flags.
 
 mod flag_mode;
+mod reference;
 
 use std::{
     collections::BTreeMap,

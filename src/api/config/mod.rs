@@ -1,7 +1,8 @@
 //! The component configurations of the programs.
 
 pub mod controller_manager;
-#[cfg(test)]
-mod example;
 mod label_selector;
 pub mod resource_manager;
+
+#[cfg(test)]
+mod tests;

@@ -67,19 +67,19 @@ pub struct ManagedResourceSpec {
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub inject_labels: BTreeMap<String, String>,
     /// Replace labels instead of merging them.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_default")]
     pub force_overwrite_labels: bool,
     /// Replace annotations instead of merging them.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_default")]
     pub force_overwrite_annotations: bool,
     /// Leave all objects in the target cluster when the ManagedResource is deleted.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_default")]
     pub keep_objects: bool,
     /// Further sets of equivalent groups and kinds.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub equivalences: Vec<Vec<GroupKind>>,
     /// Delete the PersistentVolumeClaims of a StatefulSet together with it.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_false")]
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_default")]
     pub delete_persistent_volume_claims: bool,
 }
 
@@ -99,7 +99,7 @@ pub struct ManagedResourceStatus {
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Generation of the last complete reconcile.
-    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_zero")]
+    #[serde(deserialize_with = "null_is_default", skip_serializing_if = "is_default")]
     pub observed_generation: i64,
     /// The objects that belong to the ManagedResource.
     #[serde(deserialize_with = "null_is_default", skip_serializing_if = "Vec::is_empty")]
@@ -297,12 +297,8 @@ fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(des
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-fn is_zero(value: &i64) -> bool {
-    *value == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 #[cfg(test)]

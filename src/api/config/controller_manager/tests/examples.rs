@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    super::super::example::{all_paths, assert_reference, uncommented},
+    super::super::tests::{all_paths, assert_reference, uncommented},
     *,
 };
 

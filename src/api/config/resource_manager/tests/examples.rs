@@ -1,7 +1,7 @@
 use serde_json::Value;
 
 use super::{
-    super::super::example::{all_paths, uncommented},
+    super::super::tests::{all_paths, uncommented},
     *,
 };
 

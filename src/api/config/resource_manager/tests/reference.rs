@@ -1,4 +1,4 @@
-use super::{super::super::example::assert_reference, examples::COMMENTED, *};
+use super::{super::super::tests::assert_reference, examples::COMMENTED, *};
 
 const INTRODUCTION: &str = "\
 # Keys of the configuration

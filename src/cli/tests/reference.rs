@@ -1,6 +1,6 @@
-use super::{flags, legacy};
+use super::super::{flags, legacy};
 
-pub(super) fn reference() -> String {
+fn reference() -> String {
     let command = flags::command_line().command;
     let own: String = command
         .get_arguments()
