@@ -1,5 +1,7 @@
 //! The commands and their options. The comments of variants and options are the texts of the help.
 
+#![allow(rustdoc::broken_intra_doc_links, reason = "the help shows defaults in brackets")]
+
 use clap::{Args, Subcommand, ValueEnum};
 use cluster::object::NamespacedName;
 

@@ -1,3 +1,7 @@
+//! The commands about webhooks and their options. Comments are texts of the help, as in `tools.rs`.
+
+#![allow(rustdoc::broken_intra_doc_links, reason = "the help shows defaults in brackets")]
+
 use clap::{
     Args, Subcommand,
     builder::{PossibleValue, PossibleValuesParser},
