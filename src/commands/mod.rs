@@ -22,7 +22,7 @@ mod validate;
 mod tests;
 
 use std::{
-    io::{self, IsTerminal as _, Read, Write},
+    io::{self, IsTerminal as _, Read, Write as _},
     path::Path,
     slice,
 };
@@ -52,20 +52,6 @@ pub const OK: i32 = 0;
 pub const DIFFERENT: i32 = 1;
 /// Exit code: wrong usage, or a failure.
 pub const FAILED: i32 = 2;
-
-/// The streams of a command.
-pub struct Streams<'a> {
-    /// Read for the path `-`.
-    pub stdin: &'a mut dyn Read,
-    /// Gets the result.
-    pub stdout: &'a mut dyn Write,
-    /// Gets errors and warnings.
-    pub stderr: &'a mut dyn Write,
-    /// Whether results may be coloured.
-    pub colours: bool,
-    /// Width of the terminal that gets the result; `None` if it is not a terminal.
-    pub columns: Option<usize>,
-}
 
 /// Why a command failed. Texts hold names and positions, never content.
 #[derive(Debug, thiserror::Error)]
@@ -97,16 +83,9 @@ struct Said {
 
 /// Runs a command on the streams of this process and returns the exit code.
 pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
-    let (mut stdin, mut stdout, mut stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let (stdin, mut stdout, mut stderr) = (&mut io::stdin(), io::stdout(), io::stderr());
     let columns = (stdout.is_terminal() && matches!(tool, Tool::Get(_))).then(|| get::columns(env));
     let colours = colours::wanted();
-    let streams = Streams { stdin: &mut stdin, stdout: &mut stdout, stderr: &mut stderr, colours, columns };
-    run_with(tool, env, streams)
-}
-
-/// Runs a command on the given streams and returns the exit code.
-pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Streams<'_>) -> i32 {
-    let Streams { stdin, stdout, stderr, colours, columns } = streams;
     let said = match tool {
         Tool::Pack(options) => pack(options, stdin),
         Tool::Unpack(options) => unpack(options, env, stdin),
@@ -116,7 +95,7 @@ pub fn run_with(tool: &Tool, env: &dyn Fn(&str) -> Option<String>, streams: Stre
         Tool::Policies(options) => policies(options, env, stdin),
         Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
         Tool::Webhook(WebhookTool::Registration(options)) => registration(options, stdin),
-        Tool::Get(options) => get(options, env, Screen { out: &mut *stdout, remarks: &mut *stderr, colours, columns }),
+        Tool::Get(options) => get(options, env, Screen { out: &mut stdout, remarks: &mut stderr, colours, columns }),
     };
     let said =
         said.unwrap_or_else(|error| Said { remarks: vec![format!("error: {error}")], code: FAILED, ..Said::default() });
