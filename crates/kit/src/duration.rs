@@ -177,17 +177,14 @@ fn element<'a>(rest: &'a str, text: &str) -> Result<(i128, &'a str), DurationErr
     };
 
     let nanos_per_unit = i128::from(nanos_per_unit);
-    let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().or_else(|_| limit(whole).ok_or_else(invalid))? };
-    let whole = if whole == i64::MIN { -i128::from(i64::MIN) } else { i128::from(whole) };
+    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
+    if whole > i64::MIN.unsigned_abs() {
+        return Err(invalid());
+    }
     let digits = &fraction[..fraction.len().min(FRACTION_DIGITS)];
     let scale = (0..digits.len()).fold(1_i128, |scale, _| scale * 10);
     let fraction: i128 = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| invalid())? };
-    Ok((whole * nanos_per_unit + fraction * nanos_per_unit / scale, after))
-}
-
-/// The only accepted number beyond `i64::MAX`, for the smallest duration: `-2⁶³ ns`.
-fn limit(digits: &str) -> Option<i64> {
-    (digits.trim_start_matches('0').parse::<u64>().ok()? == i64::MIN.unsigned_abs()).then_some(i64::MIN)
+    Ok((i128::from(whole) * nanos_per_unit + fraction * nanos_per_unit / scale, after))
 }
 
 fn split_digits(text: &str) -> (&str, &str) {

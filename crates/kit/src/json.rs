@@ -46,15 +46,11 @@ pub fn holds_at_most(most: usize, bytes: &[u8]) -> bool {
     if count(b',') + count(b'[') + count(b'{') * MAP < most {
         return true;
     }
-    let (mut values, mut in_string, mut escaped, mut in_empty_map) = (1_usize, false, false, false);
-    for byte in bytes {
-        let is_empty_map = in_empty_map && *byte == b'}';
+    let (mut values, mut in_empty_map) = (1_usize, false);
+    for byte in outside_strings(bytes) {
+        let is_empty_map = in_empty_map && byte == b'}';
         in_empty_map &= byte.is_ascii_whitespace();
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
             b',' | b'[' => values += 1,
             b'{' => (values, in_empty_map) = (values + MAP, true),
             b'}' if is_empty_map => values -= MAP - 1,
@@ -83,21 +79,31 @@ fn read<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> serde_json::Result<T> {
 /// Returns the maximum nesting of brackets outside of strings; for invalid JSON at least as deep as a parser would go.
 fn levels(bytes: &[u8]) -> usize {
     let (mut level, mut deepest) = (0_usize, 0);
-    let (mut in_string, mut escaped) = (false, false);
-    for byte in bytes {
+    for byte in outside_strings(bytes) {
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b'{' | b'[' if !in_string => {
+            b'{' | b'[' => {
                 level += 1;
                 deepest = deepest.max(level);
             }
-            b'}' | b']' if !in_string => level = level.saturating_sub(1),
+            b'}' | b']' => level = level.saturating_sub(1),
             _ => {}
         }
     }
     deepest
+}
+
+/// Returns the bytes outside of strings. A string leaves its closing quote.
+fn outside_strings(bytes: &[u8]) -> impl Iterator<Item = u8> {
+    let (mut in_string, mut escaped) = (false, false);
+    bytes.iter().copied().filter(move |byte| {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ => {}
+        }
+        !in_string
+    })
 }
 
 #[cfg(test)]
