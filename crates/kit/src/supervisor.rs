@@ -74,21 +74,6 @@ impl<C: GeneralController> Supervised<C> {
         self.queue.borrow().controller.clone()
     }
 
-    /// Returns the number of keys that have a queue entry.
-    pub fn len(&self) -> usize {
-        self.queue.borrow().len()
-    }
-
-    /// Returns true if no key has a queue entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the number of running reconciles.
-    pub fn running(&self) -> usize {
-        self.queue.borrow().running()
-    }
-
     /// Starts no more reconciles, waits up to `patience`, stops all actors. True if all reconciles ended by themselves.
     pub async fn stop(&self, patience: Duration) -> bool {
         let unfinished = self.queue.borrow_mut().close();
@@ -106,6 +91,24 @@ impl<C: GeneralController> Supervised<C> {
             queue.env.status_registry.leave(queue.controller.name());
         }
         finished
+    }
+}
+
+#[cfg(test)]
+impl<C: GeneralController> Supervised<C> {
+    /// Returns the number of keys that have a queue entry.
+    pub(super) fn len(&self) -> usize {
+        self.queue.borrow().len()
+    }
+
+    /// Returns true if no key has a queue entry.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the number of running reconciles.
+    pub(super) fn running(&self) -> usize {
+        self.queue.borrow().running()
     }
 }
 
@@ -143,10 +146,9 @@ impl<C: GeneralController> Actor for Supervisor<C> {
         ctx.spawn(
             sync_requirements::wait(self.queue.borrow().sync_waits(), self.queue.borrow().env.clone()).into_actor(self),
         );
-        let deaths = self.queue.borrow().deaths.clone();
-        ctx.add_stream(stream::unfold(deaths, |deaths| async move {
-            let (key, generation) = deaths.next().await;
-            Some((Tick::Death(key, generation), deaths))
+        let queue = self.queue.clone();
+        ctx.add_stream(stream::poll_fn(move |cx| {
+            queue.borrow_mut().poll_death(cx).map(|death| death.map(|(key, generation)| Tick::Death(key, generation)))
         }));
     }
 }

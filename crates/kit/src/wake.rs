@@ -52,6 +52,9 @@ impl Causes {
     pub const RESTARTED: Self = Self(1 << 5);
     /// The periodic resync.
     pub const RESYNC: Self = Self(1 << 6);
+    /// All causes of the kit, which concern every reconciler.
+    pub(super) const KIT: Self = Self(0xff);
+
     pub(super) const fn kit(bit: usize) -> Self {
         Self(1 << (bit & 7))
     }

@@ -16,7 +16,9 @@ use std::{
 };
 
 use actix::{Message, Recipient};
+use futures::task::{Context, Poll};
 use jiff::SignedDuration;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio_util::time::DelayQueue;
 use tracing::Span;
 
@@ -24,20 +26,11 @@ use super::{
     Causes, Env, Failure, GeneralController, Listening, Outcome, Priority, Reconcile, Reconciler, ReconcilerObserver,
     Role, Signal, Wake,
     concurrency_limiter::ConcurrencyLimiter,
-    deaths::{Deaths, Lifeline},
+    deaths::Lifeline,
     queue_entry::{LONGEST, Phase, QueueEntry},
     span::Spans,
     sync_requirements::Waiting,
 };
-
-/// Causes of the kit itself, which concern every reconciler.
-const KIT: Causes = Causes::LISTED
-    .with(Causes::OBJECT)
-    .with(Causes::TIMER)
-    .with(Causes::AGAIN)
-    .with(Causes::STORE)
-    .with(Causes::RESTARTED)
-    .with(Causes::RESYNC);
 
 pub(super) type Shared<C> = Rc<RefCell<WorkQueue<C>>>;
 
@@ -65,7 +58,8 @@ pub(super) struct WorkQueue<C: GeneralController> {
     closing: bool,
     idle: Signal, // raised when the last reconcile of a closing queue has ended
     itself: Weak<RefCell<Self>>,
-    pub(super) deaths: Rc<Deaths<C::Key>>,
+    /// Death notices: key and generation of the actor. An actor may die while the queue is borrowed.
+    deaths: (UnboundedSender<(C::Key, u64)>, UnboundedReceiver<(C::Key, u64)>),
     _listening: Vec<Listening>,
 }
 
@@ -129,7 +123,7 @@ impl<C: GeneralController> WorkQueue<C> {
                 closing: false,
                 idle: Signal::default(),
                 itself: itself.clone(),
-                deaths: Rc::new(Deaths::new()),
+                deaths: mpsc::unbounded_channel(),
                 _listening: requires,
             })
         })
@@ -137,7 +131,7 @@ impl<C: GeneralController> WorkQueue<C> {
 
     pub(super) fn wake(&mut self, key: &C::Key, wake: Wake<C::Ref>) {
         for reconciler in 0..self.reconcilers.len() {
-            if wake.causes.meets(self.reconcilers[reconciler].spec.causes.with(KIT)) {
+            if wake.causes.meets(self.reconcilers[reconciler].spec.causes.with(Causes::KIT)) {
                 self.wake_reconciler(key, reconciler, wake.clone());
             }
         }
@@ -163,7 +157,11 @@ impl<C: GeneralController> WorkQueue<C> {
         match state.phase {
             Phase::Idle | Phase::Unready => self.enqueue(key, reconciler),
             Phase::Quarantined if object_changed => self.enqueue(key, reconciler),
-            Phase::Queued if priority != state.priority() => self.hurry(key, reconciler),
+            Phase::Queued if priority != state.priority() => {
+                let queue = &mut self.reconcilers[reconciler];
+                queue.limiter.hurry(key);
+                queue.show_depth();
+            }
             Phase::Queued | Phase::Granted | Phase::Running | Phase::Quarantined => {}
         }
         self.show(key);
@@ -189,11 +187,6 @@ impl<C: GeneralController> WorkQueue<C> {
         queue.observer.added();
         queue.limiter.request(key.clone(), state.priority());
         self.dispatch(reconciler);
-    }
-
-    fn hurry(&mut self, key: &C::Key, reconciler: usize) {
-        self.reconcilers[reconciler].limiter.hurry(key);
-        self.reconcilers[reconciler].show_depth();
     }
 
     fn dispatch(&mut self, reconciler: usize) {
@@ -226,7 +219,7 @@ impl<C: GeneralController> WorkQueue<C> {
             self.generation += 1;
             entry.generation = self.generation;
             entry.nudged = false;
-            let lifeline = Lifeline::new(self.deaths.clone(), key.clone(), self.generation);
+            let lifeline = Lifeline::new(self.deaths.0.clone(), key.clone(), self.generation);
             entry.actor = Some((self.starter)(queue, key.clone(), self.reconcilers.len(), lifeline));
         }
         // One nudge is enough for any number of wakes, so the mailbox never holds more than one.
@@ -252,19 +245,16 @@ impl<C: GeneralController> WorkQueue<C> {
     }
 
     pub(super) fn sync_waits(&self) -> Vec<Waiting> {
-        let of_reconciler = |reconciler: &ReconcilerQueue<C::Key>| {
-            let name = reconciler.spec.name;
-            reconciler
-                .spec
-                .requires
-                .iter()
-                .cloned()
-                .map(move |requirement| Waiting::new(name, requirement))
-                .collect::<Vec<_>>()
-        };
-        self.reconcilers.iter().flat_map(of_reconciler).collect()
+        let specs = self.reconcilers.iter().map(|queue| &queue.spec);
+        let waits = specs.flat_map(|spec| spec.requires.iter().map(|it| Waiting::new(spec.name, it.clone())));
+        waits.collect()
     }
 
+    pub(super) fn poll_death(&mut self, cx: &mut Context<'_>) -> Poll<Option<(C::Key, u64)>> {
+        self.deaths.1.poll_recv(cx)
+    }
+
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.entries.len()
     }
