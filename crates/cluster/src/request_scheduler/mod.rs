@@ -5,18 +5,18 @@
 mod schedule;
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::BTreeMap,
-    future::Future,
-    pin::Pin,
     rc::Rc,
-    task::{Context, Poll, Waker},
 };
 
 use kit::Priority;
-use tokio::time::{Instant, Sleep};
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
 
-use self::schedule::{Asked, QueuedRequest, Schedule};
+use self::schedule::{QueuedRequest, Schedule};
 use super::{ClusterLabel, RequestObserver, Resource};
 
 /// The request scheduler of one cluster; cheap to clone.
@@ -31,15 +31,16 @@ struct Inner {
 
 struct SchedulerState {
     schedule: Schedule,
-    seats: BTreeMap<u64, Seat>,
+    /// The waiting futures by ticket.
+    seats: BTreeMap<u64, Rc<Seat>>,
     /// The waiting future whose timer fires when a bucket refills: one timer for all.
     timekeeper: Option<u64>,
 }
 
 #[derive(Default)]
 struct Seat {
-    granted: bool,
-    waker: Option<Waker>,
+    granted: Cell<bool>,
+    bell: Notify,
 }
 
 pub(super) struct Permit {
@@ -47,12 +48,13 @@ pub(super) struct Permit {
     write: bool,
 }
 
+/// A waiting future. Dropped, it gives up its seat if it has not left it.
 struct Waiting {
     request_scheduler: RequestScheduler,
     ticket: u64,
+    priority: Priority,
+    key: Rc<str>,
     write: bool,
-    timer: Option<Pin<Box<Sleep>>>,
-    done: bool,
 }
 
 impl RequestScheduler {
@@ -68,35 +70,51 @@ impl RequestScheduler {
     }
 
     pub(super) async fn acquire(&self, priority: Priority, key: &Rc<str>, resource: &Resource, write: bool) -> Permit {
-        let asked = {
+        let waits = {
             let mut state = self.0.state.borrow_mut();
-            let request = QueuedRequest {
-                priority,
-                key: key.clone(),
-                bucket: (resource.group.clone(), resource.plural.clone()),
-                write,
-            };
+            let bucket = (resource.group.clone(), resource.plural.clone());
             let now = Instant::now();
-            let asked = state.schedule.ask(now, request);
-            if let Asked::Waits(ticket) = asked {
-                state.seats.insert(ticket, Seat::default());
+            let ticket = state.schedule.ask(now, QueuedRequest { priority, key: key.clone(), bucket, write });
+            ticket.map(|ticket| {
+                let seat = Rc::<Seat>::default();
+                state.seats.insert(ticket, seat.clone());
                 state.grant_ready(now);
                 state.wake_timekeeper(); // its timer may have to fire earlier now
-            }
-            asked
+                (ticket, seat)
+            })
         };
         self.observe();
-        match asked {
-            Asked::Granted => Permit { request_scheduler: self.clone(), write },
-            Asked::Waits(ticket) => {
-                Waiting { request_scheduler: self.clone(), ticket, write, timer: None, done: false }.await
+        if let Some((ticket, seat)) = waits {
+            let _waiting = Waiting { request_scheduler: self.clone(), ticket, priority, key: key.clone(), write };
+            self.granted(ticket, &seat).await;
+        }
+        Permit { request_scheduler: self.clone(), write }
+    }
+
+    /// Waits until a ticket is granted, then leaves its seat. Minds the timer if no other future does.
+    async fn granted(&self, ticket: u64, seat: &Seat) {
+        loop {
+            let refill = {
+                let mut state = self.0.state.borrow_mut();
+                if seat.granted.get() {
+                    state.remove_seat(ticket);
+                    return;
+                }
+                let is_timekeeper = *state.timekeeper.get_or_insert(ticket) == ticket;
+                if is_timekeeper { state.schedule.next_refill() } else { None }
+            };
+            match refill {
+                None => seat.bell.notified().await,
+                Some(refill) if timeout_at(refill, seat.bell.notified()).await.is_err() => self.change(|_| {}),
+                Some(_) => {}
             }
         }
     }
 
     /// Returns the number of waiting requests.
     pub fn waiting(&self) -> usize {
-        self.0.state.borrow().schedule.waiting()
+        let (high, low) = self.0.state.borrow().schedule.waiting_by_priority();
+        high + low
     }
 
     /// Returns the number of writes in flight.
@@ -133,34 +151,27 @@ impl SchedulerState {
     /// Grants all requests that may go now, and wakes their futures.
     fn grant_ready(&mut self, now: Instant) {
         for ticket in self.schedule.grant(now) {
-            if let Some(seat) = self.seats.get_mut(&ticket) {
-                seat.granted = true;
-                seat.wake();
+            if let Some(seat) = self.seats.get(&ticket) {
+                seat.granted.set(true);
+                seat.bell.notify_one();
             }
         }
     }
 
     fn wake_timekeeper(&mut self) {
-        let seat = self.timekeeper.and_then(|ticket| self.seats.get_mut(&ticket));
-        seat.into_iter().for_each(Seat::wake);
+        if let Some(seat) = self.timekeeper.and_then(|ticket| self.seats.get(&ticket)) {
+            seat.bell.notify_one();
+        }
     }
 
     /// Removes a seat. Returns true if it was granted. Another future takes over the timer.
     fn remove_seat(&mut self, ticket: u64) -> bool {
-        let granted = self.seats.remove(&ticket).is_some_and(|seat| seat.granted);
+        let granted = self.seats.remove(&ticket).is_some_and(|seat| seat.granted.get());
         if self.timekeeper == Some(ticket) {
             self.timekeeper = None;
-            self.seats.values_mut().find(|seat| !seat.granted).into_iter().for_each(Seat::wake);
+            self.seats.values().find(|seat| !seat.granted.get()).into_iter().for_each(|seat| seat.bell.notify_one());
         }
         granted
-    }
-}
-
-impl Seat {
-    fn wake(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
     }
 }
 
@@ -172,49 +183,16 @@ impl Drop for Permit {
     }
 }
 
-impl Future for Waiting {
-    type Output = Permit;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Permit> {
-        let this = &mut *self;
-        loop {
-            let mut state = this.request_scheduler.0.state.borrow_mut();
-            let Some(seat) = state.seats.get_mut(&this.ticket) else { return Poll::Pending };
-            if seat.granted {
-                state.remove_seat(this.ticket);
-                this.done = true;
-                drop(state);
-                return Poll::Ready(Permit { request_scheduler: this.request_scheduler.clone(), write: this.write });
-            }
-            seat.waker = Some(context.waker().clone());
-            if *state.timekeeper.get_or_insert(this.ticket) != this.ticket {
-                return Poll::Pending;
-            }
-            let Some(refill) = state.schedule.next_refill() else { return Poll::Pending };
-            drop(state);
-            let timer = this.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(refill)));
-            if timer.deadline() != refill {
-                timer.as_mut().reset(refill);
-            }
-            if timer.as_mut().poll(context).is_pending() {
-                return Poll::Pending;
-            }
-            this.timer = None;
-            this.request_scheduler.change(|_| {});
-        }
-    }
-}
-
 impl Drop for Waiting {
     fn drop(&mut self) {
-        if self.done {
+        let Self { request_scheduler, ticket, priority, key, write } = self;
+        if !request_scheduler.0.state.borrow().seats.contains_key(ticket) {
             return;
         }
-        let (ticket, write) = (self.ticket, self.write);
-        self.request_scheduler.change(|state| {
-            if !state.remove_seat(ticket) {
-                state.schedule.leave(ticket);
-            } else if write {
+        request_scheduler.change(|state| {
+            if !state.remove_seat(*ticket) {
+                state.schedule.leave(*ticket, *priority, key);
+            } else if *write {
                 state.schedule.end_write();
             }
         });

@@ -34,20 +34,15 @@ pub(super) struct QueuedRequest {
     pub(super) write: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
-    Granted,
-    Waits(u64),
-}
+/// Its ticket, its bucket, and whether it is a write.
+type WaitingRequest = (u64, Bucket, bool);
 
 pub(super) struct Schedule {
     rate: Option<Rate>,
     buckets: BTreeMap<Bucket, Tokens>,
     high: Line,
     low: Line,
-    tickets: BTreeMap<u64, (Priority, Rc<str>)>,
     next_ticket: u64,
-    waiting_high: usize,
     waiting_writes: usize,
     in_flight: usize,
     grants: u64,
@@ -69,7 +64,8 @@ struct Tokens {
 #[derive(Default)]
 struct Line {
     turns: VecDeque<Rc<str>>,
-    requests: BTreeMap<Rc<str>, VecDeque<(u64, Bucket, bool)>>,
+    requests: BTreeMap<Rc<str>, VecDeque<WaitingRequest>>,
+    waiting: usize,
 }
 
 impl Schedule {
@@ -82,42 +78,36 @@ impl Schedule {
             buckets: BTreeMap::new(),
             high: Line::default(),
             low: Line::default(),
-            tickets: BTreeMap::new(),
             next_ticket: 0,
-            waiting_high: 0,
             waiting_writes: 0,
             in_flight: 0,
             grants: 0,
         }
     }
 
-    pub(super) fn waiting(&self) -> usize {
-        self.tickets.len()
-    }
-
+    /// Returns the number of waiting requests of high and of low priority.
     pub(super) fn waiting_by_priority(&self) -> (usize, usize) {
-        (self.waiting_high, self.tickets.len() - self.waiting_high)
+        (self.high.waiting, self.low.waiting)
     }
 
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Grants a wish at once, or queues it. Call [`Schedule::grant`] then, for wishes that time has freed meanwhile.
-    pub(super) fn ask(&mut self, now: Instant, request: QueuedRequest) -> Asked {
+    /// Grants a wish at once, or queues it and returns its ticket. Call [`Schedule::grant`] then, for wishes that time
+    /// has freed meanwhile.
+    pub(super) fn ask(&mut self, now: Instant, request: QueuedRequest) -> Option<u64> {
         self.refill(now, &request.bucket);
         if self.is_first(&request) && self.may_go(&request.bucket, request.write) {
             self.take(&request.bucket, request.write);
-            return Asked::Granted;
+            return None;
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.waiting_writes += usize::from(request.write);
         self.count_waiting(&request.bucket, request.write, |waiting| waiting + 1);
-        self.tickets.insert(ticket, (request.priority, request.key.clone()));
-        self.waiting_high += usize::from(request.priority == Priority::High);
         self.line(request.priority).push(request.key, (ticket, request.bucket, request.write));
-        Asked::Waits(ticket)
+        Some(ticket)
     }
 
     /// Grants all wishes that may go now. Returns their tickets in order.
@@ -127,7 +117,6 @@ impl Schedule {
             self.buckets.iter().filter(|(_, tokens)| tokens.is_wanted()).map(|(bucket, _)| bucket.clone()).collect();
         buckets.iter().for_each(|bucket| self.refill(now, bucket));
         while let Some((ticket, bucket, write)) = self.next() {
-            self.remove(ticket);
             self.waiting_writes -= usize::from(write);
             self.count_waiting(&bucket, write, |waiting| waiting - 1);
             self.take(&bucket, write);
@@ -136,18 +125,17 @@ impl Schedule {
         granted
     }
 
-    pub(super) fn leave(&mut self, ticket: u64) {
-        let Some((priority, key)) = self.remove(ticket) else { return };
-        if let Some((_, bucket, write)) = self.line(priority).remove(&key, |(queued, _, _)| *queued == ticket) {
+    /// Removes a wish that was queued and not granted.
+    pub(super) fn leave(&mut self, ticket: u64, priority: Priority, key: &Rc<str>) {
+        let line = self.line(priority);
+        let left = line.remove(key, |(queued, _, _)| *queued == ticket);
+        if !line.requests.contains_key(key) {
+            line.turns.retain(|other| other != key);
+        }
+        if let Some((_, bucket, write)) = left {
             self.waiting_writes -= usize::from(write);
             self.count_waiting(&bucket, write, |waiting| waiting - 1);
         }
-    }
-
-    fn remove(&mut self, ticket: u64) -> Option<(Priority, Rc<str>)> {
-        let removed = self.tickets.remove(&ticket)?;
-        self.waiting_high -= usize::from(removed.0 == Priority::High);
-        Some(removed)
     }
 
     pub(super) fn end_write(&mut self) {
@@ -161,7 +149,7 @@ impl Schedule {
         empty.map(|tokens| tokens.at + missing(tokens)).min()
     }
 
-    fn next(&mut self) -> Option<(u64, Bucket, bool)> {
+    fn next(&mut self) -> Option<WaitingRequest> {
         let writes_full = self.in_flight >= WRITES_AT_ONCE;
         let limited = self.rate.is_some();
         let stuck = |tokens: &Tokens| {
@@ -172,7 +160,7 @@ impl Schedule {
             return None;
         }
         let buckets = &self.buckets;
-        let may_go = |(_, bucket, write): &(u64, Bucket, bool)| {
+        let may_go = |(_, bucket, write): &WaitingRequest| {
             !(*write && writes_full) && (!limited || buckets.get(bucket).is_none_or(Tokens::has_one))
         };
         let background_first = self.grants % LOW_PRIORITY_EVERY == LOW_PRIORITY_EVERY - 1;
@@ -239,39 +227,37 @@ impl Tokens {
 }
 
 impl Line {
-    fn push(&mut self, key: Rc<str>, entry: (u64, Bucket, bool)) {
+    fn push(&mut self, key: Rc<str>, request: WaitingRequest) {
         let queue = self.requests.entry(key.clone()).or_default();
         if queue.is_empty() {
             self.turns.push_back(key);
         }
-        queue.push_back(entry);
+        queue.push_back(request);
+        self.waiting += 1;
     }
 
     /// Takes the first wish that may go, of the asker that has waited longest; that asker moves to the end of the line.
-    fn take(&mut self, may_go: impl Fn(&(u64, Bucket, bool)) -> bool) -> Option<(u64, Bucket, bool)> {
+    fn take(&mut self, may_go: impl Fn(&WaitingRequest) -> bool) -> Option<WaitingRequest> {
         let requests = &self.requests;
         let has_one = |key: &Rc<str>| requests.get(key).is_some_and(|queue| queue.iter().any(&may_go));
         let turn = self.turns.iter().position(has_one)?;
         let key = self.turns.remove(turn)?;
-        let queue = self.requests.get_mut(&key)?;
-        let index = queue.iter().position(may_go)?;
-        let entry = queue.remove(index);
-        if queue.is_empty() {
-            self.requests.remove(&key);
-        } else {
+        let request = self.remove(&key, may_go);
+        if self.requests.contains_key(&key) {
             self.turns.push_back(key);
         }
-        entry
+        request
     }
 
-    fn remove(&mut self, key: &Rc<str>, is_it: impl Fn(&(u64, Bucket, bool)) -> bool) -> Option<(u64, Bucket, bool)> {
+    /// Removes the first wish of an asker that is meant. Leaves the asker's turn.
+    fn remove(&mut self, key: &Rc<str>, is_it: impl Fn(&WaitingRequest) -> bool) -> Option<WaitingRequest> {
         let queue = self.requests.get_mut(key)?;
         let index = queue.iter().position(is_it)?;
-        let entry = queue.remove(index);
+        let request = queue.remove(index)?;
+        self.waiting -= 1;
         if queue.is_empty() {
             self.requests.remove(key);
-            self.turns.retain(|other| other != key);
         }
-        entry
+        Some(request)
     }
 }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{pin::Pin, task::Poll, time::Duration};
 
 use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 
