@@ -4,7 +4,7 @@
 
 use http::Uri;
 
-pub(crate) use self::connector::Connector;
+pub(crate) use self::connector::{Connector, ServerStream};
 use self::no_proxy::NoProxy;
 pub use self::{commands::client_through, given::GivenProxy};
 

@@ -8,41 +8,16 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use futures::future::BoxFuture;
-use http::Uri;
 use hyper_util::{
     client::legacy::connect::{Connected, Connection},
     rt::TokioIo,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tower::Service;
 
-/// Wraps a connector: its connections treat an abrupt end as a normal end.
-#[derive(Clone)]
-pub(crate) struct AbruptEnd<C>(pub(super) C);
+/// A connection whose abrupt end is a normal end.
+pub(crate) struct AbruptEnd<S>(pub(super) S);
 
-pub(crate) struct Stream<S>(S);
-
-impl<C> Service<Uri> for AbruptEnd<C>
-where
-    C: Service<Uri>,
-    C::Future: Send + 'static,
-{
-    type Response = TokioIo<Stream<TokioIo<C::Response>>>;
-    type Error = C::Error;
-    type Future = BoxFuture<'static, Result<Self::Response, C::Error>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), C::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, server: Uri) -> Self::Future {
-        let connecting = self.0.call(server);
-        Box::pin(async move { Ok(TokioIo::new(Stream(TokioIo::new(connecting.await?)))) })
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for AbruptEnd<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match ready!(Pin::new(&mut self.0).poll_read(cx, buffer)) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
@@ -51,7 +26,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Stream<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for AbruptEnd<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, data)
     }
@@ -77,7 +52,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stream<S> {
     }
 }
 
-impl<S: Connection> Connection for Stream<TokioIo<S>> {
+impl<S: Connection> Connection for AbruptEnd<TokioIo<S>> {
     fn connected(&self) -> Connected {
         self.0.inner().connected()
     }
@@ -106,7 +81,7 @@ mod tests {
     async fn tls_connection_closed_without_notice_has_ended() {
         let mut read = Vec::new();
 
-        Stream(Source(b"{}\n", io::ErrorKind::UnexpectedEof)).read_to_end(&mut read).await.unwrap();
+        AbruptEnd(Source(b"{}\n", io::ErrorKind::UnexpectedEof)).read_to_end(&mut read).await.unwrap();
 
         assert_eq!(read, b"{}\n");
     }
@@ -115,7 +90,8 @@ mod tests {
     async fn tls_connection_that_is_reset_has_failed() {
         let mut read = Vec::new();
 
-        let error = Stream(Source(b"{}\n", io::ErrorKind::ConnectionReset)).read_to_end(&mut read).await.unwrap_err();
+        let error =
+            AbruptEnd(Source(b"{}\n", io::ErrorKind::ConnectionReset)).read_to_end(&mut read).await.unwrap_err();
 
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     }

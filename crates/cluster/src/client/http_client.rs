@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
+use http::Uri;
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::{
     client::legacy::Client,
-    rt::{TokioExecutor, TokioTimer},
+    rt::{TokioExecutor, TokioIo, TokioTimer},
 };
 use kube::{
     Config,
     client::{Body, ConfigExt as _, RustlsTlsError},
 };
 use rustls::pki_types::ServerName;
+use tower::{BoxError, ServiceExt as _, util::BoxCloneSyncService};
 
-use super::{abrupt_end::AbruptEnd, in_time::InTime};
-use crate::proxy::{Connector, Proxy};
+use super::{abrupt_end::AbruptEnd, in_time::in_time};
+use crate::proxy::{Connector, Proxy, ServerStream};
 
 /// A connection is probed after this much silence (spec 70 §8.3; fault 6) …
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -27,7 +29,8 @@ const CONNECTION_WINDOW: u32 = 16 << 20;
 /// receives a large answer keeps 400 KiB, which no budget of answers counts.
 const READ_BUFFER: usize = 64 << 10;
 
-type Http = Client<AbruptEnd<InTime<HttpsConnector<Connector>>>, Body>;
+type Connection = TokioIo<AbruptEnd<TokioIo<MaybeHttpsStream<ServerStream>>>>;
+type Http = Client<BoxCloneSyncService<Uri, Connection, BoxError>, Body>;
 
 /// Creates a client over HTTP/2 or HTTP/1.1, or fails if TLS cannot be set up. Ignores the configuration's `proxy_url`.
 pub(crate) fn http_client(config: &Config, proxy: Option<&Proxy>) -> Result<Http, kube::Error> {
@@ -40,6 +43,7 @@ pub(crate) fn http_client(config: &Config, proxy: Option<&Proxy>) -> Result<Http
         https = https.with_server_name_resolver(FixedServerNameResolver::new(name.map_err(kube::Error::RustlsTls)?));
     }
     let https = https.enable_http1().enable_http2().wrap_connector(connector);
+    let connector = https.map_future(in_time).map_response(|tls| TokioIo::new(AbruptEnd(TokioIo::new(tls))));
     Ok(Client::builder(TokioExecutor::new())
         .timer(TokioTimer::new())
         .pool_timer(TokioTimer::new())
@@ -48,5 +52,5 @@ pub(crate) fn http_client(config: &Config, proxy: Option<&Proxy>) -> Result<Http
         .http2_keep_alive_interval(KEEP_ALIVE)
         .http2_keep_alive_timeout(KEEP_ALIVE_TIMEOUT)
         .http2_keep_alive_while_idle(true)
-        .build(AbruptEnd(InTime(https))))
+        .build(BoxCloneSyncService::new(connector)))
 }

@@ -38,7 +38,7 @@ struct Barred {
     error: BoxError,
 }
 
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+pub(crate) type ServerStream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
 impl Connector {
     /// `tls` is for the server; its CA is valid for the proxy, too, whose certificate must be for the host of its URL.
@@ -55,9 +55,9 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = Stream;
+    type Response = ServerStream;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Stream, BoxError>>;
+    type Future = BoxFuture<'static, Result<ServerStream, BoxError>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         match self {
