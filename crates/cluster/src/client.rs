@@ -14,7 +14,7 @@ pub(crate) use self::http_client::http_client;
 use super::token::{Credentials, CredentialsError, Identified};
 use crate::{
     files,
-    kubeconfig::reason,
+    kubeconfig::{NoConfiguration, current_cluster, reason},
     proxy::{BadProxy, GivenProxy, Proxy, ProxySettings},
 };
 
@@ -33,25 +33,12 @@ pub struct Connection {
     proxy: Option<Proxy>,
 }
 
-/// What a Pod's environment says of its cluster.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PodEnvironment {
-    /// `KUBERNETES_SERVICE_HOST`.
-    pub host: Option<String>,
-    /// `KUBERNETES_SERVICE_PORT`.
-    pub port: Option<String>,
-    /// Folder with `token` and `ca.crt`; [`SERVICE_ACCOUNT`] in a Pod.
-    pub service_account: PathBuf,
-}
-
 /// Why there is no connection. Texts hold no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
-    /// Neither a kubeconfig nor a Pod's environment (spec 70 §8.1).
-    #[error(
-        "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
-    )]
-    NotConfigured,
+    /// Neither a kubeconfig nor a Pod's token (spec 70 §8.1).
+    #[error(transparent)]
+    NoConfiguration(#[from] NoConfiguration),
     /// An unusable kubeconfig.
     #[error("cannot load the kubeconfig {}: {reason}", path.display())]
     Kubeconfig {
@@ -80,43 +67,14 @@ impl ConnectionError {
     }
 }
 
-impl PodEnvironment {
-    /// Returns the environment of this process.
-    pub fn of_process() -> Self {
-        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        Self {
-            host: variable("KUBERNETES_SERVICE_HOST"),
-            port: variable("KUBERNETES_SERVICE_PORT"),
-            service_account: SERVICE_ACCOUNT.into(),
-        }
-    }
-
-    /// Returns true if this process runs in a cluster.
-    pub fn is_in_cluster(&self) -> bool {
-        self.host.is_some() && self.port.is_some()
-    }
-}
-
 impl Connection {
-    /// Uses the kubeconfig's current context, or without one the Pod's environment. `kubeconfig.rs` checks the fields.
-    pub fn resolve(
-        kubeconfig: Option<&Path>,
-        pod: &PodEnvironment,
-        proxies: &ProxySettings,
-    ) -> Result<Self, ConnectionError> {
-        match kubeconfig {
-            None => Self::in_cluster(pod, proxies),
-            Some(path) => Self::of_kubeconfig(path, read_kubeconfig(path)?, proxies),
-        }
-    }
-
     /// Creates a connection from the current context of a kubeconfig that was read from `path`.
     pub fn of_kubeconfig(
         path: &Path,
         mut kubeconfig: Kubeconfig,
         proxies: &ProxySettings,
     ) -> Result<Self, ConnectionError> {
-        let ca = ca_of_current_context(&kubeconfig, path);
+        let ca = ca_of_current_context(&mut kubeconfig, path);
         let given = GivenProxy::take(&mut kubeconfig);
         let failed = |error| ConnectionError::of_kubeconfig(path, reason(&error));
         let mut config = Config::try_from(kubeconfig).map_err(failed)?;
@@ -125,20 +83,18 @@ impl Connection {
         Ok(Self { config, ca, proxy })
     }
 
-    /// Creates a connection from the environment of a Pod.
-    pub fn in_cluster(pod: &PodEnvironment, proxies: &ProxySettings) -> Result<Self, ConnectionError> {
-        let (Some(host), Some(port)) = (&pod.host, &pod.port) else { return Err(ConnectionError::NotConfigured) };
-        let address =
-            if host.contains(':') { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") };
-        let token_file = pod.service_account.join("token");
+    /// Creates a connection of a Pod to the API server at a URL. `service_account` is a folder with `token` and `ca.crt`:
+    /// [`SERVICE_ACCOUNT`] in a Pod.
+    pub fn in_cluster(server: &str, service_account: &Path, proxies: &ProxySettings) -> Result<Self, ConnectionError> {
+        let token_file = service_account.join("token");
         if let Err(error) = std::fs::metadata(&token_file) {
             tracing::warn!(path = %token_file.display(), %error, "the Pod has no token for the API server");
-            return Err(ConnectionError::NotConfigured);
+            return Err(NoConfiguration.into());
         }
-        let url = address.parse().map_err(|_| ConnectionError::BadAddress(address))?;
+        let url = server.parse().map_err(|_| ConnectionError::BadAddress(server.to_owned()))?;
         let mut config = Config::new(url);
         config.auth_info.token_file = Some(token_file.to_string_lossy().into_owned());
-        let ca_file = pod.service_account.join("ca.crt");
+        let ca_file = service_account.join("ca.crt");
         config.root_cert = Some(certificates(&ca_file)?);
         let ca = files::read_regular(&ca_file, LARGEST_KUBECONFIG).unwrap_or_default();
         config.root_cert_file = Some(ca_file); // kube re-reads it, so that a new CA needs no restart
@@ -248,15 +204,9 @@ fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, ConnectionError> {
     if certificates.is_empty() { Err(failed("no certificate found".into())) } else { Ok(certificates) }
 }
 
-fn cluster_of_current_context(kubeconfig: &Kubeconfig) -> Option<&kube::config::Cluster> {
-    let current = kubeconfig.current_context.as_ref()?;
-    let context = kubeconfig.contexts.iter().find(|context| context.name == *current)?.context.as_ref()?;
-    kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster)?.cluster.as_ref()
-}
-
 /// Inline data wins over a file, as in the connection, which reports unreadable files.
-fn ca_of_current_context(kubeconfig: &Kubeconfig, path: &Path) -> Vec<u8> {
-    let Some(cluster) = cluster_of_current_context(kubeconfig) else { return Vec::new() };
+fn ca_of_current_context(kubeconfig: &mut Kubeconfig, path: &Path) -> Vec<u8> {
+    let Some(cluster) = current_cluster(kubeconfig) else { return Vec::new() };
     let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     if let Some(data) = given(&cluster.certificate_authority_data) {
         return BASE64_STANDARD.decode(data).unwrap_or_default();

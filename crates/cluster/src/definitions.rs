@@ -1,29 +1,21 @@
 //! Which kinds are defined by CustomResourceDefinitions and APIServices. Their names end in an API group. When one
 //! changes, discovery reads that group, which makes new kinds known at once.
 
-use std::{rc::Rc, sync::Arc, time::Duration};
+use std::{rc::Rc, time::Duration};
 
 use kit::SyncRequirement;
-use serde_json::Value;
 
-use super::{Cached, How, Resource, Watch, WatchOptions, Watches};
-use crate::object::{self, NamespacedName};
+use super::{CachedFields, How, Resource, Watch, WatchOptions, Watches};
+use crate::object::NamespacedName;
 
 /// After an event of a CustomResourceDefinition the server takes some 30 ms until it serves the kind (measured).
 const ESTABLISHING: Duration = Duration::from_millis(150);
-
-/// The cached fields of a CustomResourceDefinition or an APIService; its name contains the group.
-#[derive(Clone, Debug)]
-pub struct Definition {
-    uid: Arc<str>,
-    version: u64,
-}
 
 /// The definitions of a cluster, watched. Cheap to clone.
 #[derive(Clone)]
 pub struct Definitions {
     /// By `plural.group`.
-    custom: Watch<Definition>,
+    custom: Watch<CachedFields<()>>,
 }
 
 impl Definitions {
@@ -33,8 +25,8 @@ impl Definitions {
         let custom = kind("apiextensions.k8s.io", "CustomResourceDefinition", "customresourcedefinitions");
         let services = kind("apiregistration.k8s.io", "APIService", "apiservices");
         // The names of these are `version.group`.
-        follow_groups(watches, WatchOptions::new(services, Definition::of).unawaited());
-        Self { custom: follow_groups(watches, WatchOptions::new(custom, Definition::of).unawaited()) }
+        follow_groups(watches, services);
+        Self { custom: follow_groups(watches, custom) }
     }
 
     /// For reconcilers that use [`Self::is_custom`]: met after the first list, or if the right to list is missing.
@@ -53,8 +45,9 @@ impl Definitions {
 }
 
 /// Watches objects whose names end in an API group. A change makes discovery read that group again.
-fn follow_groups(watches: &Watches, options: WatchOptions<Definition>) -> Watch<Definition> {
-    let watch = watches.open(options.metadata());
+fn follow_groups(watches: &Watches, definitions: Resource) -> Watch<CachedFields<()>> {
+    let options = WatchOptions::new(definitions, |definition| CachedFields::of(definition, ()));
+    let watch = watches.open(options.metadata().unawaited());
     let cluster = watches.cluster().clone();
     watch.subscribe(move |change| {
         if change.how == How::First {
@@ -69,21 +62,4 @@ fn follow_groups(watches: &Watches, options: WatchOptions<Definition>) -> Watch<
         }
     });
     watch
-}
-
-impl Definition {
-    fn of(object: &Value) -> Option<Self> {
-        let version = object::resource_version(object).parse().unwrap_or_default();
-        Some(Self { uid: object::uid(object).into(), version })
-    }
-}
-
-impl Cached for Definition {
-    fn uid(&self) -> &str {
-        &self.uid
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
 }

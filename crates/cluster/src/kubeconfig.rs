@@ -3,14 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use kube::config::{AuthInfo, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError};
 
 use crate::ProxySettings;
-
-/// Token of the Pod's ServiceAccount; read again at least every 50 s.
-pub const IN_CLUSTER_TOKEN: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
-/// CA of the cluster the process runs in.
-pub const IN_CLUSTER_CA: &str = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 
 const VALID_FIELDS: &str = "[client-certificate-data client-key-data token username password tokenFile]";
 
@@ -50,37 +45,8 @@ pub struct NoConfiguration;
 
 /// A user of a kubeconfig has an unsupported field. The texts are those of spec 70 §8.1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ForbiddenField {
-    /// A path instead of data.
-    #[error("client certificate files are not supported (user {user:?}), these are the valid fields: {VALID_FIELDS}")]
-    ClientCertificateFile {
-        /// Name of the user.
-        user: String,
-    },
-    /// A path instead of data.
-    #[error("client key files are not supported (user {user:?}), these are the valid fields: {VALID_FIELDS}")]
-    ClientKeyFile {
-        /// Name of the user.
-        user: String,
-    },
-    /// `as`, `as-groups` and related fields.
-    #[error("impersonation is not supported, these are the valid fields: {VALID_FIELDS}")]
-    Impersonation,
-    /// A provider with settings.
-    #[error(
-        "auth provider configurations are not supported (user {user:?}), these are the valid fields: {VALID_FIELDS}"
-    )]
-    AuthProvider {
-        /// Name of the user.
-        user: String,
-    },
-    /// A program that makes credentials.
-    #[error("exec configurations are not supported (user {user:?}), these are the valid fields: {VALID_FIELDS}")]
-    Exec {
-        /// Name of the user.
-        user: String,
-    },
-}
+#[error("{0}, these are the valid fields: {VALID_FIELDS}")]
+pub struct ForbiddenField(String);
 
 impl Environment {
     /// Reads the variables.
@@ -98,7 +64,7 @@ impl Environment {
 }
 
 /// URL of the API server of the cluster the process runs in; IPv6 hosts in brackets.
-pub fn in_cluster_url(host: &str, port: &str) -> String {
+fn in_cluster_url(host: &str, port: &str) -> String {
     if host.contains(':') { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") }
 }
 
@@ -146,25 +112,29 @@ pub fn reason(error: &KubeconfigError) -> String {
 
 fn check_user(name: &str, user: &AuthInfo) -> Result<(), ForbiddenField> {
     let is_set = |field: &Option<String>| field.as_ref().is_some_and(|text| !text.is_empty());
-    let name = || name.to_owned();
-    if is_set(&user.client_certificate) {
-        return Err(ForbiddenField::ClientCertificateFile { user: name() });
-    }
-    if is_set(&user.client_key) {
-        return Err(ForbiddenField::ClientKeyFile { user: name() });
-    }
     let groups = user.impersonate_groups.as_ref().is_some_and(|groups| !groups.is_empty());
     let extra = user.impersonate_user_extra.as_ref().is_some_and(|extra| !extra.is_empty());
-    if is_set(&user.impersonate) || is_set(&user.impersonate_uid) || groups || extra {
-        return Err(ForbiddenField::Impersonation);
-    }
-    if user.auth_provider.as_ref().is_some_and(|provider| !provider.config.is_empty()) {
-        return Err(ForbiddenField::AuthProvider { user: name() });
-    }
-    if user.exec.is_some() {
-        return Err(ForbiddenField::Exec { user: name() });
-    }
-    Ok(())
+    let provider = user.auth_provider.as_ref().is_some_and(|provider| !provider.config.is_empty());
+    let of_user = |fields: &str| format!("{fields} are not supported (user {name:?})");
+    let fields = [
+        (is_set(&user.client_certificate), of_user("client certificate files")),
+        (is_set(&user.client_key), of_user("client key files")),
+        (
+            is_set(&user.impersonate) || is_set(&user.impersonate_uid) || groups || extra,
+            "impersonation is not supported".to_owned(),
+        ),
+        (provider, of_user("auth provider configurations")),
+        (user.exec.is_some(), of_user("exec configurations")),
+    ];
+    let forbidden = fields.into_iter().find(|(is_set, _)| *is_set);
+    forbidden.map_or(Ok(()), |(_, text)| Err(ForbiddenField(text)))
+}
+
+/// Returns the cluster of the current context.
+pub(crate) fn current_cluster(kubeconfig: &mut Kubeconfig) -> Option<&mut Cluster> {
+    let current = kubeconfig.current_context.as_ref()?;
+    let context = kubeconfig.contexts.iter().find(|context| context.name == *current)?.context.as_ref()?;
+    kubeconfig.clusters.iter_mut().find(|cluster| cluster.name == context.cluster)?.cluster.as_mut()
 }
 
 #[cfg(test)]

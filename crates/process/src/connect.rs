@@ -1,7 +1,9 @@
 //! Reaches the clusters of a program (spec 70 §8.1).
 
+use std::path::Path;
+
 use cluster::{
-    Connection, ConnectionError, PodEnvironment, ProxySettings,
+    Connection, ConnectionError, ProxySettings, SERVICE_ACCOUNT,
     kubeconfig::{self, ForbiddenField, NoConfiguration, Origin},
     read_kubeconfig, user_agent,
 };
@@ -61,6 +63,6 @@ pub fn connection(origin: &Origin, proxies: &ProxySettings) -> Result<Connection
             kubeconfig::check(&content)?;
             Ok(Connection::of_kubeconfig(path, content, proxies)?)
         }
-        Origin::InCluster { .. } => Ok(Connection::in_cluster(&PodEnvironment::of_process(), proxies)?),
+        Origin::InCluster { server } => Ok(Connection::in_cluster(server, Path::new(SERVICE_ACCOUNT), proxies)?),
     }
 }

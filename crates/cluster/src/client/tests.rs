@@ -17,20 +17,22 @@ fn kubeconfig(folder: &TempDir, name: &str, cluster: &str, user: &str) -> PathBu
     path
 }
 
-fn pod(folder: &TempDir, host: &str) -> PodEnvironment {
+fn in_cluster(folder: &TempDir, server: &str, proxies: &ProxySettings) -> Connection {
     fs::write(folder.path().join("token"), "t").unwrap();
     fs::write(folder.path().join("ca.crt"), CA).unwrap();
-    PodEnvironment { host: Some(host.into()), port: Some("443".into()), service_account: folder.path().into() }
+    Connection::in_cluster(server, folder.path(), proxies).unwrap()
 }
 
 fn from_kubeconfig(path: &Path) -> Result<Connection, ConnectionError> {
-    Connection::resolve(Some(path), &PodEnvironment::default(), &ProxySettings::default())
+    Connection::of_kubeconfig(path, read_kubeconfig(path)?, &ProxySettings::default())
 }
 
 /// spec 70 §8.1
 #[test]
-fn connection_is_not_configured_without_kubeconfig_and_pod() {
-    let error = Connection::resolve(None, &PodEnvironment::default(), &ProxySettings::default()).unwrap_err();
+fn connection_is_not_configured_without_the_token_of_a_pod() {
+    let folder = TempDir::new().unwrap();
+
+    let error = Connection::in_cluster("https://a:1", folder.path(), &ProxySettings::default()).unwrap_err();
 
     assert_eq!(
         error.to_string(),
@@ -43,12 +45,10 @@ fn connection_is_not_configured_without_kubeconfig_and_pod() {
 fn in_cluster_connection_accepts_a_name_and_an_address() {
     let folder = TempDir::new().unwrap();
 
-    for (host, expected) in
-        [("10.0.0.1", "10.0.0.1:443"), ("fd00::1", "[fd00::1]:443"), ("kubernetes", "kubernetes:443")]
-    {
-        let connection = Connection::resolve(None, &pod(&folder, host), &ProxySettings::default()).unwrap();
+    for host in ["10.0.0.1:443", "[fd00::1]:443", "kubernetes:443"] {
+        let connection = in_cluster(&folder, &format!("https://{host}"), &ProxySettings::default());
 
-        assert_eq!(connection.host(), expected);
+        assert_eq!(connection.host(), host);
         assert!(matches!(connection.credentials(), Ok(Credentials::File(_))));
     }
 }
@@ -181,14 +181,14 @@ fn proxy_of_the_environment_applies_to_pods_and_kubeconfigs_without_a_proxy_url(
     let proxies = ProxySettings::of(&value);
     let of_cluster = |cluster: &str| {
         let path = kubeconfig(&folder, "a", cluster, "{token: t}");
-        Connection::resolve(Some(&path), &PodEnvironment::default(), &proxies).unwrap()
+        Connection::of_kubeconfig(&path, read_kubeconfig(&path).unwrap(), &proxies).unwrap()
     };
     let proxy = |connection: &Connection| connection.proxy.as_ref().map(ToString::to_string);
 
     let plain = of_cluster("{server: 'https://a:1'}");
     let own = of_cluster("{server: 'https://a:1', proxy-url: 'socks5://own'}");
-    let near = Connection::in_cluster(&pod(&folder, "10.0.0.1"), &proxies).unwrap();
-    let far = Connection::in_cluster(&pod(&folder, "100.64.0.1"), &proxies).unwrap();
+    let near = in_cluster(&folder, "https://10.0.0.1:443", &proxies);
+    let far = in_cluster(&folder, "https://100.64.0.1:443", &proxies);
 
     assert_eq!(proxy(&plain).as_deref(), Some("http://env:3128"));
     assert_eq!(proxy(&own).as_deref(), Some("socks5://own:1080"));

@@ -3,6 +3,7 @@
 use kube::{Config, config::Kubeconfig};
 
 use super::{BadProxy, Proxy, ProxySettings};
+use crate::kubeconfig::current_cluster;
 
 /// Keeps kube from reading the environment: its rules differ and its errors show passwords. Nothing connects to it.
 const PLACEHOLDER: &str = "http://placeholder.invalid";
@@ -13,12 +14,8 @@ pub struct GivenProxy(Option<String>);
 impl GivenProxy {
     /// Takes the `proxy-url` out of the kubeconfig.
     pub fn take(kubeconfig: &mut Kubeconfig) -> Self {
-        let context = kubeconfig.current_context.as_ref();
-        let context = context.and_then(|name| kubeconfig.contexts.iter().find(|context| context.name == *name));
-        let cluster = context.and_then(|context| context.context.as_ref()).map(|context| &context.cluster);
-        let cluster = cluster.and_then(|name| kubeconfig.clusters.iter_mut().find(|cluster| cluster.name == *name));
-        let proxy_url = cluster.and_then(|cluster| cluster.cluster.as_mut()).map(|cluster| &mut cluster.proxy_url);
-        Self(proxy_url.and_then(|proxy_url| proxy_url.replace(PLACEHOLDER.to_owned())))
+        let cluster = current_cluster(kubeconfig);
+        Self(cluster.and_then(|cluster| cluster.proxy_url.replace(PLACEHOLDER.to_owned())))
     }
 
     /// Returns the proxy to the configuration's server, and removes the placeholder. Fails for an invalid `proxy-url`.

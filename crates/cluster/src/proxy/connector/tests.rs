@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use crate::{Connection, PodEnvironment, ProxySettings};
+use crate::{Connection, ProxySettings, read_kubeconfig};
 
 mod limits;
 
@@ -207,8 +207,8 @@ fn connection(server: &str, proxy_url: &str) -> Connection {
     );
     std::fs::write(path("ca.pem"), CA).unwrap();
     std::fs::write(path("kubeconfig"), kubeconfig).unwrap();
-    let pod = PodEnvironment::default();
-    Connection::resolve(Some(&path("kubeconfig")), &pod, &ProxySettings::default()).unwrap()
+    let path = path("kubeconfig");
+    Connection::of_kubeconfig(&path, read_kubeconfig(&path).unwrap(), &ProxySettings::default()).unwrap()
 }
 
 async fn get(connection: &Connection) -> Result<String, String> {
