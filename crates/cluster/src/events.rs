@@ -107,24 +107,20 @@ impl Recorder {
 
     /// Records a normal Event with the recorder's action.
     pub fn normal(&self, regarding: &Reference, reason: &str, message: &str) {
-        self.note(EventType::Normal, regarding, self.action.clone(), reason, message);
+        self.record(EventType::Normal, regarding, &self.action, reason, message);
     }
 
     /// Records a warning with the recorder's action.
     pub fn warning(&self, regarding: &Reference, reason: &str, message: &str) {
-        self.note(EventType::Warning, regarding, self.action.clone(), reason, message);
+        self.record(EventType::Warning, regarding, &self.action, reason, message);
     }
 
     /// Records an Event with an action of its own.
     pub fn record(&self, event_type: EventType, regarding: &Reference, action: &str, reason: &str, message: &str) {
-        self.note(event_type, regarding, action.into(), reason, message);
-    }
-
-    fn note(&self, event_type: EventType, regarding: &Reference, action: Rc<str>, reason: &str, message: &str) {
         let subject = Subject {
             form: self.form.clone(),
             component: self.component.clone(),
-            action,
+            action: action.into(),
             regarding: regarding.clone(),
             event_type,
             reason: reason.into(),
@@ -177,14 +173,15 @@ impl Recorder {
     async fn write_one(&self, deadline: Deadline, now: Instant) -> bool {
         let _writing = self.shared.writing.lock().await;
         let Some(subject) = self.shared.notebook.borrow_mut().take_due(now) else { return false };
-        let plan =
+        let write =
             self.shared.notebook.borrow_mut().entries.get_mut(&subject).map(|entry| self.shared.plan(&subject, entry));
-        let attempt = match plan {
+        let attempt = match write {
             None => return true, // forgotten meanwhile
             Some(None) => Attempt::Done(COALESCE),
-            Some(Some(plan)) => match self.shared.send(deadline, &subject, &plan).await {
-                Ok(()) => Attempt::Done(pause(&subject.form, &plan)),
-                Err(error) if plan.is_patch() && error.is_forbidden() => {
+            Some(Some(write)) => match self.shared.send(deadline, &subject, &write).await {
+                Ok(()) if write.is_patch => Attempt::Done(subject.form.longest_gap().unwrap_or(COALESCE)),
+                Ok(()) => Attempt::Done(COALESCE),
+                Err(error) if write.is_patch && error.is_forbidden() => {
                     self.shared.of(&subject.form).refused_until.set(Some(Instant::now() + REFUSED));
                     tracing::debug!(%error, "the server refuses to patch events; repetitions are left out");
                     self.shared.notebook.borrow_mut().put_back(&subject);
@@ -213,7 +210,7 @@ impl Shared {
     }
 
     /// Plans the request that brings an Event up to date, or `None` for a repetition that can be left out.
-    fn plan(&self, subject: &Subject, entry: &mut EventEntry) -> Option<Plan> {
+    fn plan(&self, subject: &Subject, entry: &mut EventEntry) -> Option<EventWrite> {
         let now = Instant::now();
         if let Some(created) = entry.created
             && self.of(&subject.form).refused_until.get().is_some_and(|until| now < until)
@@ -228,21 +225,22 @@ impl Shared {
             event_name(&subject.regarding.name, &suffix)
         });
         let name = name.clone();
-        let request = match (&subject.form, entry.created) {
-            (EventForm::CoreV1, None) => Request::Create(core_v1::event(subject, &name, entry)),
-            (EventForm::CoreV1, Some(_)) => Request::Patch(core_v1::repeated(entry)),
-            (EventForm::EventsV1 { host }, None) => Request::Create(events_v1::event(subject, host, &name, entry)),
-            (EventForm::EventsV1 { .. }, Some(_)) => Request::Patch(events_v1::repeated(entry)),
+        let is_patch = entry.created.is_some();
+        let body = match &subject.form {
+            EventForm::CoreV1 if is_patch => core_v1::repeated(entry),
+            EventForm::CoreV1 => core_v1::event(subject, &name, entry),
+            EventForm::EventsV1 { .. } if is_patch => events_v1::repeated(entry),
+            EventForm::EventsV1 { host } => events_v1::event(subject, host, &name, entry),
         };
-        Some(Plan { name, request })
+        Some(EventWrite { name, body, is_patch })
     }
 
-    async fn send(&self, deadline: Deadline, subject: &Subject, plan: &Plan) -> Result<(), ApiError> {
+    async fn send(&self, deadline: Deadline, subject: &Subject, write: &EventWrite) -> Result<(), ApiError> {
         let ctx = Context::new(Priority::Low, deadline, "events");
-        let at = self.of(&subject.form).resource.at(subject.regarding.event_namespace(), plan.name.as_str());
-        let result = match &plan.request {
-            Request::Create(event) => self.cluster.create(&ctx, &at, event).await,
-            Request::Patch(patch) => self.cluster.merge_patch(&ctx, &at, None, patch).await,
+        let at = self.of(&subject.form).resource.at(subject.regarding.event_namespace(), write.name.as_str());
+        let result = match write.is_patch {
+            true => self.cluster.merge_patch(&ctx, &at, None, &write.body).await,
+            false => self.cluster.create(&ctx, &at, &write.body).await,
         };
         match result {
             // an earlier attempt of unknown outcome created it
@@ -258,36 +256,16 @@ impl EventResource {
     }
 }
 
-struct Plan {
+/// A request that creates an Event or patches its repetitions.
+struct EventWrite {
     name: String,
-    request: Request,
-}
-
-enum Request {
-    Create(Value),
-    Patch(Value),
-}
-
-impl Plan {
-    fn is_patch(&self) -> bool {
-        match self.request {
-            Request::Patch(_) => true,
-            Request::Create(_) => false,
-        }
-    }
+    body: Value,
+    is_patch: bool,
 }
 
 impl std::fmt::Debug for Recorder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Recorder").field("component", &self.component).field("waiting", &self.waiting()).finish()
-    }
-}
-
-/// Returns how long repetitions wait after this request.
-fn pause(form: &EventForm, done: &Plan) -> Duration {
-    match (form, &done.request) {
-        (EventForm::EventsV1 { .. }, Request::Patch(_)) => SERIES,
-        (EventForm::EventsV1 { .. }, Request::Create(_)) | (EventForm::CoreV1, _) => COALESCE,
     }
 }
 

@@ -29,8 +29,7 @@ pub(super) fn event(subject: &Subject, host: &str, name: &str, entry: &EventEntr
         "reportingInstance": first_bytes(&instance, LONGEST_INSTANCE),
         "action": action,
         "reason": subject.reason,
-        "regarding": {"apiVersion": about.api_version, "kind": about.kind, "namespace": about.namespace,
-            "name": about.name, "uid": about.uid},
+        "regarding": about,
         "note": subject.message,
         "type": subject.event_type.as_str(),
     });

@@ -2,6 +2,7 @@
 
 use std::{rc::Rc, time::Duration};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::object;
@@ -10,7 +11,8 @@ use crate::object;
 pub(super) const SERIES: Duration = Duration::from_secs(360);
 
 /// The object an Event is about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Reference {
     /// `group/version`, or `version`.
     pub api_version: String,
@@ -81,7 +83,8 @@ impl EventType {
 }
 
 impl EventForm {
-    /// Returns after which time without repetitions the next one is a new Event; `None`: never.
+    /// Returns after which time without repetitions the next one is a new Event; `None`: never. Repetitions are written
+    /// as rarely.
     pub(super) fn longest_gap(&self) -> Option<Duration> {
         match self {
             Self::CoreV1 => None,
