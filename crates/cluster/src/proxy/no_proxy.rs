@@ -9,17 +9,22 @@ use super::digits;
 pub(super) struct NoProxy(Vec<NoProxyEntry>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum NoProxyEntry {
+struct NoProxyEntry {
+    servers: NoProxyServers,
+    /// The only port that is meant; `None`: all.
+    port: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum NoProxyServers {
     /// `*`.
-    Everything,
-    /// `10.0.0.0/8`: servers given by an address in it.
+    All,
+    /// `10.0.0.0/8`, `10.0.0.1`, `[fd00::1]:443`: servers given by an address in it.
     Network { address: IpAddr, prefix: u8 },
-    /// `10.0.0.1`, `[fd00::1]:443`: the server given by that address.
-    Address { address: IpAddr, port: Option<String> },
     /// `.example.org` and `*.example.org`; the suffix has its dot.
-    Subdomains { suffix: String, port: Option<String> },
+    Subdomains { suffix: String },
     /// `example.org`: itself and its subdomains.
-    Domain { name: String, port: Option<String> },
+    Domain { name: String },
 }
 
 impl NoProxy {
@@ -36,10 +41,7 @@ impl NoProxy {
             return true;
         }
         let port = port.to_string();
-        self.0.iter().any(|entry| match address {
-            Some(address) => entry.contains_address(address, &port),
-            None => entry.contains_name(&host, &port),
-        })
+        self.0.iter().any(|entry| entry.contains(&host, address, &port))
     }
 }
 
@@ -47,57 +49,54 @@ impl NoProxyEntry {
     /// `text` is in lower case and trimmed.
     fn of(text: &str) -> Option<Self> {
         if text == "*" {
-            return Some(Self::Everything);
+            return Some(Self { servers: NoProxyServers::All, port: None });
         }
-        if let Some(network) = network(text) {
-            return Some(network);
+        if let Some(servers) = network(text) {
+            return Some(Self { servers, port: None });
         }
         let (host, port) = split_port(text).unwrap_or((text, ""));
         let port = Some(port.to_owned()).filter(|port| !port.is_empty());
-        if let Ok(address) = host.parse::<IpAddr>() {
-            return Some(Self::Address { address: address.to_canonical(), port });
-        }
-        match host.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(host) {
-            "" => None,
-            suffix if suffix.starts_with('.') => Some(Self::Subdomains { suffix: suffix.to_owned(), port }),
-            name => Some(Self::Domain { name: name.to_owned(), port }),
-        }
+        let servers = match host.strip_prefix('*').filter(|rest| rest.starts_with('.')).unwrap_or(host) {
+            "" => return None,
+            suffix if suffix.starts_with('.') => NoProxyServers::Subdomains { suffix: suffix.to_owned() },
+            name => match name.parse().map(|address: IpAddr| address.to_canonical()) {
+                Ok(address) => NoProxyServers::Network { address, prefix: bits(address) },
+                Err(_) => NoProxyServers::Domain { name: name.to_owned() },
+            },
+        };
+        Some(Self { servers, port })
     }
 
-    fn contains_address(&self, server: IpAddr, server_port: &str) -> bool {
-        match self {
-            Self::Everything => true,
-            Self::Network { address, prefix } => common_bits(*address, server).is_some_and(|bits| bits >= *prefix),
-            Self::Address { address, port } => *address == server && fits(port.as_deref(), server_port),
-            Self::Subdomains { .. } | Self::Domain { .. } => false,
-        }
-    }
-
-    fn contains_name(&self, server: &str, server_port: &str) -> bool {
-        match self {
-            Self::Everything => true,
-            Self::Network { .. } | Self::Address { .. } => false,
-            Self::Subdomains { suffix, port } => server.ends_with(&**suffix) && fits(port.as_deref(), server_port),
-            Self::Domain { name, port } => {
+    /// `address` is that of a server that is given by its address.
+    fn contains(&self, server: &str, address: Option<IpAddr>, server_port: &str) -> bool {
+        let is_meant = match (&self.servers, address) {
+            (NoProxyServers::All, _) => true,
+            (NoProxyServers::Network { address: network, prefix }, Some(address)) => {
+                common_bits(*network, address).is_some_and(|bits| bits >= *prefix)
+            }
+            (NoProxyServers::Subdomains { suffix }, None) => server.ends_with(&**suffix),
+            (NoProxyServers::Domain { name }, None) => {
                 let above = server.strip_suffix(&**name);
                 above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
-                    && fits(port.as_deref(), server_port)
             }
-        }
+            (NoProxyServers::Network { .. }, None) => false,
+            (NoProxyServers::Subdomains { .. } | NoProxyServers::Domain { .. }, Some(_)) => false,
+        };
+        is_meant && self.port.as_ref().is_none_or(|port| port == server_port)
     }
 }
 
-fn fits(wanted: Option<&str>, port: &str) -> bool {
-    wanted.is_none_or(|wanted| wanted == port)
-}
-
-fn network(text: &str) -> Option<NoProxyEntry> {
+fn network(text: &str) -> Option<NoProxyServers> {
     let (address, prefix) = text.split_once('/')?;
     let (given, prefix): (IpAddr, u8) = (address.parse().ok()?, digits(prefix)?);
     let address = given.to_canonical();
     // an IPv4 network that is written as an IPv6 network
     let prefix = if given.is_ipv6() && address.is_ipv4() { prefix.checked_sub(96)? } else { prefix };
-    (prefix <= if address.is_ipv4() { 32 } else { 128 }).then_some(NoProxyEntry::Network { address, prefix })
+    (prefix <= bits(address)).then_some(NoProxyServers::Network { address, prefix })
+}
+
+fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
 }
 
 /// Returns the number of equal bits from the left; `None` if one is IPv4, the other IPv6.
