@@ -98,18 +98,7 @@ pub struct Cause {
 impl ApiError {
     /// The server's answer, if there was one.
     pub fn status(&self) -> Option<&Status> {
-        match self {
-            Self::Status(status) => Some(status),
-            Self::Transport { .. }
-            | Self::Timeout
-            | Self::NotSent
-            | Self::Fenced(_)
-            | Self::NoMatch(_)
-            | Self::Discovery(_)
-            | Self::Decode(_)
-            | Self::TooLarge(_)
-            | Self::BadRequest(_) => None,
-        }
+        if let Self::Status(status) = self { Some(status) } else { None }
     }
 
     /// HTTP status of the answer.
@@ -143,15 +132,16 @@ impl ApiError {
 
     /// Marks a 404 that names another object than `at` and so says nothing of this one. Admission webhooks cause such.
     pub(super) fn about(self, at: &ObjectRef) -> Self {
-        match self {
-            Self::Status(mut status) => {
-                let is_kind = |kind: &str| status.kind.eq_ignore_ascii_case(kind);
-                let names_it = status.name == at.name && (is_kind(&at.resource.plural) || is_kind(&at.resource.kind));
-                status.of_another = !names_it;
-                Self::Status(status)
-            }
-            other => other,
-        }
+        let Self::Status(mut status) = self else { return self };
+        let is_kind = |kind: &str| status.kind.eq_ignore_ascii_case(kind);
+        let names_it = status.name == at.name && (is_kind(&at.resource.plural) || is_kind(&at.resource.kind));
+        status.of_another = !names_it;
+        Self::Status(status)
+    }
+
+    /// The text after that of [`Self::Discovery`].
+    pub(super) fn into_discovery_text(self) -> String {
+        if let Self::Discovery(text) = self { text } else { self.to_string() }
     }
 
     /// Somebody else changed the object, or a precondition failed; not [`Self::is_already_exists`]. A uid in a patch is
@@ -210,12 +200,6 @@ impl ApiError {
     /// The server is overloaded, or asks to slow down.
     pub fn is_too_many_requests(&self) -> bool {
         self.code() == Some(429)
-    }
-
-    /// The namespace is being deleted, so it accepts no creations.
-    pub fn is_namespace_terminating(&self) -> bool {
-        let terminating = |status: &Status| status.causes.iter().any(|cause| cause.reason == "NamespaceTerminating");
-        self.status().is_some_and(terminating)
     }
 
     /// Returns true if a failed write may have happened: *maybe done* (contract rule 7).

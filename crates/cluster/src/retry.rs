@@ -20,30 +20,19 @@ impl Attempts {
     /// * 401: once, at once; `token` has read the token again, and nothing was done.
     /// * broken connection: a read once. A write may have happened: never.
     pub(super) fn again(&mut self, read: bool, error: &ApiError, left: Duration) -> Option<Duration> {
-        match error {
-            ApiError::Status(status) if status.code == 401 && !self.reauthorized => {
-                self.reauthorized = true;
-                Some(Duration::ZERO)
-            }
-            ApiError::Status(status) if status.code == 429 || status.code >= 500 => {
+        let once = |is_done: &mut bool| (!std::mem::replace(is_done, true)).then_some(Duration::ZERO);
+        if matches!(error, ApiError::Transport { .. }) && read {
+            return once(&mut self.reconnected);
+        }
+        let status = error.status()?;
+        match status.code {
+            401 => once(&mut self.reauthorized),
+            429 | 500.. => {
                 let wait = status.retry_after.filter(|wait| *wait < left && self.waits < MOST_WAITS)?;
                 self.waits += 1;
                 Some(wait)
             }
-            ApiError::Transport { .. } if read && !self.reconnected => {
-                self.reconnected = true;
-                Some(Duration::ZERO)
-            }
-            ApiError::Status(_)
-            | ApiError::Transport { .. }
-            | ApiError::Timeout
-            | ApiError::NotSent
-            | ApiError::Fenced(_)
-            | ApiError::NoMatch(_)
-            | ApiError::Discovery(_)
-            | ApiError::Decode(_)
-            | ApiError::TooLarge(_)
-            | ApiError::BadRequest(_) => None,
+            _ => None,
         }
     }
 }

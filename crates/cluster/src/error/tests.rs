@@ -205,15 +205,6 @@ fn secret_error_causes_hold_no_values_and_no_data_keys() {
 }
 
 #[test]
-fn terminating_namespace_is_found_in_the_causes() {
-    let causes = json!([{"reason": "NamespaceTerminating", "message": "m", "field": "metadata.namespace"}]);
-    let error = answer(403, &json!({"kind": "Status", "reason": "Forbidden", "details": {"causes": causes}}));
-
-    assert!(error.is_namespace_terminating());
-    assert!(error.is_forbidden());
-}
-
-#[test]
 fn no_match_has_the_text_of_the_specification() {
     let versioned = ApiError::NoMatch(GroupVersionKind::new("g.io", "v1", "X"));
 
