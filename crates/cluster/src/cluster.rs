@@ -2,13 +2,14 @@ use std::rc::Rc;
 
 use http::Method;
 use kit::{Clock, Deadline, Priority, Random};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
     AnswerRoom, ApiError, ClusterLabel, Discovery, Fence, ListQuery, ObjectRef, Page, Pages, RequestObserver,
     RequestScheduler, Resource, WatchQuery, WatchStream,
     contact::{Contact, Known},
+    object::{deletion_timestamp, field_mut},
     resource::Query,
     transport::{Admission, Answer, Call, JSON, MERGE_PATCH, Transport},
     warnings::Warnings,
@@ -16,12 +17,17 @@ use super::{
 };
 
 /// `Accept` header for one object's metadata. An old server sends the whole object, and [`narrow`] reduces it.
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+pub(super) const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 /// A cluster; cheap to clone, bound to the thread that made it.
 #[derive(Clone)]
-pub struct Cluster(Rc<Inner>);
+pub struct Cluster {
+    inner: Rc<Inner>,
+    /// Whether answers are reduced to metadata.
+    metadata_only: bool,
+}
 
+#[derive(Clone)]
 struct Inner {
     transport: Rc<Transport>,
     options: ClusterOptions,
@@ -78,8 +84,6 @@ pub struct DeleteOptions {
     pub resource_version: Option<String>,
     /// What happens to dependents; the server's default for the kind if absent.
     pub propagation: Option<Propagation>,
-    /// Replaces the grace period of a Pod, in seconds.
-    pub grace_period_seconds: Option<u32>,
 }
 
 /// What happens to dependents.
@@ -116,107 +120,91 @@ impl Cluster {
         let room = env.room.of_cluster();
         let transport = Rc::new(Transport { client, host, observer, warnings, contact: Contact::default(), room });
         let discovery = Discovery::new(transport.clone());
-        Self(Rc::new(Inner { transport, options, env, request_scheduler, discovery }))
+        let inner = Inner { transport, options, env, request_scheduler, discovery };
+        Self { inner: Rc::new(inner), metadata_only: false }
+    }
+
+    fn with(&self, inner: Inner) -> Self {
+        Self { inner: Rc::new(inner), metadata_only: self.metadata_only }
+    }
+
+    /// Returns the cluster with `PartialObjectMetadata` as the answer to a read, creation, patch or deletion of an
+    /// object: no Secret's content is read.
+    pub fn metadata_only(&self) -> Self {
+        Self { metadata_only: true, ..self.clone() }
     }
 
     /// Returns the cluster without request scheduler and fence: for Leases, which open the fence, and for last Events.
     pub fn beside(&self) -> Self {
-        let request_scheduler = RequestScheduler::new(-1.0, 0, self.0.options.label, Rc::new(super::NoObserver));
-        Self(Rc::new(Inner {
-            transport: self.0.transport.clone(),
-            options: self.0.options.clone(),
-            env: ClusterEnv { fence: Fence::open(), ..self.0.env.clone() },
-            request_scheduler,
-            discovery: self.0.discovery.clone(),
-        }))
+        let request_scheduler = RequestScheduler::new(-1.0, 0, self.inner.options.label, Rc::new(super::NoObserver));
+        let env = ClusterEnv { fence: Fence::open(), ..self.inner.env.clone() };
+        self.with(Inner { env, request_scheduler, ..(*self.inner).clone() })
     }
 
     /// Returns the cluster with its own request scheduler at half the rate: requests of strangers do not delay others.
     pub fn apart(&self) -> Self {
-        let ClusterOptions { qps, burst, label, .. } = self.0.options;
+        let ClusterOptions { qps, burst, label, .. } = self.inner.options;
         let request_scheduler = RequestScheduler::half(qps, burst, label, Rc::new(super::NoObserver));
-        Self(Rc::new(Inner {
-            transport: self.0.transport.clone(),
-            options: self.0.options.clone(),
-            env: self.0.env.clone(),
-            request_scheduler,
-            discovery: self.0.discovery.clone(),
-        }))
+        self.with(Inner { request_scheduler, ..(*self.inner).clone() })
     }
 
     /// Returns the cluster under another label, with the same connection, request scheduler and discovery.
     pub fn labelled(&self, label: ClusterLabel, namespaces: Vec<String>) -> Self {
-        let inner = &self.0;
-        Self(Rc::new(Inner {
-            transport: inner.transport.clone(),
-            options: ClusterOptions { label, namespaces, ..inner.options.clone() },
-            env: inner.env.clone(),
-            request_scheduler: inner.request_scheduler.clone(),
-            discovery: inner.discovery.clone(),
-        }))
+        let options = ClusterOptions { label, namespaces, ..self.inner.options.clone() };
+        self.with(Inner { options, ..(*self.inner).clone() })
     }
 
     /// Properties of its connection.
     pub fn options(&self) -> &ClusterOptions {
-        &self.0.options
+        &self.inner.options
     }
 
     /// Returns true if the last request got no HTTP answer at all, not even an error, or no request has ended yet.
     pub fn is_silent(&self) -> bool {
-        self.0.transport.contact.is_silent()
+        self.inner.transport.contact.is_silent()
     }
 
     pub(super) fn transport(&self) -> &Transport {
-        &self.0.transport
+        &self.inner.transport
     }
 
     pub(super) fn contact(&self) -> watch::Receiver<Known> {
-        self.0.transport.contact.subscribe()
+        self.inner.transport.contact.subscribe()
     }
 
     /// The kinds it serves.
     pub fn discovery(&self) -> &Discovery {
-        &self.0.discovery
+        &self.inner.discovery
     }
 
     /// The write fence.
     pub fn fence(&self) -> &Fence {
-        &self.0.env.fence
+        &self.inner.env.fence
     }
 
     /// The request scheduler.
     pub fn request_scheduler(&self) -> &RequestScheduler {
-        &self.0.request_scheduler
+        &self.inner.request_scheduler
     }
 
     /// The clock.
     pub fn clock(&self) -> &Clock {
-        &self.0.env.clock
+        &self.inner.env.clock
     }
 
     /// The random source.
     pub fn random(&self) -> &Random {
-        &self.0.env.random
+        &self.inner.env.random
     }
 
     pub(super) fn observer(&self) -> &Rc<dyn RequestObserver> {
-        &self.0.transport.observer
+        &self.inner.transport.observer
     }
 
     /// Reads one object, live.
     pub async fn get(&self, ctx: &Context, at: &ObjectRef) -> Result<Value, ApiError> {
-        named(self.object(ctx, at, Call::read(at.path(None)?)).await?, &at.name)
-    }
-
-    /// Reads one object's metadata, as `PartialObjectMetadata`.
-    pub async fn get_metadata(&self, ctx: &Context, at: &ObjectRef) -> Result<Value, ApiError> {
-        let object = self.object(ctx, at, Call::read(at.path(None)?).accepting(METADATA)).await?;
-        Ok(narrow(named(object, &at.name)?))
-    }
-
-    /// Reads a subresource of an object, e.g. `scale`.
-    pub async fn get_subresource(&self, ctx: &Context, at: &ObjectRef, subresource: &str) -> Result<Value, ApiError> {
-        self.object(ctx, at, Call::read(at.path(Some(subresource))?)).await
+        let object = self.object(ctx, at, Call::read(at.path(None)?)).await?;
+        Ok(self.narrowed(named(object, &at.name)?))
     }
 
     /// Reads one page of a list, or all without a limit. `scope` is a namespace; `None` for all or for cluster scope.
@@ -244,9 +232,9 @@ impl Cluster {
         scope: Option<&str>,
         query: WatchQuery,
     ) -> Result<WatchStream, ApiError> {
-        let opened = WatchStream::open(&self.0.transport, resource, scope, &query).await;
+        let opened = WatchStream::open(&self.inner.transport, resource, scope, &query).await;
         if opened.as_ref().is_err_and(ApiError::is_not_served) {
-            self.0.discovery.missed(&resource.group);
+            self.inner.discovery.missed(&resource.group);
         }
         opened
     }
@@ -255,17 +243,6 @@ impl Cluster {
     pub async fn create(&self, ctx: &Context, at: &ObjectRef, object: &Value) -> Result<Value, ApiError> {
         let call = Call::new(Method::POST, at.collection_path()?).with_body(JSON, object);
         self.written(ctx, at, call).await
-    }
-
-    /// As [`Self::create`], but returns only `PartialObjectMetadata`.
-    pub(super) async fn create_metadata(
-        &self,
-        ctx: &Context,
-        at: &ObjectRef,
-        object: &Value,
-    ) -> Result<Value, ApiError> {
-        let call = Call::new(Method::POST, at.collection_path()?).with_body(JSON, object).accepting(METADATA);
-        self.written(ctx, at, call).await.map(narrow)
     }
 
     /// Posts to a subresource, e.g. `token` of a ServiceAccount, and returns the answer.
@@ -311,45 +288,16 @@ impl Cluster {
         self.written(ctx, at, call).await
     }
 
-    /// As [`Self::merge_patch`], but returns only `PartialObjectMetadata`: no Secret's content is read.
-    pub async fn merge_patch_metadata(&self, ctx: &Context, at: &ObjectRef, patch: &Value) -> Result<Value, ApiError> {
-        let call = Call::new(Method::PATCH, at.path(None)?).with_body(MERGE_PATCH, patch).accepting(METADATA);
-        self.written(ctx, at, call).await.map(narrow)
-    }
-
     /// Deletes an object. If it does not exist, the error is [`ApiError::is_not_found`].
     pub async fn delete(&self, ctx: &Context, at: &ObjectRef, options: &DeleteOptions) -> Result<Deleted, ApiError> {
-        self.delete_accepting(ctx, at, options, JSON).await
-    }
-
-    /// As [`Self::delete`], but returns only `PartialObjectMetadata`.
-    pub(super) async fn delete_metadata(
-        &self,
-        ctx: &Context,
-        at: &ObjectRef,
-        options: &DeleteOptions,
-    ) -> Result<Deleted, ApiError> {
-        Ok(match self.delete_accepting(ctx, at, options, METADATA).await? {
-            Deleted::Pending(object) => Deleted::Pending(narrow(object)),
-            Deleted::Gone => Deleted::Gone,
-        })
-    }
-
-    async fn delete_accepting(
-        &self,
-        ctx: &Context,
-        at: &ObjectRef,
-        options: &DeleteOptions,
-        accept: &'static str,
-    ) -> Result<Deleted, ApiError> {
-        let call = Call::new(Method::DELETE, at.path(None)?).with_body(JSON, &options.body()).accepting(accept);
+        let call = Call::new(Method::DELETE, at.path(None)?).with_body(JSON, &options.body());
         let answer = self.object(ctx, at, call).await?;
         if answer["kind"] == "Status" && answer["metadata"]["name"].is_null() {
             return Ok(Deleted::Gone);
         }
         let object = named(answer, &at.name)?;
-        let pending = crate::object::deletion_timestamp(&object).is_some();
-        Ok(if pending { Deleted::Pending(object) } else { Deleted::Gone })
+        let pending = deletion_timestamp(&object).is_some();
+        Ok(if pending { Deleted::Pending(self.narrowed(object)) } else { Deleted::Gone })
     }
 
     /// Deletes the objects of a namespace (or of a cluster-scoped kind) that have the labels.
@@ -367,9 +315,7 @@ impl Cluster {
 
     /// Reads the server's `/healthz`, without the request scheduler.
     pub async fn healthz(&self, deadline: Deadline) -> Result<(), ApiError> {
-        let call = Call::read("/healthz".into()).accepting("*/*");
-        let admit = async || Ok(Admission::default());
-        self.0.transport.perform(&call, deadline, admit).await.map(drop)
+        self.inner.transport.perform_at_once(&Call::read("/healthz".into()).accepting("*/*"), deadline).await.map(drop)
     }
 
     async fn written(&self, ctx: &Context, at: &ObjectRef, call: Call) -> Result<Value, ApiError> {
@@ -378,7 +324,15 @@ impl Cluster {
         let name = if call.method == Method::POST { "" } else { at.name.as_str() };
         let object = self.answered(ctx, at, call).await?.slim()?;
         // A review is answered and not stored, so it may have no metadata.
-        if is_review && object.is_object() { Ok(object) } else { named(object, name) }
+        if is_review && object.is_object() { Ok(object) } else { Ok(self.narrowed(named(object, name)?)) }
+    }
+
+    pub(super) fn is_metadata_only(&self) -> bool {
+        self.metadata_only
+    }
+
+    fn narrowed(&self, object: Value) -> Value {
+        if self.metadata_only { narrow(object) } else { object }
     }
 
     async fn object(&self, ctx: &Context, at: &ObjectRef, call: Call) -> Result<Value, ApiError> {
@@ -388,6 +342,7 @@ impl Cluster {
 
     async fn answered(&self, ctx: &Context, at: &ObjectRef, call: Call) -> Result<Answer, ApiError> {
         let call = call.about_secret(at.resource.is_secret());
+        let call = if self.metadata_only { call.accepting(METADATA) } else { call };
         // A creation misses its namespace, or an object named in its body.
         let is_about_it = call.method != Method::POST;
         let answer = self.perform(ctx, &at.resource, &call).await;
@@ -397,22 +352,22 @@ impl Cluster {
     async fn perform(&self, ctx: &Context, resource: &Resource, call: &Call) -> Result<Answer, ApiError> {
         let write = !call.is_read();
         let admit = async || {
-            let fence = &self.0.env.fence;
+            let fence = &self.inner.env.fence;
             if write {
                 fence.check()?; // do not queue in vain
             }
-            let _permit = Some(self.0.request_scheduler.acquire(ctx.priority, &ctx.key, resource, write).await);
+            let _permit = Some(self.inner.request_scheduler.acquire(ctx.priority, &ctx.key, resource, write).await);
             let guard = if write { Some(fence.enter()?) } else { None };
             Ok(Admission { _permit, guard })
         };
-        let result = self.0.transport.perform(call, ctx.deadline, admit).await;
+        let result = self.inner.transport.perform(call, ctx.deadline, admit).await;
         let is_served = match &result {
             Ok(_) => Some(true),
             Err(error) if error.is_not_served() => Some(false),
             Err(error) => error.is_not_found().then_some(true), // the object does not exist, but its kind does
         };
-        if is_served.is_some_and(|served| !served || self.0.discovery.lacks(resource)) {
-            self.0.discovery.missed(&resource.group);
+        if is_served.is_some_and(|served| !served || self.inner.discovery.lacks(resource)) {
+            self.inner.discovery.missed(&resource.group);
         }
         result
     }
@@ -420,7 +375,7 @@ impl Cluster {
 
 impl std::fmt::Debug for Cluster {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Cluster").field(&self.0.options).finish()
+        f.debug_tuple("Cluster").field(&self.inner.options).finish()
     }
 }
 
@@ -438,24 +393,18 @@ impl Context {
 
 impl DeleteOptions {
     fn body(&self) -> Value {
-        let mut preconditions = Map::new();
-        for (field, value) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+        let mut body = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
+        let options = [
+            (&["preconditions", "uid"][..], self.uid.as_deref()),
+            (&["preconditions", "resourceVersion"], self.resource_version.as_deref()),
+            (&["propagationPolicy"], self.propagation.map(Propagation::as_str)),
+        ];
+        for (path, value) in options {
             if let Some(value) = value {
-                preconditions.insert(field.into(), value.as_str().into());
+                *field_mut(&mut body, path) = value.into();
             }
         }
-        let mut body =
-            Map::from_iter([("kind".to_owned(), "DeleteOptions".into()), ("apiVersion".to_owned(), "v1".into())]);
-        if !preconditions.is_empty() {
-            body.insert("preconditions".into(), preconditions.into());
-        }
-        if let Some(propagation) = self.propagation {
-            body.insert("propagationPolicy".into(), propagation.as_str().into());
-        }
-        if let Some(seconds) = self.grace_period_seconds {
-            body.insert("gracePeriodSeconds".into(), seconds.into());
-        }
-        body.into()
+        body
     }
 }
 

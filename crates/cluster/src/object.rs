@@ -48,6 +48,11 @@ pub struct NamespacedName {
     pub name: String,
 }
 
+/// Returns `group/version`, or `version` for the core group.
+pub fn api_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
 /// Returns the field at a path, for writing. Absent fields and other values on the path become maps: no panic.
 pub fn field_mut<'a>(object: &'a mut Value, path: &[&str]) -> &'a mut Value {
     let mut place = object;
@@ -80,7 +85,7 @@ impl GroupVersionKind {
 
     /// Returns `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        api_version(&self.group, &self.version)
     }
 
     /// Returns it without the version.

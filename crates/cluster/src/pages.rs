@@ -31,12 +31,10 @@ pub struct ListQuery {
     pub label_selector: Option<String>,
     /// Field selector in the API's syntax.
     pub field_selector: Option<String>,
-    /// Maximum number of objects; `continue_token` reads the rest. Servers ignore it with `resource_version` `0`.
+    /// Maximum number of objects; `continue_token` reads the rest.
     pub limit: Option<u32>,
-    /// Token of the previous page; not together with `resource_version`.
+    /// Token of the previous page.
     pub continue_token: Option<String>,
-    /// Minimum version; `0` for whatever the server has in its cache.
-    pub resource_version: Option<String>,
     /// Return items as `PartialObjectMetadata`.
     pub metadata_only: bool,
 }
@@ -80,7 +78,6 @@ impl ListQuery {
             .maybe("fieldSelector", self.field_selector.as_deref())
             .maybe("limit", limit.as_deref())
             .maybe("continue", self.continue_token.as_deref())
-            .maybe("resourceVersion", self.resource_version.as_deref())
             .after(&resource.collection_path(scope));
         let accept = if self.metadata_only { METADATA_LIST } else { JSON };
         Call::read(uri).accepting(accept).about_secret(resource.is_secret())
@@ -156,7 +153,6 @@ impl Pages {
             let next = |limit| next_limit(limit, page.items.len(), page.bytes).min(self.most);
             self.query.limit = self.query.limit.map(next);
             self.query.continue_token.clone_from(&page.continue_token);
-            self.query.resource_version = None;
             self.over = page.continue_token.is_none();
         }
         Some(page)

@@ -3,7 +3,7 @@
 use std::{fmt, fmt::Write as _};
 
 use super::{ApiError, ApiName};
-use crate::object::{GroupKind, GroupVersionKind, NamespacedName};
+use crate::object::{self, GroupKind, GroupVersionKind, NamespacedName};
 
 /// One kind as the API server serves it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,7 +79,7 @@ impl Resource {
 
     /// Returns `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+        object::api_version(&self.group, &self.version)
     }
 
     /// Returns the address of an object of this kind by namespace and name.

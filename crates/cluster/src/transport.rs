@@ -81,6 +81,11 @@ impl Transport {
         }
     }
 
+    /// As [`Self::perform`], without request scheduler and fence.
+    pub(super) async fn perform_at_once(&self, call: &Call, deadline: Deadline) -> Result<Answer, ApiError> {
+        self.perform(call, deadline, async || Ok(Admission::default())).await
+    }
+
     async fn attempt(
         &self,
         call: &Call,

@@ -20,15 +20,13 @@ use tokio::time::timeout;
 use super::{
     ApiError, Resource, Status,
     answers::{self, Share},
-    cluster::narrow,
+    cluster::{METADATA, narrow},
     resource::Query,
     slim::Slim,
     transport::{Call, JSON, Transport},
     whole::whole,
 };
 
-/// `Accept` of a watch on metadata. With the list's kind the stream would end empty (api-facts §3).
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 /// Longest line: the largest object the server accepts (3 MiB), with room for escapes.
 const LONGEST_LINE: usize = 16 << 20;
 const OPENING: Duration = Duration::from_secs(30); // time limit of the server's first answer
@@ -110,6 +108,7 @@ impl WatchStream {
             .maybe("resourceVersion", query.resource_version.as_deref())
             .maybe("timeoutSeconds", seconds.as_deref())
             .after(&resource.collection_path(scope));
+        // With the list's kind the stream would end empty (api-facts §3).
         let accept = if query.metadata_only { METADATA } else { JSON };
         let secret = resource.is_secret();
         let call = Call::read(uri).accepting(accept).about_secret(secret);

@@ -146,18 +146,6 @@ impl ObjectRef {
 
 impl<T> Wrote<T> {
     /// Returns the object, as stored or read; `None` if it is gone.
-    pub fn object(&self) -> Option<&T> {
-        match self {
-            Self::Created(object)
-            | Self::Updated(object)
-            | Self::Altered(object)
-            | Self::Unchanged(object)
-            | Self::Deleting(object) => Some(object),
-            Self::Gone => None,
-        }
-    }
-
-    /// Returns the object, as stored or read; `None` if it is gone.
     pub fn into_object(self) -> Option<T> {
         match self {
             Self::Created(object)

@@ -24,7 +24,7 @@ async fn each_verb_sends_its_request() {
         reply(200, &if seen.line.contains("limit=") { list } else { object() })
     });
     let (cluster, ctx, at, object) = (server.cluster(), ctx(), at(), object());
-    let labelled = ListQuery { limit: Some(5), resource_version: Some("0".into()), ..ListQuery::labelled("a=b") };
+    let labelled = ListQuery { limit: Some(5), ..ListQuery::labelled("a=b") };
 
     cluster.get(&ctx, &at).await.unwrap();
     cluster.create(&ctx, &at, &object).await.unwrap();
@@ -45,7 +45,7 @@ async fn each_verb_sends_its_request() {
             format!("PATCH {path}/a"),
             format!("POST {path}/a/token"),
             format!("DELETE {path}?labelSelector=a%3Db"),
-            "GET /api/v1/configmaps?labelSelector=a%3Db&limit=5&resourceVersion=0".into(),
+            "GET /api/v1/configmaps?labelSelector=a%3Db&limit=5".into(),
             "GET /healthz".into(),
         ]
     );
@@ -68,7 +68,6 @@ async fn deletion_is_done_or_pending() {
             uid: Some("u".into()),
             resource_version: Some("7".into()),
             propagation: Some(Propagation::Foreground),
-            grace_period_seconds: None,
         };
 
         let deleted = server.cluster().delete(&ctx(), &at(), &options).await.unwrap();
@@ -86,8 +85,8 @@ async fn deletion_is_done_or_pending() {
 async fn metadata_is_narrowed_when_the_server_does_not() {
     let server = Server::new(|_| reply(200, &json!({"kind": "X", "metadata": {"name": "a"}, "spec": {"big": 1}})));
 
-    let read = server.cluster().get_metadata(&ctx(), &at()).await.unwrap();
-    let written = server.cluster().merge_patch_metadata(&ctx(), &at(), &json!({})).await.unwrap();
+    let read = server.cluster().metadata_only().get(&ctx(), &at()).await.unwrap();
+    let written = server.cluster().metadata_only().merge_patch(&ctx(), &at(), None, &json!({})).await.unwrap();
 
     for (metadata, request) in [read, written].into_iter().zip(server.requests()) {
         assert_eq!(
@@ -357,9 +356,9 @@ async fn answer_without_an_object_is_an_error_and_never_an_absence() {
 
         let errors = [
             cluster.get(&ctx, &at).await.unwrap_err(),
-            cluster.get_metadata(&ctx, &at).await.unwrap_err(),
+            cluster.metadata_only().get(&ctx, &at).await.unwrap_err(),
             cluster.create(&ctx, &at, &object()).await.unwrap_err(),
-            cluster.merge_patch_metadata(&ctx, &at, &json!({})).await.unwrap_err(),
+            cluster.metadata_only().merge_patch(&ctx, &at, None, &json!({})).await.unwrap_err(),
             cluster.list(&ctx, &resource, None, &ListQuery::default()).await.unwrap_err(),
             cluster.list(&ctx, &resource, None, &metadata_only).await.unwrap_err(),
         ];

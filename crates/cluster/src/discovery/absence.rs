@@ -12,10 +12,10 @@ use super::{
         ApiError, ApiName, Resource,
         transport::{Call, Transport},
     },
-    documents::{Version, api_version, legacy_resources, version_names},
+    documents::{Version, legacy_resources, version_names},
     fetch::get,
 };
-use crate::object::{GroupKind, GroupVersionKind};
+use crate::object::{GroupKind, GroupVersionKind, api_version};
 
 /// If readiness of the server is unknown, a version's absence counts after this time.
 const UNREADY: Duration = Duration::from_secs(10);
@@ -79,11 +79,8 @@ impl AbsenceVerdict {
         let (answer, readiness) = match ask(transport, group, version).await {
             Ok((answer, readiness)) => (Ok(answer), Some(readiness)),
             Err(error) => {
-                let why = match error {
-                    ApiError::Discovery(why) => why,
-                    other => other.to_string(),
-                };
-                (Err(ApiError::Discovery(format!("{}: {why}", api_version(group, version)))), None)
+                let text = format!("{}: {}", api_version(group, version), error.into_discovery_text());
+                (Err(ApiError::Discovery(text)), None)
             }
         };
         let is_missing = answer.as_ref().is_ok_and(|answer| answer.version.is_none());

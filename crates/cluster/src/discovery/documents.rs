@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::super::{ApiError, ApiName, Resource};
-use crate::object::{GroupKind, GroupVersionKind};
+use crate::object::{GroupKind, GroupVersionKind, api_version};
 
 /// The kinds a server serves, by group; versions in the server's order of preference.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -62,12 +62,8 @@ impl Served {
     }
 
     pub(super) fn keep(&mut self, group: &ApiName, version: &str, before: &Self, why: ApiError) {
-        let why = match why {
-            ApiError::Discovery(why) => why,
-            other => other.to_string(),
-        };
         if let Some(old) = before.version(group, version) {
-            self.put(group, Version { stale: Some(why), ..old.clone() });
+            self.put(group, Version { stale: Some(why.into_discovery_text()), ..old.clone() });
         }
     }
 
@@ -191,10 +187,6 @@ pub(super) fn legacy_resources(group: &ApiName, version: &ApiName, document: &Va
         namespaced: resource["namespaced"] == true,
     });
     Ok(Version { name: version.clone(), resources: resources.collect(), stale: None })
-}
-
-pub(super) fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

@@ -12,10 +12,11 @@ use kit::Deadline;
 use super::{
     super::{
         ApiError, ApiName,
-        transport::{Admission, Answer, Call, Transport},
+        transport::{Answer, Call, Transport},
     },
-    documents::{GroupVersions, Served, Version, aggregated, api_version, legacy_groups, legacy_resources},
+    documents::{GroupVersions, Served, Version, aggregated, legacy_groups, legacy_resources},
 };
+use crate::object::api_version;
 
 /// `Accept` of an aggregated document; older servers answer with the plain one.
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
@@ -88,5 +89,5 @@ async fn fetch_version(transport: &Transport, root: &str, group: &ApiName, versi
 
 /// Bypasses the request scheduler: such requests are few, and everything waits for them.
 pub(super) async fn get(transport: &Transport, call: &Call) -> Result<Answer, ApiError> {
-    transport.perform(call, Deadline::after(LIMIT), async || Ok(Admission::default())).await
+    transport.perform_at_once(call, Deadline::after(LIMIT)).await
 }

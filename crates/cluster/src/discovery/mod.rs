@@ -97,7 +97,7 @@ impl Discovery {
     /// with [`ApiError::NoMatch`] if the version's own document lacks the kind, and with [`ApiError::Discovery`] or the
     /// failed request if that is unknown.
     pub async fn mapping(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
-        match self.find(&kind.group, |served| served.resource(kind)).await {
+        match self.find(kind).await {
             Err(ApiError::NoMatch(_)) => {
                 let answer = self.answer(&version_key(kind), Age::Recent).await?;
                 of_kind(answer.version.as_ref(), kind).ok_or_else(|| ApiError::NoMatch(kind.clone()))
@@ -261,15 +261,11 @@ impl Discovery {
             };
             tokio::time::sleep_until(due).await;
             let group = self.0.state.borrow().due(Instant::now());
-            if let Some(group) = group {
-                self.log(self.refresh(&group).await);
+            if let Some(group) = group
+                && let Err(error) = self.refresh(&group).await
+            {
+                tracing::warn!(host = self.0.transport.host, %error, "cannot discover the kinds of the API server");
             }
-        }
-    }
-
-    fn log(&self, result: Result<(), ApiError>) {
-        if let Err(error) = result {
-            tracing::warn!(host = self.0.transport.host, %error, "cannot discover the kinds of the API server");
         }
     }
 
@@ -279,29 +275,29 @@ impl Discovery {
         state.requested.iter().map(|group| state.free_at(group).unwrap_or(now)).min()
     }
 
-    async fn find<T>(&self, group: &str, look: impl Fn(&Served) -> Result<T, ApiError>) -> Result<T, ApiError> {
+    async fn find(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
         let running = self.running();
-        if !self.is_requested(group)
-            && let Ok(found) = self.look(&look)
+        if !self.is_requested(&kind.group)
+            && let Ok(found) = self.look(kind)
         {
             return Ok(found);
         }
         if let Some(running) = running {
             running.await.ok(); // the state keeps its error
-            if let Ok(found) = self.look(&look) {
+            if let Ok(found) = self.look(kind) {
                 return Ok(found);
             }
         }
-        if self.0.state.borrow().may_ask(group, Instant::now()) {
-            self.refresh(group).await.ok(); // as above
+        if self.0.state.borrow().may_ask(&kind.group, Instant::now()) {
+            self.refresh(&kind.group).await.ok(); // as above
         }
-        self.look(&look)
+        self.look(kind)
     }
 
     /// Reads the cache. A miss is no proof of absence if the last fetch failed.
-    fn look<T>(&self, look: &impl Fn(&Served) -> Result<T, ApiError>) -> Result<T, ApiError> {
+    fn look(&self, kind: &GroupVersionKind) -> Result<Resource, ApiError> {
         let state = self.0.state.borrow();
-        let result = state.served.as_ref().map(look);
+        let result = state.served.as_ref().map(|served| served.resource(kind));
         match (result, &state.failure) {
             (Some(Ok(found)), _) => Ok(found),
             (_, Some(failure)) => Err(failure.clone()),

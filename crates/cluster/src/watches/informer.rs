@@ -5,7 +5,7 @@
 use std::{
     cell::{Cell, RefCell},
     panic::{AssertUnwindSafe, catch_unwind},
-    rc::Rc,
+    rc::{Rc, Weak},
     time::Duration,
 };
 
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::{
     super::{Cluster, Resource, StoreState},
-    Start,
+    Registry, Start,
     member::Member,
     reader::{ReaderState, Sink},
     scope::{Again, Narrowed, Scope, Task},
@@ -35,15 +35,13 @@ pub(super) struct InformerKey {
 /// The contact time in the status registry may be this much too old, or each event would change the registry.
 const SHOWN_EACH: Duration = Duration::from_secs(15);
 
-type Deserted = Box<dyn Fn(&Rc<Informer>)>;
-
 pub(super) struct Informer {
     pub(super) cluster: Cluster,
     pub(super) env: Env,
     pub(super) key: InformerKey,
     /// Path in the status registry and in logs, e.g. `source/managedresources`.
     pub(super) name: String,
-    deserted: Deserted,
+    registry: Weak<Registry>,
     members: RefCell<Rc<[Rc<Member>]>>,
     pub(super) home: Vec<Rc<Scope>>,
     pub(super) narrowed: RefCell<Option<Narrowed>>,
@@ -61,21 +59,15 @@ pub(super) struct Informer {
 }
 
 impl Informer {
-    /// `deserted` is called when the last reader has left and the stream has ended.
-    pub(super) fn new(
-        cluster: &Cluster,
-        env: &Env,
-        key: InformerKey,
-        name: String,
-        deserted: impl Fn(&Rc<Self>) + 'static,
-    ) -> Self {
+    /// `registry` forgets it when the last reader has left and the stream has ended.
+    pub(super) fn new(cluster: &Cluster, env: &Env, key: InformerKey, name: String, registry: Weak<Registry>) -> Self {
         let cell = env.status_registry.enter(format!("watch/{name}"), Role::Watch);
         let home: Vec<_> = (0..).zip(&key.home).map(|(id, scope)| Rc::new(Scope::new(id, scope.clone()))).collect();
         Self {
             cluster: cluster.clone(),
             env: env.clone(),
             name,
-            deserted: Box::new(deserted),
+            registry,
             members: RefCell::new(Rc::new([])),
             scopes_made: Cell::new(home.len() as u64),
             home,
@@ -159,7 +151,7 @@ impl Informer {
         member.sink.show(ReaderState::Off);
         if is_last {
             self.end();
-            (self.deserted)(self);
+            self.registry.upgrade().into_iter().for_each(|registry| registry.forget(self));
         } else {
             self.follow_demand();
             self.widen_if_unneeded();
@@ -229,7 +221,7 @@ impl Informer {
     }
 
     pub(super) fn task(&self, work: impl Future<Output = ()> + 'static) -> Task {
-        Task::spawn(&self.env.fatal, format!("the watch of {}", self.name), work)
+        Task(self.env.fatal.spawn(format!("the watch of {}", self.name), work))
     }
 
     pub(super) fn set_unserved(self: &Rc<Self>, unserved: Option<Unserved>) {

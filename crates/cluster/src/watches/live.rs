@@ -12,16 +12,8 @@ impl<R: Cached> Watch<R> {
 
     /// Reads an object live, whatever the selectors are. Returns `None` if it does not exist. Fails if it is unreadable.
     pub async fn read_live(&self, context: &Context, name: &NamespacedName) -> Result<Option<R>, ApiError> {
-        let (cluster, at) = (&self.informer.cluster, self.resource().at(&*name.namespace, &*name.name));
-        let read = match self.reports_bodies() {
-            true => cluster.get(context, &at).await,
-            false => cluster.get_metadata(context, &at).await,
-        };
-        match read {
-            Ok(object) => self.reader.converted(&object).map(Some),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
+        let live = self.answering().find(context, &self.resource().named(name)).await?;
+        live.map(|object| self.reader.converted(&object)).transpose()
     }
 
     /// Lists live and calls `look` with each object: those of the watch, or of one namespace, that also have the labels

@@ -159,13 +159,7 @@ impl Registry {
             return informer.clone();
         }
         let name = self.free_name(name_of(cluster.options().label, &key));
-        let registry = Rc::downgrade(self);
-        let forget = move |deserted: &Rc<Informer>| {
-            if let Some(registry) = registry.upgrade() {
-                registry.forget(deserted);
-            }
-        };
-        let informer = Rc::new(Informer::new(cluster, &self.env, key, name, forget));
+        let informer = Rc::new(Informer::new(cluster, &self.env, key, name, Rc::downgrade(self)));
         self.informers.borrow_mut().push(informer.clone());
         if self.state.get() == WatchesPhase::Running {
             informer.begin();

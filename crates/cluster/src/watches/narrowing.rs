@@ -67,8 +67,8 @@ impl Informer {
             self.hand_over(std::slice::from_ref(wide), scope);
         }
         self.members().iter().for_each(|member| member.uncover(wide));
-        let widening = self.task(self.clone().widen());
-        self.narrowed.replace(Some(Narrowed::new(scopes.clone(), widening)));
+        let _widening = self.task(self.clone().widen());
+        self.narrowed.replace(Some(Narrowed { scopes: scopes.clone(), _widening }));
         self.lose_what_is_elsewhere();
         for scope in &scopes {
             self.follow(scope);

@@ -22,7 +22,7 @@ use crate::{
 pub(super) trait Sink {
     fn keeps(&self, name: &NamespacedName) -> bool;
     fn put(&self, name: &NamespacedName, object: &Value, how: How<'_>);
-    /// The object is gone, or left the selection, at a version; without a version that is unknown.
+    /// The object is gone, or left the selection, at a version, which ends older versions; without it that is unknown.
     fn remove(&self, name: &NamespacedName, version: Option<u64>, how: How<'_>);
     /// A list is complete: objects that match `is_in` and were not `seen` are gone at its version.
     fn listed(
@@ -178,14 +178,6 @@ impl<R: Cached> Reader<R> {
         if let Some(old) = self.store.take(name, version) {
             self.indexes.borrow().iter().for_each(|index| index.remove(name, &old));
         }
-    }
-
-    /// Removes an object that is gone since `version`, and ignores older versions from now on.
-    pub(super) fn remove_at(&self, name: &NamespacedName, version: u64, how: How<'_>) {
-        if self.keeps(name) {
-            self.store.remember_removal(name, version);
-        }
-        self.take(name, version, how);
     }
 
     /// Removes an object that is gone, unless the cached one is newer than `version`.

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use kit::Fatal;
 use tokio::{sync::Notify, task::JoinHandle, time::Instant};
 
 use super::super::store::IDLE_LIMIT;
@@ -67,11 +66,11 @@ pub(super) enum Again {
 /// The watches of single namespaces while not all may be watched. Dropping this ends them.
 pub(super) struct Narrowed {
     pub(super) scopes: Vec<Rc<Scope>>,
-    _widening: Task,
+    pub(super) _widening: Task,
 }
 
 /// A task that ends when this is dropped. Its panic ends the process, because an unwatched kind would look unchanged.
-pub(super) struct Task(JoinHandle<()>);
+pub(super) struct Task(pub(super) JoinHandle<()>);
 
 impl Scope {
     pub(super) fn new(id: u64, namespace: Option<String>) -> Self {
@@ -166,21 +165,9 @@ impl Scope {
     }
 }
 
-impl Narrowed {
-    pub(super) fn new(scopes: Vec<Rc<Scope>>, widening: Task) -> Self {
-        Self { scopes, _widening: widening }
-    }
-}
-
 impl Drop for Narrowed {
     fn drop(&mut self) {
         self.scopes.iter().for_each(|scope| scope.halt());
-    }
-}
-
-impl Task {
-    pub(super) fn spawn(fatal: &Fatal, name: String, work: impl Future<Output = ()> + 'static) -> Self {
-        Self(fatal.spawn(name, work))
     }
 }
 

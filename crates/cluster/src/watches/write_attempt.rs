@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{How, Watch, writes::Subject};
+use super::{How, Watch, reader::Sink as _, writes::Subject};
 use crate::{
-    ApiError, Cached, Context, DeleteOptions, Deleted, Lock, ObjectRef, Propagation, Wrote,
+    ApiError, Cached, Cluster, Context, DeleteOptions, Deleted, Lock, ObjectRef, Propagation, Wrote,
     object::{self, NamespacedName},
     writes::{ATTEMPTS, bound, differs_from, merged},
 };
@@ -36,8 +36,8 @@ pub(super) struct WriteAttempt<'w, R: Cached> {
     name: NamespacedName,
     pub(super) at: ObjectRef,
     lock: Lock,
-    /// Reads and answers consist of metadata.
-    metadata_only: bool,
+    /// Answers with metadata, unless the write needs whole objects.
+    cluster: Cluster,
     subresource: Option<&'static str>,
     /// Text and finalizer to log when a patch is sent.
     announcement: Option<(&'static str, &'w str)>,
@@ -79,12 +79,12 @@ impl<R: Cached> View<R> {
 
 impl<'w, R: Cached> WriteAttempt<'w, R> {
     pub(super) fn new(watch: &'w Watch<R>, ctx: &'w Context, name: NamespacedName, lock: Lock) -> Self {
-        let (at, metadata_only) = (watch.resource().named(&name), !watch.reports_bodies());
-        Self { watch, ctx, name, at, lock, metadata_only, subresource: None, announcement: None }
+        let (at, cluster) = (watch.resource().named(&name), watch.answering());
+        Self { watch, ctx, name, at, lock, cluster, subresource: None, announcement: None }
     }
 
     pub(super) fn whole(self) -> Self {
-        Self { metadata_only: false, ..self }
+        Self { cluster: self.watch.informer.cluster.clone(), ..self }
     }
 
     pub(super) fn on_status(self) -> Self {
@@ -119,22 +119,12 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
     /// Reads the object live. A version that the store lacks is somebody else's change.
     pub(super) async fn read(&self) -> Result<Option<Value>, ApiError> {
         let (known, asked) = (self.known_version(), self.watch.now());
-        let cluster = &self.watch.informer.cluster;
-        let found = match self.metadata_only {
-            true => cluster.get_metadata(self.ctx, &self.at).await,
-            false => cluster.get(self.ctx, &self.at).await,
-        };
-        match found {
-            Ok(object) => {
-                self.watch.enter_selected(&object, How::Event, asked);
-                Ok(Some(object))
-            }
-            Err(error) if error.is_not_found() => {
-                self.enter_absence(known);
-                Ok(None)
-            }
-            Err(error) => Err(error),
+        let found = self.cluster.find(self.ctx, &self.at).await?;
+        match &found {
+            Some(object) => self.watch.enter_selected(object, How::Event, asked),
+            None => self.enter_absence(known),
         }
+        Ok(found)
     }
 
     /// Decides and writes until there is no conflict. A recreated object counts as gone. A cached object that the watch
@@ -182,12 +172,7 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
         }
         let body = bound(patch.clone(), self.lock, (seen.uid(), &seen.version()), &self.at)?;
         let (known, asked) = (self.known_version(), self.watch.now());
-        let cluster = &self.watch.informer.cluster;
-        let answer = match self.metadata_only {
-            true => cluster.merge_patch_metadata(self.ctx, &self.at, &body).await,
-            false => cluster.merge_patch(self.ctx, &self.at, self.subresource, &body).await,
-        };
-        let answer = match answer {
+        let answer = match self.cluster.merge_patch(self.ctx, &self.at, self.subresource, &body).await {
             Err(error) if error.is_not_found() => {
                 self.enter_absence(known);
                 return Ok(Wrote::Gone);
@@ -211,11 +196,7 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
         decide: impl Fn(&View<R>) -> Result<Step, ApiError>,
     ) -> Result<Wrote<View<R>>, ApiError> {
         let asked = self.watch.now();
-        let cluster = &self.watch.informer.cluster;
-        let answer = match self.metadata_only {
-            true => cluster.create_metadata(self.ctx, &self.at, object).await?,
-            false => cluster.create(self.ctx, &self.at, object).await?,
-        };
+        let answer = self.cluster.create(self.ctx, &self.at, object).await?;
         self.conclude(None, answer, asked, true, decide).map(|concluded| match concluded {
             (view, true) => Wrote::Created(view),
             (view, false) => Wrote::Altered(view),
@@ -242,12 +223,7 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
             ..DeleteOptions::default()
         };
         let (known, asked) = (self.known_version(), self.watch.now());
-        let cluster = &self.watch.informer.cluster;
-        let deleted = match self.metadata_only {
-            true => cluster.delete_metadata(self.ctx, &self.at, &options).await,
-            false => cluster.delete(self.ctx, &self.at, &options).await,
-        };
-        match deleted {
+        match self.cluster.delete(self.ctx, &self.at, &options).await {
             Ok(Deleted::Gone) => {
                 self.enter_removal(version.parse().ok().max(known), self.own());
                 Ok(Wrote::Gone)
@@ -319,7 +295,7 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
     fn is_expected(&self, seen: &View<R>, patch: &Value, answer: &Value) -> bool {
         let View::Object(seen) = seen else { return false };
         let expected = if patch.is_null() { seen.clone() } else { merged(seen.clone(), patch) };
-        match self.metadata_only {
+        match self.cluster.is_metadata_only() {
             true => !differs_from(expected.get("metadata"), answer.get("metadata")),
             false => !differs_from(Some(&expected), Some(answer)),
         }
@@ -357,6 +333,12 @@ impl<R: Cached> Watch<R> {
         self.informer.env.clock.monotonic()
     }
 
+    /// Returns the cluster that answers with as much of an object as the watch delivers.
+    pub(super) fn answering(&self) -> Cluster {
+        let cluster = &self.informer.cluster;
+        if self.reports_bodies() { cluster.clone() } else { cluster.metadata_only() }
+    }
+
     /// Enters an object if the watch selects it. If that is unknown, it only replaces an older version.
     pub(super) fn enter_selected(&self, object: &Value, how: How<'_>, asked: Instant) {
         let name = NamespacedName::of(object);
@@ -375,7 +357,7 @@ impl<R: Cached> Watch<R> {
 
     pub(super) fn enter_removal(&self, name: &NamespacedName, version: u64, how: How<'_>) {
         if self.informer.is_listed_for(&self.member, name) {
-            self.reader.remove_at(name, version, how);
+            self.reader.remove(name, Some(version), how);
             self.informer.show_cached_objects();
         }
     }

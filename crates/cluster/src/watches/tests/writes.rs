@@ -114,7 +114,7 @@ fn write_conflict_reads_live_and_decides_again() {
 
         let wrote = scene.watch.patch(&ctx(), &name("a"), Lock::Version, decide).await.unwrap();
 
-        assert_eq!(wrote.object().unwrap()["data"], json!({"k": "2", "other": "1"}));
+        assert_eq!(wrote.into_object().unwrap()["data"], json!({"k": "2", "other": "1"}));
         let answer = json!({"k": "2", "other": "1"});
         assert_eq!(seen.into_inner(), [json!({"k": "1"}), json!({"k": "1", "other": "1"}), answer]);
         assert_eq!(scene.verbs(), ["get", "patch", "get", "patch"]);
@@ -149,7 +149,7 @@ fn write_without_a_lock_reports_a_foreign_change_between_read_and_patch() {
 
         let wrote = scene.watch.patch(&ctx(), &name("a"), Lock::None, wants("2")).await.unwrap();
 
-        assert_eq!(wrote.object().unwrap()["data"], json!({"k": "2", "other": "1"}));
+        assert_eq!(wrote.into_object().unwrap()["data"], json!({"k": "2", "other": "1"}));
         settle().await;
         let reported = scene.reported();
         assert_eq!(reported.last().map(String::as_str), Some("event a 1→2"), "{reported:?}");
@@ -262,7 +262,7 @@ fn write_on_the_cached_object_needs_no_read_and_decides_again_on_a_live_one() {
 #[test]
 fn finalizer_comes_last_and_goes_without_a_change_of_the_others() {
     written(|scene| async move {
-        let names = |wrote: Wrote| wrote.object().unwrap()["metadata"]["finalizers"].clone();
+        let names = |wrote: Wrote| wrote.into_object().unwrap()["metadata"]["finalizers"].clone();
         let set = async |finalizer, held| {
             scene.watch.set_finalizer(&ctx(), &name("a"), finalizer, held).await.map(names).unwrap()
         };
@@ -285,7 +285,7 @@ fn finalizer_of_another_writer_survives_a_conflict() {
 
         let wrote = scene.watch.set_finalizer(&ctx(), &live, FINALIZER, true).await.unwrap();
 
-        assert_eq!(wrote.object().unwrap()["metadata"]["finalizers"], json!(["a.b/c", FINALIZER]));
+        assert_eq!(wrote.into_object().unwrap()["metadata"]["finalizers"], json!(["a.b/c", FINALIZER]));
         assert_eq!(scene.verbs(), ["patch", "get", "patch"]);
     });
 }
