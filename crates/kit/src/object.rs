@@ -68,8 +68,8 @@ async fn run_reconcile<C: GeneralController>(
     memory: Option<C::Memory>,
     job: Job<C::Key, C::Ref>,
 ) -> (Option<C::Memory>, Ended) {
-    let limit = job.limit.saturating_add(DEADLINE_GRACE);
-    let Job { reconcile, span, .. } = job;
+    let Job { reconcile, span } = job;
+    let end = reconcile.deadline.0 + DEADLINE_GRACE;
     let running = async move {
         let object = object.get_or_init(|| Rc::new(controller.object(&reconcile.key))).clone();
         let mut memory = memory.unwrap_or_default();
@@ -77,7 +77,7 @@ async fn run_reconcile<C: GeneralController>(
         (memory, result)
     }
     .instrument(span);
-    match tokio::time::timeout(limit, AssertUnwindSafe(running).catch_unwind()).await {
+    match tokio::time::timeout_at(end, AssertUnwindSafe(running).catch_unwind()).await {
         Ok(Ok((memory, result))) => (Some(memory), Ended::Normally(result)),
         Ok(Err(_)) => (None, Ended::Panicked),
         Err(_) => (None, Ended::TimedOut),

@@ -84,7 +84,6 @@ pub(super) enum Alarm {
 
 pub(super) struct Job<K, R> {
     pub(super) reconcile: Reconcile<K, R>,
-    pub(super) limit: Duration,
     pub(super) span: Span,
 }
 

@@ -27,8 +27,7 @@ impl<C: GeneralController> WorkQueue<C> {
             let observer = queue.observer.started();
             let span = self.spans.reconcile(&queue.spec, entry.cell.path(), wake.causes);
             state.running = Some(RunningReconcile { wake: wake.clone(), started, observer, span: span.clone() });
-            let limit = queue.spec.deadline.min(LONGEST);
-            let deadline = Deadline(started + limit);
+            let deadline = Deadline(started + queue.spec.deadline.min(LONGEST));
             let reconcile = Reconcile {
                 key: key.clone(),
                 reconciler: number,
@@ -38,7 +37,7 @@ impl<C: GeneralController> WorkQueue<C> {
                 cell: entry.cell.clone(),
                 now,
             };
-            jobs.push(Job { reconcile, limit, span });
+            jobs.push(Job { reconcile, span });
         }
         self.show(key);
         jobs
