@@ -49,13 +49,6 @@ pub(super) struct AbsenceVerdict {
     pub(super) answer: Result<Answer, ApiError>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Readiness {
-    Ready,
-    /// The right to read `/readyz` is missing.
-    Denied,
-}
-
 impl ProvedAbsent {
     pub(super) fn new(kind: &GroupVersionKind) -> Self {
         Self(kind.group_kind())
@@ -76,16 +69,16 @@ impl AbsenceVerdict {
         before: Option<Self>,
     ) -> Self {
         let asked = Instant::now();
-        let (answer, readiness) = match ask(transport, group, version).await {
-            Ok((answer, readiness)) => (Ok(answer), Some(readiness)),
+        let (answer, is_proof) = match ask(transport, group, version).await {
+            Ok((answer, is_proof)) => (Ok(answer), is_proof),
             Err(error) => {
                 let text = format!("{}: {}", api_version(group, version), error.into_discovery_text());
-                (Err(ApiError::Discovery(text)), None)
+                (Err(ApiError::Discovery(text)), false)
             }
         };
         let is_missing = answer.as_ref().is_ok_and(|answer| answer.version.is_none());
-        let is_unproved = is_missing && readiness == Some(Readiness::Denied);
-        let missing_since = is_unproved.then(|| before.and_then(|before| before.missing_since).unwrap_or(asked));
+        let missing_since =
+            (is_missing && !is_proof).then(|| before.and_then(|before| before.missing_since).unwrap_or(asked));
         let answer = match missing_since {
             Some(since) if asked < since + UNREADY => {
                 let why = "access to /readyz is denied, so the absence must last before it counts";
@@ -97,9 +90,10 @@ impl AbsenceVerdict {
     }
 }
 
-async fn ask(transport: &Transport, group: &ApiName, version: &ApiName) -> Result<(Answer, Readiness), ApiError> {
+/// Returns the answer, and whether it proves that what it lacks is absent.
+async fn ask(transport: &Transport, group: &ApiName, version: &ApiName) -> Result<(Answer, bool), ApiError> {
     // First: the answers below count only if the server is ready already.
-    let readiness = readiness(transport).await?;
+    let is_ready = is_ready(transport).await?;
     let root = if group.is_empty() { "/api" } else { "/apis" };
     let path = format!("{root}/{}", api_version(group, version));
     let version = match found(get(transport, &Call::read(path)).await)? {
@@ -111,13 +105,14 @@ async fn ask(transport: &Transport, group: &ApiName, version: &ApiName) -> Resul
         Some(answer) => version_names(&answer.json()?)?,
         None => Vec::new(),
     };
-    Ok((Answer { version, all }, readiness))
+    Ok((Answer { version, all }, is_ready))
 }
 
-async fn readiness(transport: &Transport) -> Result<Readiness, ApiError> {
+/// Returns true if the server is ready, and false if the right to read `/readyz` is missing.
+async fn is_ready(transport: &Transport) -> Result<bool, ApiError> {
     match get(transport, &Call::read("/readyz".into()).accepting("*/*")).await {
-        Ok(_) => Ok(Readiness::Ready),
-        Err(error) if error.is_forbidden() => Ok(Readiness::Denied),
+        Ok(_) => Ok(true),
+        Err(error) if error.is_forbidden() => Ok(false),
         // The text lists all checks.
         Err(error) => Err(match error.code() {
             Some(code) => ApiError::Discovery(format!("the API server is not ready ({code})")),
