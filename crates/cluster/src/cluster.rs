@@ -2,11 +2,12 @@ use std::rc::Rc;
 
 use http::Method;
 use kit::{Clock, Deadline, Priority, Random};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::{
-    AnswerRoom, ApiError, ClusterLabel, Discovery, Fence, ListQuery, ObjectRef, Page, Pages, RequestObserver,
+    AnswerRoom, ApiError, ClusterLabel, Discovery, Fence, ListQuery, ObjectRef, Page, RequestObserver,
     RequestScheduler, Resource, WatchQuery, WatchStream,
     contact::{Contact, Known},
     object::{deletion_timestamp, field_mut},
@@ -87,7 +88,7 @@ pub struct DeleteOptions {
 }
 
 /// What happens to dependents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Propagation {
     /// They are deleted after the object.
     Background,
@@ -218,11 +219,6 @@ impl Cluster {
         let call = query.call(resource, scope);
         let answer = self.perform(ctx, resource, &call).await?;
         Page::decode(resource, query.metadata_only, &answer)
-    }
-
-    /// Lists in pages of about 1 MiB, or fewer objects if necessary. Sets `query.limit` and `query.continue_token`.
-    pub fn pages(&self, ctx: Context, resource: Resource, scope: Option<String>, query: ListQuery) -> Pages {
-        Pages::new(self.clone(), ctx, resource, scope, query)
     }
 
     /// Opens a watch stream, without request scheduler and fence. Repeating it is up to the caller.
@@ -395,27 +391,16 @@ impl DeleteOptions {
     fn body(&self) -> Value {
         let mut body = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
         let options = [
-            (&["preconditions", "uid"][..], self.uid.as_deref()),
-            (&["preconditions", "resourceVersion"], self.resource_version.as_deref()),
-            (&["propagationPolicy"], self.propagation.map(Propagation::as_str)),
+            (&["preconditions", "uid"][..], self.uid.as_ref().map(|uid| json!(uid))),
+            (&["preconditions", "resourceVersion"], self.resource_version.as_ref().map(|version| json!(version))),
+            (&["propagationPolicy"], self.propagation.map(|propagation| json!(propagation))),
         ];
         for (path, value) in options {
             if let Some(value) = value {
-                *field_mut(&mut body, path) = value.into();
+                *field_mut(&mut body, path) = value;
             }
         }
         body
-    }
-}
-
-impl Propagation {
-    /// Returns the API's name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Background => "Background",
-            Self::Foreground => "Foreground",
-            Self::Orphan => "Orphan",
-        }
     }
 }
 

@@ -18,6 +18,7 @@ mod subject;
 
 use std::{
     cell::{Cell, RefCell},
+    collections::VecDeque,
     rc::Rc,
     time::Duration,
 };
@@ -184,7 +185,7 @@ impl Recorder {
                 Err(error) if write.is_patch && error.is_forbidden() => {
                     self.shared.of(&subject.form).refused_until.set(Some(Instant::now() + REFUSED));
                     tracing::debug!(%error, "the server refuses to patch events; repetitions are left out");
-                    self.shared.notebook.borrow_mut().put_back(&subject);
+                    self.shared.notebook.borrow_mut().enqueue(&subject, VecDeque::push_front);
                     return true; // plan it again, now without a PATCH
                 }
                 Err(error) => {

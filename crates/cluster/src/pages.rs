@@ -119,18 +119,15 @@ fn with_type(mut item: Value, resource: &Resource) -> Value {
     item
 }
 
-impl Pages {
-    pub(super) fn new(
-        cluster: Cluster,
-        ctx: Context,
-        resource: Resource,
-        scope: Option<String>,
-        query: ListQuery,
-    ) -> Self {
+impl Cluster {
+    /// Lists in pages of about 1 MiB, or fewer objects if necessary. Sets `query.limit` and `query.continue_token`.
+    pub fn pages(&self, ctx: Context, resource: Resource, scope: Option<String>, query: ListQuery) -> Pages {
         let query = ListQuery { limit: Some(FIRST_LIMIT), continue_token: None, ..query };
-        Self { cluster, ctx, resource, scope, query, most: LARGEST_LIMIT, over: false }
+        Pages { cluster: self.clone(), ctx, resource, scope, query, most: LARGEST_LIMIT, over: false }
     }
+}
 
+impl Pages {
     /// Returns the next page; `None` after the last one and after an error.
     pub async fn next(&mut self) -> Option<Result<Page, ApiError>> {
         if self.over {

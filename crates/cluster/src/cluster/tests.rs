@@ -397,7 +397,7 @@ async fn page_that_is_too_large_is_requested_again_with_fewer_objects() {
     assert_eq!(sizes, [3, 3], "and those after it are no larger");
     let limits: Vec<usize> = server.lines().iter().map(|line| limit(line)).collect();
     assert_eq!(limits, [250, 31, 3, 3]);
-    assert_eq!(cluster.0.transport.room.taken(), 0);
+    assert_eq!(cluster.inner.transport.room.taken(), 0);
 }
 
 /// spec 70 §8.3
@@ -414,13 +414,13 @@ async fn answer_without_end_or_with_too_many_values_is_an_error() {
         let error = cluster.get(&ctx(), &at()).await.unwrap_err();
 
         assert!(matches!(error, ApiError::TooLarge(_)), "{error}");
-        assert_eq!((server.lines().len(), cluster.0.transport.room.taken()), (1, 0));
+        assert_eq!((server.lines().len(), cluster.inner.transport.room.taken()), (1, 0));
     }
 }
 
 /// Room for an answer of the largest size.
 fn held(cluster: &Cluster) -> Share {
-    let mut share = cluster.0.transport.room.share();
+    let mut share = cluster.inner.transport.room.share();
     share.fit(LARGEST_ANSWER).unwrap();
     share
 }
@@ -450,7 +450,7 @@ async fn answers_of_a_cluster_have_48_mib_together_and_a_small_one_always_fits()
 async fn rate_limit_of_strangers_is_separate() {
     let server = Server::new(|_| reply(200, &object()));
     let options = ClusterOptions { qps: 1.0, burst: 4, ..server.cluster().options().clone() };
-    let env = server.cluster().0.env.clone();
+    let env = server.cluster().inner.env.clone();
     let cluster = Cluster::new(kube::Client::new(server.clone(), "default"), options, env, Rc::new(crate::NoObserver));
     let apart = cluster.apart();
     let start = Instant::now();

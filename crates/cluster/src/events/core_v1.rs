@@ -19,7 +19,7 @@ pub(super) fn event(subject: &Subject, name: &str, entry: &EventEntry) -> Value 
         "kind": "Event",
         "metadata": {"name": name, "namespace": about.event_namespace()},
         "involvedObject": about,
-        "type": subject.event_type.as_str(),
+        "type": subject.event_type,
         "reason": subject.reason,
         "message": subject.message,
         "source": {"component": &*subject.component},

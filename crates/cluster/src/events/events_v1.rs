@@ -31,7 +31,7 @@ pub(super) fn event(subject: &Subject, host: &str, name: &str, entry: &EventEntr
         "reason": subject.reason,
         "regarding": about,
         "note": subject.message,
-        "type": subject.event_type.as_str(),
+        "type": subject.event_type,
     });
     // The server refuses a series of one.
     if entry.count > 1 {

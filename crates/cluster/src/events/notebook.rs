@@ -108,31 +108,21 @@ impl Notebook {
         (entry.last, entry.noted, entry.used) = (wall, now, used);
         let kept = entry.queued || entry.created.is_some() || !full; // not kept: the next repetition writes the count
         if kept {
-            self.enqueue(&subject);
+            self.enqueue(&subject, VecDeque::push_back);
         }
         self.uses.push_back((used, subject));
         self.forget();
         kept
     }
 
-    /// Puts an Event back that was taken but not written.
-    pub(super) fn put_back(&mut self, subject: &Rc<Subject>) {
-        if let Some(queue) = self.queue_of(subject) {
-            queue.push_front(subject.clone());
-        }
-    }
-
-    fn enqueue(&mut self, subject: &Rc<Subject>) {
-        if let Some(queue) = self.queue_of(subject) {
-            queue.push_back(subject.clone());
-        }
-    }
-
-    /// Marks an Event as queued. Returns the queue it must be put into; `None` if it is in one or forgotten.
-    fn queue_of(&mut self, subject: &Rc<Subject>) -> Option<&mut VecDeque<Rc<Subject>>> {
-        let entry = self.entries.get_mut(subject)?;
+    /// Puts an Event into its queue, unless it is in one or forgotten. `put`: an Event that was taken but not written
+    /// goes to the front.
+    pub(super) fn enqueue(&mut self, subject: &Rc<Subject>, put: fn(&mut VecDeque<Rc<Subject>>, Rc<Subject>)) {
+        let Some(entry) = self.entries.get_mut(subject) else { return };
         let queue = if entry.created.is_none() { &mut self.new } else { &mut self.changed };
-        (!std::mem::replace(&mut entry.queued, true)).then_some(queue)
+        if !std::mem::replace(&mut entry.queued, true) {
+            put(queue, subject.clone());
+        }
     }
 
     /// Drops the least recently used entries above the limit, except the (fewer) ones that the server never got.
@@ -202,7 +192,7 @@ impl Notebook {
             return false;
         }
         entry.not_before = if gone { now } else { now + PAUSE };
-        self.enqueue(subject);
+        self.enqueue(subject, VecDeque::push_back);
         true
     }
 }

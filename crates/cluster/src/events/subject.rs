@@ -27,7 +27,7 @@ pub struct Reference {
 }
 
 /// Type of an Event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum EventType {
     /// Something happened.
     Normal,
@@ -69,16 +69,6 @@ impl Reference {
 
     pub(super) fn event_namespace(&self) -> &str {
         if self.namespace.is_empty() { "default" } else { &self.namespace }
-    }
-}
-
-impl EventType {
-    /// As written in the Event.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
     }
 }
 
