@@ -95,8 +95,8 @@ impl Connection {
         let mut config = Config::new(url);
         config.auth_info.token_file = Some(token_file.to_string_lossy().into_owned());
         let ca_file = service_account.join("ca.crt");
-        config.root_cert = Some(certificates(&ca_file)?);
-        let ca = files::read_regular(&ca_file, LARGEST_KUBECONFIG).unwrap_or_default();
+        let (ca, certificates) = certificates(&ca_file)?;
+        config.root_cert = Some(certificates);
         config.root_cert_file = Some(ca_file); // kube re-reads it, so that a new CA needs no restart
         let proxy = proxies.choose(&config.cluster_url, None).unwrap_or_default(); // only a `proxy-url` can be wrong
         Ok(Self { config, ca, proxy })
@@ -195,13 +195,14 @@ pub fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, ConnectionError> {
     Kubeconfig::read_from(path).map_err(invalid)
 }
 
-fn certificates(path: &Path) -> Result<Vec<Vec<u8>>, ConnectionError> {
+/// Reads CA certificates. Returns them as they are in the file, and each by itself.
+fn certificates(path: &Path) -> Result<(Vec<u8>, Vec<Vec<u8>>), ConnectionError> {
     let failed = |reason: String| ConnectionError::Tls(format!("{}: {reason}", path.display()));
     let text = files::read_regular(path, LARGEST_KUBECONFIG).map_err(|error| failed(error.to_string()))?;
     let certificates: Result<Vec<_>, _> =
         CertificateDer::pem_slice_iter(&text).map(|it| it.map(|it| it.to_vec())).collect();
     let certificates = certificates.map_err(|error| failed(error.to_string()))?;
-    if certificates.is_empty() { Err(failed("no certificate found".into())) } else { Ok(certificates) }
+    if certificates.is_empty() { Err(failed("no certificate found".into())) } else { Ok((text, certificates)) }
 }
 
 /// Inline data wins over a file, as in the connection, which reports unreadable files.

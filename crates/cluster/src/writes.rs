@@ -116,8 +116,9 @@ pub(super) fn bound(
     };
     if let Some((field, value)) = bond {
         let metadata = patch.as_object_mut().map(|patch| patch.entry("metadata").or_insert_with(|| json!({})));
-        let metadata = metadata.and_then(Value::as_object_mut).ok_or_else(|| bare(at))?;
-        metadata.insert(field.into(), value.into());
+        let metadata = metadata.and_then(Value::as_object_mut);
+        let bare = || ApiError::BadRequest(format!("{at} must not lose its metadata"));
+        metadata.ok_or_else(bare)?.insert(field.into(), value.into());
     }
     Ok(patch)
 }
@@ -128,10 +129,6 @@ fn seen<'a>(field: &str, value: &'a str, at: &ObjectRef) -> Result<&'a str, ApiE
         return Err(ApiError::BadRequest(format!("{at} was read without metadata.{field}")));
     }
     Ok(value)
-}
-
-fn bare(at: &ObjectRef) -> ApiError {
-    ApiError::BadRequest(format!("{at} must not lose its metadata"))
 }
 
 impl ObjectRef {
