@@ -207,13 +207,9 @@ impl<R> Store<R> {
         })
     }
 
-    /// The server denied access: the store is no evidence until the next contact.
-    pub(super) fn unheard(&self) {
-        self.write(|inner| inner.heard = None);
-    }
-
-    pub(super) fn heard(&self, now: Instant) {
-        self.write(|inner| inner.heard = Some(now));
+    /// Records the last contact. `None`: the server denied access, and the store is no evidence until the next contact.
+    pub(super) fn heard(&self, heard: Option<Instant>) {
+        self.write(|inner| inner.heard = heard);
     }
 }
 

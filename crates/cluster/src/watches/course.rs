@@ -231,7 +231,7 @@ impl Informer {
         let begins_now =
             |member: &Member| member.start == Start::Now && is_new(member) && !member.sink.knows_any(&is_in);
         let how = |member: &Member| {
-            if member.covers(scope) || member.is_complete() { How::Relist } else { How::First }
+            if member.covers(scope) || member.complete.get() { How::Relist } else { How::First }
         };
         let recipients: Vec<_> =
             members.iter().filter(|member| !begins_now(member)).map(|member| (member.clone(), how(member))).collect();
@@ -240,23 +240,15 @@ impl Informer {
         } else {
             self.list_all(scope, &recipients).await?
         };
-        let now = self.env.clock.monotonic();
-        for member in members {
-            member.cover(scope);
-            self.call(member, |sink| sink.begun(now));
-        }
+        members.iter().for_each(|member| self.cover(member, scope));
         self.show_cached_objects();
         Ok(version)
     }
 
     /// Readers that joined during the list and only want changes get those after it. All others get another list.
     fn begin_from_now(&self, scope: &Scope) {
-        let now = self.env.clock.monotonic();
         let came = |member: &&Rc<Member>| member.start == Start::Now && !member.covers(scope);
-        for member in self.members_of(scope).iter().filter(came) {
-            member.cover(scope);
-            self.call(member, |sink| sink.begun(now));
-        }
+        self.members_of(scope).iter().filter(came).for_each(|member| self.cover(member, scope));
     }
 
     async fn list_all(&self, scope: &Scope, recipients: &[(Rc<Member>, How<'static>)]) -> Result<String, ApiError> {

@@ -38,12 +38,6 @@ impl<K> Clone for Index<K> {
     }
 }
 
-impl<K> Default for Index<K> {
-    fn default() -> Self {
-        Self { names: Arc::default() }
-    }
-}
-
 impl<K: Ord> Index<K> {
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<K, Vec<NamespacedName>>> {
         self.names.read().unwrap_or_else(PoisonError::into_inner)
@@ -92,7 +86,7 @@ impl<K: Ord + Clone> Index<K> {
 
 impl<K, R> Keeper<K, R> {
     pub(super) fn new(keys: impl Fn(&NamespacedName, &R) -> Vec<K> + 'static) -> (Index<K>, Self) {
-        let index = Index::default();
+        let index = Index { names: Arc::default() };
         (index.clone(), Self { index, keys: Box::new(keys), staged: RefCell::default() })
     }
 }

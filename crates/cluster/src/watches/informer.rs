@@ -95,7 +95,7 @@ impl Informer {
 
     /// Calls a reader. A panic is a defect of that reader and does not affect the others.
     pub(super) fn call(&self, member: &Member, call: impl FnOnce(&dyn Sink)) {
-        if member.is_gone() {
+        if member.gone.get() {
             return;
         }
         if catch_unwind(AssertUnwindSafe(|| call(&*member.sink))).is_err() {
@@ -130,14 +130,19 @@ impl Informer {
         } else if !from_now {
             scope.restart(Again::List);
         } else {
-            member.cover(scope);
-            let now = self.env.clock.monotonic();
-            self.call(member, |sink| sink.begun(now));
+            self.cover(member, scope);
             self.report_contact(member);
             if is_narrower {
                 scope.restart(Again::Watch);
             }
         }
+    }
+
+    /// Records that a reader gets all changes of a scope from now on.
+    pub(super) fn cover(&self, member: &Member, scope: &Scope) {
+        member.cover(scope);
+        let now = self.env.clock.monotonic();
+        self.call(member, |sink| sink.begun(now));
     }
 
     /// Removes a reader. Without readers the stream ends.

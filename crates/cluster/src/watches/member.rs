@@ -18,7 +18,7 @@ pub(super) struct Member {
     pub(super) covered: RefCell<BTreeSet<u64>>,
     /// Scopes that a reader of changes needs a list for, because it got some changes from another scope.
     owed: RefCell<BTreeSet<u64>>,
-    /// Whether all its scopes were covered at once.
+    /// Whether all its scopes were covered at once: then a list brings differences.
     pub(super) complete: Cell<bool>,
     pub(super) gone: Cell<bool>,
     pub(super) shown: RefCell<Vec<(u64, StoreState)>>,
@@ -70,14 +70,5 @@ impl Member {
 
     pub(super) fn uncover(&self, scope: &Scope) {
         self.covered.borrow_mut().remove(&scope.id);
-    }
-
-    /// Returns true if it knew all objects at some time: then a list brings differences.
-    pub(super) fn is_complete(&self) -> bool {
-        self.complete.get()
-    }
-
-    pub(super) fn is_gone(&self) -> bool {
-        self.gone.get()
     }
 }

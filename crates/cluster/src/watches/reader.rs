@@ -237,10 +237,7 @@ impl<R: Cached> Sink for Reader<R> {
     }
 
     fn heard(&self, heard: Option<Instant>) {
-        match heard {
-            Some(heard) => self.store.heard(heard),
-            None => self.store.unheard(),
-        }
+        self.store.heard(heard);
     }
 
     fn show(&self, reader_state: ReaderState) {

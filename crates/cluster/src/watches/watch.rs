@@ -165,7 +165,7 @@ impl<R: Cached> Watch<R> {
 
     /// Reports that the namespaces for narrowing may have changed.
     pub fn namespaces_changed(&self) {
-        if !self.member.is_gone() {
+        if !self.member.gone.get() {
             self.informer.namespaces_changed();
         }
     }

@@ -131,11 +131,11 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
     /// no longer selects counts as gone, too.
     pub(super) async fn until_settled(
         &self,
-        first: View<R>,
+        first: Option<View<R>>,
         once: impl AsyncFn(View<R>) -> Result<Wrote<View<R>>, ApiError>,
     ) -> Result<Wrote<View<R>>, ApiError> {
-        let is_cached = matches!(first, View::Cached(_));
-        let (mut seen, mut attempts) = (first, ATTEMPTS);
+        let Some(mut seen) = first else { return Ok(Wrote::Gone) };
+        let (is_cached, mut attempts) = (matches!(seen, View::Cached(_)), ATTEMPTS);
         loop {
             attempts -= 1;
             let uid = seen.uid().to_owned();

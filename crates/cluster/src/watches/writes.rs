@@ -132,9 +132,9 @@ impl<R: Cached> Watch<R> {
             let cached = self.cached_of(view)?;
             Ok(decide(&cached).map_or(Step::Leave, Step::Send))
         };
-        let Some(seen) = attempt.cached_or_live().await? else { return Ok(Wrote::Gone) };
         let patch = async |seen| attempt.patch(seen, &decide).await;
-        attempt.until_settled(seen, patch).await?.try_map(|view| self.cached_of(&view).map(Cow::into_owned))
+        let wrote = attempt.until_settled(attempt.cached_or_live().await?, patch).await?;
+        wrote.try_map(|view| self.cached_of(&view).map(Cow::into_owned))
     }
 
     /// Adds (`held`) or removes one finalizer; other finalizers keep their order (spec 80 §16 S-4, S-5, S-7). Sends
@@ -174,7 +174,6 @@ impl<R: Cached> Watch<R> {
             Some(cached) => Some(View::Cached(cached)),
             None => attempt.first(subject).await?,
         };
-        let Some(seen) = seen else { return Ok(Wrote::Gone) };
         let delete = async |seen| attempt.delete(seen, propagation, |_| Ok(true)).await;
         attempt.until_settled(seen, delete).await?.try_map(View::into_object)
     }
@@ -191,9 +190,8 @@ impl<R: Cached> Watch<R> {
         let subject = subject.into();
         let attempt = self.attempt(ctx, &subject.name(), Lock::Version);
         let is_due = |view: &View<R>| Ok(is_due(view.object()?));
-        let Some(seen) = attempt.first(subject).await? else { return Ok(Wrote::Gone) };
         let delete = async |seen| attempt.delete(seen, propagation, &is_due).await;
-        attempt.until_settled(seen, delete).await?.try_map(View::into_object)
+        attempt.until_settled(attempt.first(subject).await?, delete).await?.try_map(View::into_object)
     }
 
     /// As [`Self::delete_if`], but decides on the cached object, without a read.
@@ -206,9 +204,9 @@ impl<R: Cached> Watch<R> {
     ) -> Result<Wrote<R>, ApiError> {
         let attempt = self.attempt(ctx, name, Lock::Version);
         let is_due = |view: &View<R>| Ok(is_due(&*self.cached_of(view)?));
-        let Some(seen) = attempt.cached_or_live().await? else { return Ok(Wrote::Gone) };
         let delete = async |seen| attempt.delete(seen, propagation, &is_due).await;
-        attempt.until_settled(seen, delete).await?.try_map(|view| self.cached_of(&view).map(Cow::into_owned))
+        let wrote = attempt.until_settled(attempt.cached_or_live().await?, delete).await?;
+        wrote.try_map(|view| self.cached_of(&view).map(Cow::into_owned))
     }
 
     /// Awaits another write of one object and enters its answer as this process's own change: for writes that no method
@@ -241,9 +239,8 @@ impl<R: Cached> Watch<R> {
                 step => step,
             })
         };
-        let Some(seen) = attempt.first(subject).await? else { return Ok(Wrote::Gone) };
         let patch = async |seen| attempt.patch(seen, &decide).await;
-        attempt.until_settled(seen, patch).await?.try_map(View::into_object)
+        attempt.until_settled(attempt.first(subject).await?, patch).await?.try_map(View::into_object)
     }
 
     fn attempt<'w>(&'w self, ctx: &'w Context, name: &NamespacedName, lock: Lock) -> WriteAttempt<'w, R> {
