@@ -46,26 +46,8 @@ impl Borrow<str> for ApiName {
     }
 }
 
-impl AsRef<str> for ApiName {
-    fn as_ref(&self) -> &str {
-        self.as_str()
-    }
-}
-
-impl Default for ApiName {
-    fn default() -> Self {
-        Self::constant("")
-    }
-}
-
 impl From<&str> for ApiName {
     fn from(text: &str) -> Self {
-        Self(Text::Shared(text.into()))
-    }
-}
-
-impl From<String> for ApiName {
-    fn from(text: String) -> Self {
         Self(Text::Shared(text.into()))
     }
 }
@@ -77,12 +59,6 @@ impl PartialEq for ApiName {
 }
 
 impl Eq for ApiName {}
-
-impl PartialEq<str> for ApiName {
-    fn eq(&self, other: &str) -> bool {
-        self.as_str() == other
-    }
-}
 
 impl PartialEq<&str> for ApiName {
     fn eq(&self, other: &&str) -> bool {
