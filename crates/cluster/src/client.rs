@@ -11,7 +11,7 @@ use tower::Layer as _;
 use tower_http::decompression::DecompressionLayer;
 
 pub(crate) use self::http_client::http_client;
-use super::token::{Credentials, CredentialsError, Identified};
+use super::token::{Credentials, CredentialsError, identified};
 use crate::{
     files,
     kubeconfig::{NoConfiguration, current_cluster, reason},
@@ -125,7 +125,7 @@ impl Connection {
             HeaderValue::from_str(user_agent).map_err(|_| ConnectionError::BadUserAgent(user_agent.into()))?;
         let http = http_client(&self.config, self.proxy.as_ref());
         let http = http.map_err(|error| ConnectionError::Tls(error.to_string()))?;
-        let service = Identified { inner: http, credentials: self.credentials()?, user_agent };
+        let service = identified(http, self.credentials()?, user_agent);
         let service = DecompressionLayer::new().gzip(!self.config.disable_compression).layer(service);
         let service = self.config.base_uri_layer().layer(service);
         Ok(kube::Client::new(service, self.config.default_namespace.clone()))

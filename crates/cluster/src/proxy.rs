@@ -4,7 +4,7 @@
 
 use http::Uri;
 
-pub(crate) use self::connector::{Connector, ServerStream};
+pub(crate) use self::connector::{ServerStream, connector};
 use self::no_proxy::NoProxy;
 pub use self::{commands::client_through, given::GivenProxy};
 

@@ -3,11 +3,8 @@
 //! ours also reads the file again when the server answers 401 (fault 9).
 
 use std::{
-    future::Future,
     path::{Path, PathBuf},
-    pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
     time::Duration,
 };
 
@@ -17,7 +14,7 @@ use http::{
     header::{AUTHORIZATION, USER_AGENT},
 };
 use tokio::time::Instant;
-use tower::BoxError;
+use tower::{Service, ServiceExt as _};
 
 use crate::files;
 
@@ -60,13 +57,6 @@ pub(super) struct TokenFile {
 struct Token {
     header: HeaderValue,
     read_at: Option<Instant>, // `None`: read again before the next request
-}
-
-#[derive(Clone)]
-pub(super) struct Identified<S> {
-    pub(super) inner: S,
-    pub(super) credentials: Credentials,
-    pub(super) user_agent: HeaderValue,
 }
 
 impl Credentials {
@@ -138,34 +128,29 @@ fn sensitive(value: &str) -> Option<HeaderValue> {
     Some(value)
 }
 
-impl<S, I, O> tower::Service<Request<I>> for Identified<S>
+/// Returns the service with our identity in each request.
+pub(super) fn identified<S, I, O>(
+    service: S,
+    credentials: Credentials,
+    user_agent: HeaderValue,
+) -> impl Service<Request<I>, Response = Response<O>, Error = S::Error, Future: Send> + Clone
 where
-    S: tower::Service<Request<I>, Response = Response<O>>,
-    S::Error: Into<BoxError>,
-    S::Future: Send + 'static,
+    S: Service<Request<I>, Response = Response<O>, Future: Send> + Clone,
 {
-    type Response = Response<O>;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<O>, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context).map_err(Into::into)
-    }
-
-    fn call(&mut self, mut request: Request<I>) -> Self::Future {
-        request.headers_mut().insert(USER_AGENT, self.user_agent.clone());
-        if let Some(header) = self.credentials.header() {
+    let asked = credentials.clone();
+    let judged = service.map_response(move |answer: Response<O>| {
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            asked.refused();
+        }
+        answer
+    });
+    judged.map_request(move |mut request: Request<I>| {
+        request.headers_mut().insert(USER_AGENT, user_agent.clone());
+        if let Some(header) = credentials.header() {
             request.headers_mut().insert(AUTHORIZATION, header);
         }
-        let (answer, credentials) = (self.inner.call(request), self.credentials.clone());
-        Box::pin(async move {
-            let answer = answer.await.map_err(Into::into)?;
-            if answer.status() == StatusCode::UNAUTHORIZED {
-                credentials.refused();
-            }
-            Ok(answer)
-        })
-    }
+        request
+    })
 }
 
 #[cfg(test)]
@@ -173,26 +158,24 @@ mod tests {
     use std::sync::atomic::{AtomicU16, Ordering};
 
     use tokio::time::sleep;
-    use tower::service_fn;
+    use tower::{BoxError, service_fn};
 
     use super::*;
 
     fn identified(
         credentials: Credentials,
         code: Arc<AtomicU16>,
-    ) -> impl tower::Service<Request<()>, Response = Response<String>, Error = BoxError> {
+    ) -> impl Service<Request<()>, Response = Response<String>, Error = BoxError> {
         let inner = service_fn(move |request: Request<()>| {
             let text = |name| request.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
             let shown = format!("{} | {}", text(AUTHORIZATION), text(USER_AGENT));
             let answer = Response::builder().status(code.load(Ordering::Relaxed)).body(shown);
             async move { Ok::<_, BoxError>(answer.unwrap()) }
         });
-        Identified { inner, credentials, user_agent: HeaderValue::from_static("me/1") }
+        super::identified(inner, credentials, HeaderValue::from_static("me/1"))
     }
 
-    async fn sent(
-        service: &mut impl tower::Service<Request<()>, Response = Response<String>, Error = BoxError>,
-    ) -> String {
+    async fn sent(service: &mut impl Service<Request<()>, Response = Response<String>, Error = BoxError>) -> String {
         service.call(Request::new(())).await.unwrap().into_body()
     }
 

@@ -16,7 +16,7 @@ use rustls::pki_types::ServerName;
 use tower::{BoxError, ServiceExt as _, util::BoxCloneSyncService};
 
 use super::{abrupt_end::AbruptEnd, in_time::in_time};
-use crate::proxy::{Connector, Proxy, ServerStream};
+use crate::proxy::{Proxy, ServerStream, connector};
 
 /// A connection is probed after this much silence (spec 70 §8.3; fault 6) …
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ type Http = Client<BoxCloneSyncService<Uri, Connection, BoxError>, Body>;
 pub(crate) fn http_client(config: &Config, proxy: Option<&Proxy>) -> Result<Http, kube::Error> {
     let mut tls = config.rustls_client_config()?;
     tls.alpn_protocols.clear(); // the connector sets them
-    let connector = Connector::new(proxy, &tls);
+    let connector = connector(proxy, &tls);
     let mut https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     if let Some(name) = &config.tls_server_name {
         let name = ServerName::try_from(name.clone()).map_err(RustlsTlsError::InvalidServerName);

@@ -1,12 +1,7 @@
 //! Connects to a server, through a proxy if there is one (spec 70 §8.1).
 
-use std::{
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
 use http::Uri;
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::{client::legacy::connect::HttpConnector, rt::TokioIo};
@@ -15,19 +10,12 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
 };
-use tower::{BoxError, Service};
+use tower::{BoxError, ServiceExt as _, service_fn, util::BoxCloneSyncService};
 
 use super::{Proxy, ProxyKind, port, socks, tunnel};
 
 /// For TCP, and for a proxy up to its answer. Below most requests' 30 s, so that their errors name the proxy.
 const TIMEOUT: Duration = Duration::from_secs(10);
-
-#[derive(Clone)]
-pub(crate) enum Connector {
-    Direct(HttpConnector),
-    /// The inner connector speaks TLS with a proxy whose address begins with `https`.
-    Through(Proxy, HttpsConnector<HttpConnector>),
-}
 
 /// The text names the proxy without user and password.
 #[derive(Debug, thiserror::Error)]
@@ -39,45 +27,24 @@ struct Barred {
 }
 
 pub(crate) type ServerStream = MaybeHttpsStream<TokioIo<TcpStream>>;
+pub(crate) type Connector = BoxCloneSyncService<Uri, ServerStream, BoxError>;
 
-impl Connector {
-    /// `tls` is for the server; its CA is valid for the proxy, too, whose certificate must be for the host of its URL.
-    pub(crate) fn new(proxy: Option<&Proxy>, tls: &ClientConfig) -> Self {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_connect_timeout(Some(TIMEOUT));
-        tcp.set_nodelay(true);
-        let Some(proxy) = proxy.cloned() else { return Self::Direct(tcp) };
-        let mut tls = tls.clone();
-        tls.alpn_protocols.clear(); // CONNECT is sent as HTTP/1.1
-        Self::Through(proxy, HttpsConnector::from((tcp, Arc::new(tls))))
-    }
-}
-
-impl Service<Uri> for Connector {
-    type Response = ServerStream;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<ServerStream, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        match self {
-            Self::Direct(tcp) => tcp.poll_ready(cx).map_err(Into::into),
-            Self::Through(_, connector) => connector.poll_ready(cx),
-        }
-    }
-
-    fn call(&mut self, server: Uri) -> Self::Future {
-        match self {
-            Self::Direct(tcp) => {
-                let connecting = tcp.call(server);
-                Box::pin(async move { Ok(MaybeHttpsStream::Http(connecting.await?)) })
-            }
-            Self::Through(proxy, connector) => {
-                let connecting = connector.call(proxy.address.clone());
-                Box::pin(through(proxy.clone(), connecting, server))
-            }
-        }
-    }
+/// Returns the connector to a server. `tls` is for the server; its CA is valid for the proxy, too, whose certificate must
+/// be for the host of its URL.
+pub(crate) fn connector(proxy: Option<&Proxy>, tls: &ClientConfig) -> Connector {
+    let mut tcp = HttpConnector::new();
+    tcp.enforce_http(false);
+    tcp.set_connect_timeout(Some(TIMEOUT));
+    tcp.set_nodelay(true);
+    let Some(proxy) = proxy.cloned() else {
+        return BoxCloneSyncService::new(tcp.map_response(MaybeHttpsStream::Http).map_err(BoxError::from));
+    };
+    let mut tls = tls.clone();
+    tls.alpn_protocols.clear(); // CONNECT is sent as HTTP/1.1
+    let to_proxy = HttpsConnector::from((tcp, Arc::new(tls))); // it speaks TLS if the address begins with `https`
+    BoxCloneSyncService::new(service_fn(move |server: Uri| {
+        through(proxy.clone(), to_proxy.clone().oneshot(proxy.address.clone()), server)
+    }))
 }
 
 /// Connects to the proxy and through it to the server, in limited time. The error names the proxy.
