@@ -11,7 +11,7 @@ use cluster::{ClusterLabel, RequestObserver, user_agent};
 use http::{Method, Request, header};
 use kit::{Activity, ActorState, Clock, Cpu, Env, Fatal, Random, StatusRegistry};
 use process::{
-    self, Observing, Process, ProcessParts, Program as _, Vitals,
+    self, Process, ProcessParts, Program as _, Vitals,
     config::PlainServer,
     dashboard::server::{ServeError, ServerHandles},
     http::probes::ProbeQuery,
@@ -70,7 +70,7 @@ struct DemoProgram {
 
 /// Panics once if `armed`. Only reconciles send updates, so the panic is that of a reconcile.
 struct Saboteur {
-    production: Rc<Observing>,
+    production: Metrics,
     armed: Rc<Cell<bool>>,
 }
 
@@ -115,15 +115,19 @@ impl Scene {
     pub(super) fn start(&self) -> Result<(), SceneError> {
         let (version, status_registry, vitals) =
             (&self.version, StatusRegistry::default(), Vitals::new::<ResourceManager>());
-        let metrics = Metrics::new(ResourceManager::METRICS, &version.version, status_registry.clone());
+        let metrics = Metrics::new(
+            ResourceManager::METRICS,
+            ResourceManager::CLUSTERS,
+            &version.version,
+            status_registry.clone(),
+        );
         let servers = self.serve(&vitals, &metrics, &status_registry)?;
-        let observing = Rc::new(Observing::new(&metrics, ResourceManager::CLUSTERS));
         let env = Env {
             clock: Clock::system(),
             random: Random::from_entropy(),
             status_registry: status_registry.clone(),
             cpu: Cpu::pool(CPU_JOBS),
-            observers: observing.clone(),
+            observers: Rc::new(metrics.clone()),
             fatal: Fatal::default(),
             sync_timeout: Config::default().controllers.cache_sync_timeout.get(),
         };
@@ -139,7 +143,7 @@ impl Scene {
             host: "demo".to_owned(),
             config: Rc::new(self.config.borrow().clone()),
             env,
-            requests: Rc::new(Saboteur { production: observing, armed: self.sabotage.clone() }),
+            requests: Rc::new(Saboteur { production: metrics.clone(), armed: self.sabotage.clone() }),
             vitals: vitals.clone(),
         })?;
         self.program.replace(Some(DemoProgram { process, servers, status_registry, metrics, vitals }));

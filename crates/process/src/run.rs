@@ -8,8 +8,8 @@ use kit::{Clock, Cpu, Deadline, Env, Fatal, Random, StatusRegistry, json};
 use tokio::time::timeout_at;
 
 use crate::{
-    BuildInfo, ConnectError, GRACE_PERIOD, Observing, PATIENCE, Process, ProcessError, ProcessParts, Program,
-    ServiceError, Services, UserAgents, Vitals,
+    BuildInfo, ConnectError, GRACE_PERIOD, PATIENCE, Process, ProcessError, ProcessParts, Program, ServiceError,
+    Services, UserAgents, Vitals,
     dashboard::server::{
         self, Leadership as ShownLeadership, ProcessInfo, ServeError, ServerHandles, ServerOptions, Sources,
     },
@@ -152,7 +152,7 @@ async fn serve<P: Program>(parts: Serving<P>) -> Result<(), RunError> {
     let (links, election) = connect(&config, &UserAgents::new(P::NAME, &version))?;
     let (config, version) = (Rc::new(config), version.version);
     let status_registry = StatusRegistry::default();
-    let metrics = Metrics::new(P::METRICS, &version, status_registry.clone());
+    let metrics = Metrics::new(P::METRICS, P::CLUSTERS, &version, status_registry.clone());
     metrics.config_hash(&settings.hash);
 
     let host = host_name();
@@ -165,13 +165,12 @@ async fn serve<P: Program>(parts: Serving<P>) -> Result<(), RunError> {
     let mut services = P::Services::prepare(&config, service_parts, &mut readiness)?;
     let servers = serve_http::<P>(&version, &settings, &host, &vitals, readiness, &metrics, &status_registry)?;
     let _watchdog = watchdog::start(metrics.clone())?;
-    let observing = Rc::new(Observing::new(&metrics, P::CLUSTERS));
     let env = Env {
         clock: Clock::system(),
         random: Random::from_entropy(),
         status_registry,
         cpu: Cpu::pool(CPU_JOBS),
-        observers: observing.clone(),
+        observers: Rc::new(metrics.clone()),
         fatal: Fatal::default(),
         sync_timeout: settings.cache_sync_timeout,
     };
@@ -184,7 +183,7 @@ async fn serve<P: Program>(parts: Serving<P>) -> Result<(), RunError> {
         host,
         config,
         env,
-        requests: observing,
+        requests: Rc::new(metrics),
         vitals,
     })?;
     services.start(&process)?;

@@ -3,7 +3,8 @@
 //! Common names, labels and buckets are spec 70 §9.2: existing dashboards query them.
 
 use prometheus::{
-    CounterVec, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, core::Collector,
+    CounterVec, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, core::Collector,
 };
 
 use self::MetricName::{Common, Own};
@@ -135,12 +136,6 @@ declarations! {
         "Idle checks: a period ended, and there was nothing to reconcile.";
     ARBITER_STALLS = MetricKind::Counter, Own("arbiter_stalls_total"), [], "stalls",
         "How often the thread of the controllers stood still for three seconds or longer. Standstills of one to three seconds may be counted too.";
-    STORE_OBJECTS = MetricKind::Gauge, Own("store_objects"), ["cluster", "kind"], "objects",
-        "Cached objects in a store.";
-    STORE_SYNCED = MetricKind::Gauge, Own("store_synced"), ["cluster", "kind"], "1 or 0",
-        "Whether a store has its initial list and a working watch.";
-    STORE_AGE = MetricKind::Gauge, Own("store_age_seconds"), ["cluster", "kind"], "seconds",
-        "Time since a store's watch last delivered something; since its start if it never did.";
     SCHEDULER_IN_FLIGHT = MetricKind::Gauge, Own("request_scheduler_writes_in_flight"), ["cluster"], "requests",
         "Writes to a cluster that wait for their answer.";
     SCHEDULER_WAITING = MetricKind::Gauge, Own("request_scheduler_waiting"), ["cluster", "priority"], "requests",
@@ -164,45 +159,67 @@ impl MetricName {
     }
 }
 
-const VALID: &str = "names and labels are constants, and a test registers each of them";
+const VALID: &str = "names and labels are constants, a test registers each, and none is registered twice";
 
 impl Declaration {
     /// Registers counters of whole numbers. Panics if the name is taken or malformed, as do the other functions.
     pub fn counters(&self, registrar: &Registrar) -> IntCounterVec {
-        register(registrar, IntCounterVec::new(self.opts(registrar), self.labels).expect(VALID))
+        register(registrar, IntCounterVec::new(self.opts(registrar, &[]), self.labels))
     }
 
     /// Registers counters.
     pub fn float_counters(&self, registrar: &Registrar) -> CounterVec {
-        register(registrar, CounterVec::new(self.opts(registrar), self.labels).expect(VALID))
+        register(registrar, CounterVec::new(self.opts(registrar, &[]), self.labels))
     }
 
     /// Registers gauges of whole numbers.
     pub fn gauges(&self, registrar: &Registrar) -> IntGaugeVec {
-        register(registrar, IntGaugeVec::new(self.opts(registrar), self.labels).expect(VALID))
+        register(registrar, IntGaugeVec::new(self.opts(registrar, &[]), self.labels))
     }
 
     /// Registers gauges.
     pub fn float_gauges(&self, registrar: &Registrar) -> GaugeVec {
-        register(registrar, GaugeVec::new(self.opts(registrar), self.labels).expect(VALID))
+        register(registrar, GaugeVec::new(self.opts(registrar, &[]), self.labels))
     }
 
     /// Registers histograms.
     pub fn histograms(&self, registrar: &Registrar) -> HistogramVec {
-        let bounds = match self.kind {
-            MetricKind::Histogram(bounds) => bounds,
-            MetricKind::Counter | MetricKind::Gauge => &DECADES,
-        };
-        let options = HistogramOpts::new(self.name.full(registrar.prefix), self.help).buckets(bounds.to_vec());
-        register(registrar, HistogramVec::new(options, self.labels).expect(VALID))
+        register(registrar, HistogramVec::new(self.histogram_opts(registrar, &[]), self.labels))
     }
 
-    fn opts(&self, registrar: &Registrar) -> Opts {
-        Opts::new(self.name.full(registrar.prefix), self.help)
+    /// Registers the counter of whole numbers with these values of all its labels, as do the functions below.
+    pub(super) fn counter(&self, registrar: &Registrar, values: &[&str]) -> IntCounter {
+        register(registrar, IntCounter::with_opts(self.opts(registrar, values)))
+    }
+
+    pub(super) fn gauge(&self, registrar: &Registrar, values: &[&str]) -> IntGauge {
+        register(registrar, IntGauge::with_opts(self.opts(registrar, values)))
+    }
+
+    pub(super) fn float_gauge(&self, registrar: &Registrar, values: &[&str]) -> Gauge {
+        register(registrar, Gauge::with_opts(self.opts(registrar, values)))
+    }
+
+    pub(super) fn histogram(&self, registrar: &Registrar, values: &[&str]) -> Histogram {
+        register(registrar, Histogram::with_opts(self.histogram_opts(registrar, values)))
+    }
+
+    fn opts(&self, registrar: &Registrar, values: &[&str]) -> Opts {
+        let labels = self.labels.iter().zip(values).map(|(label, value)| ((*label).to_owned(), (*value).to_owned()));
+        Opts::new(self.name.full(registrar.prefix), self.help).const_labels(labels.collect())
+    }
+
+    fn histogram_opts(&self, registrar: &Registrar, values: &[&str]) -> HistogramOpts {
+        let buckets = match self.kind {
+            MetricKind::Histogram(bounds) => bounds.to_vec(),
+            MetricKind::Counter | MetricKind::Gauge => DECADES.to_vec(),
+        };
+        HistogramOpts { common_opts: self.opts(registrar, values), buckets }
     }
 }
 
-fn register<C: Collector + Clone + 'static>(registrar: &Registrar, collector: C) -> C {
+fn register<C: Collector + Clone + 'static>(registrar: &Registrar, collector: prometheus::Result<C>) -> C {
+    let collector = collector.expect(VALID);
     registrar.registry.register(Box::new(collector.clone())).expect(VALID);
     collector
 }

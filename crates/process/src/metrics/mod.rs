@@ -1,34 +1,37 @@
 //! Metrics in Prometheus' text format (spec 70 §9). `declared.rs` is the table of the metrics that every program has.
-//! `figure.rs` has a program's own metrics, which controllers set by name. `controller.rs` and `store.rs` have the
-//! handles for the parts of the process, `process.rs` reads `/proc`, and `reference.rs` renders the tables for a page.
+//! `figure.rs` has a program's own metrics, which controllers set by name. `controller.rs` has the series of a controller,
+//! `process.rs` reads `/proc`, and `reference.rs` renders the tables for a page.
 //!
-//! There is no global registry: [`Metrics`] is made once, passed in, and cheap to clone. Handles hold their series, so
-//! that counting is an atomic addition. Ages (stores, running work) and values from elsewhere (status registry,
-//! `/proc`) are computed at the scrape, in [`Metrics::render`].
+//! There is no global registry: [`Metrics`] is made once, passed in, and cheap to clone. It is the observer of reconciles
+//! and requests. The observer of a controller holds its series, so that counting is an atomic addition. Ages of running
+//! reconciles and values from elsewhere (status registry, `/proc`) are computed at the scrape, in [`Metrics::render`].
 
 mod controller;
 mod declared;
 mod figure;
 mod process;
 mod reference;
-mod store;
 
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::BTreeMap,
+    rc::Rc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
-pub use controller::{ControllerMetrics, ReconcileOutcome, RunningWork};
+use cluster::{ClusterLabel, RequestObserver};
+use controller::ControllerMetrics;
 pub use declared::{DECADES, Declaration, MetricKind, MetricName, Registrar};
 pub use figure::{Figure, FigureKind};
 use jiff::Timestamp;
-use kit::{Activity, Clock, Priority, Role, StatusRegistry};
-pub use process::ProcessFigures;
-use prometheus::{CounterVec, GaugeVec, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
+use kit::{Activity, Clock, Observers, ReconcilerObserver, Role, StatusRegistry};
+use process::{ProcessFamilies, ProcessFigures};
+use prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
 pub use reference::reference;
-pub use store::StoreMetrics;
 use tokio::time::Instant;
 
 /// The metrics of one program beside those of every program.
@@ -49,8 +52,7 @@ pub struct Metrics {
 struct Shared {
     registrar: Registrar,
     status_registry: StatusRegistry,
-    controllers: controller::Families,
-    stores: store::Families,
+    controllers: Mutex<BTreeMap<&'static str, ControllerMetrics>>,
     figures: figure::Families,
     rest_requests: IntCounterVec,
     leader: IntGaugeVec,
@@ -58,26 +60,10 @@ struct Shared {
     config_hash: IntGaugeVec,
     actors: IntGaugeVec,
     mailbox_overflows: IntCounterVec,
-    arbiter_stalls: IntCounterVec,
+    arbiter_stalls: IntCounter,
     scheduler_in_flight: IntGaugeVec,
     scheduler_waiting: IntGaugeVec,
     scrape: Mutex<()>, // one scrape at a time: computed values are set in steps
-}
-
-struct ProcessFamilies {
-    cpu: CounterVec,
-    resident: IntGaugeVec,
-    virtual_size: IntGaugeVec,
-    open_fds: IntGaugeVec,
-    max_fds: IntGaugeVec,
-    start: GaugeVec,
-}
-
-/// Metrics of the request scheduler of one cluster.
-#[derive(Clone)]
-pub struct RequestSchedulerMetrics {
-    metrics: Metrics,
-    cluster: Arc<str>,
 }
 
 /// The labels of a metric without labels.
@@ -99,12 +85,18 @@ const ACTIVITIES: [Activity; 9] = [
 ];
 
 impl Metrics {
-    /// Makes a registry for this version of a program. Each scrape counts the actors in the status registry.
-    pub fn new(program: ProgramMetrics, version: &str, status_registry: StatusRegistry) -> Self {
+    /// Makes a registry for this version of a program with these clusters. Each scrape counts the actors in the status
+    /// registry.
+    pub fn new(
+        program: ProgramMetrics,
+        clusters: &[ClusterLabel],
+        version: &str,
+        status_registry: StatusRegistry,
+    ) -> Self {
         let registrar = Registrar::new(Registry::new(), program.prefix);
+        declared::BUILD_INFO.gauge(&registrar, &[version]).set(1);
         let shared = Shared {
-            controllers: controller::Families::new(&registrar),
-            stores: store::Families::new(&registrar),
+            controllers: Mutex::default(),
             figures: figure::Families::new(&registrar, program.figures),
             rest_requests: declared::REST_REQUESTS.counters(&registrar),
             leader: declared::LEADER.gauges(&registrar),
@@ -112,48 +104,21 @@ impl Metrics {
             config_hash: declared::CONFIG_HASH.gauges(&registrar),
             actors: declared::ACTORS.gauges(&registrar),
             mailbox_overflows: declared::MAILBOX_OVERFLOWS.counters(&registrar),
-            arbiter_stalls: declared::ARBITER_STALLS.counters(&registrar),
+            arbiter_stalls: declared::ARBITER_STALLS.counter(&registrar, &NO_LABELS),
             scheduler_in_flight: declared::SCHEDULER_IN_FLIGHT.gauges(&registrar),
             scheduler_waiting: declared::SCHEDULER_WAITING.gauges(&registrar),
             scrape: Mutex::new(()),
             status_registry,
             registrar,
         };
-
-        declared::BUILD_INFO.gauges(&shared.registrar).with_label_values(&[version]).set(1);
-        shared.arbiter_stalls.with_label_values(&NO_LABELS).inc_by(0);
-        Self { shared: Arc::new(shared) }
+        let metrics = Self { shared: Arc::new(shared) };
+        clusters.iter().for_each(|cluster| metrics.request_scheduler(*cluster, 0, 0, 0));
+        metrics
     }
 
     /// Where a program registers more metrics.
     pub fn registrar(&self) -> &Registrar {
         &self.shared.registrar
-    }
-
-    /// Returns the handle of a controller or reconciler with `permits` permits. All its series exist afterwards.
-    pub fn controller(&self, name: &str, permits: usize) -> ControllerMetrics {
-        self.shared.controllers.controller(name, permits)
-    }
-
-    /// Returns the handle of a watch's store. Its series exist while a clone of the handle does; stores of the same
-    /// cluster and kind (one per namespace) are shown as one.
-    pub fn store(&self, cluster: &str, kind: &str, now: Instant) -> StoreMetrics {
-        self.shared.stores.store(cluster, kind, now)
-    }
-
-    /// Returns the handle of a cluster's request scheduler.
-    pub fn request_scheduler(&self, cluster: &str) -> RequestSchedulerMetrics {
-        let request_scheduler = RequestSchedulerMetrics { metrics: self.clone(), cluster: cluster.into() };
-        request_scheduler.in_flight(0);
-        request_scheduler.waiting(Priority::High, 0);
-        request_scheduler.waiting(Priority::Low, 0);
-        request_scheduler
-    }
-
-    /// Counts a request to an API server. `code` is the HTTP status, `None` without an answer; `host` is `host:port`.
-    pub fn request(&self, code: Option<u16>, method: &str, host: &str) {
-        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
-        self.shared.rest_requests.with_label_values(&[code.as_str(), method, host]).inc();
     }
 
     /// Sets whether this process holds the lease called `name`.
@@ -167,19 +132,9 @@ impl Metrics {
         self.shared.config_hash.with_label_values(&[hash]).set(1);
     }
 
-    /// Counts a message that a full mailbox refused. `mailbox` names a kind of mailbox, not an object.
-    pub fn mailbox_overflowed(&self, mailbox: &'static str) {
-        self.shared.mailbox_overflows.with_label_values(&[mailbox]).inc();
-    }
-
-    /// Sets the figure called `name`; see [`Figure`]. Does nothing if the program declares none of this name.
-    pub fn figure(&self, name: &str, label: &'static str, value: f64) {
-        self.shared.figures.set(name, label, value);
-    }
-
     /// Counts a standstill of the controllers' thread.
     pub fn arbiter_stalled(&self) {
-        self.shared.arbiter_stalls.with_label_values(&NO_LABELS).inc();
+        self.shared.arbiter_stalls.inc();
     }
 
     /// All metrics in Prometheus' text format, version 0.0.4. Reads `/proc` and the status registry.
@@ -191,8 +146,7 @@ impl Metrics {
         let shared = &*self.shared;
         let _one_at_a_time = shared.scrape.lock().unwrap_or_else(PoisonError::into_inner);
 
-        shared.controllers.refresh(now);
-        shared.stores.refresh(now);
+        self.controllers().values().for_each(|controller| controller.refresh(now));
         shared.figures.refresh(wall);
         shared.process.set(figures);
         self.count_actors();
@@ -203,6 +157,10 @@ impl Metrics {
             tracing::error!(%error, "Could not render the metrics");
         }
         text
+    }
+
+    fn controllers(&self) -> MutexGuard<'_, BTreeMap<&'static str, ControllerMetrics>> {
+        self.shared.controllers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn count_actors(&self) {
@@ -218,9 +176,38 @@ impl Metrics {
     }
 }
 
-impl std::fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Metrics")
+impl Observers for Metrics {
+    /// All series of the reconciler exist afterwards.
+    fn reconciler(&self, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver> {
+        let mut controllers = self.controllers();
+        let controller =
+            controllers.entry(name).or_insert_with(|| ControllerMetrics::new(&self.shared.registrar, name));
+        controller.max_concurrent(permits);
+        Rc::new(controller.clone())
+    }
+
+    /// Sets a [`Figure`] of the program.
+    fn figure(&self, name: &'static str, label: &'static str, value: f64) {
+        self.shared.figures.set(name, label, value);
+    }
+}
+
+impl RequestObserver for Metrics {
+    fn finished(&self, method: &str, host: &str, code: Option<u16>) {
+        let code = code.map_or_else(|| "<error>".to_owned(), |code| code.to_string());
+        self.shared.rest_requests.with_label_values(&[code.as_str(), method, host]).inc();
+    }
+
+    fn request_scheduler(&self, cluster: ClusterLabel, high: usize, low: usize, writes_in_flight: usize) {
+        let cluster = cluster.as_str();
+        self.shared.scheduler_in_flight.with_label_values(&[cluster]).set(gauge_value(writes_in_flight));
+        for (priority, waiting) in [("high", high), ("low", low)] {
+            self.shared.scheduler_waiting.with_label_values(&[cluster, priority]).set(gauge_value(waiting));
+        }
+    }
+
+    fn event_dropped(&self) {
+        self.shared.mailbox_overflows.with_label_values(&["events"]).inc();
     }
 }
 
@@ -248,69 +235,7 @@ fn activity_text(activity: Activity) -> &'static str {
     }
 }
 
-fn priority_text(priority: Priority) -> &'static str {
-    match priority {
-        Priority::High => "high",
-        Priority::Low => "low",
-    }
-}
-
 /// Counts are far below this limit; a wrong huge count shows as the largest number, not as a negative number.
 fn gauge_value(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-impl RequestSchedulerMetrics {
-    /// Sets the number of writes that wait for their answer.
-    pub fn in_flight(&self, writes: usize) {
-        self.metrics.shared.scheduler_in_flight.with_label_values(&[&*self.cluster]).set(gauge_value(writes));
-    }
-
-    /// Sets the number of requests of a priority that wait for their turn.
-    pub fn waiting(&self, priority: Priority, requests: usize) {
-        let labels = [&*self.cluster, priority_text(priority)];
-        self.metrics.shared.scheduler_waiting.with_label_values(&labels).set(gauge_value(requests));
-    }
-}
-
-impl std::fmt::Debug for RequestSchedulerMetrics {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("RequestSchedulerMetrics").field(&self.cluster).finish()
-    }
-}
-
-impl ProcessFamilies {
-    fn new(registrar: &Registrar) -> Self {
-        Self {
-            cpu: declared::PROCESS_CPU.float_counters(registrar),
-            resident: declared::PROCESS_RESIDENT.gauges(registrar),
-            virtual_size: declared::PROCESS_VIRTUAL.gauges(registrar),
-            open_fds: declared::PROCESS_OPEN_FDS.gauges(registrar),
-            max_fds: declared::PROCESS_MAX_FDS.gauges(registrar),
-            start: declared::PROCESS_START.float_gauges(registrar),
-        }
-    }
-
-    /// A figure that could not be read has no series instead of a wrong zero.
-    fn set(&self, figures: ProcessFigures) {
-        self.cpu.reset();
-        if let Some(seconds) = figures.cpu_seconds {
-            self.cpu.with_label_values(&NO_LABELS).inc_by(seconds);
-        }
-        self.start.reset();
-        if let Some(seconds) = figures.start_seconds {
-            self.start.with_label_values(&NO_LABELS).set(seconds);
-        }
-        for (family, figure) in [
-            (&self.resident, figures.resident_bytes),
-            (&self.virtual_size, figures.virtual_bytes),
-            (&self.open_fds, figures.open_fds),
-            (&self.max_fds, figures.max_fds),
-        ] {
-            family.reset();
-            if let Some(figure) = figure {
-                family.with_label_values(&NO_LABELS).set(i64::try_from(figure).unwrap_or(i64::MAX));
-            }
-        }
-    }
 }

@@ -32,5 +32,5 @@ pub(crate) const PROGRAM: ProgramMetrics = ProgramMetrics {
 };
 
 pub(crate) fn metrics() -> Metrics {
-    Metrics::new(PROGRAM, "v1.2.3", StatusRegistry::default())
+    Metrics::new(PROGRAM, &[], "v1.2.3", StatusRegistry::default())
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use kit::{Priority, ReconcileResult};
 
 use super::{
     declared::ALL,
@@ -26,7 +27,7 @@ fn assert_series(text: &str, series: &str, expected: f64) {
 fn all_series_of_a_started_controller_exist_with_zero() {
     let metrics = metrics();
 
-    metrics.controller("garbage-collector", 3);
+    metrics.reconciler("garbage-collector", 3);
 
     let text = render(&metrics);
     for result in ["success", "error", "requeue", "requeue_after"] {
@@ -67,20 +68,18 @@ fn all_series_of_a_started_controller_exist_with_zero() {
 #[test]
 fn reconciliations_are_counted_by_result() {
     let metrics = metrics();
-    let controller = metrics.controller("health", 5);
+    let reconciler = metrics.reconciler("health", 5);
 
-    controller.reconciled(ReconcileOutcome::Success, Duration::from_millis(20));
-    controller.reconciled(ReconcileOutcome::Error, Duration::from_secs(2));
-    controller.reconciled(ReconcileOutcome::RequeueAfter, Duration::from_secs(2));
-    controller.terminal_error();
-    controller.panicked();
-    controller.timed_out();
-    controller.active(1);
-    controller.queue_depth(Priority::High, 7);
-    controller.queue_added();
-    controller.retried();
-    controller.waited(Duration::from_secs(1));
-    controller.worked(Duration::from_secs(3));
+    reconciler.started().finished(ReconcileResult::Success, Duration::from_millis(20));
+    reconciler.started().finished(ReconcileResult::TerminalError, Duration::from_secs(2));
+    reconciler.started().finished(ReconcileResult::RequeueAfter, Duration::from_secs(2));
+    let _running = reconciler.started();
+    reconciler.panicked();
+    reconciler.timed_out();
+    reconciler.depth(Priority::High, 7);
+    reconciler.added();
+    reconciler.retried();
+    reconciler.waited(Duration::from_secs(1));
 
     let text = render(&metrics);
     assert_series(&text, r#"controller_runtime_reconcile_total{controller="health",result="success"}"#, 1.0);
@@ -96,7 +95,7 @@ fn reconciliations_are_counted_by_result() {
     assert_series(&text, r#"workqueue_adds_total{controller="health",name="health"}"#, 1.0);
     assert_series(&text, r#"workqueue_retries_total{controller="health",name="health"}"#, 1.0);
     assert_series(&text, r#"workqueue_queue_duration_seconds_sum{controller="health",name="health"}"#, 1.0);
-    assert_series(&text, r#"workqueue_work_duration_seconds_sum{controller="health",name="health"}"#, 3.0);
+    assert_series(&text, r#"workqueue_work_duration_seconds_sum{controller="health",name="health"}"#, 4.02);
     assert_series(&text, r#"controller_runtime_reconcile_time_seconds_bucket{controller="health",le="0.025"}"#, 1.0);
     assert_series(&text, r#"controller_runtime_reconcile_time_seconds_bucket{controller="health",le="2"}"#, 3.0);
 }
@@ -104,44 +103,46 @@ fn reconciliations_are_counted_by_result() {
 #[test]
 fn a_controller_asked_for_again_keeps_its_counts() {
     let metrics = metrics();
-    metrics.controller("health", 5).reconciled(ReconcileOutcome::Requeue, Duration::ZERO);
+    metrics.reconciler("health", 5).started().finished(ReconcileResult::Requeue, Duration::ZERO);
 
-    metrics.controller("health", 8);
+    metrics.reconciler("health", 8);
 
     let text = render(&metrics);
     assert_series(&text, r#"controller_runtime_reconcile_total{controller="health",result="requeue"}"#, 1.0);
     assert_series(&text, r#"controller_runtime_max_concurrent_reconciles{controller="health"}"#, 8.0);
 }
 
-#[test]
-fn running_work_ages_until_it_ends() {
+#[tokio::test(start_paused = true)]
+async fn running_reconciles_age_until_they_end() {
     let metrics = metrics();
-    let controller = metrics.controller("health", 5);
-    let start = Instant::now();
-    let first = controller.running(start);
-    let second = controller.running(start + Duration::from_secs(4));
+    let reconciler = metrics.reconciler("health", 5);
+    let first = reconciler.started();
+    tokio::time::advance(Duration::from_secs(4)).await;
+    let second = reconciler.started();
+    tokio::time::advance(Duration::from_secs(2)).await;
 
-    let both = metrics.render_at(start + Duration::from_secs(6), Timestamp::UNIX_EPOCH, ProcessFigures::default());
-    drop(first);
-    let one = metrics.render_at(start + Duration::from_secs(6), Timestamp::UNIX_EPOCH, ProcessFigures::default());
+    let both = render(&metrics);
+    first.finished(ReconcileResult::Error, Duration::from_secs(1)); // its reported duration does not matter
+    let one = render(&metrics);
     drop(second);
-    let none = metrics.render_at(start + Duration::from_secs(6), Timestamp::UNIX_EPOCH, ProcessFigures::default());
+    let none = render(&metrics);
 
     let unfinished = r#"workqueue_unfinished_work_seconds{controller="health",name="health"}"#;
     let longest = r#"workqueue_longest_running_processor_seconds{controller="health",name="health"}"#;
-    assert_series(&both, unfinished, 8.0);
-    assert_series(&both, longest, 6.0);
-    assert_series(&one, unfinished, 2.0);
-    assert_series(&one, longest, 2.0);
-    assert_series(&none, unfinished, 0.0);
+    let active = r#"controller_runtime_active_workers{controller="health"}"#;
+    for (text, expected) in [(&both, [8.0, 6.0, 2.0]), (&one, [2.0, 2.0, 1.0]), (&none, [0.0, 0.0, 0.0])] {
+        for (series, expected) in [unfinished, longest, active].into_iter().zip(expected) {
+            assert_series(text, series, expected);
+        }
+    }
 }
 
 #[test]
 fn requests_without_an_answer_have_the_code_error() {
     let metrics = metrics();
 
-    metrics.request(Some(404), "GET", "10.0.0.1:443");
-    metrics.request(None, "PUT", "10.0.0.1:443");
+    metrics.finished("GET", "10.0.0.1:443", Some(404));
+    metrics.finished("PUT", "10.0.0.1:443", None);
 
     let text = render(&metrics);
     assert_series(&text, r#"rest_client_requests_total{code="404",host="10.0.0.1:443",method="GET"}"#, 1.0);
@@ -149,36 +150,9 @@ fn requests_without_an_answer_have_the_code_error() {
 }
 
 #[test]
-fn stores_of_one_kind_are_shown_as_one_and_leave_with_their_handles() {
-    let metrics = metrics();
-    let start = Instant::now();
-    let first = metrics.store("target", "ConfigMap", start);
-    let second = metrics.store("target", "ConfigMap", start);
-    first.objects(3);
-    first.synced(true);
-    first.heard(start + Duration::from_secs(9));
-    second.objects(4);
-
-    let both = metrics.render_at(start + Duration::from_secs(10), Timestamp::UNIX_EPOCH, ProcessFigures::default());
-    drop(second);
-    let one = metrics.render_at(start + Duration::from_secs(10), Timestamp::UNIX_EPOCH, ProcessFigures::default());
-    drop(first);
-    let none = metrics.render_at(start + Duration::from_secs(10), Timestamp::UNIX_EPOCH, ProcessFigures::default());
-
-    let series = |name| format!(r#"test_store_{name}{{cluster="target",kind="ConfigMap"}}"#);
-    assert_series(&both, &series("objects"), 7.0);
-    assert_series(&both, &series("synced"), 0.0);
-    assert_series(&both, &series("age_seconds"), 10.0);
-    assert_series(&one, &series("objects"), 3.0);
-    assert_series(&one, &series("synced"), 1.0);
-    assert_series(&one, &series("age_seconds"), 1.0);
-    assert_eq!(value(&none, &series("objects")), None);
-}
-
-#[test]
 fn actors_are_counted_from_the_status_registry() {
     let status_registry = StatusRegistry::default();
-    let metrics = Metrics::new(PROGRAM, "v1", status_registry.clone());
+    let metrics = Metrics::new(PROGRAM, &[], "v1", status_registry.clone());
     let cell = status_registry.enter("health/a/b", Role::Object);
     cell.update(Timestamp::UNIX_EPOCH, |state| state.activity = Activity::BackingOff);
 
@@ -210,10 +184,10 @@ fn process_figures_are_read_at_each_scrape() {
     let metrics = metrics();
     let figures = ProcessFigures {
         cpu_seconds: Some(1.5),
-        resident_bytes: Some(4096),
-        virtual_bytes: Some(8192),
-        open_fds: Some(7),
-        max_fds: Some(1024),
+        resident_bytes: Some(4096.0),
+        virtual_bytes: Some(8192.0),
+        open_fds: Some(7.0),
+        max_fds: Some(1024.0),
         start_seconds: Some(1_700_000_000.25),
     };
 
@@ -233,33 +207,33 @@ fn process_figures_are_read_at_each_scrape() {
 }
 
 #[test]
-fn metric_handles_show_the_values_that_were_set() {
-    let metrics = metrics();
+fn metrics_show_the_values_that_were_set() {
+    let source = ClusterLabel::may_be_down("source");
+    let metrics =
+        Metrics::new(PROGRAM, &[source, ClusterLabel::may_be_down("target")], "v1", StatusRegistry::default());
 
     metrics.leader("gardener-resource-manager", true);
-    metrics.mailbox_overflowed("webhook");
-    let request_scheduler = metrics.request_scheduler("source");
-    request_scheduler.in_flight(16);
-    request_scheduler.waiting(Priority::Low, 40);
+    metrics.event_dropped();
+    metrics.request_scheduler(source, 0, 40, 16);
 
     let text = render(&metrics);
     assert_series(&text, r#"leader_election_master_status{name="gardener-resource-manager"}"#, 1.0);
-    assert_series(&text, r#"test_mailbox_overflows_total{mailbox="webhook"}"#, 1.0);
+    assert_series(&text, r#"test_mailbox_overflows_total{mailbox="events"}"#, 1.0);
     assert_series(&text, r#"test_request_scheduler_writes_in_flight{cluster="source"}"#, 16.0);
     assert_series(&text, r#"test_request_scheduler_waiting{cluster="source",priority="low"}"#, 40.0);
     assert_series(&text, r#"test_request_scheduler_waiting{cluster="source",priority="high"}"#, 0.0);
+    assert_series(&text, r#"test_request_scheduler_waiting{cluster="target",priority="high"}"#, 0.0);
 }
 
 #[test]
 fn metrics_are_all_rendered_with_help_and_type() {
     let metrics = metrics();
-    metrics.controller("health", 1);
-    let store = metrics.store("source", "Secret", Instant::now());
-    metrics.request_scheduler("source");
-    metrics.request(Some(200), "GET", "a:443");
+    metrics.reconciler("health", 1);
+    metrics.request_scheduler(ClusterLabel::may_be_down("source"), 0, 0, 0);
+    metrics.finished("GET", "a:443", Some(200));
     metrics.leader("a", false);
     metrics.config_hash("a");
-    metrics.mailbox_overflowed("a");
+    metrics.event_dropped();
     metrics.figure("level", "deep", 1.0);
     metrics.figure("trip", "", 1.0);
     metrics.figure("end", "", 1.0);
@@ -269,10 +243,10 @@ fn metrics_are_all_rendered_with_help_and_type() {
         Timestamp::UNIX_EPOCH,
         ProcessFigures {
             cpu_seconds: Some(1.0),
-            resident_bytes: Some(1),
-            virtual_bytes: Some(1),
-            open_fds: Some(1),
-            max_fds: Some(1),
+            resident_bytes: Some(1.0),
+            virtual_bytes: Some(1.0),
+            open_fds: Some(1.0),
+            max_fds: Some(1.0),
             start_seconds: Some(1.0),
         },
     );
@@ -290,7 +264,6 @@ fn metrics_are_all_rendered_with_help_and_type() {
     }
     let families = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
     assert_eq!(families, ALL.len() + PROGRAM.figures.len());
-    drop(store);
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn sources() -> Arc<Sources> {
     Arc::new(Sources {
         liveness: Checks::with_ping(),
         readiness: Checks::default().with("webhook-server", Arc::new(|| Err("not started".to_owned()))),
-        metrics: Metrics::new(crate::metrics::testing::PROGRAM, "v1", status_registry.clone()),
+        metrics: Metrics::new(crate::metrics::testing::PROGRAM, &[], "v1", status_registry.clone()),
         status_registry,
         leadership: Arc::new(|| Leadership::Leading),
         now: Arc::new(|| Timestamp::UNIX_EPOCH),
