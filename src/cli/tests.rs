@@ -12,7 +12,7 @@ use std::{
 
 use process::{
     command_line::{parse_bool, read_file},
-    settings::LogLevel,
+    logging::Level,
 };
 
 use super::*;
@@ -357,7 +357,7 @@ fn flags_override_their_fields() {
     assert_eq!(with_file(&scheduler, "").webhooks.pod_scheduler_name.on().map(|w| &*w.scheduler_name), Some("s"));
     let seconds = flag_mode(&["--projected-token-mount-expiration-seconds=600"]).webhooks.projected_token_mount;
     assert_eq!(seconds.on().map(|webhook| webhook.expiration_seconds), Some(600));
-    assert_eq!(with_file(&["--log-level=debug"], "logLevel: error").logging().level, LogLevel::Debug);
+    assert_eq!(with_file(&["--log-level=debug"], "logLevel: error").logging().level, Level::Debug);
 }
 
 #[test]

@@ -26,7 +26,7 @@ use std::{
 use actix::System;
 use futures::future::LocalBoxFuture;
 use kit::{Clock, json};
-use process::logging;
+use process::{logging, settings::Logging};
 use tracing_subscriber::{
     layer::SubscriberExt as _,
     util::{SubscriberInitExt as _, TryInitError},
@@ -143,7 +143,8 @@ fn log_path(folder: &Path) -> PathBuf {
 fn log_into(path: &Path) -> Result<logging::Handle, DemoError> {
     let file = File::create_new(path).map_err(|cause| DemoError::Log { path: path.to_owned(), cause })?;
     let now = Arc::new(Clock::system_wall);
-    let (layer, handle) = logging::layer(logging::Level::Info, logging::Format::Text, now, file);
+    let logging = Logging { level: logging::Level::Info, format: logging::Format::Text };
+    let (layer, handle, _) = logging::layer(logging, now, file);
     tracing_subscriber::registry().with(layer).try_init()?;
     logging::log_panics();
     Ok(handle)

@@ -19,7 +19,7 @@ use crate::{
     metrics::Metrics,
     profiling,
     program::ServiceParts,
-    settings::{Endpoint, LogFormat, LogLevel, Logging, Settings},
+    settings::Settings,
     signals::{self, Impatience, Signals},
     traces, watchdog,
 };
@@ -81,12 +81,11 @@ pub fn run<P: Program>(start: Start<P>) -> i32 {
     let settings = P::settings(&start.config);
     let heap_profiles =
         if settings.debugging.enable_profiling { profiling::prepare(start.config_path.as_deref()) } else { Ok(()) };
-    let (level, format) = log_settings(settings.logging);
     let (spans, traces) = match traces::start(P::NAME, &|variable| std::env::var(variable).ok()) {
         Ok((spans, traces)) => (spans, Ok(traces)),
         Err(error) => (None, Err(error)),
     };
-    let (log, switch) = match logging::init(level, format, Arc::new(Clock::system_wall), spans) {
+    let (log, switch) = match logging::init(settings.logging, Arc::new(Clock::system_wall), spans) {
         Ok((log, switch)) => (Arc::new(log), switch),
         Err(error) => return refuse(&error.to_string(), &start.usage),
     };
@@ -258,8 +257,8 @@ pub fn serve_http<P: Program>(
         started: Clock::system_wall(),
     };
     let options = ServerOptions {
-        probes: settings.health_probes.as_ref().map(Endpoint::bind),
-        metrics: settings.metrics.as_ref().map(Endpoint::bind),
+        probes: settings.health_probes.clone(),
+        metrics: settings.metrics.clone(),
         profiling: settings.debugging.enable_profiling,
         process,
         descriptors: limits::descriptors(),
@@ -284,19 +283,6 @@ fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { std::env::var("HOSTNAME").unwrap_or_default() } else { name.to_owned() }
-}
-
-fn log_settings(logging: Logging) -> (logging::Level, logging::Format) {
-    let level = match logging.level {
-        LogLevel::Debug => logging::Level::Debug,
-        LogLevel::Info => logging::Level::Info,
-        LogLevel::Error => logging::Level::Error,
-    };
-    let format = match logging.format {
-        LogFormat::Json => logging::Format::Json,
-        LogFormat::Text => logging::Format::Text,
-    };
-    (level, format)
 }
 
 /// Prints why the process does not start, with its usage; returns the exit code (spec 70 §1.1).

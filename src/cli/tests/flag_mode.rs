@@ -1,6 +1,6 @@
 use std::{io, time::Duration};
 
-use process::settings::Endpoint;
+use process::http::listen::ListenAddress;
 
 use super::{super::load, Pairs, flag_mode, load_in, options, with_file};
 use crate::api::config::resource_manager::{TokenRequestor, Workers};
@@ -36,8 +36,8 @@ fn flag_mode_has_the_defaults_of_the_first_generation() {
     assert_eq!(config.controllers.health.concurrent_syncs.count(), 10);
     let election = config.leader_election.on().expect("leader election is on");
     assert_eq!(election.resource_namespace, "garden");
-    assert_eq!(config.server.webhooks.endpoint(), Endpoint { host: "0.0.0.0".to_owned(), port: 9449 });
-    assert_eq!(config.server.metrics(), Some(Endpoint { host: String::new(), port: 8080 }));
+    assert_eq!(config.server.webhooks.address(), ListenAddress { host: "0.0.0.0".to_owned(), port: 9449 });
+    assert_eq!(config.server.metrics(), Some(ListenAddress { host: String::new(), port: 8080 }));
     let expiration = config.webhooks.projected_token_mount.on().map(|webhook| webhook.expiration_seconds);
     assert_eq!(expiration, Some(43_200));
     assert_eq!(config.enabled_webhooks(), ["projectedTokenMount"]);

@@ -65,8 +65,8 @@ impl Program for ControllerManager {
     fn settings(config: &Config) -> Settings {
         Settings {
             leader_election: config.leader_election.on().cloned(),
-            health_probes: Some(config.server.health_probes.endpoint()),
-            metrics: Some(config.server.metrics.endpoint()),
+            health_probes: Some(config.server.health_probes.address()),
+            metrics: Some(config.server.metrics.address()),
             debugging: config.debugging,
             logging: config.logging(),
             cache_sync_timeout: config.controllers.cache_sync_timeout.get(),

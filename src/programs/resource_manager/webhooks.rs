@@ -48,7 +48,7 @@ impl Services<ResourceManager> for Webhooks {
         let certificate = pair.map_err(ServiceError::new)?;
         let presence = Presence::default();
         *readiness = presence.add_to(std::mem::take(readiness));
-        let bound = Bound::to(&config.server.webhooks.endpoint().bind()).map_err(ServiceError::new)?;
+        let bound = Bound::to(&config.server.webhooks.address()).map_err(ServiceError::new)?;
         let webhooks = registry::enabled(&config.webhooks);
         let waiting = Waiting {
             bound,

@@ -35,7 +35,7 @@ pub use presence::Presence;
 use process::http::{
     connections::{Bounds, UNREAD, UnreadLimits},
     descriptors::{Descriptors, TLS_WORKERS},
-    listen::{Bind, ListenError},
+    listen::{ListenAddress, ListenError},
     server::{Running, ServerParts as HttpParts},
 };
 use rustls::{ServerConfig, crypto::ring, server::NoServerSessionStorage, sign::CertifiedKey};
@@ -103,8 +103,8 @@ pub enum ServerError {
 
 impl Bound {
     /// Binds the address. Fails if this machine does not have it or the port is taken.
-    pub fn to(bind: &Bind) -> Result<Self, ServerError> {
-        let listeners = bind.listen()?;
+    pub fn to(address: &ListenAddress) -> Result<Self, ServerError> {
+        let listeners = address.listen()?;
         let address = listeners[0].local_addr()?;
         Ok(Self { listeners, address })
     }

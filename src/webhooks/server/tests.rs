@@ -115,7 +115,7 @@ impl Rig {
         let (status_registry, presence) = (StatusRegistry::default(), Presence::default());
         let metrics = prometheus::Registry::new();
         let (knowledge, questions) = Knowledge::without_service_accounts();
-        let bound = Bound::to(&Bind { address: "127.0.0.1".into(), port: 0 }).unwrap();
+        let bound = Bound::to(&ListenAddress { host: "127.0.0.1".into(), port: 0 }).unwrap();
         let server = bound
             .run_within(
                 ServerParts {

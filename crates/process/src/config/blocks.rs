@@ -6,7 +6,9 @@ use kit::{duration::GoDuration, quote::quoted};
 use super::{FieldError, Period, fill};
 use crate::{
     config_blocks,
-    settings::{Endpoint, LogFormat, LogLevel, RateLimit},
+    http::listen::ListenAddress,
+    logging::{Format, Level},
+    settings::RateLimit,
 };
 
 /// Defaults that differ between programs.
@@ -133,14 +135,8 @@ impl PlainServer {
     }
 
     /// The address. The port is valid.
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint { host: self.bind_address.clone(), port: u16::try_from(self.port).unwrap_or_default() }
-    }
-}
-
-impl From<Endpoint> for PlainServer {
-    fn from(endpoint: Endpoint) -> Self {
-        Self { bind_address: endpoint.host, port: i64::from(endpoint.port) }
+    pub fn address(&self) -> ListenAddress {
+        ListenAddress { host: self.bind_address.clone(), port: u16::try_from(self.port).unwrap_or_default() }
     }
 }
 
@@ -168,10 +164,10 @@ pub fn rate_limit(qps: f64, burst: i64) -> Option<RateLimit> {
 
 /// Checks the names of the log's level and format (spec 70 §4 rules 8 and 9).
 pub fn check_logging(errors: &mut Vec<FieldError>, level: &str, format: &str) {
-    if LogLevel::from_name(level).is_none() {
-        errors.push(FieldError::unsupported("logLevel", level, &LogLevel::NAMES));
+    if Level::from_name(level).is_none() {
+        errors.push(FieldError::unsupported("logLevel", level, &Level::NAMES));
     }
-    if LogFormat::from_name(format).is_none() {
-        errors.push(FieldError::unsupported("logFormat", format, &LogFormat::NAMES));
+    if Format::from_name(format).is_none() {
+        errors.push(FieldError::unsupported("logFormat", format, &Format::NAMES));
     }
 }

@@ -27,7 +27,7 @@ use super::{
     host,
     streams::{MAX_STREAMS, Streams},
 };
-pub use crate::http::listen::{Bind, ListenError};
+pub use crate::http::listen::{ListenAddress, ListenError};
 use crate::{
     http::{
         answer::Exchange,
@@ -45,9 +45,9 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct ServerOptions {
     /// `server.healthProbes`; `None`: no such server.
-    pub probes: Option<Bind>,
+    pub probes: Option<ListenAddress>,
     /// `server.metrics`; `None`: no such server.
-    pub metrics: Option<Bind>,
+    pub metrics: Option<ListenAddress>,
     /// Whether the metrics server has `/debug/pprof` (spec 70 §9.3).
     pub profiling: bool,
     /// Shown in the dashboard's header.
@@ -135,8 +135,8 @@ struct Dashboard {
 
 /// Binds and starts the servers, inside an actix `System`, and returns at once. If it fails, no server runs.
 pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHandles, ServeError> {
-    let probes = options.probes.map(|bind| Bound::to("probes", &bind)).transpose()?;
-    let metrics = options.metrics.map(|bind| Bound::to("metrics", &bind)).transpose()?;
+    let probes = options.probes.map(|address| Bound::to("probes", &address)).transpose()?;
+    let metrics = options.metrics.map(|address| Bound::to("metrics", &address)).transpose()?;
 
     let stop_streams = CancellationToken::new();
     let dashboard = web::Data::new(Dashboard {
@@ -169,8 +169,8 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
 }
 
 impl Bound {
-    fn to(name: &'static str, bind: &Bind) -> Result<Self, ServeError> {
-        let listeners = bind.listen()?;
+    fn to(name: &'static str, address: &ListenAddress) -> Result<Self, ServeError> {
+        let listeners = address.listen()?;
         let address = listeners[0].local_addr().map_err(|cause| ServeError::Start { server: name, cause })?;
         Ok(Self { name, address, listeners })
     }

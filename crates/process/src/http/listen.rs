@@ -10,45 +10,46 @@ use std::{
 /// (`net.core.somaxconn`) may be lower.
 const BACKLOG: i32 = 4096;
 
-/// Address and port of a server.
+/// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Bind {
-    /// IP address or host name; empty: all interfaces.
-    pub address: String,
+pub struct ListenAddress {
+    /// IP address or host name; empty: all interfaces, IPv4 and IPv6.
+    pub host: String,
     /// TCP port; 0: any free port (tests, demo).
     pub port: u16,
 }
 
 /// A server could not listen.
 #[derive(Debug, thiserror::Error)]
-#[error("error listening on {bind}: {cause}")]
+#[error("error listening on {address}: {cause}")]
 pub struct ListenError {
-    bind: Bind,
+    address: ListenAddress,
     #[source]
     cause: io::Error,
 }
 
-impl Bind {
+impl ListenAddress {
     /// Returns one listener for both families if the system allows it, two if it separates them, one for IPv4 only.
     pub fn listen(&self) -> Result<Vec<TcpListener>, ListenError> {
-        let listeners = if self.address.is_empty() {
+        let listeners = if self.host.is_empty() {
             listen_everywhere(self.port)
         } else {
-            TcpListener::bind((self.address.as_str(), self.port)).map(|listener| vec![listener])
+            TcpListener::bind((self.host.as_str(), self.port)).map(|listener| vec![listener])
         };
         // A second call changes the backlog of a listening socket.
         let enlarged = |listener: TcpListener| rustix::net::listen(&listener, BACKLOG).map(|()| listener);
         let listeners = listeners.and_then(|all| Ok(all.into_iter().map(enlarged).collect::<Result<_, _>>()?));
-        listeners.map_err(|cause| ListenError { bind: self.clone(), cause })
+        listeners.map_err(|cause| ListenError { address: self.clone(), cause })
     }
 }
 
-impl std::fmt::Display for Bind {
+impl std::fmt::Display for ListenAddress {
+    /// `host:port`, with IPv6 addresses in brackets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.address.contains(':') {
-            write!(f, "[{}]:{}", self.address, self.port)
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
         } else {
-            write!(f, "{}:{}", self.address, self.port)
+            write!(f, "{}:{}", self.host, self.port)
         }
     }
 }
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn listen_on_an_empty_address_includes_ipv4() {
-        let listeners = Bind::default().listen().unwrap();
+        let listeners = ListenAddress::default().listen().unwrap();
         let port = listeners[0].local_addr().unwrap().port();
 
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
@@ -85,14 +86,14 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
 
-        let error = Bind { address: "127.0.0.1".to_owned(), port }.listen().unwrap_err();
+        let error = ListenAddress { host: "127.0.0.1".to_owned(), port }.listen().unwrap_err();
 
         assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
     }
 
     #[test]
     fn addresses_are_written_as_in_a_url() {
-        let text = |address: &str| Bind { address: address.to_owned(), port: 8081 }.to_string();
+        let text = |host: &str| ListenAddress { host: host.to_owned(), port: 8081 }.to_string();
 
         assert_eq!([text(""), text("10.0.0.1"), text("::1")], [":8081", "10.0.0.1:8081", "[::1]:8081"]);
     }

@@ -20,7 +20,7 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-use std::{any::Any, fmt, io::Write, str::FromStr, sync::Arc};
+use std::{any::Any, fmt, io::Write, sync::Arc};
 
 use jiff::Timestamp;
 pub use record::is_own_target;
@@ -35,6 +35,8 @@ use tracing_subscriber::{
     util::{SubscriberInitExt as _, TryInitError},
 };
 pub use writer::Handle;
+
+use crate::settings::Logging;
 
 /// `logLevel`: the least important records that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,11 +60,6 @@ pub enum Format {
     Text,
 }
 
-/// An unknown level or format.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown value {0:?}")]
-pub struct UnknownValue(String);
-
 /// A level as a filter. All levels have one filter type, so that they can replace each other.
 type LevelFilterFn = FilterFn<fn(&Metadata<'_>) -> bool>;
 
@@ -73,35 +70,20 @@ pub type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 pub type NowFn = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// Sends all records to stderr, and spans to `spans`. Keep the handle until the end: dropping it writes the waiting
-/// records. The switch changes `level` later. Fails if the process has a receiver of records already.
+/// records. The switch changes the level later. Fails if the process has a receiver of records already.
 pub fn init(
-    level: Level,
-    format: Format,
+    logging: Logging,
     now: NowFn,
     spans: Option<SpanLayer<Registry>>,
 ) -> Result<(Handle, Switch), TryInitError> {
-    let (layer, handle, switch) = switchable(level, format, now, std::io::stderr());
+    let (layer, handle, switch) = layer(logging, now, std::io::stderr());
     tracing_subscriber::registry().with(spans).with(layer).try_init()?;
     Ok((handle, switch))
 }
 
 /// The receiver of records only, with another stream than stderr.
 pub fn layer<S>(
-    level: Level,
-    format: Format,
-    now: NowFn,
-    stream: impl Write + Send + 'static,
-) -> (impl Layer<S> + Send + Sync + 'static, Handle)
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-{
-    let (sender, handle) = writer::start(stream);
-    (layer::LogLayer::new(format, now, sender).with_filter(level.filter()), handle)
-}
-
-fn switchable<S>(
-    level: Level,
-    format: Format,
+    Logging { level, format }: Logging,
     now: NowFn,
     stream: impl Write + Send + 'static,
 ) -> (impl Layer<S> + Send + Sync + 'static, Handle, Switch)
@@ -130,6 +112,19 @@ fn constant_message(payload: &(dyn Any + Send)) -> &'static str {
 }
 
 impl Level {
+    /// All names, in the order of messages.
+    pub const NAMES: [&'static str; 3] = ["debug", "info", "error"];
+
+    /// Parses the name used in the configuration.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "debug" => Some(Self::Debug),
+            "info" => Some(Self::Info),
+            "error" => Some(Self::Error),
+            _ => None,
+        }
+    }
+
     /// At `debug`, libraries log each frame that they send, which does not help.
     fn admits(self, metadata: &Metadata<'_>) -> bool {
         let own = record::is_own_target(metadata.target());
@@ -155,19 +150,6 @@ impl Level {
     }
 }
 
-impl FromStr for Level {
-    type Err = UnknownValue;
-
-    fn from_str(text: &str) -> Result<Self, UnknownValue> {
-        match text {
-            "debug" => Ok(Self::Debug),
-            "info" => Ok(Self::Info),
-            "error" => Ok(Self::Error),
-            other => Err(UnknownValue(other.to_owned())),
-        }
-    }
-}
-
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -188,14 +170,16 @@ impl From<&tracing::Level> for Level {
     }
 }
 
-impl FromStr for Format {
-    type Err = UnknownValue;
+impl Format {
+    /// All names, in the order of messages.
+    pub const NAMES: [&'static str; 2] = ["json", "text"];
 
-    fn from_str(text: &str) -> Result<Self, UnknownValue> {
-        match text {
-            "json" => Ok(Self::Json),
-            "text" => Ok(Self::Text),
-            other => Err(UnknownValue(other.to_owned())),
+    /// Parses the name used in the configuration.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "json" => Some(Self::Json),
+            "text" => Some(Self::Text),
+            _ => None,
         }
     }
 }

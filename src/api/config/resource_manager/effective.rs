@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use process::{
     config::{fill, fill_rate, hash, rate_limit},
-    settings::{Endpoint, Logging, RateLimit},
+    http::listen::ListenAddress,
+    settings::{Logging, RateLimit},
 };
 
 use super::{API_VERSION, Config, Connection, DEFAULTS, KIND, ManagedResourceController, Server, WebhookServer};
@@ -125,20 +126,20 @@ impl Connection {
 
 impl Server {
     /// Address of the server for probes; `None`: there is none.
-    pub fn health_probes(&self) -> Option<Endpoint> {
-        (!self.health_probes_off).then(|| self.health_probes.endpoint())
+    pub fn health_probes(&self) -> Option<ListenAddress> {
+        (!self.health_probes_off).then(|| self.health_probes.address())
     }
 
     /// Address of the server for metrics; `None`: there is none.
-    pub fn metrics(&self) -> Option<Endpoint> {
-        (!self.metrics_off).then(|| self.metrics.endpoint())
+    pub fn metrics(&self) -> Option<ListenAddress> {
+        (!self.metrics_off).then(|| self.metrics.address())
     }
 }
 
 impl WebhookServer {
     /// The address. The port is valid.
-    pub fn endpoint(&self) -> Endpoint {
-        Endpoint { host: self.bind_address.clone(), port: u16::try_from(self.port).unwrap_or_default() }
+    pub fn address(&self) -> ListenAddress {
+        ListenAddress { host: self.bind_address.clone(), port: u16::try_from(self.port).unwrap_or_default() }
     }
 }
 

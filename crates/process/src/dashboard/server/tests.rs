@@ -124,7 +124,7 @@ const MEASURED: [(&str, &str, &str); 2] = [
 /// spec 70 scenario 31, profiling enabled; §9.3
 #[actix_web::test]
 async fn profiles_are_below_debug_pprof_of_the_metrics_server() {
-    let any = Bind { address: String::new(), port: 0 };
+    let any = ListenAddress { host: String::new(), port: 0 };
     let options = ServerOptions {
         probes: Some(any.clone()),
         metrics: Some(any),
@@ -202,7 +202,7 @@ async fn dashboard_page_loads_only_its_own_files() {
 /// A client that opens streams without reading them does not block other clients.
 #[actix_web::test]
 async fn event_streams_make_room_for_new_ones() {
-    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
     let options = ServerOptions {
         probes: None,
         metrics: Some(any),
@@ -238,7 +238,7 @@ async fn event_streams_make_room_for_new_ones() {
 /// A foreign page whose name resolves to this address (DNS rebinding).
 #[actix_web::test]
 async fn dashboard_refuses_foreign_host_names() {
-    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
     let options = ServerOptions {
         probes: None,
         metrics: Some(any),
@@ -293,7 +293,7 @@ async fn scrapes_in_one_piece_take_turns_with_other_connections() {
         Ok(())
     };
     let liveness = Checks::with_ping().with("count", Arc::new(count)).with("turn", Arc::new(turn));
-    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
     let options = ServerOptions {
         probes: Some(any),
         metrics: None,
@@ -323,7 +323,7 @@ async fn scrapes_in_one_piece_take_turns_with_other_connections() {
 /// spec 70 §11
 #[actix_web::test]
 async fn head_limits_hold_after_a_probe_with_an_unread_body() {
-    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
     let options = ServerOptions {
         probes: Some(any),
         metrics: None,
@@ -369,7 +369,7 @@ async fn connect(address: SocketAddr, path: &str) -> TcpStream {
 
 #[actix_web::test]
 async fn servers_answer_on_their_sockets_and_stop_with_open_streams() {
-    let any = Bind { address: String::new(), port: 0 };
+    let any = ListenAddress { host: String::new(), port: 0 };
     let options = ServerOptions {
         probes: Some(any.clone()),
         metrics: Some(any),
@@ -401,7 +401,7 @@ async fn servers_answer_on_their_sockets_and_stop_with_open_streams() {
 async fn listen_error_names_the_taken_address() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let bind = |port| Bind { address: "127.0.0.1".to_owned(), port };
+    let bind = |port| ListenAddress { host: "127.0.0.1".to_owned(), port };
 
     let error = serve(
         ServerOptions {
@@ -421,7 +421,7 @@ async fn listen_error_names_the_taken_address() {
 /// As a port scanner or an attacker does.
 #[actix_web::test]
 async fn silent_connections_make_room_for_probes() {
-    let any = Bind { address: "127.0.0.1".to_owned(), port: 0 };
+    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
     let handles = serve(
         ServerOptions {
             probes: Some(any),

@@ -44,8 +44,8 @@ controllers:
     let Loaded { config, warnings } = loaded(yaml);
 
     assert_eq!(warnings, []);
-    assert_eq!(config.server.health_probes.endpoint().to_string(), ":2718");
-    assert_eq!(config.server.metrics.endpoint().to_string(), ":2719");
+    assert_eq!(config.server.health_probes.address().to_string(), ":2718");
+    assert_eq!(config.server.metrics.address().to_string(), ":2719");
     assert_eq!(config.controllers.seed.concurrent_syncs.count(), 20);
     assert!(config.controllers.shoot_maintenance.enable_shoot_control_plane_restarter);
     let quota = json!({

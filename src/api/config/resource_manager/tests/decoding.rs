@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use process::settings::LogLevel;
+use process::logging::Level;
 use proptest::prelude::*;
 
 use super::*;
@@ -82,7 +82,7 @@ webhooks:
         ]
     );
     assert!(loaded.warnings.iter().all(|warning| warning.kind == WarningKind::UnknownKey));
-    assert_eq!(loaded.config.logging().level, LogLevel::Info);
+    assert_eq!(loaded.config.logging().level, Level::Info);
 }
 
 /// As in Go: a key without a value has its default; an entry of a list of strings must have one.
@@ -207,7 +207,7 @@ logLevel: error
     assert!(config.webhooks.seccomp_profile.enabled && config.webhooks.vpa_in_place_updates.enabled);
     assert_eq!(config.controllers.health.concurrent_syncs.count(), 8);
     assert_eq!(config.controllers.managed_resource.concurrent_syncs.count(), 8);
-    assert_eq!(config.logging().level, LogLevel::Error);
+    assert_eq!(config.logging().level, Level::Error);
 }
 
 /// spec 70 scenario 11

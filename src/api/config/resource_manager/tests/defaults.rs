@@ -1,7 +1,7 @@
 use std::{path::Path, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use process::settings::{Endpoint, RateLimit};
+use process::settings::RateLimit;
 use serde_json::{Value, json};
 
 use super::*;
@@ -241,13 +241,6 @@ fn the_hash_depends_on_the_meaning_not_on_the_writing() {
         hash("controllers: {managedResource: {revalidatePeriod: 24h, syncPeriod: 48h}}"),
         hash("controllers: {managedResource: {revalidatePeriod: 48h, syncPeriod: 48h}}")
     );
-}
-
-#[test]
-fn endpoints_are_written_as_addresses() {
-    let endpoint = |host: &str| Endpoint { host: host.to_owned(), port: 80 }.to_string();
-
-    assert_eq!([endpoint(""), endpoint("0.0.0.0"), endpoint("::1")], [":80", "0.0.0.0:80", "[::1]:80"]);
 }
 
 /// spec 70 §14
