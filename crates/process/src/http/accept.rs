@@ -4,7 +4,6 @@
 
 use std::{
     cell::RefCell,
-    fmt,
     future::poll_fn,
     net::SocketAddr,
     rc::{Rc, Weak},
@@ -13,14 +12,12 @@ use std::{
 };
 
 use actix_http::{HttpService, Protocol, Request};
-use actix_service::{
-    IntoServiceFactory, ServiceFactory, ServiceFactoryExt as _, apply_fn_factory, fn_service, map_config,
-};
+use actix_service::{ServiceFactory, ServiceFactoryExt as _, apply_fn_factory, boxed::BoxServiceFactory, fn_service};
 use actix_tls::accept::rustls_0_23::Acceptor;
 use actix_web::{
     Error,
-    body::MessageBody,
-    dev::{AppConfig, Response, Service as _},
+    body::BoxBody,
+    dev::{Response, Service as _},
     rt::net::TcpStream,
 };
 use tokio::{
@@ -44,20 +41,15 @@ const LAST_READ: Duration = Duration::from_secs(1);
 /// Time for a handshake that has begun when the server stops: several times the way around the earth.
 const LAST_HANDSHAKE: Duration = Duration::from_millis(500);
 
+/// What answers requests: an `App` of actix-web, whose type has no name.
+pub(super) type Application = BoxServiceFactory<(), Request, Response<BoxBody>, Error, ()>;
+
 type Entered<IO> = (Stream<IO>, Protocol, Option<SocketAddr>);
 
-pub(super) fn plain<I, S, B>(
-    app: impl Fn() -> I + 'static,
+pub(super) fn plain(
+    app: impl Fn() -> Application + 'static,
     connections: Connections,
-) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()>
-where
-    I: IntoServiceFactory<S, Request>,
-    S: ServiceFactory<Request, Config = AppConfig, Error = Error> + 'static,
-    S::InitError: fmt::Debug,
-    S::Response: Into<Response<B>> + 'static,
-    <S::Service as actix_service::Service<Request>>::Future: 'static,
-    B: MessageBody + 'static,
-{
+) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()> {
     fn_service(move |socket: TcpStream| {
         let entered = socket.set_nodelay(true).ok().and_then(|()| connections.arrive(socket));
         if let Some((_, connection)) = &entered {
@@ -72,19 +64,11 @@ where
     .and_then(answering(app))
 }
 
-pub(super) fn secure<I, S, B>(
-    app: impl Fn() -> I + 'static,
+pub(super) fn secure(
+    app: impl Fn() -> Application + 'static,
     tls: Arc<rustls::ServerConfig>,
     connections: Connections,
-) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()>
-where
-    I: IntoServiceFactory<S, Request>,
-    S: ServiceFactory<Request, Config = AppConfig, Error = Error> + 'static,
-    S::InitError: fmt::Debug,
-    S::Response: Into<Response<B>> + 'static,
-    <S::Service as actix_service::Service<Request>>::Future: 'static,
-    B: MessageBody + 'static,
-{
+) -> impl ServiceFactory<TcpStream, Config = (), Response = (), Error = (), InitError = ()> {
     let mut acceptor = Acceptor::new(Arc::unwrap_or_clone(tls));
     acceptor.set_handshake_timeout(HANDSHAKE_TIMEOUT);
     apply_fn_factory(acceptor.map_err(drop), move |socket: TcpStream, tls| {
@@ -106,17 +90,11 @@ where
     .and_then(answering(app))
 }
 
-fn answering<IO, I, S, B>(
-    app: impl Fn() -> I + 'static,
+fn answering<IO>(
+    app: impl Fn() -> Application + 'static,
 ) -> impl ServiceFactory<Entered<IO>, Config = (), Response = (), Error = (), InitError = ()>
 where
     IO: AsyncRead + AsyncWrite + Unpin + 'static,
-    I: IntoServiceFactory<S, Request>,
-    S: ServiceFactory<Request, Config = AppConfig, Error = Error> + 'static,
-    S::InitError: fmt::Debug,
-    S::Response: Into<Response<B>> + 'static,
-    <S::Service as actix_service::Service<Request>>::Future: 'static,
-    B: MessageBody + 'static,
 {
     while_needed(move || {
         HttpService::build()
@@ -128,7 +106,7 @@ where
             .on_connect_ext(|stream: &Stream<IO>, data| {
                 data.insert(stream.course().clone());
             })
-            .finish(map_config(app(), |()| AppConfig::default()))
+            .finish(app())
     })
 }
 

@@ -1,9 +1,9 @@
 //! An HTTP server of the process: its workers, its connections, its end.
 
-use std::{fmt, io, net::TcpListener, sync::Arc};
+use std::{io, net::TcpListener, sync::Arc};
 
 use actix_http::Request;
-use actix_service::{IntoServiceFactory, ServiceFactory};
+use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt as _, boxed, map_config};
 use actix_tls::accept::max_concurrent_tls_connect;
 use actix_web::{
     Error,
@@ -60,9 +60,7 @@ impl ServerParts {
         A: Fn() -> I + 'static,
         I: IntoServiceFactory<S, Request>,
         S: ServiceFactory<Request, Config = AppConfig, Error = Error> + 'static,
-        S::InitError: fmt::Debug,
-        S::Response: Into<Response<B>> + 'static,
-        <S::Service as actix_service::Service<Request>>::Future: 'static,
+        S::Response: Into<Response<B>>,
         B: MessageBody + 'static,
     {
         let Self { name, listeners, tls, workers, bounds, unread } = self;
@@ -78,7 +76,12 @@ impl ServerParts {
             let (worker, connections) = (worker.clone(), connections.clone());
             let begin = move || {
                 actix_web::rt::spawn(connections.clone().close_when_stopping());
-                (worker(), connections.clone())
+                let app = worker();
+                let app = move || {
+                    let app = map_config(app(), |()| AppConfig::default()).map_init_err(drop);
+                    boxed::factory(app.map(|response| Into::<Response<B>>::into(response).map_into_boxed_body()))
+                };
+                (app, connections.clone())
             };
             server = match tls.clone() {
                 None => server.listen(name, listener, move || {

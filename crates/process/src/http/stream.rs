@@ -126,11 +126,7 @@ impl Course {
     }
 
     fn is_read_by(&self, cx: &Context<'_>) {
-        let mut reader = self.reader.borrow_mut();
-        match &mut *reader {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => *reader = Some(cx.waker().clone()),
-        }
+        self.reader.replace(Some(cx.waker().clone()));
     }
 
     /// Lets the library read when the phase is over.
