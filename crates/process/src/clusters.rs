@@ -82,8 +82,10 @@ impl Clusters {
 
     /// Opens a cluster: its discovery and its recorder of Events run from now on.
     pub fn open(&mut self, parts: ClusterParts) -> ClusterHandle {
-        let label = parts.label.as_str();
-        let cluster = self.connect(parts);
+        let ClusterParts { label, client, host, rate_limit, namespaces } = parts;
+        let (qps, burst) = rate_limit.map_or((-1.0, 0), |limit| (limit.qps as f32, limit.burst));
+        let cluster = self.connect(client, ClusterOptions { label, host, qps, burst, namespaces });
+        let label = label.as_str();
         let discovery = cluster.discovery().clone().run();
         self.tasks.push(self.env.fatal.spawn(format!("the discovery of the {label} cluster"), discovery));
         let events = Recorder::new(&cluster, self.component);
@@ -91,7 +93,8 @@ impl Clusters {
             Some(host) => events.in_events_v1(host.clone()),
             None => events,
         };
-        let handle = ClusterHandle::new(&cluster, events, &self.env);
+        let watches = Watches::new(&cluster, &self.env);
+        let handle = ClusterHandle { cluster, watches, events, definitions: Rc::default() };
         let recorder = handle.events.clone().run();
         self.tasks.push(self.env.fatal.spawn(format!("the recorder of Events of the {label} cluster"), recorder));
         self.opened.push(Opened { handle: handle.clone(), shares: None });
@@ -116,9 +119,7 @@ impl Clusters {
     /// Returns the first cluster for the leader election, with a client of its own if there is one.
     pub(super) fn for_election(&self, client: Option<kube::Client>) -> Cluster {
         let first = &self.first().cluster;
-        let own =
-            |client| Cluster::new(client, first.options().clone(), self.cluster_env.clone(), self.observer.clone());
-        client.map_or_else(|| first.clone(), own)
+        client.map_or_else(|| first.clone(), |client| self.connect(client, first.options().clone()))
     }
 
     /// The sync states of their caches, in the order in which they were opened.
@@ -136,26 +137,12 @@ impl Clusters {
         })
     }
 
-    fn connect(&self, parts: ClusterParts) -> Cluster {
-        let ClusterParts { label, client, host, rate_limit, namespaces } = parts;
-        let options = ClusterOptions {
-            label,
-            host,
-            qps: rate_limit.map_or(-1.0, |limit| limit.qps as f32),
-            burst: rate_limit.map_or(0, |limit| limit.burst),
-            namespaces,
-        };
+    fn connect(&self, client: kube::Client, options: ClusterOptions) -> Cluster {
         Cluster::new(client, options, self.cluster_env.clone(), self.observer.clone())
     }
 }
 
 impl ClusterHandle {
-    /// Watches nothing yet.
-    fn new(cluster: &Cluster, events: Recorder, env: &Env) -> Self {
-        let watches = Watches::new(cluster, env);
-        Self { cluster: cluster.clone(), watches, events, definitions: Rc::default() }
-    }
-
     /// Returns its CustomResourceDefinitions and APIServices, watched from the first call on.
     pub fn definitions(&self) -> Definitions {
         self.definitions.get_or_init(|| Definitions::open(&self.watches)).clone()

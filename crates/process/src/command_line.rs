@@ -97,13 +97,6 @@ pub enum LoadError {
     Config(#[from] ConfigError),
 }
 
-enum VersionRequest {
-    No,
-    Line,
-    Raw,
-    Override(String),
-}
-
 impl CommandLine {
     /// The shared flags of a program. The help ends with `epilogue`.
     pub fn new(program: &'static str, usage: &'static str, epilogue: &'static str) -> Self {
@@ -142,14 +135,19 @@ impl CommandLine {
             Err(error) => return Err(usage_error(&error, program)),
         };
         let mut version = BuildInfo::of_this_binary();
-        match version_request(text(&matches, "version").as_deref().unwrap_or("false"))? {
-            VersionRequest::No => {}
-            VersionRequest::Line => return Ok(Parsed::Version(format!("{program} {}", version.version))),
-            VersionRequest::Raw => {
+        let request = text(&matches, "version").unwrap_or_else(|| "false".to_owned());
+        match (request.as_str(), parse_bool(&request)) {
+            ("raw", _) => {
                 let fields: Vec<_> = version.fields().map(|(name, value)| format!("{name}: {value}")).into();
                 return Ok(Parsed::Version(fields.join("\n")));
             }
-            VersionRequest::Override(other) => version.version = other,
+            (_, Ok(true)) => return Ok(Parsed::Version(format!("{program} {}", version.version))),
+            (_, Ok(false)) => {}
+            (other, Err(_)) if other.starts_with('v') && other.len() > 1 => version.version = request,
+            (other, Err(_)) => {
+                let cause = "must be true, false, raw or a version that begins with v";
+                return Err(UsageError::invalid("version", other, cause));
+            }
         }
         // After a flag it is not a command (spec 70 §1).
         if let Some((name, _)) = matches.subcommand().filter(|_| !has_command) {
@@ -236,20 +234,6 @@ pub fn print_config(yaml: &str, warnings: &[Warning]) -> i32 {
         writeln!(io::stderr(), "{}: {}", warning.path, warning.message()).ok();
     }
     print_or_fail(yaml)
-}
-
-fn version_request(value: &str) -> Result<VersionRequest, UsageError> {
-    match (value, parse_bool(value)) {
-        ("raw", _) => Ok(VersionRequest::Raw),
-        (_, Ok(true)) => Ok(VersionRequest::Line),
-        (_, Ok(false)) => Ok(VersionRequest::No),
-        (version, Err(_)) if version.starts_with('v') && version.len() > 1 => {
-            Ok(VersionRequest::Override(version.to_owned()))
-        }
-        (other, Err(_)) => {
-            Err(UsageError::invalid("version", other, "must be true, false, raw or a version that begins with v"))
-        }
-    }
 }
 
 fn usage_error(error: &clap::Error, program: &'static str) -> UsageError {

@@ -60,9 +60,6 @@ pub enum Format {
     Text,
 }
 
-/// A level as a filter. All levels have one filter type, so that they can replace each other.
-type LevelFilterFn = FilterFn<fn(&Metadata<'_>) -> bool>;
-
 /// A receiver of spans.
 pub type SpanLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
@@ -132,13 +129,9 @@ impl Level {
         *metadata.level() <= limit
     }
 
-    fn filter(self) -> LevelFilterFn {
-        let admits: fn(&Metadata<'_>) -> bool = match self {
-            Self::Debug => |metadata| Self::Debug.admits(metadata),
-            Self::Info => |metadata| Self::Info.admits(metadata),
-            Self::Error => |metadata| Self::Error.admits(metadata),
-        };
-        filter_fn(admits).with_max_level_hint(self.most_verbose())
+    /// All levels have one type of filter, so that they can replace each other.
+    fn filter(self) -> FilterFn<impl Fn(&Metadata<'_>) -> bool> {
+        filter_fn(move |metadata: &Metadata<'_>| self.admits(metadata)).with_max_level_hint(self.most_verbose())
     }
 
     fn most_verbose(self) -> LevelFilter {

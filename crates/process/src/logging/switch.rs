@@ -31,12 +31,3 @@ impl Switch {
         }
     }
 }
-
-impl std::fmt::Debug for Switch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Switch")
-            .field("configured", &self.configured)
-            .field("current", &self.current)
-            .finish_non_exhaustive()
-    }
-}

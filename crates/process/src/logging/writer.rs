@@ -3,7 +3,6 @@
 //! in bytes, because records have any length. A failing stream is ignored: there is nowhere to report it.
 
 use std::{
-    fmt,
     io::Write,
     sync::{
         Arc, Mutex, PoisonError,
@@ -110,12 +109,6 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         self.finish(LAST_FLUSH);
-    }
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Handle")
     }
 }
 
