@@ -46,7 +46,7 @@ pub use clusters::{ClusterHandle, ClusterParts, Clusters};
 pub use connect::{ConnectError, UserAgents, connection, show_proxy, warn_of_ignored_proxies};
 pub use life::{Process, ProcessError, ProcessParts};
 pub use main_thread::main_thread;
-pub use program::{BootstrapError, EventApi, NoServices, Probes, Program, ServiceError, ServiceParts, Services};
+pub use program::{EventApi, NoServices, Probes, Program, ServiceParts, Services, StartError};
 pub use root::{PATIENCE, Root};
 pub use run::{AnnounceFn, ConnectFn, Start, print_or_fail, refuse, run, serve_http};
 pub use shutdown::{GRACE_PERIOD, Stopped};

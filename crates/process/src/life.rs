@@ -8,7 +8,7 @@ use kit::{Env, Role};
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
-    BootstrapError, Clusters, Program, Root, Vitals,
+    Clusters, Program, Root, StartError, Vitals,
     leader::{Election, ElectionError, LeaderActor, LeaderSetup, Leadership, Timing, check_lock_type},
     settings::LeaderElection,
 };
@@ -52,7 +52,7 @@ pub enum ProcessError {
     LeaderElectionLost,
     /// The leader cannot begin.
     #[error(transparent)]
-    Bootstrap(#[from] BootstrapError),
+    Bootstrap(#[from] StartError),
     /// An indispensable task failed; the text says which.
     #[error("{0}")]
     Failed(String),
@@ -61,17 +61,12 @@ pub enum ProcessError {
     Panicked,
 }
 
-/// Returns the identity in the leader election: `<host name>_<random uuid>` (spec 70 §12).
-fn identity(host: &str, env: &Env) -> String {
-    format!("{host}_{}", env.random.uuid())
-}
-
 impl<P: Program> Process<P> {
     /// Starts the watches and the election, and returns at once, before any request. Controllers start when this
     /// process leads, or, without an election, when the stores of the first cluster are filled.
     pub fn start(parts: ProcessParts<P>) -> Result<Self, ElectionError> {
         let ProcessParts { links, election, host, config, env, requests, vitals } = parts;
-        let identity = identity(&host, &env);
+        let identity = format!("{host}_{}", env.random.uuid()); // spec 70 §12
         let settings = P::settings(&config);
         let env = Env { sync_timeout: settings.cache_sync_timeout, ..env };
         let timing = settings.leader_election.as_ref().map(timing).transpose()?;

@@ -50,7 +50,7 @@ pub trait Program: Sized + 'static {
     fn open_caches(config: &Self::Config, context: &Self::Context, env: &Env) -> Self::Caches;
 
     /// Does what must be done before the first reconcile of a leader. An error ends the process.
-    fn bootstrap(config: &Self::Config, context: &Self::Context) -> impl Future<Output = Result<(), BootstrapError>>;
+    fn bootstrap(config: &Self::Config, context: &Self::Context) -> impl Future<Output = Result<(), StartError>>;
 }
 
 /// What the probes check (spec 70 §6, 80 §13).
@@ -74,10 +74,10 @@ pub enum EventApi {
 /// Servers of a program besides probes and metrics, e.g. for webhooks.
 pub trait Services<P: Program>: Sized {
     /// Prepares them before anything else runs: binds ports, reads certificates. May add checks to `/readyz`.
-    fn prepare(config: &Rc<P::Config>, parts: ServiceParts, readiness: &mut Checks) -> Result<Self, ServiceError>;
+    fn prepare(config: &Rc<P::Config>, parts: ServiceParts, readiness: &mut Checks) -> Result<Self, StartError>;
 
     /// Begins to serve. The process runs.
-    fn start(&mut self, process: &Process<P>) -> Result<(), ServiceError>;
+    fn start(&mut self, process: &Process<P>) -> Result<(), StartError>;
 
     /// Answers what is under way, until `deadline`, and ends.
     fn stop(self, deadline: Instant) -> impl Future<Output = ()>;
@@ -93,42 +93,21 @@ pub struct ServiceParts {
     pub descriptors: Descriptors,
 }
 
-/// Services cannot start; the text is the whole message.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct ServiceError(Box<dyn Error + Send + Sync>);
-
-/// The leader cannot start; the text is the whole message.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct BootstrapError(Box<dyn Error + Send + Sync>);
+/// Services or the leader cannot start; the text is the whole message.
+pub type StartError = Box<dyn Error + Send + Sync>;
 
 /// No services.
 #[derive(Debug)]
 pub struct NoServices;
 
 impl<P: Program> Services<P> for NoServices {
-    fn prepare(_: &Rc<P::Config>, _: ServiceParts, _: &mut Checks) -> Result<Self, ServiceError> {
+    fn prepare(_: &Rc<P::Config>, _: ServiceParts, _: &mut Checks) -> Result<Self, StartError> {
         Ok(Self)
     }
 
-    fn start(&mut self, _: &Process<P>) -> Result<(), ServiceError> {
+    fn start(&mut self, _: &Process<P>) -> Result<(), StartError> {
         Ok(())
     }
 
     async fn stop(self, _: Instant) {}
-}
-
-impl ServiceError {
-    /// Wraps a cause.
-    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self(cause.into())
-    }
-}
-
-impl BootstrapError {
-    /// Wraps a cause.
-    pub fn new(cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        Self(cause.into())
-    }
 }

@@ -8,7 +8,7 @@ use kit::{Activity, Deadline, Env, Role};
 use tokio::task::JoinHandle;
 
 use crate::{
-    BootstrapError, Clusters, Program,
+    Clusters, Program, StartError,
     controller_registration::{Running, StartControllers},
 };
 
@@ -61,7 +61,7 @@ impl<P: Program> Root<P> {
     }
 
     /// Starts the actors of all controllers: this process leads now. Fails as [`Program::bootstrap`] does.
-    pub async fn start_controllers(&self) -> Result<(), BootstrapError> {
+    pub async fn start_controllers(&self) -> Result<(), StartError> {
         P::bootstrap(&self.config, &self.context).await?;
         let waiting = self.waiting.take();
         self.running.borrow_mut().extend(waiting.into_iter().map(|start_controllers| start_controllers(&self.context)));

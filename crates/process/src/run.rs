@@ -1,15 +1,16 @@
 //! The production process, in the order of spec 70 §7.
 
-use std::{io, io::Write as _, path::PathBuf, rc::Rc, sync::Arc, time::Duration};
+use std::{io, io::Write as _, path::Path, rc::Rc, sync::Arc, time::Duration};
 
 use actix::System;
 use futures::future::join;
 use kit::{Clock, Cpu, Deadline, Env, Fatal, Random, StatusRegistry, json};
-use tokio::time::timeout_at;
+use tokio::{sync::watch, time::timeout_at};
 
 use crate::{
-    BuildInfo, ConnectError, GRACE_PERIOD, PATIENCE, Process, ProcessError, ProcessParts, Program, ServiceError,
-    Services, UserAgents, Vitals,
+    BuildInfo, ConnectError, GRACE_PERIOD, PATIENCE, Process, ProcessError, ProcessParts, Program, Services,
+    StartError, UserAgents, Vitals,
+    command_line::SharedOptions,
     dashboard::server::{
         self, Leadership as ShownLeadership, ProcessInfo, ServeError, ServerHandles, ServerOptions, Sources,
     },
@@ -20,7 +21,7 @@ use crate::{
     profiling,
     program::ServiceParts,
     settings::Settings,
-    signals::{self, Impatience, Signals},
+    signals::{self, Impatience},
     traces, watchdog,
 };
 
@@ -40,14 +41,12 @@ pub type ConnectFn<P> = Box<
 
 /// What a program found out before the process starts.
 pub struct Start<P: Program> {
-    /// The version to report.
-    pub version: BuildInfo,
+    /// The flags that all programs have.
+    pub options: SharedOptions,
     /// `FLAG: --<name>=<value>` for each flag, to log.
     pub flags: Vec<String>,
     /// Shown with an error before there is a log.
     pub usage: String,
-    /// Path of the configuration file, for heap profiles.
-    pub config_path: Option<PathBuf>,
     /// The effective configuration.
     pub config: P::Config,
     /// Logs what is remarkable about the configuration, as soon as there is a log.
@@ -66,7 +65,7 @@ enum RunError {
     #[error(transparent)]
     Serve(#[from] ServeError),
     #[error(transparent)]
-    Services(#[from] ServiceError),
+    Services(#[from] StartError),
     #[error(transparent)]
     Election(#[from] ElectionError),
     #[error(transparent)]
@@ -79,8 +78,11 @@ enum RunError {
 /// Runs the program until the end; returns the exit code (spec 70 §13).
 pub fn run<P: Program>(start: Start<P>) -> i32 {
     let settings = P::settings(&start.config);
-    let heap_profiles =
-        if settings.debugging.enable_profiling { profiling::prepare(start.config_path.as_deref()) } else { Ok(()) };
+    let heap_profiles = if settings.debugging.enable_profiling {
+        profiling::prepare(start.options.config.as_deref().map(Path::new))
+    } else {
+        Ok(())
+    };
     let (spans, traces) = match traces::start(P::NAME, &|variable| std::env::var(variable).ok()) {
         Ok((spans, traces)) => (spans, Ok(traces)),
         Err(error) => (None, Err(error)),
@@ -113,9 +115,10 @@ fn run_logged<P: Program>(
     log: &Arc<logging::Handle>,
     mut switch: logging::Switch,
 ) -> Result<(), RunError> {
-    let Start { version, flags, config, announce, connect, .. } = start;
+    let Start { options, flags, config, announce, connect, .. } = start;
+    let version = options.version;
     let for_the_end = log.clone();
-    let signals = signals::listen(move |why| end(why, &for_the_end), move || switch.toggle())?;
+    let signalled = signals::listen(move |why| end(why, &for_the_end), move || switch.toggle())?;
     tracing::info!(
         version = version.version,
         git_commit = version.git_commit,
@@ -133,20 +136,16 @@ fn run_logged<P: Program>(
     rustls::crypto::ring::default_provider().install_default().ok();
     // The pool's threads decode bundles and need large stacks.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
-    let parts = Serving::<P> { config, settings, version, connect, signals };
-    System::with_tokio_rt(|| runtime).block_on(serve::<P>(parts))
+    System::with_tokio_rt(|| runtime).block_on(serve::<P>(config, settings, version, connect, signalled))
 }
 
-struct Serving<P: Program> {
+async fn serve<P: Program>(
     config: P::Config,
     settings: Settings,
     version: BuildInfo,
     connect: ConnectFn<P>,
-    signals: Signals,
-}
-
-async fn serve<P: Program>(parts: Serving<P>) -> Result<(), RunError> {
-    let Serving { config, settings, version, connect, mut signals } = parts;
+    mut signalled: watch::Receiver<bool>,
+) -> Result<(), RunError> {
     // Clients need the runtime.
     let (links, election) = connect(&config, &UserAgents::new(P::NAME, &version))?;
     let (config, version) = (Rc::new(config), version.version);
@@ -163,7 +162,7 @@ async fn serve<P: Program>(parts: Serving<P>) -> Result<(), RunError> {
         ServiceParts { metrics: metrics.clone(), status_registry: status_registry.clone(), descriptors };
     let mut services = P::Services::prepare(&config, service_parts, &mut readiness)?;
     let servers = serve_http::<P>(&version, &settings, &host, &vitals, readiness, &metrics, &status_registry)?;
-    let _watchdog = watchdog::start(metrics.clone())?;
+    watchdog::start(metrics.clone())?;
     let env = Env {
         clock: Clock::system(),
         random: Random::from_entropy(),
@@ -187,10 +186,11 @@ async fn serve<P: Program>(parts: Serving<P>) -> Result<(), RunError> {
     })?;
     services.start(&process)?;
 
+    let first_signal = async move { drop(signalled.wait_for(|signalled| *signalled).await) };
     let error = tokio::select! {
         biased;
         error = process.ended() => error,
-        () = signals.first() => return stop(process, services, servers).await,
+        () = first_signal => return stop(process, services, servers).await,
     };
     match &error {
         ProcessError::LeaderElectionLost => {} // another process may lead already

@@ -13,21 +13,18 @@ use super::shutdown::GRACE_PERIOD;
 /// The graceful stop ends within the grace period. If it does not, this thread ends the process a moment later.
 const SLACK: Duration = Duration::from_millis(200);
 
-pub(super) struct Signals {
-    first: watch::Receiver<bool>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Impatience {
     SecondSignal,
     GracePeriod,
 }
 
-/// Listens from now on. `end` must end the process; `toggle` is called for each SIGUSR1.
+/// Listens from now on. Returns whether the first signal came. `end` must end the process; `toggle` is called for each
+/// SIGUSR1.
 pub(super) fn listen(
     end: impl FnOnce(Impatience) + Send + 'static,
     mut toggle: impl FnMut() + Send + 'static,
-) -> io::Result<Signals> {
+) -> io::Result<watch::Receiver<bool>> {
     let (sender, first) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (mut terminate, mut interrupt, mut user) = {
@@ -55,7 +52,7 @@ pub(super) fn listen(
         }
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(move || runtime.block_on(both))?;
-    Ok(Signals { first })
+    Ok(first)
 }
 
 async fn either(terminate: &mut Signal, interrupt: &mut Signal) {
@@ -63,11 +60,5 @@ async fn either(terminate: &mut Signal, interrupt: &mut Signal) {
         biased;
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
-    }
-}
-
-impl Signals {
-    pub(super) async fn first(&mut self) {
-        self.first.wait_for(|signalled| *signalled).await.ok();
     }
 }

@@ -68,7 +68,6 @@ impl Vitals {
 
     /// Returns the checks of `/healthz`.
     pub fn liveness(&self) -> Checks {
-        let now = Arc::new(Instant::now);
         let api_server = self.shared.probes.api_server;
         let checks = api_server.into_iter().fold(Checks::with_ping(), |checks, name| {
             let (checked, refreshed) = (self.clone(), self.clone());
@@ -80,7 +79,7 @@ impl Vitals {
                 }),
             )
         });
-        self.informers().fold(checks, |checks, (name, synced)| checks.with(name, with_grace(synced, now.clone())))
+        self.informers().fold(checks, |checks, (name, synced)| checks.with(name, with_grace(synced)))
     }
 
     /// Returns the checks of `/readyz`.
@@ -149,12 +148,6 @@ impl Vitals {
 
     fn young(&self) -> Option<WatchdogVerdict> {
         self.shared.verdict.borrow().clone().filter(|verdict| verdict.at.elapsed() < YOUNG)
-    }
-}
-
-impl std::fmt::Debug for Vitals {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Vitals").field("leadership", &*self.shared.leadership.borrow()).finish_non_exhaustive()
     }
 }
 

@@ -19,13 +19,6 @@ const BEAT: Duration = Duration::from_secs(1);
 /// A block of this length may be reported; a block that is longer by one beat and one check always is.
 const LIMIT: Duration = Duration::from_secs(1);
 
-pub(super) struct Watchdog {
-    _end: mpsc::Sender<()>,
-    _beats: AbortOnDrop,
-}
-
-struct AbortOnDrop(tokio::task::JoinHandle<()>);
-
 struct Heart {
     beats: u64,
     changed: Instant,
@@ -39,9 +32,10 @@ enum Seen {
     Again(Duration),
 }
 
-pub(super) fn start(metrics: Metrics) -> std::io::Result<Watchdog> {
+/// Starts the beats and the thread that checks them. Both end with the arbiter.
+pub(super) fn start(metrics: Metrics) -> std::io::Result<()> {
     let beats = Arc::new(AtomicU64::new(0));
-    let (sender, end) = mpsc::channel();
+    let (alive, end) = mpsc::channel::<()>();
     let watched = beats.clone();
     std::thread::Builder::new().name("watchdog".to_owned()).spawn(move || {
         let mut heart = Heart::new(Instant::now());
@@ -58,19 +52,14 @@ pub(super) fn start(metrics: Metrics) -> std::io::Result<Watchdog> {
             }
         }
     })?;
-    let beating = actix::spawn(async move {
+    actix::spawn(async move {
+        let _alive = alive;
         loop {
             beats.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(BEAT).await;
         }
     });
-    Ok(Watchdog { _end: sender, _beats: AbortOnDrop(beating) })
-}
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+    Ok(())
 }
 
 impl Heart {

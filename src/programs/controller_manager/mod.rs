@@ -3,7 +3,7 @@
 
 mod version;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cluster::{
     ClusterLabel,
@@ -11,7 +11,7 @@ use cluster::{
 };
 use kit::Env;
 use process::{
-    BootstrapError, ClusterParts, Clusters, ConnectError, EventApi, NoServices, Probes, Program, Start, UserAgents,
+    ClusterParts, Clusters, ConnectError, EventApi, NoServices, Probes, Program, Start, StartError, UserAgents,
     command_line::{self, read_file},
     config::Warning,
     connection,
@@ -83,8 +83,8 @@ impl Program for ControllerManager {
 
     fn open_caches(_: &Config, _: &GardenContext, _: &Env) {}
 
-    async fn bootstrap(_: &Config, context: &GardenContext) -> Result<(), BootstrapError> {
-        version::check(&context.garden.cluster).await.map_err(BootstrapError::new)
+    async fn bootstrap(_: &Config, context: &GardenContext) -> Result<(), StartError> {
+        Ok(version::check(&context.garden.cluster).await?)
     }
 }
 
@@ -96,10 +96,9 @@ pub fn run(options: &RunOptions) -> i32 {
     };
     let (environment, warnings) = (options.environment.clone(), loaded.warnings);
     process::run(Start::<ControllerManager> {
-        version: options.shared.version.clone(),
+        options: options.shared.clone(),
         flags: options.flag_lines(),
         usage: cli::usage(),
-        config_path: options.shared.config.as_deref().map(PathBuf::from),
         config: loaded.config,
         announce: Box::new(move |config| announce(config, &warnings)),
         connect: Box::new(move |config, agents| {

@@ -12,12 +12,12 @@ mod webhooks;
 #[cfg(test)]
 mod tests;
 
-use std::{path::Path, rc::Rc};
+use std::rc::Rc;
 
 use cluster::ClusterLabel;
 use kit::Env;
 use process::{
-    BootstrapError, ClusterParts, Clusters, EventApi, Probes, Program, Start,
+    ClusterParts, Clusters, EventApi, Probes, Program, Start, StartError,
     command_line::{self, read_file},
     metrics::ProgramMetrics,
     refuse,
@@ -119,8 +119,8 @@ impl Program for ResourceManager {
         Caches::open(&context.source.watches, &context.target.watches, &reads, selector, &env.fatal)
     }
 
-    async fn bootstrap(config: &Config, context: &ControllerContext) -> Result<(), BootstrapError> {
-        cluster_id::determine(config, context).await.map_err(BootstrapError::new)
+    async fn bootstrap(config: &Config, context: &ControllerContext) -> Result<(), StartError> {
+        Ok(cluster_id::determine(config, context).await?)
     }
 }
 
@@ -133,10 +133,9 @@ pub fn run(options: &RunOptions) -> i32 {
     let (environment, is_flag_mode) = (options.environment.clone(), options.is_flag_mode());
     let warnings = loaded.warnings;
     process::run(Start::<ResourceManager> {
-        version: options.shared.version.clone(),
+        options: options.shared.clone(),
         flags: options.flag_lines(),
         usage: Cli::usage(),
-        config_path: options.shared.config.as_deref().map(|path| Path::new(path).to_owned()),
         config: loaded.config,
         announce: Box::new(move |config| announce::warn(config, &warnings)),
         connect: Box::new(move |config, agents| {

@@ -16,13 +16,7 @@ mod statistics;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    io,
-    net::{SocketAddr, TcpListener},
-    path::PathBuf,
-    rc::Rc,
-    sync::Arc,
-};
+use std::{io, net::SocketAddr, path::PathBuf, rc::Rc, sync::Arc};
 
 use actix_web::{App, HttpRequest, web};
 use actor::{Desk, Webhook};
@@ -35,7 +29,7 @@ pub use presence::Presence;
 use process::http::{
     connections::{Bounds, UNREAD, UnreadLimits},
     descriptors::{Descriptors, TLS_WORKERS},
-    listen::{ListenAddress, ListenError},
+    listen::{ListenAddress, ListenError, Listeners},
     server::{Running, ServerParts as HttpParts},
 };
 use rustls::{ServerConfig, crypto::ring, server::NoServerSessionStorage, sign::CertifiedKey};
@@ -52,8 +46,6 @@ const PLACE: &str = "webhooks";
 pub struct ServerParts {
     /// The webhooks.
     pub webhooks: Vec<WebhookEntry>,
-    /// Their knowledge of the clusters.
-    pub knowledge: Knowledge,
     /// The first serving certificate.
     pub certificate: CertifiedKey,
     /// The directory from which it is read again.
@@ -70,10 +62,7 @@ pub struct ServerParts {
 
 /// A server that has its address and does not answer yet.
 #[derive(Debug)]
-pub struct Bound {
-    listeners: Vec<TcpListener>,
-    address: SocketAddr,
-}
+pub struct Bound(Listeners);
 
 /// A running server.
 #[must_use = "without it the server cannot be stopped"]
@@ -104,23 +93,23 @@ pub enum ServerError {
 impl Bound {
     /// Binds the address. Fails if this machine does not have it or the port is taken.
     pub fn to(address: &ListenAddress) -> Result<Self, ServerError> {
-        let listeners = address.listen()?;
-        let address = listeners[0].local_addr()?;
-        Ok(Self { listeners, address })
+        Ok(Self(address.listen()?))
     }
 
-    /// Starts to answer and returns at once. Call it inside an actix `System`. Fails if a listener cannot be used.
-    pub fn run(self, parts: ServerParts) -> Result<WebhookServer, ServerError> {
+    /// Starts to answer with `knowledge` of the clusters, and returns at once. Call it inside an actix `System`. Fails if a listener cannot be used.
+    pub fn run(self, parts: ServerParts, knowledge: Knowledge) -> Result<WebhookServer, ServerError> {
         let bounds = parts.descriptors.encrypted();
-        self.run_within(parts, bounds, UNREAD)
+        self.run_within(parts, knowledge, bounds, UNREAD)
     }
 
     fn run_within(
         self,
         parts: ServerParts,
+        knowledge: Knowledge,
         bounds: Bounds,
         unread: UnreadLimits,
     ) -> Result<WebhookServer, ServerError> {
+        let Listeners { address, listeners } = self.0;
         let serving = Arc::new(Serving::new(parts.certificate));
         let tls = Arc::new(tls(serving.clone())?);
         let load = Load::default();
@@ -132,23 +121,16 @@ impl Bound {
         let mut places: Vec<_> = webhooks.iter().map(|webhook| webhook.statistics.place().to_owned()).collect();
         parts.status_registry.enter(PLACE, Role::Service).update(kit::Clock::system_wall(), |cell| {
             cell.activity = kit::Activity::Idle;
-            cell.line = format!("{} webhooks on {}", webhooks.len(), self.address);
+            cell.line = format!("{} webhooks on {address}", webhooks.len());
         });
         places.push(PLACE.to_owned());
-        let http = HttpParts {
-            name: "webhooks",
-            listeners: self.listeners,
-            tls: Some(tls),
-            workers: TLS_WORKERS,
-            bounds,
-            unread,
-        };
-        let server = serve(http, webhooks.into(), parts.knowledge, load.clone())?;
+        let http = HttpParts { name: "webhooks", listeners, tls: Some(tls), workers: TLS_WORKERS, bounds, unread };
+        let server = serve(http, webhooks.into(), knowledge, load.clone())?;
         let follower = actix_web::rt::spawn(serving.follow(parts.certificate_directory, parts.metrics));
-        parts.presence.show(self.address);
-        tracing::info!(address = %self.address, "Serving webhooks");
+        parts.presence.show(address);
+        tracing::info!(%address, "Serving webhooks");
         Ok(WebhookServer {
-            address: self.address,
+            address,
             server,
             #[cfg(test)]
             load,

@@ -120,7 +120,6 @@ impl Rig {
             .run_within(
                 ServerParts {
                     webhooks: webhooks(),
-                    knowledge,
                     certificate: read_certificate(directory.path()).unwrap(),
                     certificate_directory: directory.path().to_owned(),
                     metrics: WebhookServerMetrics::new(&Registrar::new(metrics.clone(), "gardener_resource_manager")),
@@ -128,6 +127,7 @@ impl Rig {
                     presence: presence.clone(),
                     descriptors: Descriptors::default(),
                 },
+                knowledge,
                 bounds,
                 unread,
             )

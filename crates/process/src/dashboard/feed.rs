@@ -2,7 +2,6 @@
 
 use std::{
     convert::Infallible,
-    fmt,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -147,12 +146,6 @@ impl Snapshots {
                 Bytes::from_static(b"{}")
             }
         }
-    }
-}
-
-impl fmt::Debug for Snapshots {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Snapshots").field(&self.process).finish()
     }
 }
 

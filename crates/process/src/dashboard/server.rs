@@ -1,13 +1,7 @@
 //! The two plain HTTP servers: probes, and metrics with the dashboard (spec 70 §6, §9, §11). Each has a worker thread
 //! of its own, so neither a busy controller nor a slow scrape delays a probe.
 
-use std::{
-    fmt,
-    net::{SocketAddr, TcpListener},
-    rc::Rc,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 
 use actix_web::{
     App, HttpRequest, HttpResponse,
@@ -33,6 +27,7 @@ use crate::{
         answer::Exchange,
         connections::{Bounds, UNREAD},
         descriptors::Descriptors,
+        listen::Listeners,
         probes::{Answer, Checks, ProbeQuery},
         server::{Prepared, Running, ServerParts},
         stream::Course,
@@ -86,12 +81,6 @@ struct Listening {
     server: Running,
 }
 
-struct Bound {
-    name: &'static str,
-    address: SocketAddr,
-    listeners: Vec<TcpListener>,
-}
-
 /// Why the servers could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -135,8 +124,8 @@ struct Dashboard {
 
 /// Binds and starts the servers, inside an actix `System`, and returns at once. If it fails, no server runs.
 pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHandles, ServeError> {
-    let probes = options.probes.map(|address| Bound::to("probes", &address)).transpose()?;
-    let metrics = options.metrics.map(|address| Bound::to("metrics", &address)).transpose()?;
+    let probes = options.probes.map(|address| address.listen()).transpose()?;
+    let metrics = options.metrics.map(|address| address.listen()).transpose()?;
 
     let stop_streams = CancellationToken::new();
     let dashboard = web::Data::new(Dashboard {
@@ -162,50 +151,42 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
         config.app_data(sources.clone()).configure(probe_routes);
     };
     let bounds = options.descriptors.plain();
-    let metrics = metrics.map(|bound| bound.prepare(bounds, metrics_routes)).transpose()?;
-    let probes = probes.map(|bound| bound.prepare(bounds, probe_routes)).transpose()?;
+    let metrics = metrics.map(|listeners| prepare("metrics", listeners, bounds, metrics_routes)).transpose()?;
+    let probes = probes.map(|listeners| prepare("probes", listeners, bounds, probe_routes)).transpose()?;
     let run = |(address, prepared): (SocketAddr, Prepared)| Listening { address, server: prepared.run() };
     Ok(ServerHandles { probes: probes.map(run), metrics: metrics.map(run), stop_streams })
 }
 
-impl Bound {
-    fn to(name: &'static str, address: &ListenAddress) -> Result<Self, ServeError> {
-        let listeners = address.listen()?;
-        let address = listeners[0].local_addr().map_err(|cause| ServeError::Start { server: name, cause })?;
-        Ok(Self { name, address, listeners })
-    }
-
-    fn prepare(
-        self,
-        bounds: Bounds,
-        routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
-    ) -> Result<(SocketAddr, Prepared), ServeError> {
-        let Self { name, address, listeners } = self;
-        let server = ServerParts { name, listeners, tls: None, workers: 1, bounds, unread: UNREAD };
-        let prepared = server.prepare(move || {
+fn prepare(
+    name: &'static str,
+    Listeners { address, listeners }: Listeners,
+    bounds: Bounds,
+    routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
+) -> Result<(SocketAddr, Prepared), ServeError> {
+    let server = ServerParts { name, listeners, tls: None, workers: 1, bounds, unread: UNREAD };
+    let prepared = server.prepare(move || {
+        let routes = routes.clone();
+        move || {
             let routes = routes.clone();
-            move || {
-                let routes = routes.clone();
-                App::new()
-                    .wrap_fn(|request, service| {
-                        let exchange = Exchange::begin(request.request());
-                        let answer = service.call(request);
-                        async move {
-                            yield_now().await; // pipelined requests do not go before requests of other connections
-                            let (request, response) = answer.await?.map_into_boxed_body().into_parts();
-                            let response = match exchange {
-                                Some(exchange) => exchange.end(response),
-                                None => response,
-                            };
-                            Ok(ServiceResponse::new(request, response))
-                        }
-                    })
-                    .configure(move |config| routes(config))
-                    .default_service(web::to(not_found))
-            }
-        });
-        Ok((address, prepared.map_err(|cause| ServeError::Start { server: name, cause })?))
-    }
+            App::new()
+                .wrap_fn(|request, service| {
+                    let exchange = Exchange::begin(request.request());
+                    let answer = service.call(request);
+                    async move {
+                        yield_now().await; // pipelined requests do not go before requests of other connections
+                        let (request, response) = answer.await?.map_into_boxed_body().into_parts();
+                        let response = match exchange {
+                            Some(exchange) => exchange.end(response),
+                            None => response,
+                        };
+                        Ok(ServiceResponse::new(request, response))
+                    }
+                })
+                .configure(move |config| routes(config))
+                .default_service(web::to(not_found))
+        }
+    });
+    Ok((address, prepared.map_err(|cause| ServeError::Start { server: name, cause })?))
 }
 
 impl ServerHandles {
@@ -228,59 +209,26 @@ impl ServerHandles {
     }
 }
 
-impl fmt::Debug for ServerHandles {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ServerHandles")
-            .field("probes", &self.probes_address())
-            .field("metrics", &self.metrics_address())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Sources {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sources")
-            .field("liveness", &self.liveness)
-            .field("readiness", &self.readiness)
-            .finish_non_exhaustive()
-    }
-}
-
 fn probe_routes(config: &mut web::ServiceConfig) {
+    routes_of_checks(config, "/healthz", |sources| &sources.liveness);
+    routes_of_checks(config, "/readyz", |sources| &sources.readiness);
+}
+
+fn routes_of_checks(config: &mut web::ServiceConfig, path: &str, checks: fn(&Sources) -> &Checks) {
+    let all = move |request: HttpRequest, sources: web::Data<Sources>| async move {
+        let (checks, query) = (checks(&sources), probe_query(&request));
+        checks.refresh(&query).await;
+        respond(checks.aggregate(&query))
+    };
+    let one = move |name: web::Path<String>, sources: web::Data<Sources>| async move {
+        let checks = checks(&sources);
+        checks.refresh_single(&name).await;
+        respond(checks.single(&name))
+    };
     config
-        .route("/healthz", web::to(liveness))
-        .route("/healthz/", web::to(liveness))
-        .route("/healthz/{check}", web::to(one_liveness_check))
-        .route("/readyz", web::to(readiness))
-        .route("/readyz/", web::to(readiness))
-        .route("/readyz/{check}", web::to(one_readiness_check));
-}
-
-async fn liveness(request: HttpRequest, sources: web::Data<Sources>) -> HttpResponse {
-    aggregate(&sources.liveness, &request).await
-}
-
-async fn readiness(request: HttpRequest, sources: web::Data<Sources>) -> HttpResponse {
-    aggregate(&sources.readiness, &request).await
-}
-
-async fn one_liveness_check(check: web::Path<String>, sources: web::Data<Sources>) -> HttpResponse {
-    single(&sources.liveness, &check).await
-}
-
-async fn one_readiness_check(check: web::Path<String>, sources: web::Data<Sources>) -> HttpResponse {
-    single(&sources.readiness, &check).await
-}
-
-async fn aggregate(checks: &Checks, request: &HttpRequest) -> HttpResponse {
-    let query = probe_query(request);
-    checks.refresh(&query).await;
-    respond(checks.aggregate(&query))
-}
-
-async fn single(checks: &Checks, name: &str) -> HttpResponse {
-    checks.refresh_single(name).await;
-    respond(checks.single(name))
+        .route(path, web::to(all))
+        .route(&format!("{path}/"), web::to(all))
+        .route(&format!("{path}/{{check}}"), web::to(one));
 }
 
 /// Presence of `?verbose` counts, whatever its value. A query that cannot be decoded counts as none.

@@ -19,6 +19,15 @@ pub struct ListenAddress {
     pub port: u16,
 }
 
+/// Listeners of one server.
+#[derive(Debug)]
+pub struct Listeners {
+    /// The address of the first one, with its port.
+    pub address: SocketAddr,
+    /// One or two.
+    pub listeners: Vec<TcpListener>,
+}
+
 /// A server could not listen.
 #[derive(Debug, thiserror::Error)]
 #[error("error listening on {address}: {cause}")]
@@ -30,16 +39,22 @@ pub struct ListenError {
 
 impl ListenAddress {
     /// Returns one listener for both families if the system allows it, two if it separates them, one for IPv4 only.
-    pub fn listen(&self) -> Result<Vec<TcpListener>, ListenError> {
-        let listeners = if self.host.is_empty() {
-            listen_everywhere(self.port)
+    pub fn listen(&self) -> Result<Listeners, ListenError> {
+        self.try_listen().map_err(|cause| ListenError { address: self.clone(), cause })
+    }
+
+    fn try_listen(&self) -> io::Result<Listeners> {
+        let (first, second) = if self.host.is_empty() {
+            listen_everywhere(self.port)?
         } else {
-            TcpListener::bind((self.host.as_str(), self.port)).map(|listener| vec![listener])
+            (TcpListener::bind((self.host.as_str(), self.port))?, None)
         };
-        // A second call changes the backlog of a listening socket.
-        let enlarged = |listener: TcpListener| rustix::net::listen(&listener, BACKLOG).map(|()| listener);
-        let listeners = listeners.and_then(|all| Ok(all.into_iter().map(enlarged).collect::<Result<_, _>>()?));
-        listeners.map_err(|cause| ListenError { address: self.clone(), cause })
+        let address = first.local_addr()?;
+        let listeners: Vec<_> = [first].into_iter().chain(second).collect();
+        for listener in &listeners {
+            rustix::net::listen(listener, BACKLOG)?; // a second call changes the backlog of a listening socket
+        }
+        Ok(Listeners { address, listeners })
     }
 }
 
@@ -54,16 +69,16 @@ impl std::fmt::Display for ListenAddress {
     }
 }
 
-fn listen_everywhere(port: u16) -> io::Result<Vec<TcpListener>> {
+fn listen_everywhere(port: u16) -> io::Result<(TcpListener, Option<TcpListener>)> {
     let v4 = |port| TcpListener::bind(SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)));
     match TcpListener::bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))) {
         Ok(v6) => {
             // On dual-stack sockets `[::]` includes IPv4, and this bind fails; otherwise it adds IPv4.
             let also = v4(v6.local_addr()?.port()).ok();
-            Ok([v6].into_iter().chain(also).collect())
+            Ok((v6, also))
         }
         Err(error) if matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied) => Err(error),
-        Err(_) => v4(port).map(|listener| vec![listener]),
+        Err(_) => Ok((v4(port)?, None)),
     }
 }
 
@@ -76,7 +91,7 @@ mod tests {
     #[test]
     fn listen_on_an_empty_address_includes_ipv4() {
         let listeners = ListenAddress::default().listen().unwrap();
-        let port = listeners[0].local_addr().unwrap().port();
+        let port = listeners.address.port();
 
         assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
     }

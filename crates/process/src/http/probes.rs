@@ -3,7 +3,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     fmt::Write,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError},
@@ -55,23 +54,11 @@ pub struct Answer {
     pub body: String,
 }
 
-/// Forgives failures for a while (spec 70 §6, "same with grace"): a pure state machine.
-#[derive(Debug, Clone)]
-pub struct Grace {
-    period: Duration,
+/// Forgives failures for a while (spec 70 §6, "same with grace").
+#[derive(Debug, Default)]
+struct Grace {
     failing_since: Option<Instant>,
     said: Option<Instant>, // when a failure was last logged
-}
-
-/// The verdict of [`Grace`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Graced {
-    /// The check passed.
-    Passed,
-    /// It failed, but not for long; counts as passed.
-    Forgiven(String),
-    /// It failed for the whole period.
-    Failed(String),
 }
 
 impl Checks {
@@ -149,12 +136,6 @@ impl Checks {
     }
 }
 
-impl fmt::Debug for Checks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.checks.keys()).finish()
-    }
-}
-
 /// A check that panics counts as failed and does not end the probe server.
 fn run(name: &str, check: &CheckFn) -> Result<(), String> {
     let result = catch_unwind(AssertUnwindSafe(|| check())).unwrap_or_else(|_| Err("the check panicked".to_owned()));
@@ -165,9 +146,21 @@ fn run(name: &str, check: &CheckFn) -> Result<(), String> {
 }
 
 impl Grace {
-    /// Failures are forgiven for less than `period` after the first one.
-    pub fn new(period: Duration) -> Self {
-        Self { period, failing_since: None, said: None }
+    /// Judges the result of a check at `now`. Failures pass for less than [`CACHE_SYNC_GRACE`] after the first one. A
+    /// success ends the period.
+    fn judge(&mut self, now: Instant, result: Result<(), String>) -> Result<(), String> {
+        let Err(cause) = result else {
+            self.failing_since = None;
+            return Ok(());
+        };
+        let since = *self.failing_since.get_or_insert(now);
+        if now.saturating_duration_since(since) >= CACHE_SYNC_GRACE {
+            return Err(cause);
+        }
+        if self.says(now) {
+            tracing::info!(error = %cause, "Cache sync check failed, but deadline not yet exceeded");
+        }
+        Ok(())
     }
 
     fn says(&mut self, now: Instant) -> bool {
@@ -177,42 +170,14 @@ impl Grace {
         }
         is_due
     }
-
-    /// Judges the result of a check at `now`. A success ends the period.
-    pub fn judge(&mut self, now: Instant, result: Result<(), String>) -> Graced {
-        match result {
-            Ok(()) => {
-                self.failing_since = None;
-                Graced::Passed
-            }
-            Err(cause) => {
-                let since = *self.failing_since.get_or_insert(now);
-                if now.saturating_duration_since(since) < self.period {
-                    Graced::Forgiven(cause)
-                } else {
-                    Graced::Failed(cause)
-                }
-            }
-        }
-    }
 }
 
-/// Wraps `check`: its failures pass for [`CACHE_SYNC_GRACE`]. `now` is the monotonic clock.
-pub fn with_grace(check: CheckFn, now: Arc<dyn Fn() -> Instant + Send + Sync>) -> CheckFn {
-    let grace = Mutex::new(Grace::new(CACHE_SYNC_GRACE));
+/// Wraps `check`: its failures pass for [`CACHE_SYNC_GRACE`].
+pub fn with_grace(check: CheckFn) -> CheckFn {
+    let grace = Mutex::new(Grace::default());
     Arc::new(move || {
-        let (result, now) = (check(), now());
-        let mut grace = grace.lock().unwrap_or_else(PoisonError::into_inner);
-        match grace.judge(now, result) {
-            Graced::Passed => Ok(()),
-            Graced::Forgiven(cause) => {
-                if grace.says(now) {
-                    tracing::info!(error = %cause, "Cache sync check failed, but deadline not yet exceeded");
-                }
-                Ok(())
-            }
-            Graced::Failed(cause) => Err(cause),
-        }
+        let result = check();
+        grace.lock().unwrap_or_else(PoisonError::into_inner).judge(Instant::now(), result)
     })
 }
 
@@ -321,28 +286,25 @@ mod tests {
     /// spec 70 scenario 22
     #[test]
     fn grace_forgives_failures_for_three_minutes_since_the_first() {
-        let mut grace = Grace::new(CACHE_SYNC_GRACE);
+        let mut grace = Grace::default();
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let failure = || Err("unsynced".to_owned());
 
-        assert_eq!(grace.judge(at(0), failure()), Graced::Forgiven("unsynced".to_owned()));
-        assert_eq!(grace.judge(at(179), failure()), Graced::Forgiven("unsynced".to_owned()));
-        assert_eq!(grace.judge(at(180), failure()), Graced::Failed("unsynced".to_owned()));
-        assert_eq!(grace.judge(at(181), Ok(())), Graced::Passed);
-        assert_eq!(grace.judge(at(182), failure()), Graced::Forgiven("unsynced".to_owned()));
-        assert_eq!(grace.judge(at(362), failure()), Graced::Failed("unsynced".to_owned()));
+        assert_eq!(grace.judge(at(0), failure()), Ok(()));
+        assert_eq!(grace.judge(at(179), failure()), Ok(()));
+        assert_eq!(grace.judge(at(180), failure()), failure());
+        assert_eq!(grace.judge(at(181), Ok(())), Ok(()));
+        assert_eq!(grace.judge(at(182), failure()), Ok(()));
+        assert_eq!(grace.judge(at(362), failure()), failure());
     }
 
-    #[test]
-    fn grace_lets_a_check_pass_until_the_period_is_over() {
-        let start = Instant::now();
-        let now = Arc::new(Mutex::new(start));
-        let clock = now.clone();
-        let check = with_grace(failing("unsynced"), Arc::new(move || *clock.lock().unwrap()));
+    #[tokio::test(start_paused = true)]
+    async fn grace_lets_a_check_pass_until_the_period_is_over() {
+        let check = with_grace(failing("unsynced"));
 
         let first = check();
-        *now.lock().unwrap() = start + CACHE_SYNC_GRACE;
+        tokio::time::advance(CACHE_SYNC_GRACE).await;
         let later = check();
 
         assert_eq!(first, Ok(()));
@@ -353,7 +315,7 @@ mod tests {
     #[test]
     fn probes_of_an_unsynced_cache_write_a_record_each_half_minute_however_many_come() {
         let start = Instant::now();
-        let mut grace = Grace::new(CACHE_SYNC_GRACE);
+        let mut grace = Grace::default();
         let at = |millis| start + Duration::from_millis(millis);
 
         let said = (0..60_001).filter(|millis| grace.says(at(*millis)));

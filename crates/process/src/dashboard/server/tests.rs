@@ -399,7 +399,7 @@ async fn servers_answer_on_their_sockets_and_stop_with_open_streams() {
 
 #[actix_web::test]
 async fn listen_error_names_the_taken_address() {
-    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let bind = |port| ListenAddress { host: "127.0.0.1".to_owned(), port };
 
@@ -413,7 +413,8 @@ async fn listen_error_names_the_taken_address() {
         },
         sources(),
     )
-    .unwrap_err();
+    .err()
+    .unwrap();
 
     assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
 }
