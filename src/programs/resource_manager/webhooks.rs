@@ -10,13 +10,13 @@ use crate::{
     api::config::resource_manager::Config,
     webhooks::{
         registry,
-        server::{Bound, Presence, ServerParts, WebhookServer, metrics::WebhookServerMetrics, read_certificate},
+        server::{Presence, ServerParts, WebhookServer, metrics::WebhookServerMetrics, read_certificate},
     },
 };
 
 /// The webhook server, from the moment in which its port is bound.
 pub struct Webhooks {
-    waiting: Option<(Bound, ServerParts)>,
+    waiting: Option<ServerParts>,
     running: Option<WebhookServer>,
 }
 
@@ -31,8 +31,8 @@ impl Services<ResourceManager> for Webhooks {
         let certificate = pair?;
         let presence = Presence::default();
         *readiness = presence.add_to(std::mem::take(readiness));
-        let bound = Bound::to(&config.server.webhooks.address())?;
-        let parts = ServerParts {
+        let waiting = ServerParts {
+            listeners: config.server.webhooks.address().listen()?,
             webhooks: registry::enabled(&config.webhooks),
             certificate,
             certificate_directory,
@@ -41,12 +41,12 @@ impl Services<ResourceManager> for Webhooks {
             presence,
             descriptors,
         };
-        Ok(Self { waiting: Some((bound, parts)), running: None })
+        Ok(Self { waiting: Some(waiting), running: None })
     }
 
     fn start(&mut self, process: &Process<ResourceManager>) -> Result<(), StartError> {
-        if let Some((bound, parts)) = self.waiting.take() {
-            self.running = Some(bound.run(parts, process.caches().knowledge())?);
+        if let Some(parts) = self.waiting.take() {
+            self.running = Some(WebhookServer::start(parts, process.caches().knowledge())?);
         }
         Ok(())
     }

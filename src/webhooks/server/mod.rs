@@ -1,5 +1,5 @@
 //! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11). Every replica runs it, leader or not.
-//! * `mod.rs`: binding, TLS, routes, shutdown; start at [`Bound::run`]. [`http`](process::http) manages connections.
+//! * `mod.rs`: binding, TLS, routes, shutdown; start at [`WebhookServer::start`]. [`http`](process::http) manages connections.
 //! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs` reads its files.
 //! * `handler.rs`: HTTP requests to messages and back; `load.rs`: limits; `actor.rs`: an actor per webhook and worker.
 //! * `statistics.rs`: metrics, status and log of a webhook; `presence.rs`: the check `webhook-server` of `/readyz`.
@@ -29,7 +29,7 @@ pub use presence::Presence;
 use process::http::{
     connections::{Bounds, UNREAD, UnreadLimits},
     descriptors::{Descriptors, TLS_WORKERS},
-    listen::{ListenAddress, ListenError, Listeners},
+    listen::Listeners,
     server::{Running, ServerParts as HttpParts},
 };
 use rustls::{ServerConfig, crypto::ring, server::NoServerSessionStorage, sign::CertifiedKey};
@@ -44,6 +44,8 @@ const PLACE: &str = "webhooks";
 
 /// The parts of the server.
 pub struct ServerParts {
+    /// Where it listens.
+    pub listeners: Listeners,
     /// The webhooks.
     pub webhooks: Vec<WebhookEntry>,
     /// The first serving certificate.
@@ -60,14 +62,9 @@ pub struct ServerParts {
     pub descriptors: Descriptors,
 }
 
-/// A server that has its address and does not answer yet.
-#[derive(Debug)]
-pub struct Bound(Listeners);
-
 /// A running server.
 #[must_use = "without it the server cannot be stopped"]
 pub struct WebhookServer {
-    address: SocketAddr,
     server: Running,
     #[cfg(test)]
     load: Load,
@@ -79,9 +76,6 @@ pub struct WebhookServer {
 /// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
-    /// The address cannot be bound.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
     /// The listener cannot be used.
     #[error("error starting the webhook server: {0}")]
     Start(#[from] io::Error),
@@ -90,26 +84,21 @@ pub enum ServerError {
     Tls(#[from] rustls::Error),
 }
 
-impl Bound {
-    /// Binds the address. Fails if this machine does not have it or the port is taken.
-    pub fn to(address: &ListenAddress) -> Result<Self, ServerError> {
-        Ok(Self(address.listen()?))
-    }
-
-    /// Starts to answer with `knowledge` of the clusters, and returns at once. Call it inside an actix `System`. Fails if a listener cannot be used.
-    pub fn run(self, parts: ServerParts, knowledge: Knowledge) -> Result<WebhookServer, ServerError> {
+impl WebhookServer {
+    /// Starts to answer with `knowledge` of the clusters, and returns at once. Call it inside an actix `System`. Fails if
+    /// a listener cannot be used.
+    pub fn start(parts: ServerParts, knowledge: Knowledge) -> Result<Self, ServerError> {
         let bounds = parts.descriptors.encrypted();
-        self.run_within(parts, knowledge, bounds, UNREAD)
+        Self::start_within(parts, knowledge, bounds, UNREAD)
     }
 
-    fn run_within(
-        self,
+    fn start_within(
         parts: ServerParts,
         knowledge: Knowledge,
         bounds: Bounds,
         unread: UnreadLimits,
-    ) -> Result<WebhookServer, ServerError> {
-        let Listeners { address, listeners } = self.0;
+    ) -> Result<Self, ServerError> {
+        let address = parts.listeners.address;
         let serving = Arc::new(Serving::new(parts.certificate));
         let tls = Arc::new(tls(serving.clone())?);
         let load = Load::default();
@@ -124,13 +113,19 @@ impl Bound {
             cell.line = format!("{} webhooks on {address}", webhooks.len());
         });
         places.push(PLACE.to_owned());
-        let http = HttpParts { name: "webhooks", listeners, tls: Some(tls), workers: TLS_WORKERS, bounds, unread };
+        let http = HttpParts {
+            name: "webhooks",
+            listeners: parts.listeners,
+            tls: Some(tls),
+            workers: TLS_WORKERS,
+            bounds,
+            unread,
+        };
         let server = serve(http, webhooks.into(), knowledge, load.clone())?;
         let follower = actix_web::rt::spawn(serving.follow(parts.certificate_directory, parts.metrics));
         parts.presence.show(address);
         tracing::info!(%address, "Serving webhooks");
-        Ok(WebhookServer {
-            address,
+        Ok(Self {
             server,
             #[cfg(test)]
             load,
@@ -139,12 +134,10 @@ impl Bound {
             places,
         })
     }
-}
 
-impl WebhookServer {
     /// Returns the address on which it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address
     }
 
     /// Stops accepting connections, answers the requests in flight, and returns when that is done or at `deadline`.

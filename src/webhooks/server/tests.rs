@@ -9,7 +9,10 @@ use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
 use client::{Answer, Client};
 use process::{
-    http::probes::{Checks, ProbeQuery},
+    http::{
+        listen::ListenAddress,
+        probes::{Checks, ProbeQuery},
+    },
     metrics::Registrar,
 };
 use serde_json::{Value, json};
@@ -115,23 +118,22 @@ impl Rig {
         let (status_registry, presence) = (StatusRegistry::default(), Presence::default());
         let metrics = prometheus::Registry::new();
         let (knowledge, questions) = Knowledge::without_service_accounts();
-        let bound = Bound::to(&ListenAddress { host: "127.0.0.1".into(), port: 0 }).unwrap();
-        let server = bound
-            .run_within(
-                ServerParts {
-                    webhooks: webhooks(),
-                    certificate: read_certificate(directory.path()).unwrap(),
-                    certificate_directory: directory.path().to_owned(),
-                    metrics: WebhookServerMetrics::new(&Registrar::new(metrics.clone(), "gardener_resource_manager")),
-                    status_registry: status_registry.clone(),
-                    presence: presence.clone(),
-                    descriptors: Descriptors::default(),
-                },
-                knowledge,
-                bounds,
-                unread,
-            )
-            .unwrap();
+        let server = WebhookServer::start_within(
+            ServerParts {
+                listeners: ListenAddress { host: "127.0.0.1".into(), port: 0 }.listen().unwrap(),
+                webhooks: webhooks(),
+                certificate: read_certificate(directory.path()).unwrap(),
+                certificate_directory: directory.path().to_owned(),
+                metrics: WebhookServerMetrics::new(&Registrar::new(metrics.clone(), "gardener_resource_manager")),
+                status_registry: status_registry.clone(),
+                presence: presence.clone(),
+                descriptors: Descriptors::default(),
+            },
+            knowledge,
+            bounds,
+            unread,
+        )
+        .unwrap();
         Self { server, directory, metrics, status_registry, presence, questions }
     }
 

@@ -71,14 +71,9 @@ pub struct Sources {
 /// The running servers.
 #[must_use = "without it the servers cannot be stopped"]
 pub struct ServerHandles {
-    probes: Option<Listening>,
-    metrics: Option<Listening>,
+    probes: Option<Running>,
+    metrics: Option<Running>,
     stop_streams: CancellationToken,
-}
-
-struct Listening {
-    address: SocketAddr,
-    server: Running,
 }
 
 /// Why the servers could not be started.
@@ -153,16 +148,15 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let bounds = options.descriptors.plain();
     let metrics = metrics.map(|listeners| prepare("metrics", listeners, bounds, metrics_routes)).transpose()?;
     let probes = probes.map(|listeners| prepare("probes", listeners, bounds, probe_routes)).transpose()?;
-    let run = |(address, prepared): (SocketAddr, Prepared)| Listening { address, server: prepared.run() };
-    Ok(ServerHandles { probes: probes.map(run), metrics: metrics.map(run), stop_streams })
+    Ok(ServerHandles { probes: probes.map(Prepared::run), metrics: metrics.map(Prepared::run), stop_streams })
 }
 
 fn prepare(
     name: &'static str,
-    Listeners { address, listeners }: Listeners,
+    listeners: Listeners,
     bounds: Bounds,
     routes: impl Fn(&mut web::ServiceConfig) + Clone + Send + 'static,
-) -> Result<(SocketAddr, Prepared), ServeError> {
+) -> Result<Prepared, ServeError> {
     let server = ServerParts { name, listeners, tls: None, workers: 1, bounds, unread: UNREAD };
     let prepared = server.prepare(move || {
         let routes = routes.clone();
@@ -186,7 +180,7 @@ fn prepare(
                 .default_service(web::to(not_found))
         }
     });
-    Ok((address, prepared.map_err(|cause| ServeError::Start { server: name, cause })?))
+    prepared.map_err(|cause| ServeError::Start { server: name, cause })
 }
 
 impl ServerHandles {
@@ -205,7 +199,7 @@ impl ServerHandles {
         self.stop_streams.cancel();
         let deadline = Instant::now() + STOP_TIMEOUT;
         let servers = self.probes.into_iter().chain(self.metrics);
-        join_all(servers.map(|listening| listening.server.stop(deadline))).await;
+        join_all(servers.map(|server| server.stop(deadline))).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! An HTTP server of the process: its workers, its connections, its end.
 
-use std::{io, net::TcpListener, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use actix_http::Request;
 use actix_service::{IntoServiceFactory, ServiceFactory, ServiceFactoryExt as _, boxed, map_config};
@@ -18,6 +18,7 @@ use tokio::{
 use super::{
     accept,
     connections::{Bounds, Connections, UnreadLimits},
+    listen::Listeners,
 };
 
 /// The parts of a server.
@@ -25,7 +26,7 @@ pub struct ServerParts {
     /// Its name in logs.
     pub name: &'static str,
     /// Where it listens.
-    pub listeners: Vec<TcpListener>,
+    pub listeners: Listeners,
     /// `None` is plain HTTP.
     pub tls: Option<Arc<rustls::ServerConfig>>,
     /// Threads.
@@ -39,6 +40,7 @@ pub struct ServerParts {
 /// A server whose workers run. It answers once [`Self::run`] was called.
 pub struct Prepared {
     name: &'static str,
+    address: SocketAddr,
     server: Server,
     connections: Connections,
 }
@@ -46,6 +48,8 @@ pub struct Prepared {
 /// A running server.
 #[must_use = "without it the server cannot be stopped"]
 pub struct Running {
+    /// Where it listens.
+    pub address: SocketAddr,
     handle: ServerHandle,
     /// Its connections.
     pub connections: Connections,
@@ -63,7 +67,7 @@ impl ServerParts {
         S::Response: Into<Response<B>>,
         B: MessageBody + 'static,
     {
-        let Self { name, listeners, tls, workers, bounds, unread } = self;
+        let Self { name, listeners: Listeners { address, listeners }, tls, workers, bounds, unread } = self;
         let connections = Connections::within(bounds.silent, unread);
         // Handshakes are bounded as connections. Connections that wait for a free handshake would not be counted.
         max_concurrent_tls_connect(usize::MAX);
@@ -94,14 +98,14 @@ impl ServerParts {
                 })?,
             };
         }
-        Ok(Prepared { name, server: server.run(), connections })
+        Ok(Prepared { name, address, server: server.run(), connections })
     }
 }
 
 impl Prepared {
     /// Begins to answer.
     pub fn run(self) -> Running {
-        let Self { name, server, connections } = self;
+        let Self { name, address, server, connections } = self;
         let handle = server.handle();
         actix_web::rt::spawn(async move {
             if let Err(error) = server.await {
@@ -109,7 +113,7 @@ impl Prepared {
             }
         });
         let closer = actix_web::rt::spawn(connections.clone().close_unread());
-        Running { handle, connections, closer }
+        Running { address, handle, connections, closer }
     }
 }
 
