@@ -5,7 +5,6 @@
 use std::{
     env,
     ffi::OsString,
-    fmt::{self, Write as _},
     io,
     os::unix::process::CommandExt as _,
     path::{Path, PathBuf},
@@ -83,36 +82,24 @@ pub(super) async fn profile() -> HttpResponse {
 }
 
 pub(super) async fn statistics() -> HttpResponse {
-    match Statistics::now() {
-        Ok(statistics) => plain(statistics.to_string()),
+    match measure() {
+        Ok(statistics) => plain(statistics),
         Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, format!("the allocator keeps no statistics: {error}")),
     }
 }
 
-struct Statistics([(&'static str, usize, &'static str); 6]);
-
-impl Statistics {
-    fn now() -> Result<Self, tikv_jemalloc_ctl::Error> {
-        epoch::advance()?; // the numbers are those of this moment
-        Ok(Self([
-            ("allocated", stats::allocated::read()?, "by the program, in use"),
-            ("active", stats::active::read()?, "pages with something in use"),
-            ("resident", stats::resident::read()?, "in memory, with what is kept for later"),
-            ("mapped", stats::mapped::read()?, "of the address space"),
-            ("retained", stats::retained::read()?, "of the address space, given back"),
-            ("metadata", stats::metadata::read()?, "of the allocator's own"),
-        ]))
-    }
-}
-
-impl fmt::Display for Statistics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("bytes\n")?;
-        self.0.iter().try_for_each(|(name, bytes, meaning)| {
-            f.write_fmt(format_args!("{bytes:>12}  {name:<9}  {meaning}"))?;
-            f.write_char('\n')
-        })
-    }
+fn measure() -> Result<String, tikv_jemalloc_ctl::Error> {
+    epoch::advance()?; // the numbers are those of this moment
+    let rows = [
+        ("allocated", stats::allocated::read()?, "by the program, in use"),
+        ("active", stats::active::read()?, "pages with something in use"),
+        ("resident", stats::resident::read()?, "in memory, with what is kept for later"),
+        ("mapped", stats::mapped::read()?, "of the address space"),
+        ("retained", stats::retained::read()?, "of the address space, given back"),
+        ("metadata", stats::metadata::read()?, "of the allocator's own"),
+    ];
+    let lines = rows.map(|(name, bytes, meaning)| format!("{bytes:>12}  {name:<9}  {meaning}\n"));
+    Ok(format!("bytes\n{}", lines.concat()))
 }
 
 #[cfg(test)]
