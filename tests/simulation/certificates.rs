@@ -106,6 +106,52 @@ fn node_created_some_seconds_after_the_request_is_found() {
     });
 }
 
+/// spec 32, "Better than upstream" 1 and 6; spec 80 S-13
+#[test]
+fn request_that_waits_for_its_node_costs_nothing_until_it_is_decided() {
+    for appears in [false, true] {
+        world(1, |world| async move {
+            start(&world).await;
+            ask(&world, "csr");
+            seconds(8).await;
+            assert_eq!((conditions(&world, "csr"), world.asked()), (Vec::new(), Vec::new()));
+
+            if appears {
+                node(&world);
+            }
+            seconds(10).await;
+            let decision = conditions(&world, "csr");
+            assert_eq!(decision.iter().map(|(kind, _)| kind == "Approved").collect::<Vec<_>>(), [appears]);
+            let update = "update certificatesigningrequests/approval csr".to_owned();
+            let confirmed = (!appears).then(|| "get nodes node-1".to_owned());
+            assert_eq!(world.asked(), confirmed.into_iter().chain([update]).collect::<Vec<_>>());
+        });
+    }
+}
+
+/// spec 32, "Better than upstream" 6
+#[test]
+fn request_is_approved_when_the_machine_gets_its_label() {
+    world(1, |world| async move {
+        world.sim.put(machine_definition()).expect("the definition of Machines");
+        seconds(1).await;
+        let machine = json!({ "apiVersion": "machine.sapcloud.io/v1alpha1", "kind": "Machine",
+            "metadata": { "namespace": NAMESPACE, "name": "machine-1" } });
+        world.sim.put(machine).expect("a Machine");
+        node(&world);
+        start_with(&world, Some(NAMESPACE)).await;
+        ask(&world, "csr");
+        seconds(5).await;
+        assert_eq!(conditions(&world, "csr"), []);
+
+        world.sim.edit("machines.machine.sapcloud.io", NAMESPACE, "machine-1", |live| {
+            live["metadata"]["labels"] = json!({ "node": "node-1" });
+        });
+        seconds(1).await;
+        assert_eq!(conditions(&world, "csr"), [("Approved".to_owned(), APPROVED.to_owned())]);
+    });
+}
+
 /// spec 32 scenarios 7 and 16
 #[test]
 fn denial_is_final_even_if_the_node_appears() {

@@ -3,12 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use cluster::{CachedFields, Watch, WatchOptions, Watches};
+use cluster::{CachedFields, Index, Watch, WatchOptions, Watches};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::request::{Request, Unreadable};
 use crate::api::kinds;
+
+/// Username prefix of kubelets; the name of the Node follows.
+pub(super) const KUBELET: &str = "system:node:";
 
 /// Group and kind.
 pub const KIND: (&str, &str) = ("certificates.k8s.io", "CertificateSigningRequest");
@@ -58,6 +61,11 @@ impl Csr {
         let request = Request::from_pem(&pem)?;
         Ok(Some(Self { signer, username: text(csr, "/spec/username").to_owned(), request }))
     }
+
+    /// Returns the Node whose kubelet requests a serving certificate: the verdict depends on it and on its Machine.
+    pub fn served_node(&self) -> Option<&str> {
+        self.username.strip_prefix(KUBELET).filter(|_| self.signer == Signer::KubeletServing)
+    }
 }
 
 /// Returns true if a request needs a judgement: the signer is ours, and the request has neither a certificate nor a
@@ -73,6 +81,14 @@ pub type Requests = Watch<CachedFields<Option<Arc<Value>>>>;
 pub fn watch(watches: &Watches) -> Requests {
     let undecided = |csr: &Value| CachedFields::of(csr, wants(csr).then(|| Arc::new(csr.clone())));
     watches.open(WatchOptions::new(kinds::CERTIFICATE_SIGNING_REQUEST, undecided))
+}
+
+/// Indexes the undecided requests by the Node on which their verdict depends.
+pub(super) fn index_by_node(requests: &Requests) -> Index<String> {
+    requests.index(|_, csr| {
+        let csr = csr.fields.as_ref().and_then(|csr| Csr::read(csr).ok().flatten());
+        csr.iter().filter_map(Csr::served_node).map(str::to_owned).collect()
+    })
 }
 
 /// Returns the age of a request: zero if its creation time is unreadable or lies in the future.

@@ -9,12 +9,11 @@ use std::{
 use kit::quote::{quoted, shown};
 
 use super::{
-    csr::{Csr, Signer},
+    csr::{Csr, KUBELET, Signer},
     facts::{Facts, Lookup, NodeAddresses, NodeIp, can_be_a_label, can_be_a_name},
     request::Request,
 };
 
-const KUBELET: &str = "system:node:";
 const KUBELETS: &str = "system:nodes";
 const BOOTSTRAP: &str = "system:bootstrap:";
 /// Username prefix of node agents; the name of the Machine follows.
@@ -27,8 +26,6 @@ const MIGRATION: &str = "system:serviceaccount:kube-system:gardener-node-agent";
 
 /// How long a denial may be delayed. Kubelets report their addresses every 10 s.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often a delayed denial is judged again.
-pub const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 const SHOWN_VALUES: usize = 5;
 
@@ -84,9 +81,11 @@ impl CsrVerdict {
         matches!(self, Self::Denied(_, Denial { basis: Basis::Cluster | Basis::NotYet, .. }))
     }
 
-    /// Returns true if a denial may wait for a missing fact that may appear soon (spec 32, "Better than upstream" 1).
-    pub fn may_wait(&self, age: Duration) -> bool {
-        age < GRACE && matches!(self, Self::Denied(_, Denial { basis: Basis::NotYet, .. }))
+    /// Returns how long a denial of a request of this age may still wait for a missing fact that may appear soon; `None`
+    /// if it may not (spec 32, "Better than upstream" 1).
+    pub fn wait(&self, age: Duration) -> Option<Duration> {
+        let may_appear = matches!(self, Self::Denied(_, Denial { basis: Basis::NotYet, .. }));
+        GRACE.checked_sub(age).filter(|left| may_appear && !left.is_zero())
     }
 }
 

@@ -21,7 +21,7 @@ use kit::{Clock, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::{condition::decided, judge::RETRY_INTERVAL, stores::Stores};
+use self::{condition::decided, stores::Stores};
 use super::controller_context::ControllerContext;
 use crate::{
     actors::resource_manager::controller_context::{Registration, StartControllers},
@@ -46,6 +46,7 @@ struct Approver {
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.csr_approver.on()?;
     let requests = csr::watch(&ctx.target.watches);
+    let by_node = csr::index_by_node(&requests);
     let stores = Stores::open(ctx, settings.machine_namespace.clone());
     let (permits, resync) = (settings.concurrent_syncs.count(), config.target.cache_resync_period.get());
     Some(Box::new(move |ctx| {
@@ -55,13 +56,14 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
         requests.on_change(&supervised, Predicate::any_change().including_own_writes(), |name, csr| {
             csr.fields.is_some().then(|| name.clone())
         });
+        supervised.controller().stores.wake_on_changes(&supervised, &by_node);
         supervised.into()
     }))
 }
 
 impl Controller for Approver {
     type Key = NamespacedName;
-    /// When the request was judged for the first time.
+    /// When the request was reconciled for the first time.
     type Memory = Option<Instant>;
 
     fn name(&self) -> &'static str {
@@ -93,11 +95,12 @@ impl Controller for Approver {
             }
         };
         let context = Context::new(reconcile.priority(), reconcile.deadline, reconcile.key.to_string());
-        let verdict = self.stores.judge(&context, &csr).await?;
         let now = self.clock.monotonic();
         let waited = now - *first.get_or_insert(now); // clocks may differ
-        if verdict.may_wait(csr::age(&object, self.clock.wall()).max(waited)) {
-            return Ok(Outcome::After(RETRY_INTERVAL));
+        let age = csr::age(&object, self.clock.wall()).max(waited);
+        let verdict = self.stores.judge(&context, &csr, age).await?;
+        if let Some(left) = verdict.wait(age) {
+            return Ok(Outcome::After(left)); // or when its Node or Machine changes
         }
         reconcile.note(format!("{verdict}"));
         tracing::debug!(%verdict, "a certificate signing request is judged"); // spec 32 §7 C3

@@ -1,13 +1,16 @@
 //! The watches of Nodes and Machines, and live reads where they do not suffice.
 
+use std::time::Duration;
+
 use cluster::{
-    ApiError, CachedFields, Context, Index, Watch, WatchOptions,
+    ApiError, CachedFields, Context, Index, Predicate, Watch, WatchOptions,
     evidence::{EvidenceSource, decide},
     object::NamespacedName,
 };
-use kit::Failure;
+use kit::{Failure, Supervised};
 
 use super::{
+    Approver,
     csr::Csr,
     facts::{Fact, Lookup, Machine, NodeAddresses},
     judge::{Certificate, CsrVerdict, judge},
@@ -37,12 +40,27 @@ impl Stores {
         }
     }
 
-    /// Judges a request. Live reads confirm a denial that rests on a Node or Machine, and the approval of a node agent,
-    /// which may rest on the absence of a Node (spec 32 T3, "Better than upstream" 1). Fails if a read fails.
-    pub(super) async fn judge(&self, context: &Context, csr: &Csr) -> Result<CsrVerdict, Failure> {
+    /// Wakes the requests of a Node when its addresses or the labels of its Machines change (spec 32, "Better than
+    /// upstream" 6).
+    pub(super) fn wake_on_changes(&self, supervised: &Supervised<Approver>, by_node: &Index<String>) {
+        let requests = by_node.clone();
+        let changed = Predicate::fields_changed().ignoring_first_list();
+        self.nodes.on_change(supervised, changed, move |name, _| requests.get(&name.name));
+        if let Some(machines) = &self.machines {
+            let requests = by_node.clone();
+            let changed = Predicate::fields_changed().ignoring_first_list();
+            machines.watch.on_change(supervised, changed, move |_, machine| requests.get(&machine.fields.node));
+        }
+    }
+
+    /// Judges a request of this age. Live reads confirm a denial that rests on a Node or Machine, and the approval of a
+    /// node agent, which may rest on the absence of a Node (spec 32 T3, "Better than upstream" 1). A denial that waits is
+    /// not confirmed (spec 80 S-13). Fails if a read fails.
+    pub(super) async fn judge(&self, context: &Context, csr: &Csr, age: Duration) -> Result<CsrVerdict, Failure> {
         let namespace = self.machines.as_ref().map(|machines| machines.namespace.as_str());
         let is_irreversible = |verdict: &CsrVerdict| {
-            verdict.must_be_confirmed() || *verdict == CsrVerdict::Approved(Certificate::NodeAgent)
+            let is_denial = verdict.must_be_confirmed() && verdict.wait(age).is_none();
+            is_denial || *verdict == CsrVerdict::Approved(Certificate::NodeAgent)
         };
         decide(self, context, |evidence| judge(csr, namespace, evidence), is_irreversible).await
     }
