@@ -17,8 +17,10 @@ pub trait Controller: Sized + 'static {
     /// What one reconciler of one actor remembers between reconciles. Dropped after a panic: unknown means *read live*.
     type Memory: Default + Unpin + 'static;
 
-    /// Name in the status registry and in logs, e.g. `managedresource`.
-    fn name(&self) -> &'static str;
+    /// Name in the status registry and in logs, e.g. `managedresource`; by default that of the first reconciler.
+    fn name(&self) -> &'static str {
+        self.reconcilers().first().map_or("", |reconciler| reconciler.name)
+    }
 
     /// Names of the controller's own causes by their index, for logs and traces.
     fn causes(&self) -> &'static [&'static str] {

@@ -2,7 +2,7 @@
 
 use std::{cell::OnceCell, rc::Rc};
 
-use kit::Env;
+use kit::{Env, GeneralController, Supervised};
 use process::{ClusterHandle, controller_registration};
 
 use crate::api::config::resource_manager::Config;
@@ -11,6 +11,19 @@ use crate::api::config::resource_manager::Config;
 pub type Registration = controller_registration::ControllerRegistration<Config, ControllerContext>;
 /// Starts its actors: this process leads.
 pub type StartControllers = controller_registration::StartControllers<ControllerContext>;
+
+/// Returns how to start the actors of a controller; `subscribe` adds its event handlers.
+pub fn start<C: GeneralController>(
+    controller: C,
+    subscribe: impl FnOnce(&Rc<C>, &Supervised<C>) + 'static,
+) -> StartControllers {
+    Box::new(move |ctx| {
+        let controller = Rc::new(controller);
+        let supervised = Supervised::start(controller.clone(), &ctx.env);
+        subscribe(&controller, &supervised);
+        supervised.into()
+    })
+}
 
 /// What all controllers get. Cheap to clone.
 #[derive(Clone)]

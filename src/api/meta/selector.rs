@@ -14,6 +14,12 @@ use super::{
 /// Labels of an object or of a selector.
 pub type Labels = BTreeMap<String, String>;
 
+/// Reads labels, e.g. `metadata.labels` of an object; values that are no text are left out.
+pub fn labels_in(map: &Value) -> Labels {
+    let pairs = map.as_object().into_iter().flatten();
+    pairs.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
 /// A label selector: all its conditions must hold. Without conditions it matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {

@@ -5,7 +5,10 @@ use std::{rc::Rc, time::Duration};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::object;
+use crate::{
+    Resource,
+    object::{self, NamespacedName},
+};
 
 /// How long a repetition still belongs to the series of an Event (spec 80 S-11).
 pub(super) const SERIES: Duration = Duration::from_secs(360);
@@ -55,6 +58,17 @@ pub(super) struct Subject {
 }
 
 impl Reference {
+    /// Creates a reference to an object of a kind; `uid` may be empty.
+    pub fn new(kind: &Resource, name: &NamespacedName, uid: impl Into<String>) -> Self {
+        Self {
+            api_version: kind.api_version(),
+            kind: kind.kind.to_string(),
+            namespace: name.namespace.clone(),
+            name: name.name.clone(),
+            uid: uid.into(),
+        }
+    }
+
     /// Returns a reference to an object as the server sent it (with `apiVersion` and `kind`).
     pub fn of(object: &Value) -> Self {
         let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();

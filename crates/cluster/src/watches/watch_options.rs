@@ -3,7 +3,7 @@ use std::{collections::BTreeSet, rc::Rc};
 use serde_json::Value;
 
 use super::super::{Cluster, Resource};
-use crate::object::NamespacedName;
+use crate::{CachedFields, object::NamespacedName};
 
 /// Options of a watch. Default: whole objects, any labels, beginning with a list, in the configured namespaces, or all.
 pub struct WatchOptions<R> {
@@ -74,6 +74,13 @@ pub enum Found {
     Known,
     /// The object is gone since the list was requested, or may be.
     Removed,
+}
+
+impl<T> WatchOptions<CachedFields<T>> {
+    /// As [`Self::new`], for a cache of a few fields of each object.
+    pub fn fields(resource: Resource, fields: impl Fn(&Value) -> T + 'static) -> Self {
+        Self::new(resource, move |object| CachedFields::of(object, fields(object)))
+    }
 }
 
 impl<R> WatchOptions<R> {
