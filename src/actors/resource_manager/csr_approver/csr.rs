@@ -79,8 +79,8 @@ pub type Requests = Watch<CachedFields<Option<Arc<Value>>>>;
 
 /// Opens the watch.
 pub fn watch(watches: &Watches) -> Requests {
-    let undecided = |csr: &Value| CachedFields::of(csr, wants(csr).then(|| Arc::new(csr.clone())));
-    watches.open(WatchOptions::new(kinds::CERTIFICATE_SIGNING_REQUEST, undecided))
+    let undecided = |csr: &Value| wants(csr).then(|| Arc::new(csr.clone()));
+    watches.open(WatchOptions::fields(kinds::CERTIFICATE_SIGNING_REQUEST, undecided))
 }
 
 /// Indexes the undecided requests by the Node on which their verdict depends.

@@ -16,17 +16,14 @@ mod tests;
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::{Cluster, Context, Predicate, object::NamespacedName};
-use kit::{Clock, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, quote::cut};
+use cluster::{Cluster, Context, Index, Predicate, object::NamespacedName};
+use kit::{Controller, Failure, Outcome, Reconcile, Reconciler, quote::cut};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use self::{condition::decided, stores::Stores};
-use super::controller_context::ControllerContext;
-use crate::{
-    actors::resource_manager::controller_context::{Registration, StartControllers},
-    api::config::resource_manager::Config,
-};
+use super::controller_context::{ControllerContext, Registration, StartControllers, start};
+use crate::api::config::resource_manager::Config;
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "csr-approver";
@@ -39,25 +36,25 @@ struct Approver {
     resync: Duration,
     target: Cluster,
     requests: csr::Requests,
+    by_node: Index<String>,
     stores: Stores,
-    clock: Clock,
 }
 
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.csr_approver.on()?;
     let requests = csr::watch(&ctx.target.watches);
-    let by_node = csr::index_by_node(&requests);
-    let stores = Stores::open(ctx, settings.machine_namespace.clone());
-    let (permits, resync) = (settings.concurrent_syncs.count(), config.target.cache_resync_period.get());
-    Some(Box::new(move |ctx| {
-        let (target, clock) = (ctx.target.cluster.clone(), ctx.env.clock.clone());
-        let approver = Approver { permits, resync, target, requests: requests.clone(), stores, clock };
-        let supervised = Supervised::start(Rc::new(approver), &ctx.env);
-        requests.on_change(&supervised, Predicate::any_change().including_own_writes(), |name, csr| {
-            csr.fields.is_some().then(|| name.clone())
-        });
-        supervised.controller().stores.wake_on_changes(&supervised, &by_node);
-        supervised.into()
+    let approver = Approver {
+        permits: settings.concurrent_syncs.count(),
+        resync: config.target.cache_resync_period.get(),
+        target: ctx.target.cluster.clone(),
+        by_node: csr::index_by_node(&requests),
+        requests,
+        stores: Stores::open(ctx, settings.machine_namespace.clone()),
+    };
+    Some(start(approver, |approver, supervised| {
+        let changed = Predicate::any_change().including_own_writes();
+        approver.requests.on_change(supervised, changed, |name, csr| csr.fields.is_some().then(|| name.clone()));
+        approver.stores.wake_on_changes(supervised, &approver.by_node);
     }))
 }
 
@@ -65,10 +62,6 @@ impl Controller for Approver {
     type Key = NamespacedName;
     /// When the request was reconciled for the first time.
     type Memory = Option<Instant>;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 
     fn reconcilers(&self) -> Vec<Reconciler> {
         vec![
@@ -95,9 +88,9 @@ impl Controller for Approver {
             }
         };
         let context = Context::new(reconcile.priority(), reconcile.deadline, reconcile.key.to_string());
-        let now = self.clock.monotonic();
+        let now = self.target.clock().monotonic();
         let waited = now - *first.get_or_insert(now); // clocks may differ
-        let age = csr::age(&object, self.clock.wall()).max(waited);
+        let age = csr::age(&object, self.target.clock().wall()).max(waited);
         let verdict = self.stores.judge(&context, &csr, age).await?;
         if let Some(left) = verdict.wait(age) {
             return Ok(Outcome::After(left)); // or when its Node or Machine changes

@@ -33,9 +33,8 @@ impl Stores {
     /// Opens the watches; without a namespace there are no Machines. Startup does not wait for them: unknown facts are
     /// read live, and a failed read delays only its own request (spec 32 §4, T8).
     pub(super) fn open(ctx: &ControllerContext, machine_namespace: Option<String>) -> Self {
-        let nodes = WatchOptions::new(kinds::NODE, |node| CachedFields::of(node, NodeAddresses::of(node)));
         Self {
-            nodes: ctx.target.watches.open(nodes.unawaited()),
+            nodes: ctx.target.watches.open(WatchOptions::fields(kinds::NODE, NodeAddresses::of).unawaited()),
             machines: machine_namespace.map(|namespace| Machines::open(ctx, namespace)),
         }
     }
@@ -116,8 +115,8 @@ impl EvidenceSource for Stores {
 
 impl Machines {
     fn open(ctx: &ControllerContext, namespace: String) -> Self {
-        let options = WatchOptions::new(kinds::MACHINE, |machine| CachedFields::of(machine, Machine::of(machine)));
-        let watch = ctx.source.watches.open(options.metadata().within([namespace.as_str()]).optional());
+        let options = WatchOptions::fields(kinds::MACHINE, Machine::of).metadata().within([namespace.as_str()]);
+        let watch = ctx.source.watches.open(options.optional());
         let by_node = watch.index(|_, machine| {
             Some(&machine.fields.node).filter(|node| !node.is_empty()).cloned().into_iter().collect()
         });

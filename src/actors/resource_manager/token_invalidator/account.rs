@@ -1,9 +1,9 @@
 //! ServiceAccounts: whether their static tokens are wanted (spec 31 §4.2 rule 5).
 
-use cluster::{CachedFields, Watch, WatchOptions, Watches, object};
+use cluster::object;
 use serde_json::Value;
 
-use crate::api::{kinds, resources::keys::TOKEN_INVALIDATOR_SKIP};
+use crate::api::resources::keys::TOKEN_INVALIDATOR_SKIP;
 
 /// The cached fields of a ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,13 +12,6 @@ pub struct Account {
     uid: Box<str>,
     /// It opted out of tokens (`automountServiceAccountToken: false`) and has no skip label, whatever its value.
     pub wants_no_tokens: bool,
-}
-
-pub(super) type Accounts = Watch<CachedFields<Account>>;
-
-/// Opens the watch; it shares its informer with webhooks that read ServiceAccounts.
-pub(super) fn watch(watches: &Watches) -> Accounts {
-    watches.open(WatchOptions::new(kinds::SERVICE_ACCOUNT, |account| CachedFields::of(account, Account::of(account))))
 }
 
 impl Account {

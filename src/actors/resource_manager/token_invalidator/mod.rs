@@ -21,19 +21,18 @@ mod tests;
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::{ApiError, CachedFields, Cluster, Context, Predicate, Wrote, object::NamespacedName};
-use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised};
+use cluster::{
+    ApiError, CachedFields, Cluster, Context, Index, Predicate, Watch, WatchOptions, Wrote, object::NamespacedName,
+};
+use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler};
 
 use self::{
-    account::{Account, Accounts},
+    account::Account,
     pods::{Pods, Waiting},
-    secret::{Purpose, Secrets, TokenSecret},
+    secret::{Purpose, TokenSecret},
 };
-use super::controller_context::ControllerContext;
-use crate::{
-    actors::resource_manager::controller_context::{Registration, StartControllers},
-    api::{config::resource_manager::Config, kinds},
-};
+use super::controller_context::{ControllerContext, Registration, StartControllers, start};
+use crate::api::{config::resource_manager::Config, kinds};
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "token-invalidator";
@@ -50,38 +49,44 @@ struct Invalidator {
     permits: usize,
     resync: Duration,
     target: Cluster,
-    secrets: Secrets,
-    accounts: Accounts,
+    /// Of Secrets without a ServiceAccount token only the version is kept.
+    secrets: Watch<CachedFields<Option<TokenSecret>>>,
+    /// Secrets by ServiceAccount, whether listed in its `.secrets[]` or not (spec 31 T5).
+    by_account: Index<NamespacedName>,
+    accounts: Watch<CachedFields<Account>>,
     pods: Pods,
 }
 
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
-    let permits = config.controllers.token_invalidator.on()?.concurrent_syncs.count();
-    let resync = config.target.cache_resync_period.get();
-    let secrets = secret::watch(&ctx.target.watches);
-    let by_account = secret::index_by_account(&secrets);
-    let accounts = account::watch(&ctx.target.watches);
-    Some(Box::new(move |ctx| {
-        let (target, pods) = (ctx.target.cluster.clone(), Pods::new(&ctx.target.cluster, &ctx.target.watches));
-        let invalidator = Rc::new(Invalidator { permits, resync, target, secrets, accounts, pods });
-        let supervised = Supervised::start(invalidator.clone(), &ctx.env);
-        let relevant =
-            |name: &NamespacedName, secret: &CachedFields<Option<_>>| secret.fields.is_some().then(|| name.clone());
-        invalidator.secrets.on_change(&supervised, Predicate::any_change(), relevant);
+    let settings = config.controllers.token_invalidator.on()?;
+    // The informers are shared with other watches of all Secrets, and with webhooks that read ServiceAccounts.
+    let secrets = ctx.target.watches.open(WatchOptions::fields(kinds::SECRET, TokenSecret::of).metadata());
+    let invalidator = Invalidator {
+        permits: settings.concurrent_syncs.count(),
+        resync: config.target.cache_resync_period.get(),
+        target: ctx.target.cluster.clone(),
+        by_account: secrets.index(|name, secret: &CachedFields<Option<TokenSecret>>| {
+            secret.fields.iter().map(|secret| secret.account_in(&name.namespace)).collect()
+        }),
+        secrets,
+        accounts: ctx.target.watches.open(WatchOptions::fields(kinds::SERVICE_ACCOUNT, Account::of)),
+        pods: Pods::new(&ctx.target.cluster, &ctx.target.watches),
+    };
+    Some(start(invalidator, |invalidator, supervised| {
+        let secrets = &invalidator.secrets;
+        secrets.on_change(supervised, Predicate::any_change(), |name, secret| {
+            secret.fields.is_some().then(|| name.clone())
+        });
         // A ServiceAccount that is new or different (spec 31 §4.1, "Better than upstream" 1).
         let changed = Predicate::fields_changed().ignoring_deletion().because(ACCOUNT);
-        invalidator.accounts.on_change(&supervised, changed, move |name, _| by_account.get(name));
-        supervised.into()
+        let by_account = invalidator.by_account.clone();
+        invalidator.accounts.on_change(supervised, changed, move |name, _| by_account.get(name));
     }))
 }
 
 impl Controller for Invalidator {
     type Key = NamespacedName;
     type Memory = Waiting;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 
     fn causes(&self) -> &'static [&'static str] {
         &["account"]

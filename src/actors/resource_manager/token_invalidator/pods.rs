@@ -109,8 +109,8 @@ impl Pods {
 
 impl NamespacePods {
     fn open(watches: &Watches, namespace: &str) -> Self {
-        let record = |pod: &Value| CachedFields::of(pod, mounted(pod).map(Box::from).collect::<Box<[Box<str>]>>());
-        let watch = watches.open(WatchOptions::new(kinds::POD, record).within([namespace]).unawaited());
+        let secrets = |pod: &Value| mounted(pod).map(Box::from).collect::<Box<[Box<str>]>>();
+        let watch = watches.open(WatchOptions::fields(kinds::POD, secrets).within([namespace]).unawaited());
         let by_secret = watch.index(|_, pod| pod.fields.to_vec());
         let released = Signal::default();
         let raised = released.clone();

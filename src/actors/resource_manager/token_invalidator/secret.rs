@@ -1,16 +1,10 @@
 //! Metadata of Secrets with a static token, and the patch of their labels (spec 31 §2, §4.2). Content is never read.
 
-use cluster::{
-    CachedFields, Index, Watch, WatchOptions, Watches,
-    object::{self, NamespacedName},
-};
+use cluster::object::{self, NamespacedName};
 use serde_json::{Map, Value, json};
 
-use crate::api::{
-    kinds,
-    resources::keys::{
-        PURPOSE, PURPOSE_TOKEN_INVALIDATOR, SERVICE_ACCOUNT_OF_TOKEN, TOKEN_INVALIDATOR_CONSIDER as CONSIDER,
-    },
+use crate::api::resources::keys::{
+    PURPOSE, PURPOSE_TOKEN_INVALIDATOR, SERVICE_ACCOUNT_OF_TOKEN, TOKEN_INVALIDATOR_CONSIDER as CONSIDER,
 };
 
 /// The cached fields of a Secret with a static token.
@@ -33,23 +27,6 @@ pub enum Purpose {
     TokenInvalidator,
     /// Any other value. The label stays, and the webhook never sees the Secret (spec 31 T11).
     Other,
-}
-
-/// The watch of all Secrets; of Secrets without a ServiceAccount token only the version is kept.
-pub(super) type Secrets = Watch<CachedFields<Option<TokenSecret>>>;
-
-/// Opens the watch of metadata; it shares its informer with other watches of all Secrets.
-pub(super) fn watch(watches: &Watches) -> Secrets {
-    let options = WatchOptions::new(kinds::SECRET, |secret| CachedFields::of(secret, TokenSecret::of(secret)));
-    watches.open(options.metadata())
-}
-
-/// Indexes the Secrets by ServiceAccount, whether listed in its `.secrets[]` or not (spec 31 T5).
-pub(super) fn index_by_account(secrets: &Secrets) -> Index<NamespacedName> {
-    secrets.index(|name, secret| {
-        let account = secret.fields.as_ref().map(|secret| secret.account_in(&name.namespace));
-        account.into_iter().collect()
-    })
 }
 
 impl TokenSecret {

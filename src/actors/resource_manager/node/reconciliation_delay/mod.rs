@@ -16,12 +16,15 @@ use cluster::{
     object::{self, NamespacedName},
 };
 use futures::{StreamExt as _, stream};
-use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Singleton, Supervised};
+use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Singleton};
 use serde_json::{Value, json};
 
 use super::burst::Burst;
 use crate::{
-    actors::resource_manager::controller_context::{ControllerContext, Registration, StartControllers},
+    actors::{
+        resource_manager::controller_context::{ControllerContext, Registration, StartControllers, start},
+        shared::texts,
+    },
     api::{config::resource_manager::Config, kinds},
 };
 
@@ -67,21 +70,21 @@ struct Change {
 
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.node_agent_reconciliation_delay.on()?;
-    let resync = config.target.cache_resync_period.get();
     let watches = &ctx.target.watches;
-    let nodes = watches.open(WatchOptions::new(kinds::NODE, |node| CachedFields::of(node, Node::of(node))).metadata());
-    let serial = |secret: &Value| CachedFields::of(secret, object::annotation(secret, SERIAL) == Some("true"));
-    let secrets =
-        watches.open(WatchOptions::new(kinds::SECRET, serial).metadata().labelled(SECRETS).within([NAMESPACE]));
-    let (min, max) = (settings.min_delay.get(), settings.max_delay.get());
-    Some(Box::new(move |ctx| {
-        let target = ctx.target.cluster.clone();
-        let controller = Rc::new(Delays { min, max, resync, target, nodes, secrets });
-        let supervised = Supervised::start(controller.clone(), &ctx.env);
-        controller.nodes.on_change(&supervised, Predicate::fields_changed(), |_, _| [Singleton]);
-        let serial = |_: &NamespacedName, secret: &CachedFields<bool>| secret.fields.then_some(Singleton);
-        controller.secrets.on_change(&supervised, Predicate::fields_changed(), serial);
-        supervised.into()
+    let serial = |secret: &Value| object::annotation(secret, SERIAL) == Some("true");
+    let secrets = WatchOptions::fields(kinds::SECRET, serial).metadata().labelled(SECRETS).within([NAMESPACE]);
+    let delays = Delays {
+        min: settings.min_delay.get(),
+        max: settings.max_delay.get(),
+        resync: config.target.cache_resync_period.get(),
+        target: ctx.target.cluster.clone(),
+        nodes: watches.open(WatchOptions::fields(kinds::NODE, Node::of).metadata()),
+        secrets: watches.open(secrets),
+    };
+    Some(start(delays, |delays, supervised| {
+        delays.nodes.on_change(supervised, Predicate::fields_changed(), |_, _| [Singleton]);
+        let changed = Predicate::fields_changed();
+        delays.secrets.on_change(supervised, changed, |_, secret| secret.fields.then_some(Singleton));
     }))
 }
 
@@ -139,10 +142,6 @@ impl Controller for Delays {
     type Key = Singleton;
     type Memory = Burst;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn reconcilers(&self) -> Vec<Reconciler> {
         let reconciler = Reconciler::new(NAME, 1).about(("", "Node")).resync(self.resync);
         vec![reconciler.requires(self.nodes.sync_requirement()).requires(self.secrets.sync_requirement())]
@@ -166,7 +165,7 @@ impl Controller for Delays {
 
         reconcile.note(format!("{count} nodes, {count_written} written in the last run"));
         if !errors.is_empty() {
-            return Err(Failure::new(crate::actors::shared::texts::together(&errors, "; ")));
+            return Err(Failure::new(texts::together(&errors, "; ")));
         }
         Ok(if is_settled { Outcome::Done } else { Outcome::Again })
     }

@@ -11,18 +11,11 @@ pub fn delays<'a>(
     max: Duration,
 ) -> BTreeMap<&'a str, String> {
     let count = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
-    let range = (seconds(max) - seconds(min)) / f64::from(count);
-    let delays = (0..count).map(|index| GoDuration::from_nanos(nanos(seconds(min) + f64::from(index) * range)));
+    // As in Go: whole seconds and the remainder are converted separately, then added.
+    let [min, max] = [min, max].map(|delay| delay.as_secs_f64());
+    let range = (max - min) / f64::from(count);
+    let delays = (0..count).map(|index| GoDuration::from_nanos(nanos(min + f64::from(index) * range)));
     nodes.zip(delays.map(|delay| delay.to_string())).collect()
-}
-
-/// Converts like Go: whole seconds and the remainder separately, then added.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "that is the formula: numbers that are too large for it lose digits in Go, too"
-)]
-fn seconds(duration: Duration) -> f64 {
-    duration.as_secs() as f64 + f64::from(duration.subsec_nanos()) / 1e9
 }
 
 #[expect(
