@@ -84,14 +84,6 @@ impl CollectableKind {
         }
     }
 
-    /// The plural in paths.
-    pub fn plural(self) -> &'static str {
-        match self {
-            Self::Secret => "secrets",
-            Self::ConfigMap => "configmaps",
-        }
-    }
-
     /// Returns the kind named in the key of a reference annotation, or `None`.
     pub fn of_reference(text: &str) -> Option<Self> {
         match text {

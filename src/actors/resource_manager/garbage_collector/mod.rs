@@ -15,25 +15,20 @@ pub mod survey;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeSet, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
-use cluster::{Cluster, Context, DeleteOptions};
+use cluster::{ApiError, Cluster, Context, DeleteOptions};
 use futures::{FutureExt as _, StreamExt as _, stream::FuturesUnordered};
 use jiff::Timestamp;
-use kit::{
-    Causes, Clock, Controller, Failure, Observers, Outcome, Random, Reconcile, Reconciler, Singleton, Supervised, Wake,
-};
+use kit::{Causes, Controller, Failure, Observers, Outcome, Random, Reconcile, Reconciler, Singleton, Wake};
 
 use self::{
     arrivals::Arrivals,
     candidates::{Candidates, Identity, Seen},
     survey::{Survey, SurveyError},
 };
-use super::controller_context::ControllerContext;
-use crate::{
-    actors::resource_manager::controller_context::{Registration, StartControllers},
-    api::config::resource_manager::Config,
-};
+use super::controller_context::{ControllerContext, Registration, StartControllers, start};
+use crate::api::config::resource_manager::Config;
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "garbage-collector";
@@ -55,7 +50,6 @@ struct Collector {
     period: Duration,
     target: Cluster,
     observers: Rc<dyn Observers>,
-    clock: Clock,
     random: Random,
 }
 
@@ -71,32 +65,20 @@ struct Tally {
     errors: Vec<String>,
 }
 
-enum Fate {
-    Deleted,
-    Spared,
-    Failed(String),
-}
-
-fn setup(config: &Config, _: &ControllerContext) -> Option<StartControllers> {
-    let period = config.controllers.garbage_collector.on()?.sync_period.get();
-    Some(Box::new(move |ctx| {
-        let env = &ctx.env;
-        let (target, observers) = (ctx.target.cluster.clone(), env.observers.clone());
-        let (clock, random) = (env.clock.clone(), env.random.clone());
-        let supervised = Supervised::start(Rc::new(Collector { period, target, observers, clock, random }), env);
-        supervised.wake(&Singleton, Wake::low(Causes::LISTED));
-        supervised.into()
-    }))
+fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
+    let collector = Collector {
+        period: config.controllers.garbage_collector.on()?.sync_period.get(),
+        target: ctx.target.cluster.clone(),
+        observers: ctx.env.observers.clone(),
+        random: ctx.env.random.clone(),
+    };
+    Some(start(collector, |_, supervised| supervised.wake(&Singleton, Wake::low(Causes::LISTED))))
 }
 
 impl Controller for Collector {
     type Key = Singleton;
     /// End of the last complete run.
     type Memory = Option<Timestamp>;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 
     fn reconcilers(&self) -> Vec<Reconciler> {
         vec![Reconciler::new(NAME, 1).first_back_off(FIRST_BACK_OFF).deadline(self.period.min(LONGEST))]
@@ -118,7 +100,7 @@ impl Controller for Collector {
             let texts = [ended.err().map(|error| error.to_string()), tally.error()];
             return Err(Failure::new(texts.into_iter().flatten().collect::<Vec<_>>().join("; ")));
         }
-        let now = self.clock.wall();
+        let now = self.target.clock().wall();
         // ± 10 %: the collectors of a seed's shoots begin at the same moment after a roll-out.
         let delay = self.random.jitter(self.period.mul_f64(0.9), 2.0 / 9.0);
         let next = now.checked_add(delay).unwrap_or(now);
@@ -132,7 +114,7 @@ impl Controller for Collector {
 
 impl Collector {
     async fn candidates(&self, survey: &Survey<'_>) -> Result<(Candidates, Tally), SurveyError> {
-        let mut left = survey.candidates(self.clock.wall()).await?;
+        let mut left = survey.candidates(self.target.clock().wall()).await?;
         let (candidates, young, terminating) = (left.known.len(), left.young, left.terminating);
         survey.take_out_referenced(&mut left, None).await?;
         let referenced = candidates - left.known.len();
@@ -144,13 +126,14 @@ impl Collector {
         &self,
         context: &Context,
         survey: &Survey<'_>,
-        mut left: Candidates,
+        left: Candidates,
         tally: &mut Tally,
     ) -> Result<(), SurveyError> {
-        let namespaces: BTreeSet<String> = left.known.keys().map(|found| found.namespace.clone()).collect();
-        for namespace in namespaces {
-            let rest = left.known.split_off(&Identity::first_after(&namespace));
-            let mut garbage = Candidates { known: std::mem::replace(&mut left.known, rest), ..Candidates::default() };
+        let mut by_namespace: BTreeMap<String, Candidates> = BTreeMap::new();
+        for (found, seen) in left.known {
+            by_namespace.entry(found.namespace.clone()).or_default().known.insert(found, seen);
+        }
+        for (namespace, mut garbage) in by_namespace {
             while !garbage.known.is_empty() {
                 let before = garbage.known.len();
                 let mut positions = survey.take_out_referenced(&mut garbage, Some(&namespace)).await?;
@@ -202,14 +185,15 @@ impl Collector {
                     return Err(SurveyError::OutOfTime(chunk.known.len()));
                 }
                 None => return watched,
-                Some(Fate::Deleted) => tally.deleted += 1,
-                Some(Fate::Spared) => tally.spared += 1,
-                Some(Fate::Failed(error)) => tally.errors.push(error),
+                Some(Ok(true)) => tally.deleted += 1,
+                Some(Ok(false)) => tally.spared += 1,
+                Some(Err(error)) => tally.errors.push(error.to_string()),
             }
         }
     }
 
-    async fn delete(&self, context: &Context, found: Identity, seen: Seen) -> Fate {
+    /// Deletes the listed version. Returns false if another client has changed or deleted the object.
+    async fn delete(&self, context: &Context, found: Identity, seen: Seen) -> Result<bool, ApiError> {
         let Identity { namespace, kind, name } = &found;
         let at = kind.resource().at(&**namespace, &**name);
         let options = DeleteOptions {
@@ -220,17 +204,17 @@ impl Collector {
         match self.target.delete(context, &at, &options).await {
             Ok(_) => {
                 tracing::info!(kind = kind.name(), namespace, name, "Delete resource");
-                Fate::Deleted
+                Ok(true)
             }
             Err(error) if error.is_not_found() => {
                 tracing::debug!(kind = kind.name(), namespace, name, "deleted by another client since it was listed");
-                Fate::Spared
+                Ok(false)
             }
             Err(error) if error.is_conflict() => {
                 tracing::debug!(kind = kind.name(), namespace, name, "changed since it was listed; left alone");
-                Fate::Spared
+                Ok(false)
             }
-            Err(error) => Fate::Failed(error.to_string()),
+            Err(error) => Err(error),
         }
     }
 
@@ -238,13 +222,6 @@ impl Collector {
         for (state, count) in tally.figures() {
             self.observers.figure("garbage", state, f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
         }
-    }
-}
-
-impl Identity {
-    fn first_after(namespace: &str) -> Self {
-        // No namespace contains this character, and no name sorts between.
-        Self { namespace: format!("{namespace}\0"), kind: candidates::CollectableKind::Secret, name: String::new() }
     }
 }
 

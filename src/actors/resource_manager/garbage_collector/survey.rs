@@ -15,7 +15,7 @@ use super::{
 pub enum SurveyError {
     /// Candidates could not be listed.
     #[error("failed listing {0}: {1}")]
-    Candidates(&'static str, ApiError),
+    Candidates(String, ApiError),
     /// A kind that may refer to candidates could not be listed.
     #[error("failed listing objects of gvk {0}: {1}")]
     Holders(String, ApiError),
@@ -56,9 +56,9 @@ impl<'a> Survey<'a> {
         for kind in CollectableKind::ALL {
             let query = ListQuery { metadata_only: true, ..ListQuery::labelled(selector()) };
             for scope in self.scopes() {
-                let listed =
-                    self.each(&kind.resource(), scope, &query, |object| candidates.add(kind, object, now)).await;
-                listed.map_err(|error| SurveyError::Candidates(kind.plural(), error))?;
+                let resource = kind.resource();
+                let listed = self.each(&resource, scope, &query, |object| candidates.add(kind, object, now)).await;
+                listed.map_err(|error| SurveyError::Candidates(resource.plural.to_string(), error))?;
             }
         }
         Ok(candidates)
