@@ -7,15 +7,20 @@ pub mod decide;
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
-use cluster::{CachedFields, Cluster, Context, How, ListQuery, ObjectRef, Resource, Watch, WatchOptions, object};
+use cluster::{
+    ApiError, CachedFields, Cluster, Context, How, ListQuery, ObjectRef, Resource, Watch, WatchOptions, object,
+};
 use futures::{StreamExt as _, stream};
-use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Singleton, Supervised, Wake};
-use serde_json::{Value, json};
+use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Singleton, Wake};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::burst::Burst;
 use crate::{
-    actors::resource_manager::controller_context::{ControllerContext, Registration, StartControllers},
+    actors::{
+        resource_manager::controller_context::{ControllerContext, Registration, StartControllers, start},
+        shared::texts,
+    },
     api::{config::resource_manager::Config, kinds},
 };
 
@@ -57,12 +62,6 @@ struct Workload {
     tolerance: Option<String>,
 }
 
-enum Patched {
-    Done,
-    Unchanged(Workload),
-    Failed(Workload, String),
-}
-
 #[derive(Default)]
 struct Reviewed {
     unchanged: Vec<Workload>,
@@ -71,11 +70,9 @@ struct Reviewed {
 
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     config.webhooks.high_availability_config.on()?;
-    let nodes = WatchOptions::new(kinds::NODE, |node| CachedFields::of(node, ())).metadata();
-    let nodes = ctx.target.watches.open(nodes);
-    Some(Box::new(move |ctx| {
-        let controller = Rc::new(HighAvailability { target: ctx.target.cluster.clone(), nodes });
-        let supervised = Supervised::start(controller.clone(), &ctx.env);
+    let nodes = ctx.target.watches.open(WatchOptions::fields(kinds::NODE, |_| ()).metadata());
+    let controller = HighAvailability { target: ctx.target.cluster.clone(), nodes };
+    Some(start(controller, |controller, supervised| {
         let (waker, store) = (supervised.weak(), controller.nodes.store().clone());
         controller.nodes.subscribe(move |change| {
             if change.old.is_some() != change.new.is_some() && change.how != How::Lost {
@@ -83,7 +80,6 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
                 waker.wake(&Singleton, Wake::high(causes));
             }
         });
-        supervised.into()
     }))
 }
 
@@ -119,11 +115,7 @@ impl HighAvailability {
                 }
             }
         }
-        if errors.is_empty() {
-            Ok(unchanged)
-        } else {
-            Err(Failure::new(crate::actors::shared::texts::together(&errors, "; ")))
-        }
+        if errors.is_empty() { Ok(unchanged) } else { Err(Failure::new(texts::together(&errors, "; "))) }
     }
 
     /// Returns the considered namespaces that the target may use, and the failures each must survive (C-T4).
@@ -147,45 +139,37 @@ impl HighAvailability {
     }
 
     async fn review(&self, context: &Context, workloads: Vec<Workload>, multiple_nodes: bool) -> Reviewed {
-        let patches = workloads.into_iter().map(|workload| self.patch(context, workload, multiple_nodes));
-        let mut patches = stream::iter(patches).buffer_unordered(SIDE_BY_SIDE);
+        let patch = async |workload: Workload| (self.patch(context, &workload, multiple_nodes).await, workload);
+        let mut patches = stream::iter(workloads.into_iter().map(patch)).buffer_unordered(SIDE_BY_SIDE);
         let mut reviewed = Reviewed::default();
-        while let Some(patched) = patches.next().await {
+        while let Some((patched, workload)) = patches.next().await {
             match patched {
-                Patched::Done => {}
-                Patched::Unchanged(workload) => reviewed.unchanged.push(workload),
-                Patched::Failed(workload, error) => drop(reviewed.failed.insert(workload.at.to_string(), error)),
+                Ok(true) => {}
+                Ok(false) => reviewed.unchanged.push(workload),
+                Err(error) => {
+                    let text = format!("failed to handle {}: {error}", workload.at);
+                    reviewed.failed.insert(workload.at.to_string(), text);
+                }
             }
         }
         reviewed
     }
 
-    /// Sends an empty patch, which only makes the API server call its webhooks (spec 41 §C.5).
-    async fn patch(&self, context: &Context, workload: Workload, multiple_nodes: bool) -> Patched {
+    /// Sends an empty patch, which only makes the API server call its webhooks (spec 41 §C.5). Returns false if the
+    /// workload should have changed but did not.
+    async fn patch(&self, context: &Context, workload: &Workload, multiple_nodes: bool) -> Result<bool, ApiError> {
         match self.target.merge_patch(context, &workload.at, None, &json!({})).await {
-            Ok(answer) if self.is_unchanged(&answer, &workload, multiple_nodes) => Patched::Unchanged(workload),
-            Ok(_) => Patched::Done,
-            Err(error) if error.is_not_found() => Patched::Done,
-            Err(error) => {
-                let text = format!("failed to handle {}: {error}", workload.at);
-                Patched::Failed(workload, text)
-            }
+            Ok(answer) => Ok(!decide::is_to_be_patched(&answer, multiple_nodes)
+                || !decide::is_to_change(&answer, workload.tolerance.as_deref(), multiple_nodes)),
+            Err(error) if error.is_not_found() => Ok(true),
+            Err(error) => Err(error),
         }
-    }
-
-    fn is_unchanged(&self, answer: &Value, workload: &Workload, multiple_nodes: bool) -> bool {
-        decide::is_to_be_patched(answer, multiple_nodes)
-            && decide::is_to_change(answer, workload.tolerance.as_deref(), multiple_nodes)
     }
 }
 
 impl Controller for HighAvailability {
     type Key = Singleton;
     type Memory = Memory;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 
     fn causes(&self) -> &'static [&'static str] {
         &["empty"]
@@ -246,7 +230,7 @@ impl Controller for HighAvailability {
         }
         let Some(wait) = AGAIN_AFTER.get(memory.again) else {
             let names: Vec<_> = memory.unchanged.drain(..).map(|workload| workload.at.to_string()).collect();
-            let objects = crate::actors::shared::texts::together(&names, ", ");
+            let objects = texts::together(&names, ", ");
             tracing::warn!(objects, "the webhook for high availability did not adapt workloads");
             return Ok(Outcome::Done);
         };
