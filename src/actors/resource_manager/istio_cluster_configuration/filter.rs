@@ -131,39 +131,15 @@ impl Found {
     /// Reads an EnvoyFilter.
     pub fn of(filter: &Value) -> Self {
         let source = object::name(filter).strip_suffix(SUFFIX).map(Into::into);
-        let mut hasher = Sha256::new();
-        for part in [&filter["metadata"]["labels"], &filter["metadata"]["ownerReferences"], &filter["spec"]] {
-            add(&mut hasher, part);
-        }
+        let metadata = &filter["metadata"];
+        let mut compared = json!([metadata["labels"], metadata["ownerReferences"], filter["spec"]]);
+        compared.sort_all_objects();
         let is_terminating = object::deletion_timestamp(filter).is_some();
-        Self { source, digest: hasher.finalize().into(), is_terminating }
+        Self { source, digest: Sha256::digest(compared.to_string()).into(), is_terminating }
     }
 
     /// Returns true if labels, owner references and spec are equal.
     pub fn is_like(&self, other: &Self) -> bool {
         self.digest == other.digest
-    }
-}
-
-/// Hashes a value independently of the order of its fields.
-fn add(hasher: &mut Sha256, value: &Value) {
-    match value {
-        Value::Object(map) => {
-            let mut fields: Vec<_> = map.iter().collect();
-            fields.sort_by_key(|(key, _)| *key);
-            hasher.update(format!("{{{}", fields.len()));
-            for (key, value) in fields {
-                hasher.update(format!("{}:{key}", key.len()));
-                add(hasher, value);
-            }
-        }
-        Value::Array(list) => {
-            hasher.update(format!("[{}", list.len()));
-            list.iter().for_each(|item| add(hasher, item));
-        }
-        other => {
-            let text = other.to_string();
-            hasher.update(format!("={}:{text}", text.len()));
-        }
     }
 }

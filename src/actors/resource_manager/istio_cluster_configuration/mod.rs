@@ -9,10 +9,15 @@
 pub mod filter;
 pub mod rule;
 
-use std::{collections::BTreeSet, rc::Rc, time::Duration};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    time::Duration,
+};
 
 use cluster::{
-    ApiError, CachedFields, Context, Index, Lock, Predicate, Watch, WatchOptions, Watches, Wrote, difference,
+    ApiError, CachedFields, Context, Index, Lock, Predicate, Watch, WatchOptions, Wrote, difference,
     object::{self, NamespacedName},
 };
 use kit::{Controller, Failure, Listening, Outcome, Reconcile, Reconciler, Supervised};
@@ -22,12 +27,9 @@ use self::{
     filter::Found,
     rule::{Rule, Service},
 };
-use super::controller_context::ControllerContext;
+use super::controller_context::{ControllerContext, Registration, StartControllers, start};
 use crate::{
-    actors::{
-        resource_manager::controller_context::{Registration, StartControllers},
-        shared::texts,
-    },
+    actors::shared::texts,
     api::{config::resource_manager::Config, kinds},
 };
 
@@ -60,7 +62,7 @@ struct Configuration {
     by_export: Index<Box<str>>,
     by_source: Index<Box<str>>,
     /// Logs that Istio is not installed.
-    _reporting: Listening,
+    reporting: OnceCell<Listening>,
 }
 
 fn source(namespace: &str) -> NamespacedName {
@@ -68,52 +70,36 @@ fn source(namespace: &str) -> NamespacedName {
 }
 
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
-    let permits = config.controllers.istio_cluster_configuration.on()?.concurrent_syncs.count();
-    let resync = config.target.cache_resync_period.get();
-    let watches: &Watches = &ctx.target.watches;
-    let rules = watches
-        .open(WatchOptions::new(kinds::DESTINATION_RULE, |rule| CachedFields::of(rule, Rule::of(rule))).optional());
-    let services =
-        watches.open(WatchOptions::new(kinds::SERVICE, |service| CachedFields::of(service, Service::of(service))));
-    let options =
-        WatchOptions::new(kinds::NAMESPACE, |namespace| CachedFields::of(namespace, Namespace::of(namespace)));
-    let namespaces = watches.open(options.metadata());
-    let options =
-        WatchOptions::new(kinds::ENVOY_FILTER, |filter| CachedFields::of(filter, Found::of(filter))).optional();
-    let filters = watches.open(options.labelled(format!("{}={}", filter::MANAGED_BY, filter::MANAGED_BY_US)));
-    let by_service = rules.index(|_, rule| rule.fields.service.iter().cloned().collect());
-    let by_export = rules.index(|_, rule| {
-        let mut entries = rule.fields.exports.0.clone();
-        entries.sort();
-        entries.dedup();
-        entries
-    });
-    let by_source = filters.index(|_, filter| filter.fields.source.iter().cloned().collect());
-    Some(Box::new(move |ctx| {
-        let reporting = rules.on_absence(|| {
-            tracing::info!("No watches will be added because Istio CRDs are not installed");
-        });
-        let controller = Rc::new(Configuration {
-            _reporting: reporting,
-            permits,
-            resync,
-            rules,
-            services,
-            namespaces,
-            filters,
-            by_service,
-            by_export,
-            by_source,
-        });
-        let supervised = Supervised::start(controller.clone(), &ctx.env);
-        controller.subscribe(&supervised);
-        supervised.into()
-    }))
+    let settings = config.controllers.istio_cluster_configuration.on()?;
+    let watches = &ctx.target.watches;
+    let rules = watches.open(WatchOptions::fields(kinds::DESTINATION_RULE, Rule::of).optional());
+    let services = watches.open(WatchOptions::fields(kinds::SERVICE, Service::of));
+    let namespaces = watches.open(WatchOptions::fields(kinds::NAMESPACE, Namespace::of).metadata());
+    let ours = format!("{}={}", filter::MANAGED_BY, filter::MANAGED_BY_US);
+    let filters = watches.open(WatchOptions::fields(kinds::ENVOY_FILTER, Found::of).optional().labelled(ours));
+    let configuration = Configuration {
+        permits: settings.concurrent_syncs.count(),
+        resync: config.target.cache_resync_period.get(),
+        by_service: rules.index(|_, rule| rule.fields.service.iter().cloned().collect()),
+        by_export: rules.index(|_, rule| BTreeSet::from_iter(rule.fields.exports.0.clone()).into_iter().collect()),
+        by_source: filters.index(|_, filter| filter.fields.source.iter().cloned().collect()),
+        rules,
+        services,
+        namespaces,
+        filters,
+        reporting: OnceCell::new(),
+    };
+    Some(start(configuration, Configuration::subscribe))
 }
 
 impl Configuration {
     /// Subscribes the event handlers (spec 42 §3). Reconciles wait for all caches, so most initial lists are ignored.
-    fn subscribe(&self, supervised: &Supervised<Self>) {
+    fn subscribe(self: &Rc<Self>, supervised: &Supervised<Self>) {
+        self.reporting.get_or_init(|| {
+            self.rules.on_absence(|| {
+                tracing::info!("No watches will be added because Istio CRDs are not installed");
+            })
+        });
         self.rules.on_change(supervised, Predicate::fields_changed(), |name, _| [source(&name.namespace)]);
         let by_service = self.by_service.clone();
         let of_rules = |rules: Vec<NamespacedName>| rules.into_iter().map(|rule| source(&rule.namespace));
@@ -176,10 +162,6 @@ impl Controller for Configuration {
     type Key = NamespacedName;
     type Memory = ();
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn reconcilers(&self) -> Vec<Reconciler> {
         let reconciler = Reconciler::new(NAME, self.permits).about(("", "Namespace")).resync(self.resync);
         let reconciler = reconciler.requires(self.rules.sync_requirement()).requires(self.filters.sync_requirement());
@@ -196,16 +178,16 @@ impl Controller for Configuration {
             tracing::debug!("Source namespace is gone, nothing to do");
             return Ok(Outcome::Retire);
         };
-        let mut ingress = Vec::new();
+        let mut terminating_by_target = BTreeMap::new();
         self.namespaces.store().for_each(|name, namespace| {
             if namespace.fields.is_ingress {
-                ingress.push((name.name.clone(), namespace.fields.is_terminating));
+                terminating_by_target.insert(name.name.clone(), namespace.fields.is_terminating);
             }
         });
         let mut rules = Vec::new();
         self.rules.store().for_each_in(name, |_, rule| rules.push(rule.fields.clone()));
         let service = |name: &NamespacedName| self.services.store().with(name, |service| service.fields.clone());
-        let targets: BTreeSet<&str> = ingress.iter().map(|(name, _)| name.as_str()).collect();
+        let targets: BTreeSet<&str> = terminating_by_target.keys().map(String::as_str).collect();
         let patches = filter::patches(name, rules.iter(), service, &targets);
         for cluster in &patches.contested {
             tracing::warn!(cluster, "DestinationRules disagree about a cluster; the first by name wins");
@@ -213,10 +195,8 @@ impl Controller for Configuration {
 
         let context = Context::new(reconcile.priority(), reconcile.deadline, name.to_owned());
         let (mut errors, mut written, mut is_overtaken) = (Vec::new(), 0_usize, false);
-        let terminating: BTreeSet<&str> =
-            ingress.iter().filter(|(_, is_terminating)| *is_terminating).map(|(name, _)| name.as_str()).collect();
-        for (target, clusters) in patches.by_target.iter().filter(|(target, _)| !terminating.contains(target.as_str()))
-        {
+        let is_open = |target: &String| terminating_by_target.get(target) == Some(&false);
+        for (target, clusters) in patches.by_target.iter().filter(|(target, _)| is_open(target)) {
             let at = NamespacedName::new(&**target, filter::name(name));
             let wanted = filter::filter(name, &own.uid, target, clusters);
             if self.filters.store().with(&at, |found| found.fields.is_like(&Found::of(&wanted))) == Some(true) {
