@@ -1,6 +1,6 @@
 //! Metadata of Secrets that want a token, and the resulting task (spec 30 §2.1, §9). Content is never here.
 
-use cluster::{CachedFields, Index, Watch, WatchOptions, Watches, object, object::NamespacedName};
+use cluster::{CachedFields, Watch, WatchOptions, Watches, object, object::NamespacedName};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -61,12 +61,8 @@ pub(super) type Secrets = Watch<CachedFields<Option<Access>>>;
 /// Opens the watch of metadata. With deletion enabled it watches all Secrets, because a Secret with our finalizer may
 /// have lost its label; it shares its informer with other watches of all Secrets.
 pub(super) fn watch(watches: &Watches, rules: Rules) -> Secrets {
-    let options = WatchOptions::new(kinds::SECRET, |secret| CachedFields::of(secret, Access::of(secret))).metadata();
+    let options = WatchOptions::fields(kinds::SECRET, Access::of).metadata();
     watches.open(if rules.deletes { options } else { options.labelled(format!("{PURPOSE}={PURPOSE_TOKEN_REQUESTOR}")) })
-}
-
-pub(super) fn index_by_account(secrets: &Secrets) -> Index<NamespacedName> {
-    secrets.index(|_, secret| secret.fields.iter().map(|access| access.account.clone()).collect())
 }
 
 impl Access {

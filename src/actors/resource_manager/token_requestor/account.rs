@@ -1,13 +1,12 @@
 //! ServiceAccounts: cached fields and the wanted state (spec 30 §5.2).
 
 use cluster::{
-    CachedFields, Predicate, Watch, WatchOptions, Watches,
+    CachedFields, Predicate,
     object::{self, NamespacedName},
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::order::Labels;
-use crate::api::kinds;
+use crate::api::meta::selector::{Labels, labels_in};
 
 /// The cached fields of a ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,18 +14,10 @@ pub struct Account {
     /// A recreated ServiceAccount has another uid, and the old tokens are invalid.
     pub uid: Box<str>,
     mounts_no_tokens: bool,
-    labels: Box<[(Box<str>, Box<str>)]>,
+    labels: Box<[(String, String)]>,
 }
-
-/// The watch of all ServiceAccounts. Startup does not wait for it: while it is stale, ServiceAccounts are read live.
-pub(super) type Accounts = Watch<CachedFields<Account>>;
 
 const AUTOMOUNT: &str = "automountServiceAccountToken";
-
-pub(super) fn watch(watches: &Watches) -> Accounts {
-    let options = WatchOptions::new(kinds::SERVICE_ACCOUNT, |account| CachedFields::of(account, Account::of(account)));
-    watches.open(options.unawaited())
-}
 
 /// Selects ServiceAccounts that were deleted or recreated, also by this process ("Better than upstream" 1).
 pub(super) fn invalidates_tokens() -> Predicate<CachedFields<Account>> {
@@ -65,20 +56,15 @@ pub fn updated(live: &Value, labels: &Labels) -> Option<Value> {
 impl Account {
     /// Reads a ServiceAccount.
     pub fn of(account: &Value) -> Self {
-        let labels = account.pointer("/metadata/labels").and_then(Value::as_object);
-        let pair = |(key, value): (&String, &Value)| (key.as_str().into(), value.as_str().unwrap_or_default().into());
-        let mut labels: Vec<(Box<str>, Box<str>)> = labels.into_iter().flat_map(Map::iter).map(pair).collect();
-        labels.sort();
         Self {
             uid: object::uid(account).into(),
             mounts_no_tokens: account.get(AUTOMOUNT) == Some(&Value::Bool(false)),
-            labels: labels.into(),
+            labels: labels_in(&account["metadata"]["labels"]).into_iter().collect(),
         }
     }
 
     /// Returns true if no write is needed.
     pub fn fits(&self, labels: &Labels) -> bool {
-        let mine = self.labels.iter().map(|(key, value)| (&**key, &**value));
-        self.mounts_no_tokens && mine.eq(labels.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+        self.mounts_no_tokens && self.labels.iter().map(|(key, value)| (key, value)).eq(labels)
     }
 }

@@ -38,10 +38,10 @@ fn kubeconfig(holder: &Value) -> Option<Result<Kubeconfig, KubeconfigError>> {
 /// Reads the token (spec 30 §5.1 d to f); `ca` is the wanted bundle, if any. Fails if the kubeconfig is unusable.
 pub fn held(holder: &Value, ca: Option<&[u8]>) -> Result<Held, Problem> {
     let no_token = |error: KubeconfigError| {
-        Problem::Content(format!("could not check whether token exists in secret data: {error}"))
+        Problem::Unusable(format!("could not check whether token exists in secret data: {error}"))
     };
     let no_ca = |error: KubeconfigError| {
-        Problem::Content(format!("could not check whether the caBundle is up to date: {error}"))
+        Problem::Unusable(format!("could not check whether the caBundle is up to date: {error}"))
     };
     let mut kubeconfig = kubeconfig(holder).transpose().map_err(no_token)?;
     let token = match &mut kubeconfig {
@@ -69,7 +69,7 @@ pub fn held(holder: &Value, ca: Option<&[u8]>) -> Result<Held, Problem> {
 /// Returns the changes that put a token and an optional CA bundle into a holder (spec 30 §5.6, §6). In token mode
 /// `None` removes the bundle. Fails if the kubeconfig is unusable.
 pub fn placed(holder: &Value, token: &str, ca: Option<&[u8]>) -> Result<Changes, Problem> {
-    let failed = |error: KubeconfigError| Problem::Content(format!("could not update Secret with token: {error}"));
+    let failed = |error: KubeconfigError| Problem::Unusable(format!("could not update Secret with token: {error}"));
     let mut changes = Changes::new();
     let mut set = |key: &str, value: &[u8]| changes.insert(key.to_owned(), BASE64_STANDARD.encode(value).into());
     if let Some(kubeconfig) = kubeconfig(holder) {

@@ -8,17 +8,18 @@ use kit::{Causes, IdleCheck, Outcome, Reconcile};
 use serde_json::Value;
 
 use super::{
-    ACCOUNT, Problem, Requestor, TokenState,
+    ACCOUNT, Problem, Requestor,
     access::{Access, Task},
     account::{self, Account},
     content::{self, Held},
     mask,
     memory::Memory,
+    metrics::{FRESH, REJECTED},
     order::Order,
     renewal,
     token::{self, AUDIENCE, Claims, Token},
 };
-use crate::api::kinds;
+use crate::api::{kinds, meta::selector::Labels};
 
 /// Write attempts of one reconcile, for Secrets with several writers.
 const ATTEMPTS: u8 = 4;
@@ -68,7 +69,7 @@ impl Requestor {
                     return Ok(self.idle_until_renewal(memory, reconcile, renewal, expires));
                 }
                 KeepVerdict::Pause(time) => {
-                    self.metrics.enter(&reconcile.key, TokenState::Rejected, None);
+                    self.metrics.enter(&reconcile.key, REJECTED, None);
                     reconcile.note("the API server rejects the tokens that it issues");
                     return Ok(Outcome::After(time));
                 }
@@ -151,7 +152,8 @@ impl Requestor {
             }
             memory.accepted(fingerprint, self.clock.monotonic());
         }
-        let renewal = renewal.map_err(|error| Problem::Order(format!("could not parse renew timestamp: {error}")))?;
+        let renewal =
+            renewal.map_err(|error| Problem::Unusable(format!("could not parse renew timestamp: {error}")))?;
         Ok(KeepVerdict::Good { renewal, expires: claims.and_then(|claims| claims.expires) })
     }
 
@@ -209,7 +211,7 @@ impl Requestor {
         &self,
         context: &Context,
         name: &NamespacedName,
-        labels: &super::order::Labels,
+        labels: &Labels,
         live: bool,
     ) -> Result<String, Problem> {
         let create = || async { self.accounts.create(context, &account::created(name, labels)).await };
@@ -280,7 +282,7 @@ impl Requestor {
         renewal: Timestamp,
         expires: Option<Timestamp>,
     ) -> Outcome {
-        self.metrics.enter(&reconcile.key, TokenState::Fresh, expires);
+        self.metrics.enter(&reconcile.key, FRESH, expires);
         reconcile.note(format!("renewal at {}", renewal::text(renewal)));
         let row = |label: &str, time: Option<Timestamp>| time.map(|time| (label.to_owned(), renewal::text(time)));
         let rows = [("next renewal", Some(renewal)), ("last renewal", memory.renewed()), ("token expires", expires)];

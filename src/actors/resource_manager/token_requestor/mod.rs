@@ -27,21 +27,20 @@ pub mod token;
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::{ApiError, Cluster, Context, How, Index, Recorder, object, object::NamespacedName};
+use cluster::{
+    ApiError, CachedFields, Cluster, Context, How, Index, Recorder, Reference, Watch, WatchOptions, object,
+    object::NamespacedName,
+};
 use kit::{Causes, Clock, Controller, Failure, Outcome, Priority, Random, Reconcile, Reconciler, Supervised, Wake};
 
 use self::{
     access::{Access, Rules, Secrets, Task},
-    account::Accounts,
+    account::Account,
     memory::Memory,
-    metrics::{TokenMetrics, TokenState},
-    order::reference,
+    metrics::TokenMetrics,
 };
-use super::controller_context::ControllerContext;
-use crate::{
-    actors::resource_manager::controller_context::{Registration, StartControllers},
-    api::{config::resource_manager::Config, kinds},
-};
+use super::controller_context::{ControllerContext, Registration, StartControllers, start};
+use crate::api::{config::resource_manager::Config, kinds};
 
 /// Name in metrics and logs (spec 70 §9.2).
 pub const NAME: &str = "token-requestor";
@@ -60,18 +59,12 @@ const REASON: &str = "TokenNotRenewed";
 /// Why a Secret did not get its token. The texts never quote content of a Secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// An annotation is invalid.
+    /// An annotation, the content of the holder, or the API server's answer is unusable.
     #[error("{0}")]
-    Order(String),
-    /// The content of the holder is unusable.
-    #[error("{0}")]
-    Content(String),
+    Unusable(String),
     /// A request failed; the first text names the operation or is empty.
     #[error("{0}{1}")]
     Api(&'static str, ApiError),
-    /// The API server's answer is unusable.
-    #[error("{0}")]
-    Answer(&'static str),
     /// A fact needed for the decision is unknown at present.
     #[error("{0}")]
     Unknown(&'static str),
@@ -85,7 +78,7 @@ struct Requestor {
     target: Cluster,
     secrets: Secrets,
     by_account: Index<NamespacedName>,
-    accounts: Accounts,
+    accounts: Watch<CachedFields<Account>>,
     ca: Rc<[u8]>,
     events: Recorder,
     metrics: TokenMetrics,
@@ -96,53 +89,30 @@ struct Requestor {
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.token_requestor.on()?;
     let rules = Rules { any_class: settings.any_class, deletes: settings.delete_service_accounts };
-    let (permits, resync) = (settings.concurrent_syncs.count(), config.source.cache_resync_period.get());
     let secrets = access::watch(&ctx.source.watches, rules);
-    let by_account = access::index_by_account(&secrets);
-    let accounts = account::watch(&ctx.target.watches);
-    Some(Box::new(move |ctx| {
-        let requestor = Rc::new(Requestor {
-            permits,
-            resync,
-            rules,
-            source: ctx.source.cluster.clone(),
-            target: ctx.target.cluster.clone(),
-            secrets,
-            by_account,
-            accounts,
-            ca: ctx.target_ca.clone(),
-            events: ctx.source.events.for_component(NAME),
-            metrics: TokenMetrics::new(ctx.env.observers.clone()),
-            clock: ctx.env.clock.clone(),
-            random: ctx.env.random.clone(),
-        });
-        let supervised = Supervised::start(requestor.clone(), &ctx.env);
-        let (waker, clock) = (supervised.weak(), ctx.env.clock.clone());
-        requestor.secrets.subscribe(move |change| {
-            let known = [change.old, change.new].map(|secret| secret.and_then(|secret| secret.fields.as_ref()));
-            let is_ours = known.into_iter().flatten().any(|access| access.task(rules) != Task::None);
-            if is_ours && !matches!(change.how, How::Own { .. }) {
-                // Existing Secrets have low priority, unless their token is due.
-                let is_due = known[1].is_none_or(|access| access.is_due(clock.wall()));
-                let priority = if change.how == How::First && !is_due { Priority::Low } else { Priority::High };
-                waker.wake(change.name, Wake { priority, ..Wake::high(Causes::OBJECT) });
-            }
-        });
-        let by_account = requestor.by_account.clone();
-        requestor.accounts.on_change(&supervised, account::invalidates_tokens().because(ACCOUNT), move |name, _| {
-            by_account.get(name)
-        });
-        supervised.into()
-    }))
+    // Startup does not wait for them: while the watch is stale, ServiceAccounts are read live.
+    let accounts = WatchOptions::fields(kinds::SERVICE_ACCOUNT, Account::of);
+    let requestor = Requestor {
+        permits: settings.concurrent_syncs.count(),
+        resync: config.source.cache_resync_period.get(),
+        rules,
+        source: ctx.source.cluster.clone(),
+        target: ctx.target.cluster.clone(),
+        by_account: secrets.index(|_, secret| secret.fields.iter().map(|access| access.account.clone()).collect()),
+        secrets,
+        accounts: ctx.target.watches.open(accounts.unawaited()),
+        ca: ctx.target_ca.clone(),
+        events: ctx.source.events.for_component(NAME),
+        metrics: TokenMetrics::new(&ctx.env.observers),
+        clock: ctx.env.clock.clone(),
+        random: ctx.env.random.clone(),
+    };
+    Some(start(requestor, Requestor::subscribe))
 }
 
 impl Controller for Requestor {
     type Key = NamespacedName;
     type Memory = Memory;
-
-    fn name(&self) -> &'static str {
-        NAME
-    }
 
     fn reconcilers(&self) -> Vec<Reconciler> {
         vec![Reconciler::new(NAME, self.permits).resync(self.resync).requires(self.secrets.sync_requirement())]
@@ -170,7 +140,7 @@ impl Controller for Requestor {
             Err(problem) => {
                 self.metrics.failed(key);
                 if problem.is_worth_reporting() {
-                    let reference = reference(key, memory.uid());
+                    let reference = Reference::new(&kinds::SECRET, key, memory.uid());
                     self.events.warning(&reference, REASON, &problem.to_string());
                 }
             }
@@ -180,6 +150,24 @@ impl Controller for Requestor {
 }
 
 impl Requestor {
+    fn subscribe(self: &Rc<Self>, supervised: &Supervised<Self>) {
+        self.metrics.show();
+        let (waker, clock, rules) = (supervised.weak(), self.clock.clone(), self.rules);
+        self.secrets.subscribe(move |change| {
+            let known = [change.old, change.new].map(|secret| secret.and_then(|secret| secret.fields.as_ref()));
+            let is_ours = known.into_iter().flatten().any(|access| access.task(rules) != Task::None);
+            if is_ours && !matches!(change.how, How::Own { .. }) {
+                // Existing Secrets have low priority, unless their token is due.
+                let is_due = known[1].is_none_or(|access| access.is_due(clock.wall()));
+                let priority = if change.how == How::First && !is_due { Priority::Low } else { Priority::High };
+                waker.wake(change.name, Wake { priority, ..Wake::high(Causes::OBJECT) });
+            }
+        });
+        let by_account = self.by_account.clone();
+        let invalidated = account::invalidates_tokens().because(ACCOUNT);
+        self.accounts.on_change(supervised, invalidated, move |name, _| by_account.get(name));
+    }
+
     /// Returns a random delay for the first check of a token that is not due (spec 30 "Better than upstream" 9).
     fn may_wait(&self, memory: &mut Memory, reconcile: &Reconcile<NamespacedName>) -> Option<Duration> {
         if !memory.is_first_look() || reconcile.priority() == Priority::High {
@@ -224,7 +212,7 @@ impl Problem {
     /// Returns true if a user can fix it: not conflicts, outages or bad credentials, which concern all Secrets alike.
     fn is_worth_reporting(&self) -> bool {
         match self {
-            Self::Order(_) | Self::Content(_) | Self::Answer(_) => true,
+            Self::Unusable(_) => true,
             Self::Api(_, error) => {
                 let is_general = error.is_unauthorized() || error.is_too_many_requests();
                 // Not sent: an annotation contains an invalid object name.

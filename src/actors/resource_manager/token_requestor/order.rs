@@ -2,23 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use cluster::{
-    Reference,
-    object::{self, NamespacedName},
-};
+use cluster::object::{self, NamespacedName};
 use kit::duration::GoDuration;
 use serde_json::Value;
 
 use super::Problem;
-use crate::api::resources::keys::{
-    INJECT_CA_BUNDLE, SERVICE_ACCOUNT_LABELS, SERVICE_ACCOUNT_NAME, SERVICE_ACCOUNT_NAMESPACE,
-    TOKEN_EXPIRATION_DURATION, TOKEN_TARGET_SECRET_NAME, TOKEN_TARGET_SECRET_NAMESPACE,
+use crate::api::{
+    meta::selector::Labels,
+    resources::keys::{
+        INJECT_CA_BUNDLE, SERVICE_ACCOUNT_LABELS, SERVICE_ACCOUNT_NAME, SERVICE_ACCOUNT_NAMESPACE,
+        TOKEN_EXPIRATION_DURATION, TOKEN_TARGET_SECRET_NAME, TOKEN_TARGET_SECRET_NAMESPACE,
+    },
 };
 
 const DEFAULT_SECONDS: i64 = 43_200;
-
-/// Labels of a ServiceAccount.
-pub type Labels = BTreeMap<String, String>;
 
 /// The annotations of a Secret. Equal orders want the same token in the same Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +50,7 @@ impl Order {
     pub fn check_account(&self) -> Result<(), Problem> {
         let named = [(&self.account.name, SERVICE_ACCOUNT_NAME), (&self.account.namespace, SERVICE_ACCOUNT_NAMESPACE)];
         match named.into_iter().find(|(text, _)| text.is_empty()) {
-            Some((_, key)) => Err(Problem::Order(format!("the annotation {key:?} is missing or empty"))),
+            Some((_, key)) => Err(Problem::Unusable(format!("the annotation {key:?} is missing or empty"))),
             None => Ok(()),
         }
     }
@@ -67,7 +64,7 @@ impl Order {
                 .into_iter()
                 .map(|(key, value)| (key, value.unwrap_or_default()))
                 .collect()),
-            Err(error) => Err(Problem::Order(format!(
+            Err(error) => Err(Problem::Unusable(format!(
                 "failed unmarshalling service account labels from secret annotation {SERVICE_ACCOUNT_LABELS:?} ({text}): {error}"
             ))),
         }
@@ -76,17 +73,7 @@ impl Order {
     /// Returns the lifetime in seconds, unchecked (spec 30 §5.3). Fails with Go's message if it is not a duration.
     pub fn seconds(&self) -> Result<i64, Problem> {
         let Some(text) = &self.lifetime else { return Ok(DEFAULT_SECONDS) };
-        let duration: GoDuration = text.parse().map_err(|error| Problem::Order(format!("time: {error}")))?;
+        let duration: GoDuration = text.parse().map_err(|error| Problem::Unusable(format!("time: {error}")))?;
         Ok(duration.nanos() / 1_000_000_000)
-    }
-}
-
-pub(super) fn reference(key: &NamespacedName, uid: &str) -> Reference {
-    Reference {
-        api_version: "v1".to_owned(),
-        kind: "Secret".to_owned(),
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        uid: uid.to_owned(),
     }
 }

@@ -61,7 +61,9 @@ impl Token {
         let text = answer.pointer("/status/token").and_then(Value::as_str).filter(|text| !text.is_empty());
         let expires = answer.pointer("/status/expirationTimestamp").and_then(Value::as_str);
         let (Some(text), Some(expires)) = (text, expires.and_then(|time| time.parse().ok())) else {
-            return Err(Problem::Answer("the answer to the TokenRequest holds no token with an expiration"));
+            return Err(Problem::Unusable(
+                "the answer to the TokenRequest holds no token with an expiration".to_owned(),
+            ));
         };
         Ok(Self { text: text.to_owned(), expires })
     }

@@ -9,7 +9,6 @@
 //! patch is bound to the cached version of the Node, so no foreign taint is removed. All other files are pure.
 
 pub mod daemon_set;
-mod metrics;
 pub mod node;
 pub mod obstacle;
 pub mod placement;
@@ -26,19 +25,13 @@ use cluster::{
 use kit::{Causes, Controller, Failure, Observers, Outcome, Reconcile, Reconciler, Supervised, Wake};
 use tokio::time::Instant;
 
-use self::{
-    daemon_set::DaemonSet,
-    metrics::{WATCHES, WaitingMetrics},
-    node::Tainted,
-    obstacle::Obstacle,
-    pod::Pod,
-};
+use self::{daemon_set::DaemonSet, node::Tainted, obstacle::Obstacle, pod::Pod};
 use crate::{
-    actors::resource_manager::controller_context::{ControllerContext, Registration, StartControllers},
-    api::{
-        config::resource_manager::{Config, NodeCriticalComponents},
-        kinds,
+    actors::{
+        resource_manager::controller_context::{ControllerContext, Registration, StartControllers, start},
+        shared::state_counts::StateCounts,
     },
+    api::{config::resource_manager::Config, kinds},
 };
 
 /// Name in metrics and logs (spec 70 §9.2).
@@ -61,6 +54,9 @@ const PODS: Causes = Causes::own(1);
 const DAEMON_SETS: Causes = Causes::own(2);
 const DRIVERS: Causes = Causes::own(3);
 
+/// What a node without an obstacle waits for while a watch is stale.
+const WATCHES: &str = "watches";
+
 /// An obstacle is reported after it has lasted this long: the pods of a new node start one after the other.
 const LASTING: Duration = Duration::from_secs(1);
 
@@ -79,7 +75,8 @@ struct CriticalComponents {
     on_node: Index<Box<str>>,
     events: Recorder,
     observers: Rc<dyn Observers>,
-    metrics: WaitingMetrics,
+    /// Nodes by what they wait for.
+    waiting: StateCounts,
 }
 
 #[derive(Default)]
@@ -93,40 +90,30 @@ struct Memory {
 }
 
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
-    let NodeCriticalComponents { concurrent_syncs, backoff } = *config.controllers.node_critical_components.on()?;
-    let resync = config.target.cache_resync_period.get();
+    let settings = config.controllers.node_critical_components.on()?;
     let watches = &ctx.target.watches;
-    let nodes = watches.open(WatchOptions::new(kinds::NODE, |node| CachedFields::of(node, node::tainted(node))));
+    let nodes = watches.open(WatchOptions::fields(kinds::NODE, node::tainted));
     let critical = format!("{CRITICAL}=true");
-    let options =
-        WatchOptions::new(kinds::DAEMON_SET, |object| CachedFields::of(object, Arc::new(DaemonSet::of(object))));
-    let daemon_sets = watches.open(options.labelled(&*critical).within([NAMESPACE]));
-    let options = WatchOptions::new(kinds::POD, |pod| CachedFields::of(pod, Arc::new(Pod::of(pod))));
-    let pods = watches.open(options.labelled(&*critical).within([NAMESPACE]));
-    let drivers =
-        watches.open(WatchOptions::new(kinds::CSI_NODE, |object| CachedFields::of(object, node::drivers(object))));
-    let tainted = nodes.index(|_, node| vec![(); usize::from(node.fields.is_some())]);
-    let on_node = pods.index(|_, pod| vec![pod.fields.node.clone()]);
-    Some(Box::new(move |ctx| {
-        let controller = Rc::new(CriticalComponents {
-            permits: concurrent_syncs.count(),
-            backoff: backoff.get(),
-            resync,
-            target: ctx.target.cluster.clone(),
-            nodes,
-            daemon_sets,
-            pods,
-            drivers,
-            tainted,
-            on_node,
-            events: ctx.target.events.for_component(COMPONENT).with_action(ACTION),
-            metrics: WaitingMetrics::new(ctx.env.observers.clone()),
-            observers: ctx.env.observers.clone(),
-        });
-        let supervised = Supervised::start(controller.clone(), &ctx.env);
-        controller.subscribe(&supervised);
-        supervised.into()
-    }))
+    let daemon_sets = WatchOptions::fields(kinds::DAEMON_SET, |object| Arc::new(DaemonSet::of(object)));
+    let daemon_sets = watches.open(daemon_sets.labelled(&*critical).within([NAMESPACE]));
+    let pods = WatchOptions::fields(kinds::POD, |pod| Arc::new(Pod::of(pod)));
+    let pods = watches.open(pods.labelled(critical).within([NAMESPACE]));
+    let components = CriticalComponents {
+        permits: settings.concurrent_syncs.count(),
+        backoff: settings.backoff.get(),
+        resync: config.target.cache_resync_period.get(),
+        target: ctx.target.cluster.clone(),
+        tainted: nodes.index(|_, node| vec![(); usize::from(node.fields.is_some())]),
+        on_node: pods.index(|_, pod| vec![pod.fields.node.clone()]),
+        nodes,
+        daemon_sets,
+        pods,
+        drivers: watches.open(WatchOptions::fields(kinds::CSI_NODE, node::drivers)),
+        events: ctx.target.events.for_component(COMPONENT).with_action(ACTION),
+        waiting: StateCounts::new(&ctx.env.observers, "nodes_waiting", Obstacle::KINDS.into_iter().chain([WATCHES])),
+        observers: ctx.env.observers.clone(),
+    };
+    Some(start(components, CriticalComponents::subscribe))
 }
 
 fn at(node: &str) -> NamespacedName {
@@ -134,7 +121,8 @@ fn at(node: &str) -> NamespacedName {
 }
 
 impl CriticalComponents {
-    fn subscribe(&self, supervised: &Supervised<Self>) {
+    fn subscribe(self: &Rc<Self>, supervised: &Supervised<Self>) {
+        self.waiting.show();
         let waker = supervised.weak();
         self.nodes.subscribe(move |change| {
             let [old, new] = [change.old, change.new].map(|node| node.and_then(|node| node.fields.as_ref()));
@@ -210,10 +198,6 @@ impl Controller for CriticalComponents {
     type Key = NamespacedName;
     type Memory = Memory;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn causes(&self) -> &'static [&'static str] {
         &["joined", "pods", "daemonsets", "drivers"]
     }
@@ -232,24 +216,18 @@ impl Controller for CriticalComponents {
         let name = &reconcile.key;
         let seen = self.nodes.store().with(name, |node| node.fields.clone());
         let Some(Some(node)) = seen else {
-            self.metrics.enter(name, None);
+            self.waiting.enter(name, None);
             return Ok(Outcome::Retire);
         };
         if memory.uid != node.uid {
             *memory = Memory { uid: node.uid.clone(), ..Memory::default() };
         }
         memory.joined |= reconcile.because_of(JOINED);
-        let reference = Reference {
-            api_version: "v1".into(),
-            kind: "Node".into(),
-            namespace: String::new(),
-            name: name.name.clone(),
-            uid: node.uid.to_string(),
-        };
+        let reference = Reference::new(&kinds::NODE, name, &*node.uid);
         let obstacle = self.obstacle(&name.name, &node);
         let is_evidence = obstacle.is_some() || self.is_evidence();
-        self.metrics
-            .enter(name, obstacle.as_ref().map_or(Some(WATCHES).filter(|_| !is_evidence), |it| Some(it.kind())));
+        let stale = Some(WATCHES).filter(|_| !is_evidence);
+        self.waiting.enter(name, obstacle.as_ref().map(Obstacle::kind).or(stale));
         if let Some(obstacle) = obstacle {
             reconcile.note(format!("{}: {}", obstacle.what(), obstacle.few_names()));
             let backoff = self.report(memory, &reference, obstacle);

@@ -1,10 +1,10 @@
 //! The cached fields of tainted Nodes, and the patch that removes the taint (spec 41 §A.1, §A.5).
 
-use std::collections::BTreeMap;
-
 use cluster::object;
 use jiff::Timestamp;
 use serde_json::{Value, json};
+
+use crate::api::meta::selector::{Labels, labels_in};
 
 /// Key of the taint; effect and value are ignored.
 pub const TAINT: &str = "node.gardener.cloud/critical-components-not-ready";
@@ -17,7 +17,7 @@ pub struct Tainted {
     /// Its creation time.
     pub created: Option<Timestamp>,
     /// Its labels.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
     /// All its taints, unchanged.
     pub taints: Vec<Value>,
 }
@@ -37,12 +37,11 @@ pub fn tainted(node: &Value) -> Option<Box<Tainted>> {
     if !taints.iter().any(is_ours) {
         return None;
     }
-    let labels = node.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let created = node.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
     Some(Box::new(Tainted {
         uid: object::uid(node).into(),
         created: created.and_then(|text| text.parse().ok()),
-        labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
+        labels: labels_in(&node["metadata"]["labels"]),
         taints: taints.clone(),
     }))
 }

@@ -1,17 +1,18 @@
 //! The nodes that the pods of a DaemonSet may run on, as Kubernetes' DaemonSet controller decides it in 1.36
 //! (spec 41 §A.4.1). Like there, resources, ports and affinity to pods are ignored.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-use crate::api::meta::field::formats;
+use crate::api::meta::{
+    field::formats,
+    selector::{Labels, labels_in},
+};
 
 /// The scheduling constraints of a pod template.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Placement {
     node_name: Option<Box<str>>,
-    node_selector: BTreeMap<String, String>,
+    node_selector: Labels,
     /// Required node affinity, if any: one term must match. Malformed and empty terms never match and are left out.
     terms: Option<Vec<Term>>,
     tolerations: Vec<Toleration>,
@@ -64,7 +65,6 @@ const REQUIRED: &str = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDu
 impl Placement {
     /// Reads the spec of a pod template.
     pub fn of(spec: &Value) -> Self {
-        let selector = spec["nodeSelector"].as_object().into_iter().flatten();
         let terms = spec.pointer(REQUIRED).filter(|required| !required.is_null());
         let terms = terms.map(|required| list(&required["nodeSelectorTerms"]).filter_map(Term::of).collect());
         let host = (spec["hostNetwork"] == true).then_some(OF_HOST_NETWORK);
@@ -73,16 +73,14 @@ impl Placement {
             automatic.map(|(key, effect)| Toleration { key: key.into(), effect: effect.into(), value: None });
         Self {
             node_name: text(&spec["nodeName"]).map(Into::into),
-            node_selector: selector
-                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-                .collect(),
+            node_selector: labels_in(&spec["nodeSelector"]),
             terms,
             tolerations: list(&spec["tolerations"]).filter_map(Toleration::of).chain(automatic).collect(),
         }
     }
 
     /// Returns true if a pod may run on the node.
-    pub fn admits(&self, name: &str, labels: &BTreeMap<String, String>, taints: &[Value]) -> bool {
+    pub fn admits(&self, name: &str, labels: &Labels, taints: &[Value]) -> bool {
         self.node_name.as_deref().is_none_or(|wanted| wanted == name)
             && self.node_selector.iter().all(|(key, value)| labels.get(key) == Some(value))
             && self.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.matches(name, labels)))
@@ -102,7 +100,7 @@ impl Term {
         (!labels.is_empty() || !names.is_empty()).then_some(Self { labels, names })
     }
 
-    fn matches(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
+    fn matches(&self, name: &str, labels: &Labels) -> bool {
         self.labels.iter().all(|requirement| requirement.holds(labels))
             && self.names.iter().all(|(wanted, is_it)| (**wanted == *name) == *is_it)
     }
@@ -140,7 +138,7 @@ impl Requirement {
         Some(Self { key: key.into(), test })
     }
 
-    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+    fn holds(&self, labels: &Labels) -> bool {
         let value = labels.get(&*self.key).map(String::as_str);
         let is_one_of = |values: &[Box<str>]| value.is_some_and(|value| values.iter().any(|known| **known == *value));
         match &self.test {
