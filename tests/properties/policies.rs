@@ -272,14 +272,13 @@ proptest! {
             }
             service
         };
-        let owner = NamespacedName::new("home", "s");
         let names = |plan: &Plan| plan.desired.policies.iter().map(|it| it.name.clone()).collect::<Vec<_>>();
         for (broken, gone) in sources.iter().flat_map(|broken| sources.map(|gone| (*broken, gone))) {
             let without = if broken == gone { good.clone() } else { annotate(&good, gone, Value::Null) };
             let wanted = names(&case.plan_of(&without));
             let plan = case.plan_of(&annotate(&without, broken, json!("[")));
             for policy in case.plan_of(&good).desired.policies {
-                let found = Found::of(&policy.created(&owner)).expect("it has the labels");
+                let found = Found::of(&policy.created()).expect("it has the labels");
                 let is_kept = plan.failing.keeps(&policy.name, &found, &|namespace| NAMESPACES.contains(&namespace));
                 if !names(&plan).contains(&policy.name) {
                     prop_assert_eq!(is_kept, wanted.contains(&policy.name), "{} without {}: {}", broken, gone, &policy.name);

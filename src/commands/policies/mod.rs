@@ -12,9 +12,9 @@ use crate::{
     actors::resource_manager::network_policy::{
         name,
         plan::{Plan, plan},
-        policy::{Direction, Policy},
+        policy::Policy,
         rules::Rules,
-        snapshot::{ServiceState, Snapshot},
+        snapshot::Snapshot,
         text::Wording,
     },
     api::config::resource_manager::{self as config, Draft, NetworkPolicyController},
@@ -108,7 +108,7 @@ pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rul
         };
         let wanted: Vec<Policy> =
             plan.desired.policies.iter().map(|policy| evading(snapshot, service, policy)).collect();
-        objects.extend(wanted.iter().map(|policy| policy.created(service)));
+        objects.extend(wanted.iter().map(Policy::created));
         let before = rows.len();
         rows.extend(wanted.iter().map(|policy| row(snapshot, service, policy, shown)));
         if shown.compared {
@@ -131,7 +131,7 @@ pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rul
 fn evading(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy) -> Policy {
     let mut evading = policy.clone();
     evading.name.name = name::evading(&policy.name.name, service);
-    let is_taken = snapshot.owner_of(&policy.name).is_some_and(|owner| owner != service);
+    let is_taken = snapshot.found(&policy.name).is_some_and(|found| found.owner != *service);
     if is_taken && snapshot.has_policy(&evading.name) { evading } else { policy.clone() }
 }
 
@@ -156,23 +156,20 @@ struct Row {
 }
 
 fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Shown) -> Row {
-    let owner = snapshot.owner_of(&policy.name).filter(|owner| *owner != service);
-    let state = match snapshot.state(policy, service) {
+    let found = snapshot.found(&policy.name);
+    let owner = found.map(|found| &found.owner).filter(|owner| *owner != service);
+    let state = match found {
         _ if !shown.compared => "",
         _ if owner.is_some() => "taken",
-        ServiceState::Right => "right",
-        ServiceState::Missing => "missing",
-        ServiceState::Differs => "differs",
-    };
-    let way = match policy.direction {
-        Direction::Ingress => "in",
-        Direction::Egress => "out",
+        _ if !snapshot.has_policy(&policy.name) => "missing",
+        Some(found) if policy.is(found) => "right",
+        _ => "differs",
     };
     let mut why = policy.text(Wording::Present);
     if let Some(owner) = owner {
         write!(why, " (Service {owner} uses this name. While it does, the name of this policy ends with a hash.)").ok();
     }
-    Row { state, way, name: policy.name.clone(), why }
+    Row { state, way: policy.direction.as_str(), name: policy.name.clone(), why }
 }
 
 fn left(snapshot: &Snapshot, service: &NamespacedName, plan: &Plan, wanted: &[Policy]) -> Vec<Row> {

@@ -1,12 +1,13 @@
 //! Reads Ingresses, and VirtualServices with their Gateways, which expose Services (spec 40 §5.4, §7.9, §7.10).
 
-use cluster::{CachedFields, Index, Watch, WatchOptions, Watches, object::NamespacedName};
+use std::collections::BTreeSet;
+
+use cluster::object::NamespacedName;
 use kit::quote::{cut, shown};
 use serde_json::Value;
 
 use super::desired::Backend;
 use crate::api::{
-    kinds,
     meta::selector::{Labels, Selector},
     resources::istio,
 };
@@ -33,38 +34,6 @@ pub struct Gateway {
 /// Reserved gateway name that stands for the sidecars.
 const MESH: &str = "mesh";
 
-pub(super) type Ingresses = Watch<CachedFields<Backends>>;
-pub(super) type VirtualServices = Watch<CachedFields<VirtualService>>;
-pub(super) type Gateways = Watch<CachedFields<Gateway>>;
-
-pub(super) fn ingresses(watches: &Watches) -> Ingresses {
-    watches.open(WatchOptions::new(kinds::INGRESS, |ingress| CachedFields::of(ingress, backends(ingress))))
-}
-
-pub(super) fn virtual_services(watches: &Watches) -> VirtualServices {
-    watches.open(
-        WatchOptions::new(kinds::VIRTUAL_SERVICE, |object| CachedFields::of(object, VirtualService::of(object)))
-            .optional(),
-    )
-}
-
-pub(super) fn gateways(watches: &Watches) -> Gateways {
-    watches
-        .open(WatchOptions::new(kinds::GATEWAY, |gateway| CachedFields::of(gateway, Gateway::of(gateway))).optional())
-}
-
-pub(super) fn by_backend(ingresses: &Ingresses) -> Index<NamespacedName> {
-    ingresses.index(|name, ingress| backend_services(&name.namespace, &ingress.fields))
-}
-
-pub(super) fn by_destination(services: &VirtualServices) -> Index<NamespacedName> {
-    services.index(|_, service| service.fields.services())
-}
-
-pub(super) fn by_gateway(services: &VirtualServices) -> Index<NamespacedName> {
-    services.index(|_, service| service.fields.gateways.clone())
-}
-
 /// Returns the Services that an Ingress names.
 pub fn backend_services(namespace: &str, backends: &Backends) -> Vec<NamespacedName> {
     let mut services: Vec<_> = backends.iter().map(|(name, _)| NamespacedName::new(namespace, &**name)).collect();
@@ -86,10 +55,7 @@ pub fn backends(ingress: &Value) -> Backends {
         let service = &path["backend"]["service"];
         Some((service["name"].as_str()?.into(), Backend::of(&service["port"])))
     };
-    let mut backends: Backends = paths.filter_map(backend).collect();
-    backends.sort();
-    backends.dedup();
-    backends
+    paths.filter_map(backend).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl Gateway {
@@ -121,15 +87,13 @@ impl VirtualService {
     pub fn of(object: &Value) -> Self {
         let (namespace, spec) = (cluster::object::namespace(object), &object["spec"]);
         let gateways = spec["gateways"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let mut gateways: Vec<_> = gateways
+        let gateways: BTreeSet<_> = gateways
             .filter(|gateway| *gateway != MESH)
             .map(|gateway| match gateway.split_once('/') {
                 Some((namespace, name)) => NamespacedName::new(namespace, name),
                 None => NamespacedName::new(namespace, gateway),
             })
             .collect();
-        gateways.sort();
-        gateways.dedup();
         let routes = ["http", "tls", "tcp"].into_iter().flat_map(|kind| spec[kind].as_array().into_iter().flatten());
         let routes = routes.flat_map(|route| route["route"].as_array().into_iter().flatten());
         let destination = |route: &Value| {
@@ -137,10 +101,8 @@ impl VirtualService {
             let port = destination["port"]["number"].as_u64().and_then(|number| u16::try_from(number).ok());
             Some((istio::service_of(destination["host"].as_str()?)?, port))
         };
-        let mut destinations: Vec<_> = routes.filter_map(destination).collect();
-        destinations.sort();
-        destinations.dedup();
-        Self { gateways, destinations }
+        let destinations: BTreeSet<_> = routes.filter_map(destination).collect();
+        Self { gateways: gateways.into_iter().collect(), destinations: destinations.into_iter().collect() }
     }
 
     /// Returns the Services to which it routes.

@@ -27,7 +27,7 @@ pub struct Failing {
     /// Readable ports with their aliases, if the namespace selectors are unreadable.
     groups: Option<BTreeSet<(Option<Box<str>>, Port)>>,
     /// Client labels that come from unreadable sources, with their aliases.
-    keys: BTreeMap<Digest128, Vec<Option<Box<str>>>>,
+    keys: BTreeMap<Digest128, BTreeSet<Option<Box<str>>>>,
     /// Replaces the namespace of the Service in labels of foreign clients.
     shared_as: Option<Box<str>>,
     clients: BTreeSet<String>,
@@ -58,27 +58,23 @@ impl Failing {
         } else if !failing.aliases.is_empty() {
             failing.clients = clients.iter().cloned().collect();
         }
-        failing.add_keys();
+        failing.keys = failing.client_keys();
         service.faults().for_each(|fault| failing.report(fault));
         failing
     }
 
-    fn add_keys(&mut self) {
-        let mut keys: Vec<(label::Key, Option<Box<str>>)> = Vec::new();
-        for alias in self.aliases.iter().filter(|alias| !alias.is_empty()) {
-            keys.push((to_own(alias), Some(alias.clone())));
-            keys.push((self.shared(alias), Some(alias.clone())));
-        }
-        for (alias, port) in self.groups.iter().flatten() {
+    fn client_keys(&self) -> BTreeMap<Digest128, BTreeSet<Option<Box<str>>>> {
+        let of_alias = |alias: &Box<str>| [to_own(alias), self.shared(alias)].map(|key| (key, Some(alias.clone())));
+        let of_aliases = self.aliases.iter().filter(|alias| !alias.is_empty()).flat_map(of_alias);
+        let of_groups = self.groups.iter().flatten().map(|(alias, port)| {
             let base = label::base(&self.service.name, alias.as_deref(), port);
-            keys.push((self.shared(&base), alias.clone()));
+            (self.shared(&base), alias.clone())
+        });
+        let mut keys: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+        for (key, alias) in of_aliases.chain(of_groups) {
+            keys.entry(digest_of_text(&key.effective())).or_default().insert(alias);
         }
-        for (key, alias) in keys {
-            let known = self.keys.entry(digest_of_text(&key.effective())).or_default();
-            if !known.contains(&alias) {
-                known.push(alias);
-            }
-        }
+        keys
     }
 
     fn shared(&self, base: &str) -> label::Key {

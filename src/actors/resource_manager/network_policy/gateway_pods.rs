@@ -1,16 +1,16 @@
 //! Locates the pods of the Gateways that VirtualServices name (spec 40 §7.10). Clusters have many pods and Gateways,
-//! but few selectors. Up to [`MOST_WATCHES`] selectors, each has its own metadata watch ([`Apart`](Follows::Apart)).
+//! but few selectors. Up to [`MOST_WATCHES`] selectors, each has its own metadata watch (`apart`).
 //! Beyond, one watch reads the metadata of all pods, and [`together`](super::together) matches the selectors.
 
 use std::{
-    cell::RefCell,
+    cell::{OnceCell, RefCell},
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
 };
 
 use cluster::{CachedFields, Index, StoreState, Watch, WatchOptions, Watches, object::NamespacedName};
 
-use super::together::Together;
+use super::together::{Moved, Together};
 use crate::api::{kinds, meta::selector::Selector};
 
 const MOST_WATCHES: usize = 64;
@@ -18,13 +18,9 @@ const MOST_WATCHES: usize = 64;
 pub(super) struct GatewayPods {
     watches: Watches,
     needed: RefCell<Needed>,
-    follows: RefCell<Follows>,
-    moved: Rc<dyn Fn(&Selector)>,
-}
-
-enum Follows {
-    Apart(BTreeMap<Selector, Followed>),
-    Together(Rc<Together>),
+    apart: RefCell<BTreeMap<Selector, Followed>>,
+    /// Replaces `apart` if there are very many selectors.
+    together: OnceCell<Rc<Together>>,
 }
 
 struct Followed {
@@ -39,82 +35,62 @@ struct Needed {
 }
 
 impl GatewayPods {
-    pub(super) fn new(watches: &Watches, moved: impl Fn(&Selector) + 'static) -> Self {
-        Self {
-            watches: watches.clone(),
-            needed: RefCell::default(),
-            follows: RefCell::new(Follows::Apart(BTreeMap::new())),
-            moved: Rc::new(moved),
-        }
+    pub(super) fn new(watches: &Watches) -> Self {
+        let (needed, apart, together) = (RefCell::default(), RefCell::default(), OnceCell::new());
+        Self { watches: watches.clone(), needed, apart, together }
     }
 
-    /// Sets the selector of a Gateway; `None` if its pods are not needed.
-    pub(super) fn set(&self, gateway: &NamespacedName, selector: Option<Selector>) {
+    /// Sets the selector of a Gateway; `None` if its pods are not needed. Calls `moved` with the selector when its pods
+    /// move to or from a namespace.
+    pub(super) fn set(&self, gateway: &NamespacedName, selector: Option<Selector>, moved: &Moved) {
         let (begun, ended) = self.needed.borrow_mut().set(gateway, selector);
         if let Some(ended) = ended {
             self.end(&ended);
         }
         if let Some(begun) = begun {
-            self.begin(&begun);
+            self.begin(&begun, moved);
         }
     }
 
     fn end(&self, selector: &Selector) {
-        let ended = match &mut *self.follows.borrow_mut() {
-            Follows::Apart(followed) => followed.remove(selector),
-            Follows::Together(together) => {
-                together.remove(selector);
-                None
-            }
-        };
-        if let Some(ended) = ended {
-            ended.watch.stop();
+        if let Some(together) = self.together.get() {
+            together.remove(selector);
+        } else if let Some(followed) = self.apart.borrow_mut().remove(selector) {
+            followed.watch.stop();
         }
     }
 
-    fn begin(&self, selector: &Selector) {
-        let apart = match &*self.follows.borrow() {
-            Follows::Apart(followed) => Some(followed.len()),
-            Follows::Together(_) => None,
-        };
-        match apart {
-            None => {}
-            Some(count) if count < MOST_WATCHES => return self.begin_apart(selector),
-            Some(_) => self.join(),
-        }
-        if let Follows::Together(together) = &*self.follows.borrow() {
-            together.add(selector);
+    fn begin(&self, selector: &Selector, moved: &Moved) {
+        match self.together.get() {
+            Some(together) => together.add(selector),
+            None if self.apart.borrow().len() < MOST_WATCHES => self.begin_apart(selector, moved),
+            None => self.join(moved).add(selector),
         }
     }
 
     /// Replaces the watches by one of all pods. This is never undone: the many selectors may come back.
-    fn join(&self) {
+    fn join(&self, moved: &Moved) -> &Rc<Together> {
         tracing::info!(
             most = MOST_WATCHES,
             "Gateways have many different selectors: the metadata of all pods is watched"
         );
-        let together = Together::open(&self.watches, self.moved.clone());
-        let former = self.follows.replace(Follows::Together(together.clone()));
-        if let Follows::Apart(former) = former {
-            for (selector, followed) in former {
-                followed.watch.stop();
-                together.add(&selector);
-            }
+        let together = self.together.get_or_init(|| Together::open(&self.watches, moved.clone()));
+        for (selector, followed) in self.apart.take() {
+            followed.watch.stop();
+            together.add(&selector);
         }
+        together
     }
 
-    fn begin_apart(&self, selector: &Selector) {
+    fn begin_apart(&self, selector: &Selector, moved: &Moved) {
         // A Gateway's selector has only labels, so it is always a query.
         let Some(query) = selector.to_query() else { return };
-        let options =
-            WatchOptions::new(kinds::POD, |pod| CachedFields::of(pod, ())).metadata().labelled(query).everywhere();
-        let watch = self.watches.open(options.unawaited());
+        let options = WatchOptions::fields(kinds::POD, |_| ()).metadata().labelled(query).everywhere().unawaited();
+        let watch = self.watches.open(options);
         let by_namespace = watch.index(|name, _| vec![name.namespace.as_str().into()]);
         let followed = Followed { watch: watch.clone(), by_namespace: by_namespace.clone() };
-        if let Follows::Apart(all) = &mut *self.follows.borrow_mut() {
-            all.insert(selector.clone(), followed);
-        }
-        let (moved, selector) = (self.moved.clone(), selector.clone());
+        self.apart.borrow_mut().insert(selector.clone(), followed);
+        let (moved, selector) = (moved.clone(), selector.clone());
         watch.subscribe(move |change| {
             let namespace = change.name.namespace.as_str().into();
             let is_first_or_last = match (change.old, change.new) {
@@ -130,13 +106,12 @@ impl GatewayPods {
 
     /// Returns the namespaces with selected pods, or `None` while they are unknown.
     pub(super) fn namespaces(&self, selector: &Selector) -> Option<Vec<Box<str>>> {
-        match &*self.follows.borrow() {
-            Follows::Apart(followed) => {
-                let followed = followed.get(selector)?;
-                (followed.watch.store().state() == StoreState::Synced).then(|| followed.by_namespace.keys())
-            }
-            Follows::Together(together) => together.namespaces(selector),
+        if let Some(together) = self.together.get() {
+            return together.namespaces(selector);
         }
+        let apart = self.apart.borrow();
+        let followed = apart.get(selector)?;
+        (followed.watch.store().state() == StoreState::Synced).then(|| followed.by_namespace.keys())
     }
 
     pub(super) fn gateways_of(&self, selector: &Selector) -> BTreeSet<NamespacedName> {
@@ -144,16 +119,11 @@ impl GatewayPods {
     }
 
     pub(super) fn gateways_in(&self, namespace: &str) -> BTreeSet<NamespacedName> {
-        let selectors: Vec<Rc<Selector>> = match &*self.follows.borrow() {
-            Follows::Apart(followed) => {
-                let is_in = |followed: &Followed| followed.by_namespace.contains(&namespace.into());
-                let all = followed.iter().filter(|(_, followed)| is_in(followed));
-                all.map(|(selector, _)| Rc::new(selector.clone())).collect()
-            }
-            Follows::Together(together) => together.selectors_in(namespace),
-        };
-        let needed = self.needed.borrow();
-        selectors.iter().filter_map(|selector| needed.gateways.get(&**selector)).flatten().cloned().collect()
+        let (needed, apart) = (self.needed.borrow(), self.apart.borrow());
+        let apart = apart.iter().filter(|(_, followed)| followed.by_namespace.contains(&namespace.into()));
+        let together = self.together.get().map(|together| together.selectors_in(namespace)).unwrap_or_default();
+        let selectors = apart.map(|(selector, _)| selector).chain(together.iter().map(|selector| &**selector));
+        selectors.filter_map(|selector| needed.gateways.get(selector)).flatten().cloned().collect()
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
-    future::Future,
     mem,
     rc::Rc,
 };
@@ -60,12 +59,7 @@ enum Progress {
 }
 
 /// Counts changed pods. It adds before it subtracts, so that a replaced pod never drops a namespace to zero.
-pub(super) async fn apply<F: Future<Output = ()>, P: Fn() -> F>(
-    matcher: &RefCell<Matcher>,
-    changes: &Changes,
-    moved: &dyn Fn(&Selector),
-    turns: &mut Turns<P>,
-) {
+pub(super) async fn apply(matcher: &RefCell<Matcher>, changes: &Changes, moved: &dyn Fn(&Selector), turns: &mut Turns) {
     for by in [1, -1] {
         for (pod, Changed { counted, now }) in changes {
             let (with, without) = if by == 1 { (now, counted) } else { (counted, now) };
@@ -82,12 +76,7 @@ pub(super) async fn apply<F: Future<Output = ()>, P: Fn() -> F>(
     }
 }
 
-pub(super) async fn count<F: Future<Output = ()>, P: Fn() -> F>(
-    matcher: &RefCell<Matcher>,
-    namespace: &str,
-    labels: &[Pair],
-    turns: &mut Turns<P>,
-) {
+pub(super) async fn count(matcher: &RefCell<Matcher>, namespace: &str, labels: &[Pair], turns: &mut Turns) {
     for pair in labels {
         let led = matcher.borrow().led_by(pair);
         for id in led {
@@ -246,7 +235,7 @@ mod tests {
 
     use futures::FutureExt as _;
 
-    use super::*;
+    use super::{super::turns, *};
     use crate::api::meta::selector::Labels;
 
     fn selector(pairs: &[(&str, &str)]) -> Selector {
@@ -267,14 +256,14 @@ mod tests {
     fn moved(matcher: &RefCell<Matcher>) -> Vec<Selector> {
         let (changes, moved) = (mem::take(&mut matcher.borrow_mut().changed), RefCell::new(Vec::new()));
         let report = |selector: &Selector| moved.borrow_mut().push(selector.clone());
-        let mut turns = Turns::new(|| std::future::ready(()));
-        apply(matcher, &changes, &report, &mut turns).now_or_never().expect("pauses return at once");
+        let mut turns = Turns::at_once();
+        apply(matcher, &changes, &report, &mut turns).now_or_never().expect("there are no pauses");
         moved.into_inner()
     }
 
     fn count_now(matcher: &RefCell<Matcher>, namespace: &str, labels: &[Pair]) {
-        let mut turns = Turns::new(|| std::future::ready(()));
-        count(matcher, namespace, labels, &mut turns).now_or_never().expect("pauses return at once");
+        let mut turns = Turns::at_once();
+        count(matcher, namespace, labels, &mut turns).now_or_never().expect("there are no pauses");
     }
 
     /// spec 40 §7.10
@@ -354,7 +343,6 @@ mod tests {
         let pause = || {
             pauses.set(pauses.get() + 1);
             in_turn.set(0);
-            std::future::ready(())
         };
         let report = |_: &Selector| {
             reported.set(reported.get() + 1);
@@ -365,8 +353,8 @@ mod tests {
         let one = name("one", "a");
         assert!(!matcher.borrow_mut().change(&one, &[], &labels), "new selectors count it in their round");
         assert!(matcher.borrow_mut().begin(vec!["one".into()]));
-        let mut turns = Turns::new(pause);
-        count(&matcher, "one", &labels, &mut turns).now_or_never().expect("pauses return at once");
+        let mut turns = Turns::with_pauses();
+        turns::run(count(&matcher, "one", &labels, &mut turns), pause);
         assert!(pauses.get() >= all / 64, "{}", pauses.get());
         let counted = matcher.borrow().selectors.values().filter(|matched| matched.pods.contains_key("one")).count();
         assert_eq!(counted, all);
@@ -376,7 +364,7 @@ mod tests {
         assert!(!matcher.borrow_mut().change(&one, &labels, &labels), "its labels are as before");
         assert!(matcher.borrow_mut().change(&one, &labels, &[]));
         let changes = mem::take(&mut matcher.borrow_mut().changed);
-        apply(&matcher, &changes, &report, &mut turns).now_or_never().expect("pauses return at once");
+        turns::run(apply(&matcher, &changes, &report, &mut turns), pause);
         assert_eq!(reported.get(), all);
         assert!(most.get() <= 64, "{}", most.get());
     }

@@ -1,10 +1,10 @@
 //! Writes the NetworkPolicies that let clients reach Services (spec 40).
 //! ```text
-//! Services (service.rs)      ┐              ┌ desired/clients.rs   pods with a client label
-//! Namespaces, Ingresses,     │              │ desired/world.rs     everyone
-//! VirtualServices, Gateways, ├─ known.rs ─► ┤ desired/ingress.rs   ingress controller ├─► policy.rs ─► write.rs
-//! client pods (clients.rs),  │    View      └ desired/gateways.rs  Istio                wanted        create, patch,
-//! gateway pods               ┘                                                          policies      then prune
+//! Services (service.rs)      ┐              ┌ desired/clients.rs                                  write.rs
+//! Namespaces, Ingresses,     │              │ pods with a client label, everyone,      policy.rs  create, patch,
+//! VirtualServices, Gateways, ├─ known.rs ─► ┤ the ingress controller, Istio        ─►  wanted  ─► then prune
+//! client pods (clients.rs),  │    View      └                                          policies
+//! gateway pods               ┘
 //! ```
 //! One actor per Service. Indexes find the Services that a change affects. A reconcile computes all policies of its
 //! Service from memory and compares them with the cached policies, so an up-to-date Service costs no request. Foreign
@@ -35,34 +35,23 @@ mod together;
 pub mod turns;
 mod write;
 
-use std::{
-    cell::RefCell,
-    collections::BTreeSet,
-    rc::{Rc, Weak},
-    time::Duration,
-};
+use std::{cell::OnceCell, collections::BTreeSet, rc::Rc, time::Duration};
 
-use cluster::{CachedFields, Context, How, Predicate, Recorder, Reference, object::NamespacedName};
-use kit::{
-    Causes, Controller, Failure, Listening, Observers, Outcome, Reconcile, Reconciler, Supervised, Wake, WeakSupervised,
-};
+use cluster::{CachedFields, Context, How, Index, Predicate, Recorder, Reference, object::NamespacedName};
+use kit::{Causes, Controller, Failure, Listening, Outcome, Reconcile, Reconciler, Supervised, Wake, WeakSupervised};
 
 use self::{
-    gateway_pods::GatewayPods,
     known::Known,
     label::Key,
     plan::{NoPlan, Plan},
-    policy::Direction,
     rules::Rules,
     soon::Soon,
+    turns::Turns,
 };
-use super::controller_context::ControllerContext;
+use super::controller_context::{ControllerContext, Registration, StartControllers, start};
 use crate::{
-    actors::{
-        resource_manager::controller_context::{Registration, StartControllers},
-        shared::texts,
-    },
-    api::config::resource_manager::Config,
+    actors::shared::{state_counts::StateCounts, texts},
+    api::{config::resource_manager::Config, kinds},
 };
 
 /// Name in metrics and logs (spec 70 §9.2).
@@ -86,19 +75,19 @@ const CLIENT: Causes = Causes::own(3);
 
 const STALE_CACHE_RETRY: Duration = Duration::from_secs(10);
 const SHOWN: usize = 60;
+/// The only state in the metric of Services.
+const FAILING: &str = "";
 
 struct NetworkPolicies {
     permits: usize,
     resync: Duration,
     rules: Rules,
     known: Rc<Known>,
-    gateway_pods: Rc<GatewayPods>,
-    soon: Rc<Soon>,
     events: Recorder,
-    observers: Rc<dyn Observers>,
-    failing: RefCell<BTreeSet<NamespacedName>>,
+    /// Services with a source of policies that is unreadable.
+    failing: StateCounts,
     /// Logs that Istio is not installed.
-    _reporting: Listening,
+    reporting: OnceCell<Listening>,
 }
 
 #[derive(Default)]
@@ -109,7 +98,6 @@ struct ReportedState {
 
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = config.controllers.network_policy.on()?;
-    let (permits, resync) = (settings.concurrent_syncs.count(), config.target.cache_resync_period.get());
     let rules = match Rules::new(settings) {
         Ok(rules) => rules,
         // The configuration was validated before; without valid selectors the controller must not start.
@@ -121,46 +109,16 @@ fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     if rules.ingress_controller.as_ref().is_some_and(|(_, pods)| pods.is_empty()) {
         tracing::warn!("the ingress controller's podSelector is empty: policies select all pods of its namespace");
     }
-    let known = Rc::new(Known::open(&ctx.target.watches, &rules));
-    Some(Box::new(move |ctx| {
-        let waking = Rc::new(std::cell::OnceCell::<WeakSupervised<NetworkPolicies>>::new());
-        let woken = waking.clone();
-        let soon = Soon::new(&known, move |service, wake| {
-            if let Some(waker) = woken.get() {
-                waker.wake(service, wake);
-            }
-        });
-        let gateway_pods = Rc::new_cyclic(|own: &Weak<GatewayPods>| {
-            let (own, soon) = (own.clone(), soon.clone());
-            GatewayPods::new(&ctx.target.watches, move |selector| {
-                if let Some(pods) = own.upgrade() {
-                    soon.gateways(pods.gateways_of(selector), Wake::high(EXPOSURE));
-                }
-            })
-        });
-        soon.follow_in(&gateway_pods);
-        let reporting = known.virtual_services.on_absence(|| {
-            tracing::info!("VirtualService watch will not be added because Istio CRDs are not installed");
-        });
-        let controller = Rc::new(NetworkPolicies {
-            _reporting: reporting,
-            permits,
-            resync,
-            rules,
-            known,
-            gateway_pods,
-            soon,
-            events: ctx.target.events.for_component(COMPONENT).with_action(ACTION),
-            observers: ctx.env.observers.clone(),
-            failing: RefCell::default(),
-        });
-        controller.observers.figure("services_failing", "", 0.0);
-        let supervised = Supervised::start(controller.clone(), &ctx.env);
-        // Set only here.
-        let _ = waking.set(supervised.weak());
-        controller.subscribe(&supervised);
-        supervised.into()
-    }))
+    let controller = NetworkPolicies {
+        permits: settings.concurrent_syncs.count(),
+        resync: config.target.cache_resync_period.get(),
+        known: Rc::new(Known::open(&ctx.target.watches, &rules)),
+        rules,
+        events: ctx.target.events.for_component(COMPONENT).with_action(ACTION),
+        failing: StateCounts::new(&ctx.env.observers, "services_failing", [FAILING]),
+        reporting: OnceCell::new(),
+    };
+    Some(start(controller, NetworkPolicies::subscribe))
 }
 
 fn wake_all(waker: &WeakSupervised<NetworkPolicies>, services: BTreeSet<NamespacedName>, wake: Wake<()>) {
@@ -173,7 +131,14 @@ fn wake(how: How<'_>, causes: Causes) -> Wake<()> {
 
 impl NetworkPolicies {
     /// Subscribes the event handlers (spec 40 §5). Reconciles wait for all caches, so most initial lists are ignored.
-    fn subscribe(&self, supervised: &Supervised<Self>) {
+    fn subscribe(self: &Rc<Self>, supervised: &Supervised<Self>) {
+        self.reporting.get_or_init(|| {
+            self.known.virtual_services.on_absence(|| {
+                tracing::info!("VirtualService watch will not be added because Istio CRDs are not installed");
+            })
+        });
+        self.failing.show();
+        let soon = Soon::new(&self.known, supervised.weak());
         self.known.services.on_change(supervised, Predicate::fields_changed(), |name, _| [name.clone()]);
         let waker = supervised.weak();
         self.known.policies.subscribe(move |change| {
@@ -187,7 +152,7 @@ impl NetworkPolicies {
             }
         });
         let (waker, known) = (supervised.weak(), Rc::downgrade(&self.known));
-        let (soon, pods) = (self.soon.clone(), Rc::downgrade(&self.gateway_pods));
+        let selecting = soon.clone();
         let edge = self.rules.ingress_controller.as_ref().map(|(namespace, _)| namespace.clone());
         self.known.namespaces.subscribe(move |change| {
             let Some(known) = known.upgrade().filter(|_| change.how != How::First) else { return };
@@ -195,15 +160,16 @@ impl NetworkPolicies {
             if states[0] == states[1] {
                 return;
             }
-            soon.selecting(states.into_iter().flatten().map(|namespace| &namespace.labels), Wake::high(NAMESPACE));
-            let mut concerned = known.services_in(&change.name.name);
+            let labels = states.into_iter().flatten().map(|namespace| namespace.labels.clone());
+            selecting.add(Wake::high(NAMESPACE), |pending| pending.labels.extend(labels));
+            let mut concerned = BTreeSet::from_iter(known.in_namespace.get(&change.name.name.as_str().into()));
             let is_open = states.map(|namespace| namespace.is_some_and(|namespace| !namespace.is_terminating));
             if is_open[0] != is_open[1] {
                 if edge.as_deref() == Some(&*change.name.name) {
-                    concerned.extend(known.exposed());
+                    concerned.extend(known.by_backend.iter().flat_map(Index::keys));
                 }
-                let gateways = pods.upgrade().map(|pods| pods.gateways_in(&change.name.name)).unwrap_or_default();
-                soon.gateways(gateways, Wake::high(NAMESPACE));
+                let gateways = known.gateway_pods.gateways_in(&change.name.name);
+                selecting.add(Wake::high(NAMESPACE), |pending| pending.gateways.extend(gateways));
             }
             wake_all(&waker, concerned, Wake::high(NAMESPACE));
         });
@@ -214,41 +180,41 @@ impl NetworkPolicies {
             };
             ingresses.on_change(supervised, changed, backends);
         }
-        let soon = self.soon.clone();
+        let routed = soon.clone();
         self.known.virtual_services.subscribe(move |change| {
             let [old, new] = [change.old, change.new].map(|service| service.map(|service| &service.fields));
             if old != new {
-                let states = || [old, new].into_iter().flatten();
-                soon.changed(states().flat_map(|it| &it.gateways), wake(change.how, EXPOSURE));
-                soon.services(states().flat_map(exposure::VirtualService::services), wake(change.how, EXPOSURE));
+                routed.add(wake(change.how, EXPOSURE), |pending| {
+                    for state in [old, new].into_iter().flatten() {
+                        pending.changed.extend(state.gateways.iter().cloned());
+                        pending.services.extend(state.services());
+                    }
+                });
             }
         });
-        let soon = self.soon.clone();
+        let routed = soon.clone();
         self.known.gateways.subscribe(move |change| {
             if change.old.map(|old| &old.fields) != change.new.map(|new| &new.fields) {
-                soon.changed([change.name], wake(change.how, EXPOSURE));
-                soon.gateways([change.name.clone()], wake(change.how, EXPOSURE));
+                routed.add(wake(change.how, EXPOSURE), |pending| {
+                    pending.changed.insert(change.name.clone());
+                    pending.gateways.insert(change.name.clone());
+                });
             }
         });
         if let Some(clients) = &self.known.clients {
-            let soon = self.soon.clone();
-            clients.subscribe(move |client| soon.client(client, Wake::high(CLIENT)));
+            clients.subscribe(move |client| {
+                soon.add(Wake::high(CLIENT), |pending| pending.clients.extend([client]));
+            });
         }
     }
 
     async fn plan(&self, name: &NamespacedName) -> Result<Plan, NoPlan> {
-        self.known.plan(name, &self.rules, &self.gateway_pods).await
+        plan::plan_in_turns(name, &self.rules, &*self.known, &mut Turns::with_pauses()).await
     }
 
     fn report(&self, name: &NamespacedName, plan: &Plan, reported: &mut ReportedState) {
         let uid = self.known.services.store().with(name, |service| service.fields.uid.to_string()).unwrap_or_default();
-        let reference = Reference {
-            api_version: "v1".into(),
-            kind: "Service".into(),
-            namespace: name.namespace.clone(),
-            name: name.name.clone(),
-            uid,
-        };
+        let reference = Reference::new(&kinds::SERVICE, name, uid);
         for key in plan.desired.shortened.iter().filter(|key| !reported.shortened.contains(key)) {
             let selector = |key: &str| format!("{{MatchLabels:map[{key}:{}] MatchExpressions:[]}}", label::ALLOWED);
             let (usual, mutated) = (selector(key.usual()), selector(&key.effective()));
@@ -266,18 +232,9 @@ impl NetworkPolicies {
         for text in plan.failing.texts.iter().filter(|text| !reported.unusable.contains(*text)) {
             self.events.warning(&reference, UNUSABLE, &format!("{text}; the policies of this source stay unchanged"));
         }
-        self.count(name, !plan.failing.texts.is_empty());
+        self.failing.enter(name, Some(FAILING).filter(|_| !plan.failing.texts.is_empty()));
         reported.shortened = plan.desired.shortened.iter().cloned().collect();
         reported.unusable = plan.failing.texts.iter().cloned().collect();
-    }
-
-    fn count(&self, name: &NamespacedName, is_failing: bool) {
-        let mut failing = self.failing.borrow_mut();
-        let is_new = if is_failing { failing.insert(name.clone()) } else { failing.remove(name) };
-        if is_new {
-            let count = u32::try_from(failing.len()).unwrap_or(u32::MAX);
-            self.observers.figure("services_failing", "", f64::from(count));
-        }
     }
 }
 
@@ -285,17 +242,13 @@ impl Controller for NetworkPolicies {
     type Key = NamespacedName;
     type Memory = ReportedState;
 
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
     fn causes(&self) -> &'static [&'static str] {
         &["namespace", "policy", "exposure", "client"]
     }
 
     fn reconcilers(&self) -> Vec<Reconciler> {
         let reconciler = Reconciler::new(NAME, self.permits).about(("", "Service")).resync(self.resync);
-        vec![self.known.needed_by(reconciler)]
+        vec![self.known.requires().fold(reconciler, Reconciler::requires)]
     }
 
     async fn reconcile(
@@ -322,7 +275,7 @@ impl Controller for NetworkPolicies {
             Outcome::Again
         } else if written.is_cache_stale {
             Outcome::After(STALE_CACHE_RETRY)
-        } else if policies.is_empty() && self.known.policies_of(name).is_empty() {
+        } else if policies.is_empty() && !self.known.by_owner.contains(name) {
             Outcome::Retire
         } else {
             Outcome::Done
@@ -331,9 +284,5 @@ impl Controller for NetworkPolicies {
 }
 
 fn row(policy: &policy::Policy) -> (String, String) {
-    let way = match policy.direction {
-        Direction::Ingress => "in",
-        Direction::Egress => "out",
-    };
-    (format!("{way}: {}", policy.name), policy.text(text::Wording::Present))
+    (format!("{}: {}", policy.direction.as_str(), policy.name), policy.text(text::Wording::Present))
 }

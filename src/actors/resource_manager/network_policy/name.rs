@@ -41,16 +41,12 @@ pub fn world(service: &NamespacedName) -> NamespacedName {
 
 /// Returns an alternative name for a policy whose name another Service needs (spec 40 §7.11).
 pub fn evading(name: &str, service: &NamespacedName) -> String {
-    suffixed(name, &service.to_string())
+    beside(name, &service.to_string())
 }
 
 /// Returns another name for a policy if the Service has one of that name with another pod selector (spec 40 §7.11).
 pub fn beside(name: &str, subject: &str) -> String {
-    suffixed(name, subject)
-}
-
-fn suffixed(name: &str, distinguished_by: &str) -> String {
-    format!("{name}-{}", label::short_hash(distinguished_by))
+    format!("{name}-{}", label::short_hash(subject))
 }
 
 /// Returns the name with and without the suffixes of [`evading`] and [`beside`].

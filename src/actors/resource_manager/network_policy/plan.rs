@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    future::Future,
     rc::Rc,
 };
 
@@ -18,7 +17,7 @@ use super::{
     service::Service,
     turns::Turns,
 };
-use crate::api::meta::selector::{Labels, Selector};
+use crate::api::meta::selector::{Labels, Selector, labels_in};
 
 /// Largest number of port and namespace combinations of a Service; each gives two policies.
 const MOST_PIECES: usize = 25_000;
@@ -82,16 +81,16 @@ pub enum NoPlan {
 
 /// Computes the plan without pauses. Fails if there is no plan.
 pub fn plan(name: &NamespacedName, rules: &Rules, around: &dyn Surroundings) -> Result<Plan, NoPlan> {
-    let at_once = plan_in_turns(name, rules, around, || std::future::ready(()));
-    at_once.now_or_never().expect("the plan awaits only its pauses, which return at once")
+    let at_once = plan_in_turns(name, rules, around, &mut Turns::at_once()).now_or_never();
+    at_once.expect("the plan awaits only pauses, and there are none")
 }
 
-/// Computes the plan with pauses: the work grows with ports, client namespaces and gateways. Fails if there is no plan.
-pub async fn plan_in_turns<F: Future<Output = ()>>(
+/// Computes the plan in turns: the work grows with ports, client namespaces and gateways. Fails if there is no plan.
+pub async fn plan_in_turns(
     name: &NamespacedName,
     rules: &Rules,
     around: &dyn Surroundings,
-    pause: impl Fn() -> F,
+    turns: &mut Turns,
 ) -> Result<Plan, NoPlan> {
     let none = |none_because| Ok(Plan { none_because: Some(none_because), ..Plan::default() });
     let Some(service) = around.service(name) else { return none("it does not exist") };
@@ -111,10 +110,9 @@ pub async fn plan_in_turns<F: Future<Output = ()>>(
         Some(home) if home.is_terminating => return none("its namespace is being deleted"),
         Some(_) => {}
     }
-    let mut turns = Turns::new(pause);
-    let clients = clients(name, &service, around, &mut turns).await;
+    let clients = clients(name, &service, around, turns).await;
     let mut plan = Plan { failing: Failing::of(name, &service, &clients), ..Plan::default() };
-    let routes = routes(name, &service, around, &mut plan, &mut turns).await;
+    let routes = routes(name, &service, around, &mut plan, turns).await;
     plan.failing.round_off();
     let has_client = |namespace: &str, key: &str| !rules.only_for_matching_pods || around.has_client(namespace, key);
     let controller = rules.ingress_controller.as_ref();
@@ -140,7 +138,7 @@ pub async fn plan_in_turns<F: Future<Output = ()>>(
         union.add(piece);
         turns.piece().await;
     }
-    plan.desired = union.end(&mut turns).await;
+    plan.desired = union.end(turns).await;
     Ok(plan)
 }
 
@@ -148,11 +146,11 @@ fn is_open(around: &dyn Surroundings, namespace: &str) -> bool {
     around.namespace(namespace).is_some_and(|namespace| !namespace.is_terminating)
 }
 
-async fn clients<F: Future<Output = ()>, P: Fn() -> F>(
+async fn clients(
     name: &NamespacedName,
     service: &Service,
     around: &dyn Surroundings,
-    turns: &mut Turns<P>,
+    turns: &mut Turns,
 ) -> Vec<String> {
     let mut clients = Vec::new();
     if service.selects_namespaces() {
@@ -168,12 +166,12 @@ async fn clients<F: Future<Output = ()>, P: Fn() -> F>(
 }
 
 /// Returns the routes of VirtualServices in the Service's namespace (spec 40 §7.10).
-async fn routes<F: Future<Output = ()>, P: Fn() -> F>(
+async fn routes(
     name: &NamespacedName,
     service: &Service,
     around: &dyn Surroundings,
     plan: &mut Plan,
-    turns: &mut Turns<P>,
+    turns: &mut Turns,
 ) -> Vec<Route> {
     let mut routes = BTreeSet::new();
     // Most Gateways share a few selectors.
@@ -233,9 +231,8 @@ async fn routes<F: Future<Output = ()>, P: Fn() -> F>(
 impl Namespace {
     /// Reads a Namespace.
     pub fn of(namespace: &Value) -> Self {
-        let labels = namespace.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
         Self {
-            labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
+            labels: labels_in(&namespace["metadata"]["labels"]),
             is_terminating: object::deletion_timestamp(namespace).is_some(),
         }
     }
@@ -243,13 +240,13 @@ impl Namespace {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::{Cell, RefCell};
+    use std::cell::RefCell;
 
     use serde_json::json;
 
     use super::*;
     use crate::{
-        actors::resource_manager::network_policy::snapshot::Snapshot,
+        actors::resource_manager::network_policy::{snapshot::Snapshot, turns},
         api::config::resource_manager::NetworkPolicyController,
     };
 
@@ -279,16 +276,12 @@ mod tests {
     /// spec 40 §12
     #[test]
     fn plan_of_many_namespaces_pauses_after_few() {
-        let (name, cluster, pauses) = (NamespacedName::new("shop", "cart"), cluster(1_000, 2), Cell::new(0));
-        let rules = rules();
-        let pause = || {
-            pauses.set(pauses.get() + 1);
-            std::future::ready(())
-        };
-        let plan = plan_in_turns(&name, &rules, &cluster, pause).now_or_never().expect("pauses return at once");
+        let (name, cluster, rules) = (NamespacedName::new("shop", "cart"), cluster(1_000, 2), rules());
+        let (mut turns, mut pauses) = (Turns::with_pauses(), 0);
+        let plan = turns::run(plan_in_turns(&name, &rules, &cluster, &mut turns), || pauses += 1);
         assert_eq!(plan.expect("a plan").desired.policies.len(), 2 * 2 * 1_001);
         // One piece per namespace, one per pair of policies, and one per policy when they are merged.
-        assert!(pauses.get() >= (1_000 + 2_002 + 2 * 2_002) / 64, "{}", pauses.get());
+        assert!(pauses >= (1_000 + 2_002 + 2 * 2_002) / 64, "{pauses}");
     }
 
     struct Noting(Snapshot, RefCell<Vec<NamespacedName>>);

@@ -4,11 +4,7 @@ use cluster::object::{self, NamespacedName};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{
-    label::TO,
-    port::Port,
-    text::{Sentence, Wording},
-};
+use super::{label::TO, port::Port, text::Wording};
 use crate::api::meta::selector::Selector;
 
 /// Label: name of the Service.
@@ -23,6 +19,8 @@ const NAMESPACE_LABEL: &str = "kubernetes.io/metadata.name";
 pub struct Policy {
     /// Its namespace and name.
     pub name: NamespacedName,
+    /// The Service.
+    pub service: NamespacedName,
     /// The direction of the traffic.
     pub direction: Direction,
     /// The pods it selects.
@@ -49,8 +47,8 @@ pub struct Opening {
     pub peers: Peers,
     /// The allowed ports; empty means all.
     pub ports: Vec<Port>,
-    /// Its part of the description.
-    pub sentence: Sentence,
+    /// The other side is the ingress controller.
+    pub is_for_ingress_controller: bool,
 }
 
 /// The other side of a policy.
@@ -90,11 +88,11 @@ pub struct Found {
 
 impl Policy {
     /// Writes labels, description and spec into an object; all other fields stay.
-    pub fn write_to(&self, object: &mut Value, owner: &NamespacedName) {
+    pub fn write_to(&self, object: &mut Value) {
         let text = self.text(Wording::Present);
         for (map, key, value) in [
-            ("labels", SERVICE_NAME, owner.name.as_str()),
-            ("labels", SERVICE_NAMESPACE, owner.namespace.as_str()),
+            ("labels", SERVICE_NAME, &self.service.name),
+            ("labels", SERVICE_NAMESPACE, &self.service.namespace),
             ("annotations", DESCRIPTION, &text),
         ] {
             *object::field_mut(object, &["metadata", map, key]) = json!(value);
@@ -103,24 +101,26 @@ impl Policy {
     }
 
     /// Builds the object to create.
-    pub fn created(&self, owner: &NamespacedName) -> Value {
+    pub fn created(&self) -> Value {
         let mut object = json!({
             "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
             "metadata": { "namespace": self.name.namespace, "name": self.name.name },
         });
-        self.write_to(&mut object, owner);
+        self.write_to(&mut object);
         object
     }
 
     /// Returns true if no write is needed (spec 40 §8.1).
-    pub fn is(&self, found: &Found, owner: &NamespacedName) -> bool {
+    pub fn is(&self, found: &Found) -> bool {
         let is_text = |wording| digest_of_text(&self.text(wording)) == found.text;
-        found.owner == *owner && found.spec == digest_of_spec(&self.spec()) && Wording::ALL.into_iter().any(is_text)
+        found.owner == self.service
+            && found.spec == digest_of_spec(self.spec())
+            && Wording::ALL.into_iter().any(is_text)
     }
 
     /// Returns the description.
     pub fn text(&self, wording: Wording) -> String {
-        let sentences: Vec<String> = self.openings.iter().map(|opening| opening.sentence.text(wording)).collect();
+        let sentences: Vec<String> = self.openings.iter().map(|opening| opening.sentence(self, wording)).collect();
         sentences.join(" ")
     }
 
@@ -158,12 +158,22 @@ impl Policy {
 
 impl Opening {
     /// Opens a port to pods of a namespace; `home` is the policy's namespace.
-    pub fn pods(pods: &Selector, namespace: &str, home: &str, port: Port, sentence: Sentence) -> Self {
+    pub fn pods(pods: Selector, namespace: &str, home: &str, port: Port, is_for_ingress_controller: bool) -> Self {
         let mut order: Vec<String> = pods.labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
         order.extend(pods.expressions.iter().map(|expression| format!("{expression:?}")));
         let namespace = (namespace != home).then(|| namespace.to_owned());
-        let peers = Peers::Pods { namespace, pods: pods.clone() };
-        Self { order: order.join(","), peers, ports: vec![port], sentence }
+        let peers = Peers::Pods { namespace, pods };
+        Self { order: order.join(","), peers, ports: vec![port], is_for_ingress_controller }
+    }
+}
+
+impl Direction {
+    /// Returns the direction as tables show it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ingress => "in",
+            Self::Egress => "out",
+        }
     }
 }
 
@@ -194,7 +204,7 @@ impl Found {
             clients,
             has_others,
             owner: NamespacedName::new(label(SERVICE_NAMESPACE)?, label(SERVICE_NAME)?),
-            spec: digest_of_spec(&policy["spec"]),
+            spec: digest_of_spec(policy["spec"].clone()),
             text: digest_of_text(object::annotation(policy, DESCRIPTION).unwrap_or_default()),
             is_terminating: object::deletion_timestamp(policy).is_some(),
         })
@@ -226,64 +236,35 @@ fn client_labels(selector: &Value) -> impl Iterator<Item = &str> {
 }
 
 pub(super) fn digest_of_text(text: &str) -> Digest128 {
-    cut(Sha256::digest(text.as_bytes()).as_slice())
+    let mut digest = Digest128::default();
+    digest.iter_mut().zip(Sha256::digest(text)).for_each(|(to, from)| *to = from);
+    digest
 }
 
 /// Specs that an API server treats as equal have equal hashes: absent fields equal empty lists and maps, except for
 /// selectors of peers, and a port without protocol is TCP (spec 40 §8.1 rule 5).
-fn digest_of_spec(spec: &Value) -> Digest128 {
-    let mut hasher = Sha256::new();
-    add(&mut hasher, spec, false);
-    cut(hasher.finalize().as_slice())
+fn digest_of_spec(mut spec: Value) -> Digest128 {
+    normalise(&mut spec);
+    spec.sort_all_objects();
+    digest_of_text(&spec.to_string())
 }
 
-fn cut(hash: &[u8]) -> Digest128 {
-    let mut digest = Digest128::default();
-    digest.iter_mut().zip(hash).for_each(|(to, from)| *to = *from);
-    digest
-}
-
-fn add(hasher: &mut Sha256, value: &Value, is_port: bool) {
+fn normalise(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            let mut fields: Vec<(&str, &Value)> = map.iter().map(|(key, value)| (key.as_str(), value)).collect();
-            let tcp = json!("TCP");
-            if is_port && map.get("protocol").is_none_or(Value::is_null) {
-                fields.retain(|(key, _)| *key != "protocol");
-                fields.push(("protocol", &tcp));
-            }
-            fields.retain(|(key, value)| !is_void(key, value));
-            fields.sort_by_key(|(key, _)| *key);
-            hasher.update(b"{");
-            for (key, value) in fields {
-                add_text(hasher, key);
-                let is_ports = key == "ports";
-                match value.as_array().filter(|_| is_ports) {
-                    Some(ports) => add_list(hasher, ports, true),
-                    None => add(hasher, value, false),
+            let ports = map.get_mut("ports").and_then(Value::as_array_mut).into_iter().flatten();
+            for port in ports.filter_map(Value::as_object_mut) {
+                let protocol = port.entry("protocol").or_insert(Value::Null);
+                if protocol.is_null() {
+                    *protocol = json!("TCP");
                 }
             }
-            hasher.update(b"}");
+            map.retain(|key, value| !is_void(key, value));
+            map.values_mut().for_each(normalise);
         }
-        Value::Array(list) => add_list(hasher, list, false),
-        Value::String(text) => add_text(hasher, text),
-        other => {
-            hasher.update(b"=");
-            hasher.update(other.to_string().as_bytes());
-        }
+        Value::Array(list) => list.iter_mut().for_each(normalise),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-fn add_list(hasher: &mut Sha256, list: &[Value], are_ports: bool) {
-    hasher.update(b"[");
-    list.iter().for_each(|item| add(hasher, item, are_ports));
-    hasher.update(b"]");
-}
-
-fn add_text(hasher: &mut Sha256, text: &str) {
-    hasher.update(b"\"");
-    hasher.update(text.len().to_le_bytes());
-    hasher.update(text.as_bytes());
 }
 
 /// Returns true if the field means the same as its absence. An empty selector of a peer does not.

@@ -158,12 +158,7 @@ impl Protocol {
 
     /// Reads a protocol in upper case.
     pub fn of(text: &str) -> Option<Self> {
-        match text {
-            "TCP" => Some(Self::Tcp),
-            "UDP" => Some(Self::Udp),
-            "SCTP" => Some(Self::Sctp),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|known| known.as_str() == text)
     }
 
     /// Returns the name in objects and texts.

@@ -1,6 +1,6 @@
 //! The cached fields of Services (spec 40 §2.3, §5.1, §11).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::object::{self, NamespacedName};
 use kit::quote::cut_after;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::api::meta::{
     record::Record,
-    selector::{Labels, Selector},
+    selector::{Labels, Selector, labels_in},
 };
 
 const NAMESPACE_SELECTORS: &str = "networking.resources.gardener.cloud/namespace-selectors";
@@ -92,7 +92,6 @@ impl Service {
             text: cut_after(SHOWN, &text).into(),
         };
         let read = |key: &str, text: &str| port::ports(text).map_err(|error| fault(key, error));
-        let selector = spec["selector"].as_object().into_iter().flatten();
         let mut aliases: Vec<_> = annotations(service)
             .filter_map(|(key, text)| Some((alias_of(key)?, key, text)))
             .map(|(alias, key, text)| (alias.into(), read(key, text).and_then(|ports| named(key, text, ports))))
@@ -100,7 +99,7 @@ impl Service {
         aliases.sort_by(|(one, _): &Alias, (other, _)| one.cmp(other));
         Self {
             uid: object::uid(service).into(),
-            selector: selector.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
+            selector: labels_in(&spec["selector"]),
             ports: spec["ports"].as_array().into_iter().flatten().filter_map(ServicePort::of).collect(),
             clients: match annotation(NAMESPACE_SELECTORS) {
                 None => Ok(Vec::new()),
@@ -170,10 +169,7 @@ impl Service {
     fn keys_of_clients(&self, name: &str, key: impl Fn(&str) -> label::Key) -> Vec<Box<str>> {
         let groups = self.port_groups().into_iter();
         let keys = groups.map(|(alias, port)| key(&label::base(name, alias, &port)).effective().into());
-        let mut keys: Vec<Box<str>> = keys.collect();
-        keys.sort();
-        keys.dedup();
-        keys
+        keys.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Returns the unusable annotations.

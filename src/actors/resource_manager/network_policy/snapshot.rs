@@ -10,11 +10,11 @@ use super::{
     desired::Backend,
     exposure::{self, Backends, Gateway, VirtualService},
     plan::{Namespace, Surroundings},
-    policy::{Found, Policy},
+    policy::Found,
     rules::Rules,
     service::Service,
 };
-use crate::api::meta::selector::{Labels, Selector};
+use crate::api::meta::selector::{Labels, Selector, labels_in};
 
 /// The objects that policies depend on.
 #[derive(Debug, Default)]
@@ -29,17 +29,6 @@ pub struct Snapshot {
     policies: BTreeMap<NamespacedName, Option<Found>>,
 }
 
-/// Compares a policy of the cluster with a wanted policy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ServiceState {
-    /// They are equal.
-    Right,
-    /// The cluster has no such policy.
-    Missing,
-    /// They differ.
-    Differs,
-}
-
 /// The kinds with a pod template.
 pub fn templates() -> impl Iterator<Item = cluster::Resource> {
     clients::TEMPLATES.into_iter().map(|(resource, _)| resource)
@@ -48,26 +37,18 @@ pub fn templates() -> impl Iterator<Item = cluster::Resource> {
 impl Snapshot {
     /// Adds an object. Returns false if policies do not depend on its kind.
     pub fn add(&mut self, object: &Value) -> bool {
-        let name = NamespacedName::new(object::namespace(object), object::name(object));
+        let name = NamespacedName::of(object);
         let group = object["apiVersion"].as_str().unwrap_or_default();
         let group = group.split_once('/').map_or("", |(group, _)| group);
         match (group, object["kind"].as_str().unwrap_or_default()) {
-            ("", "Namespace") => {
-                self.namespaces.insert(name.name, namespace(object));
-            }
-            ("", "Service") => {
-                self.services.insert(name, Service::of(object));
-            }
-            ("networking.k8s.io", "NetworkPolicy") => {
-                self.policies.insert(name, Found::of(object));
-            }
+            ("", "Namespace") => drop(self.namespaces.insert(name.name, namespace(object))),
+            ("", "Service") => drop(self.services.insert(name, Service::of(object))),
+            ("networking.k8s.io", "NetworkPolicy") => drop(self.policies.insert(name, Found::of(object))),
             ("networking.k8s.io", "Ingress") => self.ingresses.push((name.namespace, exposure::backends(object))),
             ("networking.istio.io", "VirtualService") => {
-                self.virtual_services.insert(name, VirtualService::of(object));
+                drop(self.virtual_services.insert(name, VirtualService::of(object)));
             }
-            ("networking.istio.io", "Gateway") => {
-                self.gateways.insert(name, Gateway::of(object));
-            }
+            ("networking.istio.io", "Gateway") => drop(self.gateways.insert(name, Gateway::of(object))),
             ("", "Pod") => self.add_pods(&name.namespace, object),
             (group, kind) if templates().any(|known| (&*known.group, &*known.kind) == (group, kind)) => {
                 self.add_pods(&name.namespace, object);
@@ -79,10 +60,8 @@ impl Snapshot {
 
     fn add_pods(&mut self, namespace: &str, object: &Value) {
         self.clients.extend(clients::labels_of(object).into_iter().map(|key| (namespace.into(), key)));
-        let labels = clients::place_of(object).and_then(|place| object.pointer(place)).and_then(Value::as_object);
-        let labels = labels.into_iter().flatten();
-        let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
-        self.pods.insert((labels.collect(), namespace.into()));
+        let labels = clients::place_of(object).and_then(|place| object.pointer(place));
+        self.pods.insert((labels.map(labels_in).unwrap_or_default(), namespace.into()));
     }
 
     /// Adds a Namespace for every namespace that is referred to but absent. Returns the added names.
@@ -110,23 +89,9 @@ impl Snapshot {
         routes.filter_map(|name| self.virtual_services.get(&name)).flat_map(|it| it.gateways.clone()).collect()
     }
 
-    /// Returns the Service named by the labels of a policy.
-    pub fn owner_of(&self, policy: &NamespacedName) -> Option<&NamespacedName> {
-        self.policies.get(policy)?.as_ref().map(|found| &found.owner)
-    }
-
     /// Returns the pod selectors of all Gateways.
     pub fn gateway_selectors(&self) -> BTreeSet<&Selector> {
         self.gateways.values().filter_map(Gateway::selector).collect()
-    }
-
-    /// Compares a wanted policy with the cluster's.
-    pub fn state(&self, policy: &Policy, service: &NamespacedName) -> ServiceState {
-        match self.policies.get(&policy.name) {
-            None => ServiceState::Missing,
-            Some(Some(found)) if policy.is(found, service) => ServiceState::Right,
-            Some(_) => ServiceState::Differs,
-        }
     }
 
     /// Returns the policy's cached fields, if it has the labels of a Service.

@@ -2,88 +2,66 @@
 //! wakes each Service once, and pauses between pieces: there may be thousands of them, with long selectors.
 
 use std::{
-    cell::{Cell, OnceCell, RefCell},
+    cell::{Cell, RefCell},
     collections::BTreeSet,
     rc::{Rc, Weak},
 };
 
 use cluster::object::NamespacedName;
-use kit::Wake;
+use kit::{Wake, WeakSupervised};
 use tokio::task::yield_now;
 
-use super::{clients::Client, gateway_pods::GatewayPods, known::Known, turns::Turns};
-use crate::api::meta::selector::Labels;
-
-type Waker = Box<dyn Fn(&NamespacedName, Wake<()>)>;
+use super::{EXPOSURE, NetworkPolicies, clients::Client, known::Known, together::Moved, turns::Turns};
+use crate::api::meta::selector::{Labels, Selector};
 
 pub(super) struct Soon {
     known: Weak<Known>,
-    pods: OnceCell<Weak<GatewayPods>>,
-    wake: Waker,
+    waker: WeakSupervised<NetworkPolicies>,
     pending: RefCell<Pending>,
     is_under_way: Cell<bool>,
 }
 
 #[derive(Default)]
-struct Pending {
-    /// Gateways whose references or pods changed.
-    changed: BTreeSet<NamespacedName>,
+pub(super) struct Pending {
+    /// Gateways whose references or selector changed.
+    pub(super) changed: BTreeSet<NamespacedName>,
     /// Gateways whose Services to wake.
-    gateways: BTreeSet<NamespacedName>,
-    services: BTreeSet<NamespacedName>,
-    labels: BTreeSet<Labels>,
-    clients: BTreeSet<Client>,
+    pub(super) gateways: BTreeSet<NamespacedName>,
+    /// Services to wake.
+    pub(super) services: BTreeSet<NamespacedName>,
+    /// Labels of namespaces: wakes the Services that select them.
+    pub(super) labels: BTreeSet<Labels>,
+    /// Client labels: wakes the Services that may be reached with them.
+    pub(super) clients: BTreeSet<Client>,
     wake: Wake<()>,
 }
 
 impl Soon {
-    pub(super) fn new(known: &Rc<Known>, wake: impl Fn(&NamespacedName, Wake<()>) + 'static) -> Rc<Self> {
-        let (known, wake) = (Rc::downgrade(known), Box::new(wake));
-        let (pods, pending, is_under_way) = (OnceCell::new(), RefCell::default(), Cell::default());
-        Rc::new(Self { known, pods, wake, pending, is_under_way })
+    pub(super) fn new(known: &Rc<Known>, waker: WeakSupervised<NetworkPolicies>) -> Rc<Self> {
+        let (pending, is_under_way) = (RefCell::default(), Cell::default());
+        Rc::new(Self { known: Rc::downgrade(known), waker, pending, is_under_way })
     }
 
-    pub(super) fn follow_in(&self, pods: &Rc<GatewayPods>) {
-        // Set only here.
-        let _ = self.pods.set(Rc::downgrade(pods));
-    }
-
-    pub(super) fn changed<'g>(self: &Rc<Self>, gateways: impl IntoIterator<Item = &'g NamespacedName>, wake: Wake<()>) {
-        self.pending.borrow_mut().changed.extend(gateways.into_iter().cloned());
-        self.add(wake);
-    }
-
-    pub(super) fn services(self: &Rc<Self>, services: impl IntoIterator<Item = NamespacedName>, wake: Wake<()>) {
-        self.pending.borrow_mut().services.extend(services);
-        self.add(wake);
-    }
-
-    /// Wakes the Services behind these Gateways.
-    pub(super) fn gateways(self: &Rc<Self>, gateways: impl IntoIterator<Item = NamespacedName>, wake: Wake<()>) {
-        self.pending.borrow_mut().gateways.extend(gateways);
-        self.add(wake);
-    }
-
-    /// Wakes the Services that select a namespace with these labels.
-    pub(super) fn selecting<'l>(self: &Rc<Self>, labels: impl IntoIterator<Item = &'l Labels>, wake: Wake<()>) {
-        self.pending.borrow_mut().labels.extend(labels.into_iter().cloned());
-        self.add(wake);
-    }
-
-    pub(super) fn client(self: &Rc<Self>, client: Client, wake: Wake<()>) {
-        self.pending.borrow_mut().clients.insert(client);
-        self.add(wake);
-    }
-
-    fn add(self: &Rc<Self>, wake: Wake<()>) {
-        self.pending.borrow_mut().wake.merge(wake);
+    /// Adds changes; `wake` is for all Services that they affect.
+    pub(super) fn add(self: &Rc<Self>, wake: Wake<()>, add: impl FnOnce(&mut Pending)) {
+        let mut pending = self.pending.borrow_mut();
+        add(&mut pending);
+        pending.wake.merge(wake);
         if !self.is_under_way.replace(true) {
             let soon = self.clone();
             actix::spawn(async move { soon.run().await });
         }
     }
 
-    async fn run(&self) {
+    /// Wakes the Services behind the Gateways with this selector.
+    fn moved(self: &Rc<Self>, selector: &Selector) {
+        if let Some(known) = self.known.upgrade() {
+            let gateways = known.gateway_pods.gateways_of(selector);
+            self.add(Wake::high(EXPOSURE), |pending| pending.gateways.extend(gateways));
+        }
+    }
+
+    async fn run(self: &Rc<Self>) {
         loop {
             yield_now().await;
             let pending = self.pending.take();
@@ -93,26 +71,26 @@ impl Soon {
         self.is_under_way.set(false);
     }
 
-    async fn wake_behind(&self, known: &Known, pending: Pending) {
-        let mut turns = Turns::new(yield_now);
+    async fn wake_behind(self: &Rc<Self>, known: &Known, pending: Pending) {
+        let (mut turns, soon) = (Turns::with_pauses(), self.clone());
+        let moved: Moved = Rc::new(move |selector| soon.moved(selector));
         for gateway in pending.changed {
-            if let Some(pods) = self.pods.get().and_then(Weak::upgrade) {
-                pods.set(&gateway, known.needed_selector(&gateway));
-            }
+            known.gateway_pods.set(&gateway, known.needed_selector(&gateway), &moved);
             turns.piece().await;
         }
         let (mut services, mut routes) = (pending.services, BTreeSet::new());
         for gateway in pending.gateways {
-            for name in known.routes_by(&gateway) {
+            for name in known.by_gateway.get(&gateway) {
                 if routes.insert(name.clone()) {
-                    services.extend(known.services_of(&name));
+                    let to = known.virtual_services.store().with(&name, |it| it.fields.services());
+                    services.extend(to.into_iter().flatten());
                 }
                 turns.piece().await;
             }
             turns.piece().await;
         }
         for labels in &pending.labels {
-            for service in known.selecting() {
+            for service in known.selecting.get(&()) {
                 if known.selects(&service, labels) {
                     services.insert(service);
                 }
@@ -120,7 +98,7 @@ impl Soon {
             }
         }
         for client in &pending.clients {
-            services.extend(known.with_client(client));
+            services.extend(known.by_own_client.iter().flat_map(|index| index.get(client)));
             let (foreign, labels) = known.with_foreign_client(client).unwrap_or_default();
             for service in foreign {
                 if known.selects(&service, &labels) {
@@ -131,7 +109,7 @@ impl Soon {
             turns.piece().await;
         }
         for service in services {
-            (self.wake)(&service, pending.wake.clone());
+            self.waker.wake(&service, pending.wake.clone());
             turns.piece().await;
         }
     }

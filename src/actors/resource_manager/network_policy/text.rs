@@ -2,37 +2,11 @@
 
 use std::fmt::Write as _;
 
-use cluster::object::NamespacedName;
-
-use super::{policy::Direction, port::Port};
+use super::{
+    policy::{Direction, Opening, Peers, Policy},
+    port::{Port, Protocol},
+};
 use crate::api::meta::selector::Selector;
-
-/// A sentence about one opening.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Sentence {
-    /// Pods of a namespace may use one port.
-    Pods {
-        /// The direction of the traffic.
-        direction: Direction,
-        /// The Service.
-        service: NamespacedName,
-        /// The port, with protocol and number or name.
-        port: Port,
-        /// The namespace of the clients.
-        namespace: String,
-        /// The clients' labels.
-        clients: Selector,
-        /// True if the clients are the ingress controller.
-        is_ingress_controller: bool,
-    },
-    /// Everyone may use some ports.
-    World {
-        /// The Service.
-        service: NamespacedName,
-        /// The allowed ports; empty means all.
-        ports: Vec<Port>,
-    },
-}
 
 /// Present and former wordings of a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,42 +26,45 @@ impl Wording {
     pub const ALL: [Self; 4] = [Self::Present, Self::Structure, Self::Ordinary, Self::OrdinaryStructure];
 }
 
-impl Sentence {
-    /// Returns the sentence.
-    pub fn text(&self, wording: Wording) -> String {
-        match self {
-            Self::World { service, ports } => {
-                let ports: Vec<String> = ports.iter().map(port_of_list).collect();
-                let ports = ports.join(" ");
+impl Opening {
+    /// Returns the sentence about this opening of a policy.
+    pub fn sentence(&self, policy: &Policy, wording: Wording) -> String {
+        let service = &policy.service;
+        let Peers::Pods { namespace, pods } = &self.peers else {
+            let ports: Vec<String> = self.ports.iter().map(port_of_list).collect();
+            let ports = ports.join(" ");
+            return format!(
+                "Allows ingress traffic from everywhere to ports [{ports}] for pods selected by the {service} service \
+                 selector."
+            );
+        };
+        let home = &policy.name.namespace;
+        let (namespace, clients) = match policy.direction {
+            Direction::Ingress => (namespace.as_ref().unwrap_or(home), pods),
+            Direction::Egress => (home, &policy.subject),
+        };
+        let is_structure = matches!(wording, Wording::Structure | Wording::OrdinaryStructure);
+        let is_special = self.is_for_ingress_controller && matches!(wording, Wording::Present | Wording::Structure);
+        let clients = rendered(clients, is_structure);
+        let port = self.ports.first();
+        let protocol = port.and_then(|port| port.protocol).map_or("TCP", Protocol::as_str);
+        let number = port.and_then(|port| port.port.as_ref()).map(ToString::to_string).unwrap_or_default();
+        let place = match is_special {
+            true => format!("the {namespace} namespace"),
+            false => format!("namespace {namespace}"),
+        };
+        match policy.direction {
+            Direction::Ingress => {
+                let who = if is_special { "ingress controller pods" } else { "pods" };
                 format!(
-                    "Allows ingress traffic from everywhere to ports [{ports}] for pods selected by the {service} service \
-                     selector."
+                    "Allows ingress {protocol} traffic to port {number} for pods selected by the {service} service \
+                     selector from {who} running in {place} labeled with {clients}."
                 )
             }
-            Self::Pods { direction, service, port, namespace, clients, is_ingress_controller } => {
-                let is_structure = matches!(wording, Wording::Structure | Wording::OrdinaryStructure);
-                let is_special = *is_ingress_controller && matches!(wording, Wording::Present | Wording::Structure);
-                let clients = rendered(clients, is_structure);
-                let protocol = port.protocol.map_or("TCP", super::port::Protocol::as_str);
-                let number = port.port.as_ref().map(ToString::to_string).unwrap_or_default();
-                let place = match is_special {
-                    true => format!("the {namespace} namespace"),
-                    false => format!("namespace {namespace}"),
-                };
-                match direction {
-                    Direction::Ingress => {
-                        let who = if is_special { "ingress controller pods" } else { "pods" };
-                        format!(
-                            "Allows ingress {protocol} traffic to port {number} for pods selected by the {service} service \
-                             selector from {who} running in {place} labeled with {clients}."
-                        )
-                    }
-                    Direction::Egress => format!(
-                        "Allows egress {protocol} traffic to port {number} from pods running in {place} labeled with \
-                         {clients} to pods selected by the {service} service selector."
-                    ),
-                }
-            }
+            Direction::Egress => format!(
+                "Allows egress {protocol} traffic to port {number} from pods running in {place} labeled with {clients} \
+                 to pods selected by the {service} service selector."
+            ),
         }
     }
 }

@@ -14,13 +14,13 @@ use serde_json::Value;
 use tokio::task::yield_now;
 
 use super::{
-    matching::{Changes, Matcher, Pair, Pairs, apply, count},
+    matching::{Matcher, Pair, Pairs, apply, count},
     turns::Turns,
 };
 use crate::api::{kinds, meta::selector::Selector};
 
 /// Called with a selector whose pods moved to or from a namespace.
-type Moved = Rc<dyn Fn(&Selector)>;
+pub(super) type Moved = Rc<dyn Fn(&Selector)>;
 
 pub(super) struct Together {
     watch: Watch<CachedFields<Pairs>>,
@@ -32,17 +32,10 @@ pub(super) struct Together {
     listening: OnceCell<Listening>,
 }
 
-enum Next {
-    Changes(Changes),
-    Pod(NamespacedName, Pairs),
-    Counted(Vec<Rc<Selector>>),
-    Idle,
-}
-
 impl Together {
     pub(super) fn open(watches: &Watches, moved: Moved) -> Rc<Self> {
-        let options = WatchOptions::new(kinds::POD, |pod| CachedFields::of(pod, pairs(pod))).metadata().everywhere();
-        let watch = watches.open(options.unawaited());
+        let options = WatchOptions::fields(kinds::POD, pairs).metadata().everywhere().unawaited();
+        let watch = watches.open(options);
         let by_namespace = watch.index(|name, _| vec![name.namespace.as_str().into()]);
         let (matcher, is_working, listening) = (RefCell::default(), Cell::default(), OnceCell::new());
         let together = Rc::new(Self { watch, by_namespace, matcher, is_working, moved, listening });
@@ -88,40 +81,37 @@ impl Together {
 
     async fn work(&self) {
         yield_now().await;
-        let mut turns = Turns::new(yield_now);
+        let mut turns = Turns::with_pauses();
         loop {
-            match self.next() {
-                Next::Changes(changes) => apply(&self.matcher, &changes, &*self.moved, &mut turns).await,
-                Next::Pod(name, labels) => count(&self.matcher, &name.namespace, &labels, &mut turns).await,
-                Next::Counted(selectors) => {
-                    for selector in &selectors {
-                        (self.moved)(selector);
-                        turns.piece().await;
-                    }
+            // Changes come first, so that the round counts the labels in the store.
+            let changes = self.matcher.borrow_mut().take_changes();
+            if let Some(changes) = changes {
+                apply(&self.matcher, &changes, &*self.moved, &mut turns).await;
+            } else if !self.is_in_round() {
+                break;
+            } else if let Some(pod) = self.next_pod() {
+                let labels = self.watch.store().with(&pod, |pod| pod.fields.clone()).unwrap_or_default();
+                count(&self.matcher, &pod.namespace, &labels, &mut turns).await;
+            } else {
+                let counted = self.matcher.borrow_mut().end();
+                for selector in &counted {
+                    (self.moved)(selector);
+                    turns.piece().await;
                 }
-                Next::Idle => break,
             }
             turns.piece().await;
         }
         self.is_working.set(false);
     }
 
-    /// Changes come first, so that the round counts the labels in the store.
-    fn next(&self) -> Next {
+    /// Returns true if there are pods to count. Begins a round if a selector is new.
+    fn is_in_round(&self) -> bool {
         let mut matcher = self.matcher.borrow_mut();
-        if let Some(changes) = matcher.take_changes() {
-            return Next::Changes(changes);
-        }
-        if !matcher.is_in_round() && (!self.watch.store().is_listed() || !matcher.begin(self.by_namespace.keys())) {
-            return Next::Idle;
-        }
-        match matcher.next_pod(|namespace| self.by_namespace.get(&namespace.into())) {
-            Some(name) => {
-                let labels = self.watch.store().with(&name, |pod| pod.fields.clone()).unwrap_or_default();
-                Next::Pod(name, labels)
-            }
-            None => Next::Counted(matcher.end()),
-        }
+        matcher.is_in_round() || (self.watch.store().is_listed() && matcher.begin(self.by_namespace.keys()))
+    }
+
+    fn next_pod(&self) -> Option<NamespacedName> {
+        self.matcher.borrow_mut().next_pod(|namespace| self.by_namespace.get(&namespace.into()))
     }
 
     pub(super) fn namespaces(&self, selector: &Selector) -> Option<Vec<Box<str>>> {

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use cluster::{ApiError, CachedFields, Context, Lock, Wrote, difference, object::NamespacedName};
 use futures::{StreamExt as _, stream};
 use serde_json::Value;
-use tokio::task::yield_now;
 
 use super::{
     NetworkPolicies, name,
@@ -36,7 +35,6 @@ enum Fate {
 
 struct PolicyWrites<'p> {
     context: &'p Context,
-    owner: &'p NamespacedName,
     plan: &'p Plan,
     others: &'p Others,
 }
@@ -46,28 +44,23 @@ impl NetworkPolicies {
     pub(super) async fn write(&self, context: &Context, owner: &NamespacedName, plan: &mut Plan) -> Written {
         let others = Others::default();
         self.evade(owner, plan, &others).await;
-        let writes = PolicyWrites { context, owner, plan, others: &others };
+        let writes = PolicyWrites { context, plan, others: &others };
         let mut written = Written::default();
         let wanted = &writes.plan.desired.policies;
-        let (mut turns, mut differing) = (Turns::new(yield_now), Vec::new());
+        let (mut turns, mut differing) = (Turns::with_pauses(), Vec::new());
         for policy in wanted {
-            let is = |found: &Found| policy.is(found, owner);
-            if self.known.policies.store().with(&policy.name, |found| is(&found.fields)) != Some(true) {
+            if self.known.policies.store().with(&policy.name, |found| policy.is(&found.fields)) != Some(true) {
                 differing.push(policy);
             }
             turns.piece().await;
         }
-        let mut fates =
-            stream::iter(differing).map(|policy| self.bring_about(&writes, policy)).buffer_unordered(SIDE_BY_SIDE);
-        while let Some(fate) = fates.next().await {
-            written.add(fate);
-        }
-        drop(fates);
+        written.add_all(differing.into_iter().map(|policy| self.bring_about(&writes, policy))).await;
 
         let names: BTreeSet<&NamespacedName> = wanted.iter().map(|policy| &policy.name).collect();
         let mut stale = Vec::new();
-        for policy in self.known.policies_of(owner) {
-            if !names.contains(&policy) && !self.keeps(&writes, &policy) {
+        for policy in self.known.by_owner.get(owner) {
+            let found = || self.known.policies.store().with(&policy, |found| found.fields.clone());
+            if !names.contains(&policy) && !found().is_some_and(|found| self.keeps(&writes, &policy, &found)) {
                 stale.push(policy);
             }
             turns.piece().await;
@@ -79,26 +72,17 @@ impl NetworkPolicies {
             written.is_cache_stale = true;
             return written;
         }
-        let mut fates =
-            stream::iter(&stale).map(|name| self.delete(context, owner, name)).buffer_unordered(SIDE_BY_SIDE);
-        while let Some(fate) = fates.next().await {
-            written.add(fate);
-        }
+        written.add_all(stale.iter().map(|name| self.delete(context, owner, name))).await;
         written
     }
 
-    fn keeps(&self, writes: &PolicyWrites<'_>, policy: &NamespacedName) -> bool {
-        let found = self.known.policies.store().with(policy, |found| found.fields.clone());
-        found.is_some_and(|found| self.keeps_found(writes, policy, &found))
-    }
-
-    fn keeps_found(&self, writes: &PolicyWrites<'_>, policy: &NamespacedName, found: &Found) -> bool {
+    fn keeps(&self, writes: &PolicyWrites<'_>, policy: &NamespacedName, found: &Found) -> bool {
         writes.plan.failing.keeps(policy, found, &|namespace| self.known.is_open(namespace))
     }
 
     /// Renames policies whose names another Service has and wants (spec 40 §7.11).
     async fn evade(&self, owner: &NamespacedName, plan: &mut Plan, others: &Others) {
-        let mut turns = Turns::new(yield_now);
+        let mut turns = Turns::with_pauses();
         for policy in &mut plan.desired.policies {
             let other = self.known.policies.store().with(&policy.name, |found| found.fields.owner.clone());
             if let Some(other) = other.filter(|other| other != owner)
@@ -129,9 +113,11 @@ impl NetworkPolicies {
     }
 
     async fn create(&self, writes: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
-        let wanted = policy.created(writes.owner);
+        let wanted = policy.created();
         match self.known.policies.create(writes.context, &wanted).await {
-            Ok(answer) => Ok(Fate::of_answer(&answer, &wanted)),
+            Ok(answer) if Found::of(&answer) == Found::of(&wanted) => Ok(Fate::Written),
+            // A webhook has changed it. No later event reports that; the back-off slows down a fight with the webhook.
+            Ok(_) => Ok(Fate::Overtaken),
             // It lacks our labels, so it is adopted, or its watch event has not arrived yet.
             Err(error) if error.is_already_exists() => self.patch(writes, policy).await,
             Err(error) => Err(error),
@@ -139,7 +125,7 @@ impl NetworkPolicies {
     }
 
     async fn patch(&self, writes: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
-        let (owner, policies) = (writes.owner, &self.known.policies);
+        let (owner, policies) = (&policy.service, &self.known.policies);
         let Some(live) = policies.read_object(writes.context, &policy.name).await? else { return Ok(Fate::Overtaken) };
         let former = Found::of(&live).map(|found| found.owner);
         if let Some(former) = former.as_ref().filter(|former| *former != owner)
@@ -148,9 +134,7 @@ impl NetworkPolicies {
             return Ok(Fate::Overtaken);
         }
         let is_shared = |found: &Found| {
-            policy.direction == Direction::Ingress
-                && found.owner == *owner
-                && self.keeps_found(writes, &policy.name, found)
+            policy.direction == Direction::Ingress && found.owner == *owner && self.keeps(writes, &policy.name, found)
         };
         let decide = |live: &Value| {
             let found = Found::of(live);
@@ -158,7 +142,7 @@ impl NetworkPolicies {
                 return None; // its deletion event follows
             }
             let mut after = live.clone();
-            policy.write_to(&mut after, owner);
+            policy.write_to(&mut after);
             if found.as_ref().is_some_and(is_shared) {
                 writes.plan.failing.keep_peers(live, &mut after);
             }
@@ -185,20 +169,15 @@ impl NetworkPolicies {
     }
 }
 
-impl Fate {
-    /// Webhooks may change what is created. An unexpected answer is drift that no later event reports. The back-off slows
-    /// down a fight with a webhook.
-    fn of_answer(answer: &Value, wanted: &Value) -> Self {
-        if Found::of(answer) == Found::of(wanted) { Self::Written } else { Self::Overtaken }
-    }
-}
-
 impl Written {
-    fn add(&mut self, fate: Fate) {
-        match fate {
-            Fate::Written => self.count += 1,
-            Fate::Overtaken => self.is_overtaken = true,
-            Fate::Failed(error) => self.errors.push(error),
+    async fn add_all<F: Future<Output = Fate>>(&mut self, writes: impl Iterator<Item = F>) {
+        let mut fates = stream::iter(writes).buffer_unordered(SIDE_BY_SIDE);
+        while let Some(fate) = fates.next().await {
+            match fate {
+                Fate::Written => self.count += 1,
+                Fate::Overtaken => self.is_overtaken = true,
+                Fate::Failed(error) => self.errors.push(error),
+            }
         }
     }
 }

@@ -1,48 +1,69 @@
-//! Pods with a client label (types A, B and C of spec 40 §7.5), in the Service's namespace and in the selected ones.
+//! The kinds of clients of a Service (spec 40 §7.5), each with its policies in pieces.
+
+use std::collections::BTreeSet;
 
 use super::{
     super::{
         label::{self, ALLOWED, Key},
-        name::Peers,
-        policy::{Direction, Opening},
+        name::{self, Peers},
+        policy::{self, Direction, Opening},
         port::Port,
-        text::Sentence,
     },
-    Piece, View, Wanted,
+    Backend, Piece, View,
 };
 use crate::api::meta::selector::{Labels, Selector};
 
-pub(super) fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
+/// Everyone (type W): ports that an annotation opens.
+pub(super) fn world(view: &View<'_>) -> Option<Piece> {
+    let Some(Ok(ports)) = &view.service.world else { return None };
+    let opening = Opening {
+        order: String::new(),
+        peers: policy::Peers::Everyone { explicit: view.explicit_world },
+        ports: ports.clone(),
+        is_for_ingress_controller: false,
+    };
+    Some(Piece::of([view.policy(name::world(view.name), Direction::Ingress, view.pods(), opening)]))
+}
+
+/// Pods with a client label (types A, B and C), in the Service's namespace and in the selected ones.
+pub(super) fn labelled<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
     view.service.port_groups().into_iter().flat_map(move |(alias, port)| {
         let base = label::base(&view.name.name, alias, &port);
         let own = (view.home(), label::to_own(&base));
         let shared = label::to_shared(&base, view.home(), view.service.alias.as_deref());
         let others = view.clients.iter().map(move |namespace| (namespace.as_str(), shared.clone()));
-        let all = std::iter::once(own).chain(others);
-        all.map(move |(namespace, key)| pair(view, namespace, &key, alias, &port))
+        std::iter::once(own).chain(others).map(move |(namespace, key)| {
+            let effective = key.effective();
+            if !(view.has_client)(namespace, &effective) {
+                return Piece::default();
+            }
+            let clients = Selector::of_labels(Labels::from([(effective, ALLOWED.to_owned())]));
+            let pair = view.pair(Peers::Clients(alias), namespace, &clients, &port);
+            Piece { shortened: Some(key).filter(Key::is_shortened), ..Piece::of(pair) }
+        })
     })
 }
 
-fn pair(view: &View<'_>, namespace: &str, key: &Key, alias: Option<&str>, port: &Port) -> Piece {
-    let effective = key.effective();
-    if !(view.has_client)(namespace, &effective) {
-        return Piece::new();
-    }
-    let home = view.home();
-    let clients = Selector::of_labels(Labels::from([(effective, ALLOWED.to_owned())]));
-    let sentence = |direction| Sentence::Pods {
-        direction,
-        service: view.name.clone(),
-        port: port.clone(),
-        namespace: namespace.to_owned(),
-        clients: clients.clone(),
-        is_ingress_controller: false,
-    };
-    let name = |direction| view.policy_name(direction, Peers::Clients(alias), namespace).of(port);
-    let from = Opening::pods(&clients, namespace, home, port.clone(), sentence(Direction::Ingress));
-    let ingress = view.policy(name(Direction::Ingress), Direction::Ingress, view.pods(), from);
-    let to = Opening::pods(&view.pods(), home, namespace, port.clone(), sentence(Direction::Egress));
-    let egress = view.policy(name(Direction::Egress), Direction::Egress, clients, to);
-    let shortened = key.is_shortened().then(|| key.clone());
-    vec![Wanted { policy: ingress, shortened }, Wanted { policy: egress, shortened: None }]
+/// The ingress controller (type I): ports that Ingresses name. Without its namespace there is only the ingress policy.
+pub(super) fn ingress_controller<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
+    view.ingress_controller.iter().flat_map(move |controller| {
+        let known = view.service.targets();
+        let ports: BTreeSet<Port> = view.backends.iter().filter_map(|backend| known.of(backend)).collect();
+        ports.into_iter().map(move |port| {
+            let pair = view.pair(Peers::IngressController, controller.namespace, controller.pods, &port);
+            Piece::of(pair.into_iter().take(if controller.is_there { 2 } else { 1 }))
+        })
+    })
+}
+
+/// Istio gateways (type V): ports to which VirtualServices route.
+pub(super) fn gateways<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
+    let known = view.service.targets();
+    view.routes.iter().flat_map(move |route| {
+        let ports: Vec<Port> = route.ports.iter().filter_map(|number| known.of(&Backend::Number(*number))).collect();
+        ports.into_iter().flat_map(move |port| {
+            let pair = move |namespace: &String| view.pair(Peers::Gateway, namespace, &route.gateway, &port);
+            route.namespaces.iter().map(move |namespace| Piece::of(pair(namespace)))
+        })
+    })
 }

@@ -1,15 +1,11 @@
-//! Computes the policies of a Service from its surroundings (spec 40 §7). Pure. One file per kind of client:
-//! [`clients`], [`world`], [`ingress`], [`gateways`]. Each lists its policies in pieces. [`Union`] merges policies of
-//! the same name; if they cannot be merged, one gets another name (§7.11).
+//! Computes the policies of a Service from its surroundings (spec 40 §7). Pure. [`clients`] lists the policies of each
+//! kind of client in pieces. [`Union`] merges policies of the same name; if they cannot be merged, one gets another
+//! name (§7.11).
 
 mod clients;
-mod gateways;
-mod ingress;
-mod world;
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
-    future::Future,
     rc::Rc,
 };
 
@@ -20,6 +16,7 @@ use super::{
     label::Key,
     name::{self, Name, Peers},
     policy::{Direction, Opening, Policy},
+    port::Port,
     service::Service,
     turns::Turns,
 };
@@ -85,10 +82,10 @@ pub struct Desired {
     pub shortened: Vec<Key>,
 }
 
-/// A policy for one kind of client.
-#[derive(Debug)]
-pub struct Wanted {
-    policy: Policy,
+/// The policies for one port and one namespace.
+#[derive(Debug, Default)]
+pub struct Piece {
+    policies: Vec<Policy>,
     /// Its client label, if that was too long.
     shortened: Option<Key>,
 }
@@ -101,15 +98,12 @@ pub struct Union {
     shortened: BTreeSet<Key>,
 }
 
-/// The policies for one port and one namespace.
-pub type Piece = Vec<Wanted>;
-
 /// Computes the policies of a Service without pauses.
 pub fn desired(view: &View<'_>) -> Desired {
     let mut union = Union::default();
     pieces(view).for_each(|piece| union.add(piece));
-    let at_once = union.end(&mut Turns::new(|| std::future::ready(()))).now_or_never();
-    at_once.expect("it awaits only its pauses, which return at once")
+    let at_once = union.end(&mut Turns::at_once()).now_or_never();
+    at_once.expect("it awaits only pauses, and there are none")
 }
 
 /// Returns the pieces of the policies. They are computed lazily, because there may be very many.
@@ -117,16 +111,16 @@ pub fn pieces<'v>(view: &'v View<'_>) -> impl Iterator<Item = Piece> + 'v {
     let has_none = view.service.is_terminating || view.service.selector.is_empty();
     let view = Some(view).filter(|_| !has_none);
     view.into_iter().flat_map(|view| {
-        let simple = world::pieces(view).into_iter().chain(clients::pieces(view));
-        simple.chain(ingress::pieces(view)).chain(gateways::pieces(view))
+        let simple = clients::world(view).into_iter().chain(clients::labelled(view));
+        simple.chain(clients::ingress_controller(view)).chain(clients::gateways(view))
     })
 }
 
 impl Union {
     /// Adds a piece.
     pub fn add(&mut self, piece: Piece) {
-        for Wanted { mut policy, shortened } in piece {
-            self.shortened.extend(shortened);
+        self.shortened.extend(piece.shortened);
+        for mut policy in piece.policies {
             let key = (policy.name.clone(), policy.direction, subject_text(&policy), policy.subject.clone());
             match self.policies.entry(key) {
                 Entry::Occupied(mut known) => known.get_mut().openings.append(&mut policy.openings),
@@ -138,7 +132,7 @@ impl Union {
     }
 
     /// Returns the merged policies.
-    pub async fn end<F: Future<Output = ()>, P: Fn() -> F>(self, turns: &mut Turns<P>) -> Desired {
+    pub async fn end(self, turns: &mut Turns) -> Desired {
         let mut policies: Vec<Policy> = Vec::with_capacity(self.policies.len());
         // Policies of the same name are adjacent.
         let mut plain: Option<NamespacedName> = None;
@@ -167,12 +161,28 @@ impl View<'_> {
         Selector::of_labels(self.service.selector.clone())
     }
 
-    fn policy_name<'n>(&'n self, direction: Direction, peers: Peers<'n>, namespace: &'n str) -> Name<'n> {
-        Name { service: self.name, direction, peers, namespace }
+    /// Returns the policies that let clients use a port: for the pods of the Service, and for the clients.
+    fn pair(&self, peers: Peers<'_>, namespace: &str, clients: &Selector, port: &Port) -> [Policy; 2] {
+        let ways = [
+            (Direction::Ingress, (self.home(), self.pods()), (namespace, clients.clone())),
+            (Direction::Egress, (namespace, clients.clone()), (self.home(), self.pods())),
+        ];
+        ways.map(|(direction, (place, subject), (of_others, others))| {
+            let name = Name { service: self.name, direction, peers, namespace }.of(port);
+            let is_for_ingress_controller = peers == Peers::IngressController;
+            let opening = Opening::pods(others, of_others, place, port.clone(), is_for_ingress_controller);
+            self.policy(name, direction, subject, opening)
+        })
     }
 
     fn policy(&self, name: NamespacedName, direction: Direction, subject: Selector, opening: Opening) -> Policy {
-        Policy { name, direction, subject, openings: vec![opening] }
+        Policy { name, service: self.name.clone(), direction, subject, openings: vec![opening] }
+    }
+}
+
+impl Piece {
+    fn of(policies: impl IntoIterator<Item = Policy>) -> Self {
+        Self { policies: policies.into_iter().collect(), shortened: None }
     }
 }
 
