@@ -4,15 +4,11 @@ use crate::api::{
     meta::conditions::ConditionStatus,
     resources::{
         class::OwnClass,
-        condition_names::{CANNOT_READ_SECRET, RESOURCES_APPLIED, RESOURCES_HEALTHY},
+        condition_names::RESOURCES_HEALTHY,
         keys::{OPERATION, OPERATION_MIGRATE, OPERATION_RECONCILE, OPERATION_RESTORE, OPERATION_WAIT_FOR_STATE},
         managed_resource::ManagedResource,
     },
 };
-
-/// Why an event of a ManagedResource starts a reconcile: a set of reasons, empty if it does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Triggers(u16);
 
 /// What the operation annotation asks for before a reconcile (spec 10 §5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,65 +34,15 @@ pub(crate) enum ReconcilePath {
     Apply,
 }
 
-/// Which ManagedResources an event of a Secret concerns (spec 10 §5.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SecretWake {
-    /// None: deletions, and Secrets of a first list.
-    None,
-    All,
-    /// Those that reference the Secret and failed to read a Secret.
-    Waiting,
-}
-
-impl Triggers {
-    /// The ManagedResource is new, to us at least.
-    const CREATED: Self = Self(1);
-    const DELETED: Self = Self(1 << 1);
-    /// B1: the spec changed.
-    const GENERATION: Self = Self(1 << 2);
-    /// B2: an operation is asked for.
-    const OPERATION: Self = Self(1 << 3);
-    /// B3: it became unhealthy.
-    const UNHEALTHY: Self = Self(1 << 4);
-    /// B4: it is no longer ignored.
-    const NOT_IGNORED: Self = Self(1 << 5);
-    /// B5: it is ignored now.
-    const IGNORED: Self = Self(1 << 6);
-    /// B6: the class before has finished.
-    const CLEANED_UP: Self = Self(1 << 7);
-    /// Deletion was asked for. B1 covers it where the API server raises the generation.
-    const DELETION: Self = Self(1 << 8);
-
-    const NONE: Self = Self(0);
-
-    pub(super) fn is_empty(self) -> bool {
-        self == Self::NONE
-    }
-
-    fn when(self, condition: bool) -> Self {
-        if condition { self } else { Self::NONE }
-    }
-}
-
-impl std::ops::BitOr for Triggers {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-}
-
-/// Returns why the step from `old` to `new` starts a reconcile. Both must be the last known state; `None`: absent.
-pub(super) fn triggers(own: &OwnClass, old: Option<&ManagedResource>, new: Option<&ManagedResource>) -> Triggers {
+/// Returns true if the step from `old` to `new` starts a reconcile. Both must be the last known state; `None`: absent.
+pub(super) fn is_triggered(own: &OwnClass, old: Option<&ManagedResource>, new: Option<&ManagedResource>) -> bool {
     match (old, new) {
-        (None, None) => Triggers::NONE,
-        (None, Some(created)) => Triggers::CREATED.when(passes_class(own, created)),
-        (Some(deleted), None) => Triggers::DELETED.when(passes_class(own, deleted)),
+        (None, None) => false,
+        (None, Some(only)) | (Some(only), None) => passes_class(own, only),
         (Some(old), Some(new)) if old.metadata.uid != new.metadata.uid => {
-            triggers(own, Some(old), None) | triggers(own, None, Some(new))
+            passes_class(own, old) || passes_class(own, new)
         }
-        (Some(old), Some(new)) if passes_class(own, new) && passes_ignore(old, new) => changes(own, old, new),
-        (Some(_), Some(_)) => Triggers::NONE,
+        (Some(old), Some(new)) => passes_class(own, new) && passes_ignore(old, new) && is_changed(own, old, new),
     }
 }
 
@@ -105,21 +51,18 @@ fn passes_class(own: &OwnClass, mr: &ManagedResource) -> bool {
     own.holds(mr) || own.is_responsible(mr)
 }
 
-/// Filter B, for updates.
-fn changes(own: &OwnClass, old: &ManagedResource, new: &ManagedResource) -> Triggers {
-    let operation =
-        matches!(new.annotation(OPERATION), Some(OPERATION_RECONCILE | OPERATION_RESTORE | OPERATION_MIGRATE));
+/// Filter B, for updates: one line for each of B1 to B6, and the deletion, which does not always raise the generation.
+fn is_changed(own: &OwnClass, old: &ManagedResource, new: &ManagedResource) -> bool {
     let health = |mr: &ManagedResource| mr.condition(RESOURCES_HEALTHY).map(|condition| condition.status.clone());
     let was_healthy = matches!(health(old), None | Some(ConditionStatus::True));
-    let is_unhealthy = health(new) == Some(ConditionStatus::False);
 
-    Triggers::GENERATION.when(old.metadata.generation != new.metadata.generation)
-        | Triggers::OPERATION.when(operation)
-        | Triggers::UNHEALTHY.when(was_healthy && is_unhealthy)
-        | Triggers::NOT_IGNORED.when(old.is_ignored() && !new.is_ignored())
-        | Triggers::IGNORED.when(!old.is_ignored() && new.is_ignored())
-        | Triggers::CLEANED_UP.when(own.is_waiting_for_cleanup(old) && !own.is_waiting_for_cleanup(new))
-        | Triggers::DELETION.when(!old.is_deleting() && new.is_deleting())
+    old.metadata.generation != new.metadata.generation
+        || matches!(new.annotation(OPERATION), Some(OPERATION_RECONCILE | OPERATION_RESTORE | OPERATION_MIGRATE))
+        || was_healthy && health(new) == Some(ConditionStatus::False)
+        || old.is_ignored() && !new.is_ignored()
+        || !old.is_ignored() && new.is_ignored()
+        || own.is_waiting_for_cleanup(old) && !own.is_waiting_for_cleanup(new)
+        || !old.is_deleting() && new.is_deleting()
 }
 
 /// Filter C, for updates.
@@ -128,28 +71,22 @@ fn passes_ignore(old: &ManagedResource, new: &ManagedResource) -> bool {
     newly_ignored || !new.is_ignored() || new.is_deleting()
 }
 
-/// Returns what an event of a Secret means, from its `resourceVersion`s. `initial`: a Secret of a first list. A Secret
-/// that is created later helps the ManagedResources that miss it ("Better than upstream" 6).
-pub(super) fn secret_wake(old: Option<&str>, new: Option<&str>, initial: bool) -> SecretWake {
+/// Returns true if an event of a Secret brings a version that ManagedResources may lack, from the cached versions. A
+/// Secret that was not known may be new or changed, unless a reconcile has just `read` it. A Secret that is created
+/// later helps the ManagedResources that miss it ("Better than upstream" 6).
+pub(super) fn is_new_version(old: Option<u64>, new: Option<u64>, read: bool) -> bool {
     match (old, new) {
-        (_, None) => SecretWake::None,
-        (None, Some(_)) if initial => SecretWake::None,
-        (None, Some(_)) => SecretWake::Waiting,
-        (Some(old), Some(new)) if old == new => SecretWake::None,
-        (Some(_), Some(_)) => SecretWake::All,
+        (_, None) => false,
+        (None, Some(_)) => !read,
+        (Some(old), Some(new)) => old != new,
     }
 }
 
-pub(super) fn is_woken_by_secret(own: &OwnClass, wake: SecretWake, secret: &str, mr: &ManagedResource) -> bool {
-    let concerned = passes_class(own, mr)
+/// Returns true if a new version of a Secret concerns a ManagedResource (spec 10 §5.3).
+pub(super) fn is_woken_by_secret(own: &OwnClass, secret: &str, mr: &ManagedResource) -> bool {
+    passes_class(own, mr)
         && (!mr.is_ignored() || mr.is_deleting())
-        && mr.spec.secret_refs.iter().any(|reference| reference.name == secret);
-    let waits = || mr.condition(RESOURCES_APPLIED).is_some_and(|condition| condition.reason == CANNOT_READ_SECRET);
-    match wake {
-        SecretWake::None => false,
-        SecretWake::All => concerned,
-        SecretWake::Waiting => concerned && waits(),
-    }
+        && mr.spec.secret_refs.iter().any(|reference| reference.name == secret)
 }
 
 /// Returns what the operation annotation asks for (spec 10 §5.2).

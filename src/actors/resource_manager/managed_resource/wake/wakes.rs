@@ -20,7 +20,7 @@ use super::{
         },
         shared::{CHANGED, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
-    trigger::{self, SecretWake},
+    trigger,
 };
 use crate::{
     actors::resource_manager::{
@@ -57,7 +57,7 @@ fn bundle_causes(
 ) -> Causes {
     let references = old.map(|old| old.references) != new.map(|new| new.references);
     let (old, new) = (old.map(|old| &old.mr), new.map(|new| &new.mr));
-    let is_triggered = !trigger::triggers(class, old, new).is_empty();
+    let is_triggered = trigger::is_triggered(class, old, new);
     let is_judged = eligibility::is_triggered(class, old, new, references);
     match (how, is_triggered) {
         (_, false) if !is_judged => Causes::NONE,
@@ -76,21 +76,17 @@ pub(crate) fn subscribe_secrets(
     let (class, bundles) = (controller.settings.class.clone(), controller.bundles.clone());
     let waker = waker.clone();
     secrets.subscribe(move |change| {
-        let version = |cached: Option<&CachedSecret>| cached.map(|cached| cached.version().to_string());
-        let (old, new) = (version(change.old), version(change.new));
         // Secrets that a reconcile read are entered too: if one is newer than the known version, the other
-        // ManagedResources must know. A Secret that was not known may be new or changed.
-        let read = change.how == How::First && change.old.is_none();
-        let concerns = match trigger::secret_wake(old.as_deref(), new.as_deref(), read) {
-            SecretWake::Waiting => SecretWake::All,
-            other => other,
-        };
+        // ManagedResources must know.
+        let (old, new) = (change.old.map(Cached::version), change.new.map(Cached::version));
+        if !trigger::is_new_version(old, new, change.how == How::First) {
+            return;
+        }
         for key in index.get(change.name) {
-            let bundle = bundles.store().get(&key);
-            let concerned = |bundle: &CachedManagedResource| {
-                trigger::is_woken_by_secret(&class, concerns, &change.name.name, &bundle.summary().mr)
+            let is_concerned = |bundle: &CachedManagedResource| {
+                trigger::is_woken_by_secret(&class, &change.name.name, &bundle.summary().mr)
             };
-            if bundle.as_ref().is_some_and(concerned) {
+            if bundles.store().get(&key).as_ref().is_some_and(is_concerned) {
                 waker.wake(&key, Wake::high(SECRET));
             }
         }
@@ -121,20 +117,14 @@ pub(crate) fn wake_on_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> He
         if !registry.is_judged(bundle) {
             return;
         }
-        match (news, object) {
-            (News::Gone, Some(object)) => registry.note_absence(bundle, object),
-            (News::Gone | News::Judged { .. }, _) => {}
+        if let (News::Gone, Some(object)) = (news, object) {
+            registry.note_absence(bundle, object);
         }
         let causes = match news {
             News::Gone | News::Judged { health: true, rollout: false } => HEALTH,
-            News::Judged { health: false, rollout } => {
-                if rollout {
-                    ROLLOUT
-                } else {
-                    Causes::NONE
-                }
-            }
             News::Judged { health: true, rollout: true } => HEALTH.with(ROLLOUT),
+            News::Judged { health: false, rollout: true } => ROLLOUT,
+            News::Judged { health: false, rollout: false } => Causes::NONE,
         };
         waker.wake(bundle, Wake::high(causes));
     })

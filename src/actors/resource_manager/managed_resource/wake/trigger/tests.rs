@@ -1,33 +1,11 @@
 use super::*;
 use crate::api::{
-    meta::conditions::{self, Condition},
+    meta::conditions,
     resources::{
         keys::{BASE_FINALIZER, IGNORE},
         managed_resource::SecretRef,
     },
 };
-
-impl Triggers {
-    const NAMES: [(Self, &str); 9] = [
-        (Self::CREATED, "created"),
-        (Self::DELETED, "deleted"),
-        (Self::GENERATION, "generation"),
-        (Self::OPERATION, "operation"),
-        (Self::UNHEALTHY, "unhealthy"),
-        (Self::NOT_IGNORED, "not ignored"),
-        (Self::IGNORED, "ignored"),
-        (Self::CLEANED_UP, "cleaned up"),
-        (Self::DELETION, "deletion"),
-    ];
-
-    fn contains(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    fn names(self) -> impl Iterator<Item = &'static str> {
-        Self::NAMES.into_iter().filter(move |(trigger, _)| self.contains(*trigger)).map(|(_, name)| name)
-    }
-}
 
 fn own() -> OwnClass {
     OwnClass::new("")
@@ -65,8 +43,8 @@ fn deleting(mr: &mut ManagedResource) {
     mr.metadata.deletion_timestamp = Some("2026-01-01T11:00:00Z".to_owned());
 }
 
-fn update(old: &ManagedResource, new: &ManagedResource) -> Triggers {
-    triggers(&own(), Some(old), Some(new))
+fn is_update(old: &ManagedResource, new: &ManagedResource) -> bool {
+    is_triggered(&own(), Some(old), Some(new))
 }
 
 /// spec 10 §5.1, table of triggers; scenarios 32, 33 and 34
@@ -76,63 +54,29 @@ fn triggers_of_updates_follow_the_table() {
     let unhealthy = with_health(ConditionStatus::False);
     let other_class_finalizer =
         with(|mr| mr.metadata.finalizers = vec!["resources.gardener.cloud/gardener-resource-manager-a".to_owned()]);
-    let none = Triggers::default();
     for (name, old, new, expected) in [
-        ("a resync", healthy_mr(), healthy_mr(), none),
-        ("B1", healthy_mr(), with(|mr| mr.metadata.generation = 1), Triggers::GENERATION),
-        ("B2 reconcile", healthy_mr(), annotated(OPERATION, "reconcile"), Triggers::OPERATION),
-        ("B2 on every update", annotated(OPERATION, "migrate"), annotated(OPERATION, "migrate"), Triggers::OPERATION),
-        ("B2 restore", healthy_mr(), annotated(OPERATION, "restore"), Triggers::OPERATION),
-        ("wait-for-state", healthy_mr(), annotated(OPERATION, "wait-for-state"), none),
-        ("another operation", healthy_mr(), annotated(OPERATION, "Reconcile"), none),
-        ("B3 True to False", healthy_mr(), unhealthy.clone(), Triggers::UNHEALTHY),
-        ("B3 missing to False", no_condition.clone(), unhealthy.clone(), Triggers::UNHEALTHY),
-        ("Unknown to False", with_health(ConditionStatus::Unknown), unhealthy.clone(), none),
-        ("False to False", unhealthy.clone(), unhealthy.clone(), none),
-        ("False to True", unhealthy, healthy_mr(), none),
-        ("B4", annotated(IGNORE, "1"), healthy_mr(), Triggers::NOT_IGNORED),
-        ("B5", healthy_mr(), annotated(IGNORE, "T"), Triggers::IGNORED),
-        ("no truthy value", healthy_mr(), annotated(IGNORE, "yes"), none),
-        ("B6", other_class_finalizer, healthy_mr(), Triggers::CLEANED_UP),
-        ("deletion", healthy_mr(), with(deleting), Triggers::DELETION),
-        ("a label", healthy_mr(), with(|mr| drop(mr.metadata.labels.insert("a".into(), "b".into()))), none),
-        ("our status write", healthy_mr(), with(|mr| mr.status.observed_generation = 3), none),
+        ("a resync", healthy_mr(), healthy_mr(), false),
+        ("B1", healthy_mr(), with(|mr| mr.metadata.generation = 1), true),
+        ("B2 reconcile", healthy_mr(), annotated(OPERATION, "reconcile"), true),
+        ("B2 on every update", annotated(OPERATION, "migrate"), annotated(OPERATION, "migrate"), true),
+        ("B2 restore", healthy_mr(), annotated(OPERATION, "restore"), true),
+        ("wait-for-state", healthy_mr(), annotated(OPERATION, "wait-for-state"), false),
+        ("another operation", healthy_mr(), annotated(OPERATION, "Reconcile"), false),
+        ("B3 True to False", healthy_mr(), unhealthy.clone(), true),
+        ("B3 missing to False", no_condition.clone(), unhealthy.clone(), true),
+        ("Unknown to False", with_health(ConditionStatus::Unknown), unhealthy.clone(), false),
+        ("False to False", unhealthy.clone(), unhealthy.clone(), false),
+        ("False to True", unhealthy, healthy_mr(), false),
+        ("B4", annotated(IGNORE, "1"), healthy_mr(), true),
+        ("B5", healthy_mr(), annotated(IGNORE, "T"), true),
+        ("no truthy value", healthy_mr(), annotated(IGNORE, "yes"), false),
+        ("B6", other_class_finalizer, healthy_mr(), true),
+        ("deletion", healthy_mr(), with(deleting), true),
+        ("a label", healthy_mr(), with(|mr| drop(mr.metadata.labels.insert("a".into(), "b".into()))), false),
+        ("our status write", healthy_mr(), with(|mr| mr.status.observed_generation = 3), false),
     ] {
-        assert_eq!(update(&old, &new), expected, "{name}");
+        assert_eq!(is_update(&old, &new), expected, "{name}");
     }
-}
-
-#[test]
-fn triggers_are_all_named() {
-    let new = with(|mr| {
-        mr.metadata.generation = 1;
-        annotate(mr, OPERATION, "reconcile");
-    });
-
-    let triggers = update(&healthy_mr(), &new);
-
-    assert_eq!(triggers.names().collect::<Vec<_>>(), ["generation", "operation"]);
-    assert!(triggers.contains(Triggers::OPERATION) && !triggers.contains(Triggers::CREATED));
-}
-
-#[test]
-fn triggers_are_distinct() {
-    for (trigger, name) in [
-        (Triggers::CREATED, "created"),
-        (Triggers::DELETED, "deleted"),
-        (Triggers::GENERATION, "generation"),
-        (Triggers::OPERATION, "operation"),
-        (Triggers::UNHEALTHY, "unhealthy"),
-        (Triggers::NOT_IGNORED, "not ignored"),
-        (Triggers::IGNORED, "ignored"),
-        (Triggers::CLEANED_UP, "cleaned up"),
-        (Triggers::DELETION, "deletion"),
-    ] {
-        assert!(!trigger.is_empty());
-        assert_eq!(trigger.names().collect::<Vec<_>>(), [name]);
-        assert_eq!(trigger | trigger, trigger);
-    }
-    assert_eq!(Triggers::default().names().count(), 0);
 }
 
 /// A watch may miss what happened between two lists.
@@ -144,9 +88,12 @@ fn triggers_of_a_replaced_object_are_deletion_and_creation() {
         mr.spec.class = Some("x".to_owned());
     });
 
-    assert_eq!(update(&healthy_mr(), &other), Triggers::DELETED | Triggers::CREATED);
-    assert_eq!(update(&healthy_mr(), &other_class), Triggers::DELETED);
-    assert_eq!(update(&other_class, &healthy_mr()), Triggers::CREATED);
+    let other_of_class = with(|mr| mr.spec.class = Some("x".to_owned()));
+
+    assert!(is_update(&healthy_mr(), &other));
+    assert!(is_update(&healthy_mr(), &other_class));
+    assert!(is_update(&other_class, &healthy_mr()));
+    assert!(!is_update(&other_class, &other_of_class));
 }
 
 /// spec 10 §5.1, filter C
@@ -161,11 +108,11 @@ fn ignored_resource_starts_a_reconcile_only_when_it_becomes_ignored_or_is_delete
     };
     let nothing: fn(&mut ManagedResource) = |_| {};
 
-    assert!(update(&annotated(IGNORE, "true"), &ignored(nothing)).is_empty());
-    assert!(update(&healthy_mr(), &ignored(nothing)).contains(Triggers::IGNORED | Triggers::GENERATION));
-    assert!(update(&annotated(IGNORE, "true"), &ignored(deleting)).contains(Triggers::GENERATION | Triggers::DELETION));
-    assert_eq!(triggers(&own(), None, Some(&ignored(nothing))), Triggers::CREATED);
-    assert_eq!(triggers(&own(), Some(&ignored(nothing)), None), Triggers::DELETED);
+    assert!(!is_update(&annotated(IGNORE, "true"), &ignored(nothing)));
+    assert!(is_update(&healthy_mr(), &ignored(nothing)));
+    assert!(is_update(&annotated(IGNORE, "true"), &ignored(deleting)));
+    assert!(is_triggered(&own(), None, Some(&ignored(nothing))));
+    assert!(is_triggered(&own(), Some(&ignored(nothing)), None));
 }
 
 /// spec 10 §5.1, filter A; scenario 31
@@ -179,12 +126,12 @@ fn foreign_class_resource_starts_a_reconcile_only_while_it_has_our_finalizer() {
     let mut handed_over = handed_over;
     handed_over.metadata.finalizers = vec![BASE_FINALIZER.to_owned()];
 
-    assert!(update(&healthy_mr(), &foreign).is_empty());
-    assert!(triggers(&own(), None, Some(&foreign)).is_empty());
-    assert!(triggers(&own(), Some(&foreign), None).is_empty());
-    assert!(triggers(&own(), None, None).is_empty());
-    assert_eq!(update(&healthy_mr(), &handed_over), Triggers::GENERATION);
-    assert_eq!(triggers(&own(), None, Some(&handed_over)), Triggers::CREATED);
+    assert!(!is_update(&healthy_mr(), &foreign));
+    assert!(!is_triggered(&own(), None, Some(&foreign)));
+    assert!(!is_triggered(&own(), Some(&foreign), None));
+    assert!(!is_triggered(&own(), None, None));
+    assert!(is_update(&healthy_mr(), &handed_over));
+    assert!(is_triggered(&own(), None, Some(&handed_over)));
 }
 
 /// spec 10 §5.2, §5.5; scenario 33
@@ -221,16 +168,17 @@ fn operation_annotation_decides_before_the_reconcile() {
 
 /// spec 10 §5.3; scenario 3 and "Better than upstream" 6 and 7
 #[test]
-fn secret_updates_concern_all_and_creations_only_waiting_resources() {
-    for (old, new, initial, expected) in [
-        (Some("1"), Some("2"), false, SecretWake::All),
-        (Some("1"), Some("1"), false, SecretWake::None),
-        (None, Some("1"), true, SecretWake::None),
-        (None, Some("1"), false, SecretWake::Waiting),
-        (Some("1"), None, false, SecretWake::None),
-        (None, None, false, SecretWake::None),
+fn secret_that_is_new_or_changed_is_news_unless_a_reconcile_read_it() {
+    for (old, new, read, expected) in [
+        (Some(1), Some(2), false, true),
+        (Some(1), Some(2), true, true),
+        (Some(1), Some(1), false, false),
+        (None, Some(1), true, false),
+        (None, Some(1), false, true),
+        (Some(1), None, false, false),
+        (None, None, false, false),
     ] {
-        assert_eq!(secret_wake(old, new, initial), expected, "{old:?} {new:?} {initial}");
+        assert_eq!(is_new_version(old, new, read), expected, "{old:?} {new:?} {read}");
     }
 }
 
@@ -247,27 +195,15 @@ fn secret_wakes_responsible_resources_that_reference_it_and_are_not_ignored() {
     let ignored = change(|mr| annotate(mr, IGNORE, "true"));
     let mut ignored_and_deleted = ignored.clone();
     deleting(&mut ignored_and_deleted);
-    let failed = change(|mr| {
-        let condition = Condition::new(RESOURCES_APPLIED, now());
-        mr.status.conditions.push(condition.updated(ConditionStatus::False, CANNOT_READ_SECRET, "m", now()));
-    });
-    let failed_otherwise = change(|mr| {
-        let condition = Condition::new(RESOURCES_APPLIED, now());
-        mr.status.conditions.push(condition.updated(ConditionStatus::False, "ApplyFailed", "m", now()));
-    });
-    for (name, mr, all, waiting) in [
-        ("referencing", referencing.clone(), true, false),
-        ("not referencing", healthy_mr(), false, false),
-        ("referencing another", change(|mr| drop(mr.spec.secret_refs.pop())), false, false),
-        ("foreign class", change(|mr| mr.spec.class = Some("x".into())), false, false),
-        ("ignored", ignored, false, false),
-        ("ignored and deleted", ignored_and_deleted, true, false),
-        ("could not read a Secret", failed, true, true),
-        ("failed for another reason", failed_otherwise, true, false),
+    for (name, mr, expected) in [
+        ("referencing", referencing.clone(), true),
+        ("not referencing", healthy_mr(), false),
+        ("referencing another", change(|mr| drop(mr.spec.secret_refs.pop())), false),
+        ("foreign class", change(|mr| mr.spec.class = Some("x".into())), false),
+        ("ignored", ignored, false),
+        ("ignored and deleted", ignored_and_deleted, true),
     ] {
-        assert_eq!(is_woken_by_secret(&own(), SecretWake::All, "s", &mr), all, "{name}");
-        assert_eq!(is_woken_by_secret(&own(), SecretWake::Waiting, "s", &mr), waiting, "{name}");
-        assert!(!is_woken_by_secret(&own(), SecretWake::None, "s", &mr), "{name}");
+        assert_eq!(is_woken_by_secret(&own(), "s", &mr), expected, "{name}");
     }
 }
 
