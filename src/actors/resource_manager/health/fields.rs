@@ -50,6 +50,11 @@ pub(super) fn optional_number(object: &Value, path: &str) -> Result<Option<i64>,
     Ok(fields::integer(object, &names(path))?)
 }
 
+/// Returns the wanted replicas: 1 if the object does not say.
+pub(super) fn replicas(object: &Value) -> Result<i64, Trouble> {
+    Ok(optional_number(object, "spec.replicas")?.unwrap_or(1))
+}
+
 pub(super) fn text<'a>(object: &'a Value, path: &str) -> Result<&'a str, Trouble> {
     Ok(fields::text(object, &names(path))?.unwrap_or_default())
 }

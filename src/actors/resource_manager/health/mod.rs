@@ -1,6 +1,6 @@
 //! Health and roll-out of single objects, and the conditions of a ManagedResource (spec 20): pure functions on plain
 //! values; `managed_resource/health` watches, waits and writes.
-//! * [`judge`]: one object → is it healthy (spec 20 §11); one file per kind or family. **Start reading here**
+//! * [`judge`]: one object → is it healthy (spec 20 §11). **Start reading here**
 //! * [`progressing`]: one object → is it being rolled out (§14); [`pods`]: how a Deployment's Pods are counted (§15)
 //! * [`judgement`]: both verdicts of an object in a few bytes: all that is cached of it
 //! * [`report`]: findings → the two conditions (§10.2, §13)

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-use super::fields::{Trouble, at, optional_number};
+use super::fields::{Trouble, at, replicas};
 
 /// Text for a Deployment whose Pods are not those it wants, even if there are too few.
 pub(crate) const OLD_PODS: &str = "there are still non-terminated old pods";
@@ -26,7 +26,7 @@ pub(crate) struct PodSummary {
 impl Quota {
     /// `matchExpressions` are not used. Fails if a field has the wrong type.
     pub(super) fn of(deployment: &Value) -> Result<Self, Trouble> {
-        let replicas = optional_number(deployment, "spec.replicas")?.unwrap_or(1);
+        let replicas = replicas(deployment)?;
         let labels = hashes(at(deployment, "spec.selector.matchLabels")?);
         Ok(Self { replicas, labels })
     }
