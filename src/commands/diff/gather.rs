@@ -21,8 +21,7 @@ use crate::{
         bundle::{
             hpa,
             identity::{self, Equivalences},
-            inject,
-            merge::{self, MergeContext},
+            merge::{self, MergeContext, MergeSettings},
             normalise::{Scope, normalise_namespace},
             plan::{self, Plan, PlannedObject},
             up_to_date,
@@ -173,13 +172,14 @@ impl Clusters {
 
     async fn compare(&self, bundle: &Bundle, request: &Request, report: &mut Report) -> Result<(), DiffError> {
         let equivalences = Equivalences::with(&bundle.mr.spec.equivalences);
-        let labels = inject::labels_to_inject(&bundle.mr.spec.inject_labels, &request.managed_by);
+        let origin = Origin::new(request.cluster_id.clone(), bundle.key.clone());
+        let merging = MergeSettings::new(&bundle.mr.spec, &origin, &request.managed_by);
         let kinds = self.kinds(bundle).await?;
         let mut plan = plan::plan(plan::Input {
             documents: bundle.documents.clone(),
             old: &bundle.mr.status.resources,
             equivalences: &equivalences,
-            labels: &labels,
+            labels: &merging.labels,
             incomplete: bundle.decoding_failed,
             scope: &|kind| scope(&kinds, kind),
         });
@@ -187,21 +187,12 @@ impl Clusters {
             report.remarks.push(format!("warning: several manifests of {key}; all would be applied in turn"));
         }
         let scaled = self.scaled(&plan).await?;
-        let origin = Origin::new(request.cluster_id.clone(), bundle.key.clone());
-        let origin_text = origin.to_string();
         plan.objects.sort_by_cached_key(|object| object.key.to_string());
         for planned in &plan.objects {
-            let context = MergeContext {
-                origin: &origin_text,
-                labels: &labels,
-                old: planned.old.as_ref(),
-                force_overwrite_labels: bundle.mr.spec.force_overwrite_labels,
-                force_overwrite_annotations: bundle.mr.spec.force_overwrite_annotations,
-                preserve_replicas: hpa::is_scalable(&planned.key.group_kind())
-                    && std::iter::once(planned.key.clone())
-                        .chain(equivalences.of_key(&planned.key))
-                        .any(|key| scaled.contains(&key)),
-            };
+            let is_scaled = hpa::is_scalable(&planned.key.group_kind())
+                && (scaled.contains(&planned.key)
+                    || equivalences.of_key(&planned.key).any(|key| scaled.contains(&key)));
+            let context = merging.context(planned.old.as_ref(), is_scaled);
             self.object(bundle, planned, &context, &kinds, report).await?;
         }
         for reference in &plan.removed {
@@ -209,7 +200,7 @@ impl Clusters {
         }
         for reference in &plan.released {
             if let Some(live) = self.live(reference, &kinds).await?
-                && clean::release_patch(&live, &origin_text).is_some()
+                && clean::release_patch(&live, &origin.to_string()).is_some()
             {
                 report.changes.push(Change::named(Action::Released, reference.to_string()));
             }

@@ -11,7 +11,7 @@ use super::{
     apply, initial_sync,
     known::Memory,
     remove,
-    report::{StatusCell, status, writer},
+    report::{StatusCell, status},
     shared::ManagedResources,
     steps::{self, Run, Todo},
     wake::trigger::{self, Operation, ReconcilePath},
@@ -32,16 +32,7 @@ pub(super) async fn run(
         controller.initial_sync.leaves(&reconcile.key);
         return Ok(Outcome::Retire);
     };
-    let mut run = Run {
-        controller,
-        status,
-        reconcile,
-        context,
-        writer: writer(&reconcile.key),
-        bundle,
-        period_due: false,
-        last_period: None,
-    };
+    let mut run = Run { controller, status, reconcile, context, bundle, period_due: false, last_period: None };
     match trigger::operation(&run.bundle.mr) {
         Operation::Stop => {
             controller.initial_sync.leaves(&reconcile.key);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use cluster::{
-    ApiError, Cached as _, Cluster, Context, Recorder, Watch,
+    ApiError, Cached as _, Cluster, Context, Recorder, Reference, Watch,
     object::{NamespacedName, ObjectKey},
 };
 use kit::{Causes, Env, Failure, Reconcile, SyncRequirement};
@@ -19,9 +19,9 @@ use super::{
         Autoscalers, CachedManagedResource, HealthRegistry, InitialSync, ManagedObjects, ParsedManagedResource, Pods,
         Revalidation, Secrets, millis,
     },
-    report::{StatusCell, writer},
+    report::StatusCell,
 };
-use crate::api::resources::class::OwnClass;
+use crate::api::resources::{class::OwnClass, managed_resource::ManagedResource};
 
 /// A ManagedResource changed in a way that asks for a reconcile (spec 10 §5.1).
 pub(super) const CHANGED: Causes = Causes::own(0);
@@ -116,15 +116,15 @@ impl ManagedResources {
             return Ok(Some(known));
         }
         let asked = self.env.clock.monotonic();
-        match self.source.get(context, &self.bundles.resource().at(&key.namespace, &key.name)).await {
+        match self.source.get(context, &self.bundles.resource().named(key)).await {
             Ok(live) => {
                 let live = ParsedManagedResource::of(&live)?;
-                self.bundles.wrote_cached(key, live.cached.clone(), &writer(key), asked);
+                self.bundles.wrote_cached(key, live.cached.clone(), &context.key, asked);
                 status.was_found();
                 Ok(Some(live))
             }
             Err(error) if error.is_not_found() => {
-                self.bundles.deleted(key, known.cached.version(), &writer(key));
+                self.bundles.deleted(key, known.cached.version(), &context.key);
                 Ok(None)
             }
             Err(error) => Err(Failure::new(format!("error retrieving object from store: {error}"))),
@@ -137,7 +137,7 @@ impl ManagedResources {
         if self.bundles.is_fresh_for(key) && self.bundles.store().with(key, |_| ()).is_some() {
             return Ok(true);
         }
-        match self.source.get(context, &self.bundles.resource().at(&key.namespace, &key.name)).await {
+        match self.source.get(context, &self.bundles.resource().named(key)).await {
             Ok(_) => Ok(true),
             // No ManagedResource has a name that no request can carry.
             Err(error) if error.is_not_found() || matches!(error, ApiError::BadRequest(_)) => Ok(false),
@@ -158,10 +158,23 @@ impl ManagedResources {
         is_news
     }
 
+    /// What Events about a ManagedResource refer to.
+    pub(super) fn reference(&self, mr: &ManagedResource) -> Reference {
+        let (resource, metadata) = (self.bundles.resource(), &mr.metadata);
+        Reference {
+            api_version: resource.api_version(),
+            kind: resource.kind.to_string(),
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            uid: metadata.uid.clone(),
+        }
+    }
+
     pub(super) fn elapsed(&self) -> u64 {
         millis(self.env.clock.monotonic().saturating_duration_since(self.started))
     }
 
+    /// The key of the context is also the name under which own writes are entered into caches.
     pub(super) fn context(&self, reconcile: &Reconcile<NamespacedName, ObjectKey>) -> Context {
         Context { priority: reconcile.priority(), deadline: reconcile.deadline, key: reconcile.key.to_string().into() }
     }

@@ -16,7 +16,7 @@ use super::{
     inject::{self, InjectError},
     plan::Old,
 };
-use crate::api::resources::keys;
+use crate::api::resources::{keys, managed_resource::ManagedResourceSpec, origin::Origin};
 
 mod filled_in;
 pub mod metadata;
@@ -27,6 +27,16 @@ mod workload;
 
 #[cfg(test)]
 mod tests;
+
+/// How the objects of a ManagedResource are merged.
+#[derive(Debug, Clone)]
+pub struct MergeSettings {
+    origin: String,
+    /// The labels to inject, see [`inject::labels_to_inject`].
+    pub labels: BTreeMap<String, String>,
+    force_overwrite_labels: bool,
+    force_overwrite_annotations: bool,
+}
 
 /// Input of a merge besides the two objects.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +69,31 @@ pub enum MergeError {
     /// A version of a kind whose shape is unknown (spec 10 §12.4).
     #[error("cannot merge objects with gvk: {}/{}, Kind={}", .0.group, .0.version, .0.kind)]
     UnknownVersion(GroupVersionKind),
+}
+
+impl MergeSettings {
+    /// The settings of a ManagedResource. `managed_by`: value of the managed-by label.
+    pub fn new(spec: &ManagedResourceSpec, origin: &Origin, managed_by: &str) -> Self {
+        Self {
+            origin: origin.to_string(),
+            labels: inject::labels_to_inject(&spec.inject_labels, managed_by),
+            force_overwrite_labels: spec.force_overwrite_labels,
+            force_overwrite_annotations: spec.force_overwrite_annotations,
+        }
+    }
+
+    /// The input for one object.
+    pub fn context<'a>(&'a self, old: Option<&'a Old>, preserve_replicas: bool) -> MergeContext<'a> {
+        let Self { origin, labels, force_overwrite_labels, force_overwrite_annotations } = self;
+        MergeContext {
+            origin,
+            labels,
+            old,
+            force_overwrite_labels: *force_overwrite_labels,
+            force_overwrite_annotations: *force_overwrite_annotations,
+            preserve_replicas,
+        }
+    }
 }
 
 struct Rule<'a> {

@@ -11,7 +11,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     super::{
-        known::{self, CachedObject, Evidence, Fingerprint},
+        known::{self, CachedObject, Fingerprint},
         remove::clean::{
             self,
             invalid_update::{self, Reaction},
@@ -24,11 +24,11 @@ use super::{
 use crate::{
     actors::resource_manager::bundle::{
         identity,
-        merge::{self, MergeContext, MergeError},
+        merge::{self, MergeContext},
         plan::PlannedObject,
         up_to_date,
     },
-    api::resources::{keys::ORIGIN, origin::Origin},
+    api::resources::keys::ORIGIN,
 };
 
 /// Field manager of our own writes: the API server derives it from the user agent.
@@ -39,8 +39,6 @@ const CONFLICTS: usize = 3;
 pub(crate) struct Scene<'a> {
     pub(crate) run: &'a Run<'a>,
     pub(crate) bundle: &'a Bundle,
-    origin: Origin,
-    origin_text: String,
     /// The status says that exactly this set was applied, and no other set was attempted since.
     trusted: bool,
     pub(super) todo: &'a Todo,
@@ -56,12 +54,14 @@ pub(super) struct Done {
     pub(super) sent: bool,
 }
 
+/// What is known of an object and of the attempts to apply it.
 pub(super) struct Task {
     pub(crate) manifest: u64,
     pub(super) fingerprint: Option<Fingerprint>,
     /// The manifest that it matched before, if all attempts since were for this manifest. They have failed.
     pub(super) attempted: Option<u64>,
-    pub(crate) absent: bool,
+    /// A list of the initial sync lacked it.
+    pub(super) absent: bool,
     pub(super) forced: Forced,
     pub(super) again: bool,
 }
@@ -83,7 +83,7 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
     }
     let at = scene.address(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
     let Task { manifest, fingerprint, attempted, absent, forced, again } = task;
-    let same_manifest = fingerprint.as_ref().is_some_and(|seen| seen.manifest == manifest);
+    let same_manifest = fingerprint.is_some_and(|seen| seen.manifest == manifest);
     let left = match fingerprint {
         Some(seen) if same_manifest || seen.manifest == scene.intent_if_scaled_otherwise(planned) => {
             Left::By(seen.content)
@@ -96,8 +96,8 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
     let step = Step { scene, planned, at, display, same_manifest, again, left, forced, asked };
     match scene.run.controller.objects.evidence(&planned.key) {
         // No watch has seen it, and no reconcile has written it: most likely it does not exist.
-        Evidence::None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
-        Evidence::None | Evidence::Known(_) => step.update().await,
+        None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
+        None | Some(_) => step.update().await,
     }
 }
 
@@ -116,9 +116,7 @@ struct Step<'a> {
 
 impl<'a> Scene<'a> {
     pub(crate) fn new(run: &'a Run<'a>, bundle: &'a Bundle, trusted: bool, todo: &'a Todo) -> Self {
-        let origin = Origin::new(run.controller.settings.cluster_id.clone(), run.reconcile.key.clone());
-        let origin_text = origin.to_string();
-        Self { run, bundle, origin, origin_text, trusted, todo, given_away: Mutex::default() }
+        Self { run, bundle, trusted, todo, given_away: Mutex::default() }
     }
 
     /// Returns true if the other owner gives the object away, by naming it in Ignore mode.
@@ -154,22 +152,11 @@ impl<'a> Scene<'a> {
         known::hash_of_intent(&planned.manifest, &otherwise)
     }
 
-    fn is_scaled(&self, key: &ObjectKey) -> bool {
-        let Self { run, bundle, .. } = self;
-        run.controller.autoscalers.scales(key, &bundle.equivalences, &run.reconcile.key, run.last_period)
-    }
-
     fn merge_context<'b>(&'b self, planned: &'b PlannedObject) -> MergeContext<'b> {
-        let spec = &self.run.bundle.mr.spec;
-        MergeContext {
-            origin: &self.origin_text,
-            labels: &self.bundle.labels,
-            old: planned.old.as_ref(),
-            force_overwrite_labels: spec.force_overwrite_labels,
-            force_overwrite_annotations: spec.force_overwrite_annotations,
-            preserve_replicas: crate::actors::resource_manager::bundle::hpa::is_scalable(&planned.key.group_kind())
-                && self.is_scaled(&planned.key),
-        }
+        let Self { run, bundle, .. } = self;
+        let autoscalers = &run.controller.autoscalers;
+        let is_scaled = autoscalers.scales(&planned.key, &bundle.equivalences, &run.reconcile.key, run.last_period);
+        bundle.merging.context(planned.old.as_ref(), is_scaled)
     }
 }
 
@@ -177,34 +164,29 @@ impl Step<'_> {
     /// Creates without reading first. A refusal may mean that the object exists: for a Service that occupies its own
     /// node port, the answer is not *already exists*.
     async fn create(&self) -> Result<Done, ObjectError> {
-        match self.post().await {
-            Ok(done) => Ok(done),
-            Err(PostError::Merge(error)) => Err(ObjectError::during(&self.display, &error)),
-            Err(PostError::Api(error)) => {
-                let refused = error.code().is_some_and(|code| (400..500).contains(&code) && code != 401 && code != 429);
-                if !refused && !error.outcome_unknown() {
-                    return Err(ObjectError::api(&self.display, &error));
-                }
-                match self.read().await {
-                    Ok(live) => self.bring_up_to_date(Some(live)).await,
-                    // It existed for a moment only.
-                    Err(read) if read.is_not_found() && error.is_already_exists() => self.bring_up_to_date(None).await,
-                    Err(_) => Err(ObjectError::api(&self.display, &error)),
-                }
-            }
+        let error = match self.post(&self.new_object()?).await {
+            Ok(done) => return Ok(done),
+            Err(error) => error,
+        };
+        let refused = error.code().is_some_and(|code| (400..500).contains(&code) && code != 401 && code != 429);
+        if !refused && !error.outcome_unknown() {
+            return Err(ObjectError::api(&self.display, &error));
+        }
+        match self.read().await {
+            Ok(live) => self.bring_up_to_date(Some(live)).await,
+            // It existed for a moment only.
+            Err(read) if read.is_not_found() && error.is_already_exists() => self.bring_up_to_date(None).await,
+            Err(_) => Err(ObjectError::api(&self.display, &error)),
         }
     }
 
     async fn update(&self) -> Result<Done, ObjectError> {
         let known = self.scene.run.controller.objects.body(&self.planned.key);
-        let live = match known {
-            // Objects that drifted or may be up to date are read live: comparing needs the managers of the fields.
-            Some(body)
-                if !self.same_manifest && !self.scene.trusted && !self.left.is_unconfirmed(&self.planned.key) =>
-            {
-                Some(body)
-            }
-            Some(_) | None => self.read_live().await?,
+        // Objects that drifted or may be up to date are read live: comparing needs the managers of the fields.
+        let may_differ = !self.same_manifest && !self.scene.trusted && !self.left.is_unconfirmed(&self.planned.key);
+        let live = match known.filter(|_| may_differ) {
+            Some(body) => Some(body),
+            None => self.read_live().await?,
         };
         self.bring_up_to_date(live).await
     }
@@ -215,7 +197,7 @@ impl Step<'_> {
         match self.read().await {
             Ok(live) => Ok(Some(live)),
             Err(error) if error.is_not_found() => {
-                objects.gone(&self.planned.key, known, &self.scene.run.writer);
+                objects.gone(&self.planned.key, known, &self.scene.run.context.key);
                 Ok(None)
             }
             Err(error) => Err(ObjectError::api(&self.display, &error)),
@@ -271,10 +253,10 @@ impl Step<'_> {
     }
 
     async fn recreate(&self) -> Result<Done, NotUpToDate> {
-        match self.post().await {
+        match self.post(&self.new_object()?).await {
             Ok(done) => Ok(Done { repaired: self.same_manifest, ..done }),
-            Err(PostError::Api(error)) if error.is_already_exists() => Err(NotUpToDate::Overtaken(error)),
-            Err(error) => Err(NotUpToDate::Failed(error.of(&self.display))),
+            Err(error) if error.is_already_exists() => Err(NotUpToDate::Overtaken(error)),
+            Err(error) => Err(ObjectError::api(&self.display, &error).into()),
         }
     }
 
@@ -306,7 +288,7 @@ impl Step<'_> {
             Ok(Deleted::Pending(live)) => self.seen(&live),
             Ok(Deleted::Gone) => {
                 let version = object::resource_version(merged).parse().ok();
-                run.controller.objects.gone(&self.planned.key, version, &run.writer);
+                run.controller.objects.gone(&self.planned.key, version, &run.context.key);
             }
             Err(failed) => {
                 return ObjectError::text(invalid_update::not_deleted(&self.display, &failed.to_string()));
@@ -320,7 +302,7 @@ impl Step<'_> {
     /// Returns `Some` if that owner keeps it, only while repairing drift: else both would repair each other for ever.
     async fn left_to_its_owner(&self, live: &Value) -> Option<Done> {
         let run = self.scene.run;
-        let owner = clean::other_owner(object::annotation(live, ORIGIN), &self.scene.origin)?;
+        let owner = clean::other_owner(object::annotation(live, ORIGIN), &run.origin())?;
         run.controller.bundles.store().with(&owner, |_| ())?;
         // If this is unconfirmed, the owner counts as existing: the object waits for the next period at most.
         if !run.controller.exists(&run.context, &owner).await.unwrap_or(true) {
@@ -342,11 +324,14 @@ impl Step<'_> {
         run.controller.target.get(&run.context, &self.at).await
     }
 
-    async fn post(&self) -> Result<Done, PostError> {
+    fn new_object(&self) -> Result<Value, ObjectError> {
+        merge::for_create(&self.planned.manifest, &self.scene.merge_context(self.planned))
+            .map_err(|error| ObjectError::during(&self.display, &error))
+    }
+
+    async fn post(&self, object: &Value) -> Result<Done, ApiError> {
         let run = self.scene.run;
-        let object = merge::for_create(&self.planned.manifest, &self.scene.merge_context(self.planned))
-            .map_err(PostError::Merge)?;
-        let answer = run.controller.target.create(&run.context, &self.at, &object).await.map_err(PostError::Api)?;
+        let answer = run.controller.target.create(&run.context, &self.at, object).await?;
         self.written(&answer);
         Ok(Done { cached: Some(self.cached(&answer).await), repaired: false, sent: true })
     }
@@ -368,7 +353,7 @@ impl Step<'_> {
         let reported = run.controller.target.get(&run.context, &watched.at(&self.at.namespace, &self.at.name)).await;
         match reported {
             Ok(reported) if object::resource_version(&reported) == &*cached.resource_version => {
-                objects.wrote(&self.planned.key, &reported, &run.writer, self.asked);
+                objects.wrote(&self.planned.key, &reported, &run.context.key, self.asked);
                 objects.cached_of(&self.planned.key, &reported)
             }
             // It changed since: the next period checks it.
@@ -391,13 +376,8 @@ impl Step<'_> {
             return;
         }
         let run = self.scene.run;
-        run.controller.objects.wrote(&self.planned.key, object, &run.writer, self.asked);
+        run.controller.objects.wrote(&self.planned.key, object, &run.context.key, self.asked);
     }
-}
-
-enum PostError {
-    Merge(MergeError),
-    Api(ApiError),
 }
 
 enum NotUpToDate {
@@ -409,14 +389,5 @@ enum NotUpToDate {
 impl From<ObjectError> for NotUpToDate {
     fn from(error: ObjectError) -> Self {
         Self::Failed(error)
-    }
-}
-
-impl PostError {
-    fn of(self, display: &str) -> ObjectError {
-        match self {
-            Self::Merge(error) => ObjectError::during(display, &error),
-            Self::Api(error) => ObjectError::api(display, &error),
-        }
     }
 }

@@ -4,12 +4,7 @@
 use cluster::object::ObjectKey;
 use tokio::time::Instant;
 
-use super::{
-    super::known::{Evidence, Memory},
-    Scene,
-    apply_object::Done,
-    object_error::ObjectError,
-};
+use super::{super::known::Memory, Scene, apply_object::Done, object_error::ObjectError};
 use crate::actors::resource_manager::bundle::plan::PlannedObject;
 
 pub(super) enum Attention {
@@ -40,12 +35,9 @@ impl Scene<'_> {
     ) -> Attention {
         let known = memory.objects.get(&object.key).filter(|known| known.manifest == manifest).copied();
         let drifted = match (&known, self.run.controller.objects.evidence(&object.key)) {
-            (Some(known), Evidence::Known(cached)) if cached.content().is(&known.content) => {
-                return Attention::UpToDate;
-            }
-            (Some(_), Evidence::None) if done => return Attention::UpToDate,
-            (Some(_), Evidence::Known(_)) => true,
-            (Some(_), Evidence::None) | (None, _) => false,
+            (Some(known), Some(cached)) if cached.content().is(&known.content) => return Attention::UpToDate,
+            (Some(_), None) if done => return Attention::UpToDate,
+            (known, cached) => known.is_some() && cached.is_some(),
         };
         // Applying another manifest is no repair.
         if known.is_some() && !memory.drift_backoff.drifted(&object.key, now) {

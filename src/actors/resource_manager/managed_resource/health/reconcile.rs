@@ -6,16 +6,13 @@ use std::{
     time::Duration,
 };
 
-use cluster::{
-    Reference,
-    object::{NamespacedName, ObjectKey},
-};
+use cluster::object::{NamespacedName, ObjectKey};
 use kit::{Causes, Failure, Outcome, Reconcile};
 
 use super::{
     super::{
         known::CachedManagedResource,
-        report::{Destination, StatusCell, status, writer},
+        report::{StatusCell, status},
         shared::{ManagedResources, REJUDGE},
     },
     idle::JudgedState,
@@ -70,13 +67,7 @@ pub(crate) async fn run(
     {
         return Ok(Outcome::After(pause));
     }
-    let run = HealthRun {
-        controller,
-        reconcile,
-        reconciler,
-        context: controller.context(reconcile),
-        writer: writer(&reconcile.key),
-    };
+    let run = HealthRun { controller, reconcile, reconciler, context: controller.context(reconcile) };
     controller.pods.end_if_idle(are_pods_needed(controller));
     let Some(mr) =
         controller.bundles.store().with(&reconcile.key, CachedManagedResource::managed_resource).transpose()?
@@ -221,14 +212,9 @@ impl HealthRun<'_> {
         if basis.mr.metadata.uid != mr.metadata.uid {
             return Ok(None);
         }
-        let to = Destination {
-            cluster: &controller.source,
-            resource: controller.bundles.resource(),
-            bundles: &controller.bundles,
-        };
         let now = controller.env.clock.wall();
         let (mut written, mut is_same) = (Vec::new(), false);
-        let write = cell.write(to, &self.context, &basis, |present| {
+        let write = cell.write(controller, &self.context, &basis, |present| {
             let still = ManagedResource { status: present.clone(), ..basis.mr.clone() };
             let is_judged = eligibility::of(&controller.settings.class, &still) == Eligibility::Eligible;
             if !is_judged || present.resources != mr.status.resources {
@@ -266,26 +252,15 @@ impl HealthRun<'_> {
         } else {
             tracing::debug!(condition = kind, reason = %reason, "objects of a ManagedResource are healthy or rolled out");
         }
-        let recorder = &self.controller.health_recorder;
+        let (recorder, reference) = (&self.controller.health_recorder, self.controller.reference(mr));
         match (is_health, before, status) {
             (true, Some(ConditionStatus::True), ConditionStatus::False) => {
-                recorder.warning(&self.reference(mr), reason, message);
+                recorder.warning(&reference, reason, message);
             }
             (true, Some(ConditionStatus::False), ConditionStatus::True) => {
-                recorder.normal(&self.reference(mr), reason, message);
+                recorder.normal(&reference, reason, message);
             }
             _ => {}
-        }
-    }
-
-    fn reference(&self, mr: &ManagedResource) -> Reference {
-        let resource = self.controller.bundles.resource();
-        Reference {
-            api_version: resource.api_version(),
-            kind: resource.kind.to_string(),
-            namespace: mr.metadata.namespace.clone(),
-            name: mr.metadata.name.clone(),
-            uid: mr.metadata.uid.clone(),
         }
     }
 

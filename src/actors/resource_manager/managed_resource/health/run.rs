@@ -24,7 +24,6 @@ pub(super) struct HealthRun<'a> {
     pub(super) reconcile: &'a Reconcile<NamespacedName, ObjectKey>,
     pub(super) reconciler: HealthReconciler,
     pub(super) context: Context,
-    pub(super) writer: String,
 }
 
 /// Returns the time until the next reconcile or idle check, spread over a tenth of the period and below 1.1 periods.

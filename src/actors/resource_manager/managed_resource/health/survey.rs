@@ -414,7 +414,7 @@ impl HealthRun<'_> {
         let seen = match controller.target.get(&context, &at).await {
             Ok(live) => {
                 if self.is_watched(&live) {
-                    controller.objects.wrote(&key, &live, &self.writer, asked);
+                    controller.objects.wrote(&key, &live, &self.context.key, asked);
                 }
                 Seen::There(Judgement::of(&resource.group_version_kind(), &live))
             }

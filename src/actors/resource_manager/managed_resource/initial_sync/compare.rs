@@ -15,12 +15,7 @@ use super::super::{
     wake::trigger::{self, Operation, ReconcilePath},
 };
 use crate::{
-    actors::resource_manager::bundle::{
-        hpa,
-        merge::{self, MergeContext},
-        plan::Old,
-        up_to_date,
-    },
+    actors::resource_manager::bundle::{hpa, merge, plan::Old, up_to_date},
     api::resources::{
         keys::MANAGED_BY,
         managed_resource::{ManagedResource, ManagedResourceStatus},
@@ -190,15 +185,8 @@ impl ManagedResources {
         }
         let Ok((manifest, old)) = json::from_slice::<(Value, Option<Old>)>(&wanted_object.wanted) else { return };
         let wanted_by = &wanted_object.wanted_by;
-        let context = MergeContext {
-            origin: &wanted_by.origin,
-            labels: &wanted_by.labels,
-            old: old.as_ref(),
-            force_overwrite_labels: wanted_by.force_overwrite_labels,
-            force_overwrite_annotations: wanted_by.force_overwrite_annotations,
-            preserve_replicas: hpa::is_scalable(&wanted_object.key.group_kind())
-                && self.autoscalers.scales(&wanted_object.key, &wanted_by.equivalences, &wanted_by.bundle, None),
-        };
+        let is_scaled = self.autoscalers.scales(&wanted_object.key, &wanted_by.equivalences, &wanted_by.bundle, None);
+        let context = wanted_by.merging.context(old.as_ref(), is_scaled);
         let Ok(merged) = merge::merge(&manifest, live, &context) else { return };
         if !up_to_date::must_be_sent(&merged, live, OWN_MANAGER, || wanted_by.trusted) {
             let content = self.objects.cached_of(&wanted_object.key, live).content();

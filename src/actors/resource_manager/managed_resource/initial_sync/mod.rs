@@ -20,7 +20,7 @@ use super::{
     shared::ManagedResources,
     steps::{self, Bundle, Run, Todo},
 };
-use crate::{actors::resource_manager::bundle::hpa, api::resources::origin::Origin};
+use crate::actors::resource_manager::bundle::hpa;
 
 /// Runs the initial sync. ManagedResources wait for its end, however it ends.
 pub(super) async fn run(controller: Rc<ManagedResources>) {
@@ -53,7 +53,12 @@ async fn submit_wanted_objects(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Fai
         run.controller.autoscalers.find().await;
     }
     let unknown_scaling = run.controller.autoscalers.error().is_some();
-    let wanted_by = Rc::new(wanted_by(run, &bundle));
+    let wanted_by = Rc::new(WantedBy {
+        bundle: run.reconcile.key.clone(),
+        merging: bundle.merging.clone(),
+        equivalences: bundle.equivalences.clone(),
+        trusted: apply::is_applied(run, &bundle),
+    });
     let everything = Todo::All { forced: false };
     let scene = Scene::new(run, &bundle, false, &everything);
     let (applied, wanted) = (applied(run, &bundle), bundle.plan.objects.len());
@@ -78,19 +83,6 @@ async fn submit_wanted_objects(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Fai
     }
     initial_sync.has_nothing_wanted(&run.reconcile.key);
     Ok(Some(vec![moment]))
-}
-
-fn wanted_by(run: &Run<'_>, bundle: &Bundle) -> WantedBy {
-    let mr = run.mr();
-    WantedBy {
-        bundle: run.reconcile.key.clone(),
-        origin: Origin::new(run.controller.settings.cluster_id.clone(), run.reconcile.key.clone()).to_string(),
-        labels: bundle.labels.clone(),
-        equivalences: bundle.equivalences.clone(),
-        force_overwrite_labels: mr.spec.force_overwrite_labels,
-        force_overwrite_annotations: mr.spec.force_overwrite_annotations,
-        trusted: apply::is_applied(run, bundle),
-    }
 }
 
 /// Returns the state if the comparison finds all objects up to date, or `None` if something would still be left to do.

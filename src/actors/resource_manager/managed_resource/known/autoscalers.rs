@@ -157,7 +157,8 @@ impl Autoscalers {
         self.running.borrow().as_ref().is_none_or(|running| running.watch.is_fresh())
     }
 
-    /// Returns true if an autoscaler scales an object, under any equivalent group and kind, or did so a moment ago.
+    /// Returns true if an autoscaler scales an object, under any equivalent group and kind, or did so a moment ago. Always
+    /// false for kinds whose replicas do not count.
     pub(crate) fn scales(
         &self,
         key: &ObjectKey,
@@ -166,7 +167,8 @@ impl Autoscalers {
         period: Option<Instant>,
     ) -> bool {
         let running = self.running.borrow();
-        let Some(Running { scaled, .. }) = running.as_ref() else { return false };
+        let running = running.as_ref().filter(|_| hpa::is_scalable(&key.group_kind()));
+        let Some(Running { scaled, .. }) = running else { return false };
         let scales = |key: &ObjectKey| scaled.contains(key);
         scales(key)
             || equivalences.of_key(key).any(|key| scales(&key))

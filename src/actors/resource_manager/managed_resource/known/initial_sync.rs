@@ -14,7 +14,7 @@ use cluster::{
 use kit::{Moment, Signal};
 
 use super::memory::{Applied, Fingerprint, Fingerprints, Memory};
-use crate::actors::resource_manager::bundle::identity::Equivalences;
+use crate::actors::resource_manager::bundle::{identity::Equivalences, merge::MergeSettings};
 
 /// Maximum size of all wanted objects together. Objects that do not fit are read live.
 const WANTED_BYTES: usize = 64 << 20;
@@ -65,11 +65,8 @@ pub(crate) struct WantedObject {
 
 pub(crate) struct WantedBy {
     pub(crate) bundle: NamespacedName,
-    pub(crate) origin: String,
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) merging: Rc<MergeSettings>,
     pub(crate) equivalences: Equivalences,
-    pub(crate) force_overwrite_labels: bool,
-    pub(crate) force_overwrite_annotations: bool,
     /// The status says that exactly this set was applied.
     pub(crate) trusted: bool,
 }
@@ -270,7 +267,10 @@ impl WantedKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::actors::resource_manager::managed_resource::known::CachedObject;
+    use crate::{
+        actors::resource_manager::managed_resource::known::CachedObject,
+        api::resources::{managed_resource::ManagedResourceSpec, origin::Origin},
+    };
 
     fn bundle(name: &str) -> NamespacedName {
         NamespacedName::new("shoot", name)
@@ -279,11 +279,8 @@ mod tests {
     fn add(initial_sync: &InitialSync, name: &str, kind: &str, bytes: usize) -> bool {
         let wanted_by = WantedBy {
             bundle: bundle(name),
-            origin: String::new(),
-            labels: BTreeMap::new(),
+            merging: Rc::new(MergeSettings::new(&ManagedResourceSpec::default(), &Origin::default(), "")),
             equivalences: Equivalences::predefined(),
-            force_overwrite_labels: false,
-            force_overwrite_annotations: false,
             trusted: false,
         };
         let key = ObjectKey { kind: kind.into(), name: name.into(), ..ObjectKey::default() };

@@ -42,7 +42,7 @@ pub(super) use initial_sync::{InitialSync, InitialSyncStep, WantedBy, WantedKind
 pub(super) use memory::{Applied, FailedObject, Fingerprint, Fingerprints, Memory};
 pub(super) use named::Named;
 pub(super) use objects::{
-    Drift, DriftListener, Evidence, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,
+    Drift, DriftListener, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,
 };
 pub(super) use pods::{Counted, Pods, PodsListener};
 pub(super) use revalidation::{ADMISSION_LAG, Revalidation, SPREAD, millis};

@@ -75,13 +75,6 @@ struct WatchedKind {
     _listening: Listening,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Evidence {
-    /// It exists and looks like this. Any change would have been received.
-    Known(CachedObject),
-    None,
-}
-
 impl ManagedObjects {
     pub(crate) fn new(
         watches: &Watches,
@@ -234,13 +227,11 @@ impl ManagedObjects {
         starting.collect()
     }
 
-    pub(crate) fn evidence(&self, key: &ObjectKey) -> Evidence {
-        let kinds = self.inner.kinds.borrow();
-        let cached = kinds.get(&key.group_kind()).and_then(|WatchedKind { watch, .. }| {
-            let name = name_in_store(watch.resource(), key);
-            watch.store().get(&name).filter(|_| watch.is_fresh_for(&name))
-        });
-        cached.map_or(Evidence::None, Evidence::Known)
+    /// Returns the object as it is known to exist: any change would have been received.
+    pub(crate) fn evidence(&self, key: &ObjectKey) -> Option<CachedObject> {
+        let watch = self.inner.watch(&key.group_kind())?;
+        let name = name_in_store(watch.resource(), key);
+        watch.store().get(&name).filter(|_| watch.is_fresh_for(&name))
     }
 
     pub(crate) fn standing(&self, key: &ObjectKey) -> Standing {
@@ -282,10 +273,7 @@ impl ManagedObjects {
 
     /// Returns the object itself, if the cached version is what the last write was answered with.
     pub(crate) fn body(&self, key: &ObjectKey) -> Option<Value> {
-        match self.evidence(key) {
-            Evidence::Known(cached) => self.inner.bodies.take(key, &cached.resource_version),
-            Evidence::None => None,
-        }
+        self.inner.bodies.take(key, &self.evidence(key)?.resource_version)
     }
 
     pub(crate) fn keep_body(&self, key: &ObjectKey, object: &Value) {

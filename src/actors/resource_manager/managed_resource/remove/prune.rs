@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{
     super::{
-        known::{Evidence, Memory},
+        known::{CachedObject, Memory},
         report::status,
         steps::Run,
     },
@@ -28,7 +28,7 @@ use crate::{
     },
     api::{
         kinds,
-        resources::{keys::ORIGIN, managed_resource::ResourceRef, origin::Origin},
+        resources::{keys::ORIGIN, managed_resource::ResourceRef},
     },
 };
 
@@ -143,7 +143,7 @@ fn gone(run: &Run<'_>, reference: &ResourceRef, known: Option<u64>, why: &Nowher
     if let Nowhere::Kind(absent) = why {
         tracing::info!(object = %display(reference), kind = %absent.kind(), "an object is gone: its kind is not served");
     }
-    run.controller.objects.gone(&reference.key(), known, &run.writer);
+    run.controller.objects.gone(&reference.key(), known, &run.context.key);
     Pruned::Done
 }
 
@@ -161,7 +161,7 @@ async fn try_clean(
     let known = controller.target.discovery().known(&kind);
     let needs_claims = run.mr().spec.delete_persistent_volume_claims && is_stateful_set(reference);
     if let Some(resource) = known
-        && let Evidence::Known(cached) = watched(run, &resource, &key)
+        && let Some(cached) = watched(run, &resource, &key)
         && !cached.deleting
         && !needs_claims
     {
@@ -196,7 +196,7 @@ async fn try_clean(
     }
 }
 
-fn watched(run: &Run<'_>, resource: &Resource, key: &ObjectKey) -> Evidence {
+fn watched(run: &Run<'_>, resource: &Resource, key: &ObjectKey) -> Option<CachedObject> {
     run.controller.objects.watch(resource);
     run.controller.objects.evidence(key)
 }
@@ -211,7 +211,7 @@ async fn clean_live(
 ) -> Result<Pruned, ApiError> {
     let controller = run.controller;
     let key = reference.key();
-    controller.objects.wrote(&key, live, &run.writer, asked);
+    controller.objects.wrote(&key, live, &run.context.key, asked);
     let origin = object::annotation(live, ORIGIN);
     if clean::exclusion_of_object(live, controller.settings.garbage_collector).is_some() {
         return Ok(Pruned::Done);
@@ -245,11 +245,11 @@ pub(super) async fn delete(
     let answer = run.controller.target.delete_seen(&run.context, at, uid, Some(version), propagation).await;
     Ok(match answer.map_err(unsent)? {
         Deleted::Gone => {
-            run.controller.objects.gone(&key, version.parse().ok(), &run.writer);
+            run.controller.objects.gone(&key, version.parse().ok(), &run.context.key);
             Pruned::Done
         }
         Deleted::Pending(object) => {
-            run.controller.objects.wrote(&key, &object, &run.writer, asked);
+            run.controller.objects.wrote(&key, &object, &run.context.key, asked);
             // Its grace time begins now. If that is unreadable, it is reported at once.
             let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
             Pruned::Pending(grace.err().map(|error| error.to_string()))
@@ -307,8 +307,7 @@ pub(super) async fn left_alone(
 /// (decision 10). The error names the ManagedResource that could not be read, and what would help.
 async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> Result<bool, String> {
     let controller = run.controller;
-    let own = Origin::new(controller.settings.cluster_id.clone(), run.reconcile.key.clone());
-    let Some(owner) = clean::other_owner(origin, &own) else { return Ok(false) };
+    let Some(owner) = clean::other_owner(origin, &run.origin()) else { return Ok(false) };
     let exists = controller.exists(&run.context, &owner).await.map_err(|error| {
         let remedy = if error.is_forbidden() {
             format!(

@@ -6,7 +6,7 @@ use futures::{StreamExt, stream};
 use super::{super::steps::Run, clean};
 use crate::{
     actors::resource_manager::bundle::identity,
-    api::resources::{managed_resource::ResourceRef, origin::Origin},
+    api::resources::managed_resource::ResourceRef,
 };
 
 const SIDE_BY_SIDE: usize = 16;
@@ -38,8 +38,7 @@ async fn release_one(run: &Run<'_>, display: String, reference: &ResourceRef, as
         Ok(Located::Nowhere(_)) => return Ok(()),
         Err(error) => return Err(clean::orphan_not_read(&display, &error.to_string())),
     };
-    let own = Origin::new(run.controller.settings.cluster_id.clone(), run.reconcile.key.clone()).to_string();
-    let Some(patch) = clean::release_patch(&live, &own) else {
+    let Some(patch) = clean::release_patch(&live, &run.origin().to_string()) else {
         return Ok(()); // another ManagedResource has taken over
     };
     match target.merge_patch(&run.context, &at, None, &patch).await {

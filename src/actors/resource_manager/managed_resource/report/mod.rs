@@ -7,4 +7,4 @@ mod fit;
 pub(super) mod status;
 mod status_cell;
 
-pub(super) use status_cell::{Destination, StatusCell, writer};
+pub(super) use status_cell::StatusCell;

@@ -4,11 +4,14 @@
 
 use std::cell::{Cell, RefCell};
 
-use cluster::{ApiError, Cached, Cluster, Context, Resource, Watch, object::NamespacedName};
+use cluster::{ApiError, Cached, Context};
 use tokio::sync::Mutex;
 
 use super::{
-    super::known::{CachedManagedResource, ParsedManagedResource},
+    super::{
+        known::{CachedManagedResource, ParsedManagedResource},
+        shared::ManagedResources,
+    },
     fit::Draft,
     status::needs_write,
 };
@@ -32,42 +35,36 @@ const LARGEST_REQUEST: usize = 3 * 1024 * 1024;
 /// Length of `lineage`. A reconciler that decided on an older version decides again.
 const LINEAGE: usize = 8;
 
-pub(crate) struct Destination<'a> {
-    pub(crate) cluster: &'a Cluster,
-    pub(crate) resource: &'a Resource,
-    pub(crate) bundles: &'a Watch<CachedManagedResource>,
-}
-
 impl StatusCell {
     /// Writes the status that `change` makes of the current one, if they differ. Returns the then current snapshot. A
     /// status too large to be stored shrinks. If nothing fits, nothing is written, no error: nothing waits for it
     /// (decision 36). Fails with the request's error, or a conflict if another client wrote since `basis`.
     pub(crate) async fn write(
         &self,
-        to: Destination<'_>,
+        controller: &ManagedResources,
         context: &Context,
         basis: &ParsedManagedResource,
         change: impl FnOnce(&ManagedResourceStatus) -> ManagedResourceStatus,
     ) -> Result<ParsedManagedResource, ApiError> {
         let _turn = self.turn.lock().await;
-        let present = self.present(&to, basis);
+        let present = self.present(controller, basis);
         let mut draft = Draft::new(change(&present.mr.status), &present.mr.status);
         let key = present.mr.key();
-        let at = to.resource.at(&key.namespace, &key.name);
+        let at = controller.bundles.resource().named(&key);
         let undecodable = |error: &dyn std::fmt::Display| ApiError::Decode(error.to_string());
         loop {
             if !needs_write(&present.mr.status, draft.status()) {
                 return Ok(present);
             }
-            let asked = to.cluster.clock().monotonic();
+            let asked = controller.env.clock.monotonic();
             let raw = present.cached.raw().map_err(|error| undecodable(&error))?;
             let object = with_status(raw, draft.status());
             let size = serde_json::to_vec(&object).map_or(0, |text| text.len());
             if !self.is_too_large(size) {
-                match to.cluster.replace(context, &at, Some("status"), &object).await {
+                match controller.source.replace(context, &at, Some("status"), &object).await {
                     Ok(answer) => {
                         let written = ParsedManagedResource::of(&answer).map_err(|error| undecodable(&error))?;
-                        to.bundles.wrote_cached(&key, written.cached.clone(), &writer(&key), asked);
+                        controller.bundles.wrote_cached(&key, written.cached.clone(), &context.key, asked);
                         self.remember(&present, &written);
                         return Ok(written);
                     }
@@ -120,10 +117,10 @@ impl StatusCell {
     }
 
     /// Returns the newest snapshot that differs from `basis` by our own status writes alone.
-    fn present(&self, to: &Destination<'_>, basis: &ParsedManagedResource) -> ParsedManagedResource {
+    fn present(&self, controller: &ManagedResources, basis: &ParsedManagedResource) -> ParsedManagedResource {
         let lineage = self.lineage.borrow();
         let place = |cached: &CachedManagedResource| lineage.iter().position(|version| *version == cached.version());
-        let newest = to.bundles.store().get(&basis.mr.key());
+        let newest = controller.bundles.store().get(&basis.mr.key());
         let newer = newest.filter(|newest| place(&basis.cached).is_some_and(|basis| place(newest) > Some(basis)));
         newer.and_then(|newer| newer.parsed().ok()).unwrap_or_else(|| basis.clone())
     }
@@ -137,9 +134,4 @@ impl StatusCell {
         let excess = lineage.len().saturating_sub(LINEAGE);
         lineage.drain(..excess);
     }
-}
-
-/// The name under which a ManagedResource's own writes are entered into caches.
-pub(crate) fn writer(key: &NamespacedName) -> String {
-    key.to_string()
 }

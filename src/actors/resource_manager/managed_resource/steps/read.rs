@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    rc::Rc,
     sync::Arc,
 };
 
@@ -25,7 +26,7 @@ use crate::{
         decode::{self, DecodeError, LabelWarning, ManifestDocument, SecretData},
         hpa,
         identity::Equivalences,
-        inject,
+        merge::MergeSettings,
         normalise::Scope,
         plan::{self, Plan, PlannedObject},
     },
@@ -45,7 +46,7 @@ pub(crate) struct Bundle {
     pub(crate) checksum: String,
     pub(crate) errors: Vec<DecodeError>,
     warnings: Vec<LabelWarning>,
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) merging: Rc<MergeSettings>,
     pub(crate) equivalences: Equivalences,
     /// The positions of documents that no cluster would accept, in words.
     places: BTreeMap<usize, String>,
@@ -210,7 +211,7 @@ pub(crate) async fn served(
 fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: Kinds) -> (Bundle, Vec<usize>) {
     let mr = run.mr();
     let equivalences = Equivalences::with(&mr.spec.equivalences);
-    let labels = inject::labels_to_inject(&mr.spec.inject_labels, &run.controller.settings.managed_by);
+    let merging = Rc::new(MergeSettings::new(&mr.spec, &run.origin(), &run.controller.settings.managed_by));
     let Kinds { served: kinds, uncertain } = kinds;
     let scope = |kind: &GroupVersionKind| scope_of(kinds.get(kind).and_then(Option::as_ref));
     let Decoded { documents, errors, warnings } = decoded;
@@ -224,7 +225,7 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
         documents: manifests,
         old: &mr.status.resources,
         equivalences: &equivalences,
-        labels: &labels,
+        labels: &merging.labels,
         incomplete: !errors.is_empty() || uncertain.is_some(),
         scope: &scope,
     });
@@ -236,7 +237,7 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
     };
     let places = unusable.filter_map(place).collect();
     let checksum = String::new();
-    (Bundle { secrets, plan, checksum, errors, warnings, labels, equivalences, places, kinds, uncertain }, kept)
+    (Bundle { secrets, plan, checksum, errors, warnings, merging, equivalences, places, kinds, uncertain }, kept)
 }
 
 pub(crate) fn scope_of(resource: Option<&Resource>) -> Scope {

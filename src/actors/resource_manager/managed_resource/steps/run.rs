@@ -3,20 +3,18 @@
 use std::{rc::Rc, time::Duration};
 
 use cluster::{
-    ApiError, Context, ObjectRef, Reference,
+    ApiError, Context, ObjectRef,
     object::{NamespacedName, ObjectKey},
 };
 use kit::{Causes, Deadline, Failure, Reconcile};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::{
-    known::ParsedManagedResource,
-    report::{Destination, StatusCell},
-    shared::ManagedResources,
-    wake::trigger,
+use super::super::{known::ParsedManagedResource, report::StatusCell, shared::ManagedResources, wake::trigger};
+use crate::api::resources::{
+    managed_resource::{ManagedResource, ManagedResourceStatus},
+    origin::Origin,
 };
-use crate::api::resources::managed_resource::{ManagedResource, ManagedResourceStatus};
 
 /// Time limit of a status write, whatever the reconcile has used up (contract rule 7).
 const STATUS_TIME: Duration = Duration::from_secs(5);
@@ -26,7 +24,6 @@ pub(crate) struct Run<'a> {
     pub(crate) status: &'a StatusCell,
     pub(crate) reconcile: &'a Reconcile<NamespacedName, ObjectKey>,
     pub(crate) context: Context,
-    pub(crate) writer: String,
     pub(crate) bundle: ParsedManagedResource,
     pub(crate) period_due: bool,
     pub(crate) last_period: Option<Instant>,
@@ -56,12 +53,7 @@ impl Run<'_> {
     ) -> Result<(), Failure> {
         let own_time = Deadline::after(STATUS_TIME);
         let context = Context { deadline: self.context.deadline.max(own_time), ..self.context.clone() };
-        let to = Destination {
-            cluster: &self.controller.source,
-            resource: self.controller.bundles.resource(),
-            bundles: &self.controller.bundles,
-        };
-        match self.status.write(to, &context, &self.bundle, change).await {
+        match self.status.write(self.controller, &context, &self.bundle, change).await {
             Ok(written) => {
                 self.bundle = written;
                 Ok(())
@@ -105,15 +97,19 @@ impl Run<'_> {
         self.go_on_with(answer, asked)
     }
 
+    pub(crate) fn origin(&self) -> Origin {
+        Origin::new(self.controller.settings.cluster_id.clone(), self.reconcile.key.clone())
+    }
+
     fn address(&self) -> ObjectRef {
-        self.controller.bundles.resource().at(&self.reconcile.key.namespace, &self.reconcile.key.name)
+        self.controller.bundles.resource().named(&self.reconcile.key)
     }
 
     fn go_on_with(&mut self, answer: Result<Value, ApiError>, asked: Instant) -> Result<(), ApiError> {
         let answer = answer.inspect_err(|error| self.status.heard(error))?;
         self.bundle = ParsedManagedResource::of(&answer).map_err(|error| ApiError::Decode(error.to_string()))?;
         let cached = self.bundle.cached.clone();
-        self.controller.bundles.wrote_cached(&self.reconcile.key, cached, &self.writer, asked);
+        self.controller.bundles.wrote_cached(&self.reconcile.key, cached, &self.context.key, asked);
         Ok(())
     }
 
@@ -126,32 +122,26 @@ impl Run<'_> {
     pub(crate) fn conflicting_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.reconcile.key;
         let message = format!("object \"{object}\" is claimed by {own} and by {owner}; the last writer wins");
-        if !self.controller.is_news(own, object, "ConflictingOwner") {
-            return;
+        if self.is_reported_now(object, "ConflictingOwner", &message) {
+            tracing::warn!(object = %object, owner = %owner, "an object has two owners");
         }
-        self.controller.recorder.warning(&self.reference(), "ConflictingOwner", &message);
-        tracing::warn!(object = %object, owner = %owner, "an object has two owners");
     }
 
     /// Reports that an object was not pruned because it belongs to another ManagedResource now (decision 10).
     pub(crate) fn kept_for_owner(&self, object: &str, owner: &NamespacedName) {
         let own = &self.reconcile.key;
         let message = format!("object \"{object}\" left {own} but belongs to {owner} now and is not deleted");
-        if !self.controller.is_news(own, object, "OwnedByOther") {
-            return;
+        if self.is_reported_now(object, "OwnedByOther", &message) {
+            tracing::warn!(object = %object, owner = %owner, "an object belongs to another owner");
         }
-        self.controller.recorder.warning(&self.reference(), "OwnedByOther", &message);
-        tracing::warn!(object = %object, owner = %owner, "an object belongs to another owner");
     }
 
-    fn reference(&self) -> Reference {
-        let metadata = &self.bundle.mr.metadata;
-        Reference {
-            api_version: self.controller.bundles.resource().api_version(),
-            kind: self.controller.bundles.resource().kind.to_string(),
-            namespace: metadata.namespace.clone(),
-            name: metadata.name.clone(),
-            uid: metadata.uid.clone(),
+    /// Reports a conflict as an Event. Returns false if it was reported within the last hour.
+    fn is_reported_now(&self, object: &str, reason: &'static str, message: &str) -> bool {
+        let is_news = self.controller.is_news(&self.reconcile.key, object, reason);
+        if is_news {
+            self.controller.recorder.warning(&self.controller.reference(self.mr()), reason, message);
         }
+        is_news
     }
 }
