@@ -158,11 +158,9 @@ pub fn plan(input: Input<'_>) -> Plan {
     } else {
         plan.removed.extend(not_found)
     }
-    sort_references(&mut plan.references);
-    sort_references(&mut plan.added);
-    sort_references(&mut plan.removed);
-    sort_references(&mut plan.kept);
-    sort_references(&mut plan.released);
+    for list in [&mut plan.references, &mut plan.added, &mut plan.removed, &mut plan.kept, &mut plan.released] {
+        sort_references(list);
+    }
     plan
 }
 

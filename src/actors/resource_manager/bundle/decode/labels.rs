@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use cluster::object::{name, namespace};
 use serde_json::Value;
 
-use crate::api::resources::managed_resource::effective_namespace;
+use crate::actors::resource_manager::bundle::identity::display_of_object;
 
 /// A manifest lost its labels or annotations, because one of them is no string.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,13 +38,7 @@ pub(super) fn normalise(manifest: &mut Value) -> Vec<LabelWarning> {
             dropped.push((field, key));
         }
     }
-    dropped.into_iter().map(|(field, key)| LabelWarning { object: display(manifest), field, key }).collect()
-}
-
-fn display(manifest: &Value) -> String {
-    let text = |field: &str| manifest.get(field).and_then(Value::as_str).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    format!("{api_version}/{kind}/{}/{}", effective_namespace(kind, namespace(manifest)), name(manifest))
+    dropped.into_iter().map(|(field, key)| LabelWarning { object: display_of_object(manifest), field, key }).collect()
 }
 
 impl fmt::Display for LabelWarning {

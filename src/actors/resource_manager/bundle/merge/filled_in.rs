@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Rule, copy_field, spec_mut};
+use super::{Rule, child_map, copy_field, spec_mut};
 
 /// Fields that the PersistentVolume controller adds to the reference to a reserved claim.
 const ADDED_TO_CLAIM_REF: [&str; 4] = ["uid", "resourceVersion", "apiVersion", "kind"];
@@ -39,6 +39,14 @@ fn text<'a>(map: &'a Map<String, Value>, field: &str) -> &'a str {
     map.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Core `ServiceAccount` (spec 10 §12.6): token controllers and users write the references to Secrets; the manifest's
+/// count only at the creation.
+pub(super) fn merge_service_account(merged: &mut Value, rule: &Rule<'_>) {
+    let Some(root) = merged.as_object_mut() else { return };
+    copy_field(root, Some(rule.live), "secrets");
+    copy_field(root, Some(rule.live), "imagePullSecrets");
+}
+
 /// `ClusterRole` of `rbac.authorization.k8s.io`: the aggregation controller owns the rules of an aggregated role.
 pub(super) fn merge_cluster_role(merged: &mut Value, rule: &Rule<'_>) {
     let Some(root) = merged.as_object_mut() else { return };
@@ -56,19 +64,15 @@ pub(super) fn merge_secret(merged: &mut Value, rule: &Rule<'_>) {
     let written: Vec<(&str, &Value)> = TOKEN_DATA
         .into_iter()
         .filter_map(|key| Some((key, rule.live.get("data")?.get(key)?)))
-        .filter(|(key, value)| !value.is_null() && !merged.get("stringData").is_some_and(|text| is_set(text, key)))
+        .filter(|(key, value)| {
+            !value.is_null() && merged.get("stringData").is_none_or(|text| text.get(key).is_none_or(Value::is_null))
+        })
         .collect();
     if !written.is_empty()
-        && let Some(root) = merged.as_object_mut()
+        && let Some(data) = merged.as_object_mut().and_then(|root| child_map(root, "data"))
     {
-        let data = root.entry("data").or_insert(Value::Null);
-        if data.is_null() {
-            *data = Value::Object(Map::new());
-        }
         for (key, value) in written {
-            if !is_set(data, key)
-                && let Some(data) = data.as_object_mut()
-            {
+            if data.get(key).is_none_or(Value::is_null) {
                 data.insert(key.to_owned(), value.clone());
             }
         }
@@ -78,8 +82,4 @@ pub(super) fn merge_secret(merged: &mut Value, rule: &Rule<'_>) {
     if let (Some(annotations), Some(uid)) = (annotations, uid) {
         annotations.entry(SERVICE_ACCOUNT_UID).or_insert_with(|| uid.clone());
     }
-}
-
-fn is_set(map: &Value, key: &str) -> bool {
-    map.get(key).is_some_and(|value| !value.is_null())
 }

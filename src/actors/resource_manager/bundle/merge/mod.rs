@@ -2,7 +2,7 @@
 //! creation; both inject the labels (spec 10 §11.4) and honour the object-level ignore annotation (§11.3).
 //!
 //! The base rule is here and in [`metadata`]; the other files have the rules of some kinds: `pod_template`, `workload`,
-//! `service_account`, `service` (addresses, node ports), `filled_in` (claims of volumes, aggregated rules, tokens).
+//! `service` (addresses, node ports), `filled_in` (claims of volumes, aggregated rules, tokens, Secrets of accounts).
 //! Everything works on raw JSON: unknown fields survive, and a rule applies to every version of its kind (§12.8).
 
 use std::collections::BTreeMap;
@@ -22,7 +22,6 @@ mod filled_in;
 pub mod metadata;
 mod pod_template;
 mod service;
-mod service_account;
 mod workload;
 
 #[cfg(test)]
@@ -164,7 +163,7 @@ fn merge_kind(merged: &mut Value, rule: &Rule<'_>) -> Result<(), MergeError> {
         },
         ("apps" | "extensions", "Deployment") => workload::merge_deployment(merged, rule),
         ("apps" | "extensions", "StatefulSet") => workload::merge_stateful_set(merged, rule),
-        ("", "ServiceAccount") => service_account::merge_service_account(merged, rule),
+        ("", "ServiceAccount") => filled_in::merge_service_account(merged, rule),
         ("", "Service") => service::merge_service(merged, rule),
         ("", "PersistentVolume") => filled_in::merge_persistent_volume(merged, rule),
         ("", "Secret") => filled_in::merge_secret(merged, rule),
@@ -197,6 +196,15 @@ fn copy_field(to: &mut Map<String, Value>, from: Option<&Value>, field: &str) {
         Some(value) => to.insert(field.to_owned(), value.clone()),
         None => to.remove(field),
     };
+}
+
+/// Returns the map in a field, created if it is absent or null; `None` if the field has another type.
+fn child_map<'a>(parent: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Map<String, Value>> {
+    let value = parent.entry(field).or_insert(Value::Null);
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut()
 }
 
 /// Returns `spec` if it is a map. If not, the API server refuses the object, and there is nothing to merge.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::Rule;
+use super::{Rule, child_map};
 use crate::api::resources::keys;
 
 /// The resources that autoscalers and users tune; others always come from the manifest.
@@ -54,13 +54,4 @@ fn keep_container_resources(container: &mut Map<String, Value>, live: &Value) {
             }
         }
     }
-}
-
-/// Returns the map in a field, created if it is absent or null; `None` if the field has another type.
-fn child_map<'a>(parent: &'a mut Map<String, Value>, field: &str) -> Option<&'a mut Map<String, Value>> {
-    let value = parent.entry(field).or_insert(Value::Null);
-    if value.is_null() {
-        *value = Value::Object(Map::new());
-    }
-    value.as_object_mut()
 }

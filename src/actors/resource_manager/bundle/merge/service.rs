@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cluster::object;
 use serde_json::{Map, Value};
 
-use super::{Rule, copy_field};
+use super::{Rule, child_map, copy_field};
 use crate::api::resources::keys;
 
 const CLUSTER_IP: &str = "ClusterIP";
@@ -28,11 +28,7 @@ pub(super) fn merge_service(merged: &mut Value, rule: &Rule<'_>) {
         keep_openstack_annotations(merged, rule.live);
     }
     let Some(root) = merged.as_object_mut() else { return };
-    let spec = root.entry("spec").or_insert(Value::Null);
-    if spec.is_null() {
-        *spec = Value::Object(Map::new());
-    }
-    if let Some(spec) = spec.as_object_mut() {
+    if let Some(spec) = child_map(root, "spec") {
         let empty = Value::Null;
         merge_spec(spec, rule.live_spec().unwrap_or(&empty));
     }
@@ -49,9 +45,7 @@ fn merge_spec(spec: &mut Map<String, Value>, live: &Value) {
 
     if new_type == LOAD_BALANCER || new_type == NODE_PORT {
         keep_node_ports(spec, live);
-        if is_empty_text(spec.get("loadBalancerIP")) && !is_empty_text(live.get("loadBalancerIP")) {
-            copy_field(spec, Some(live), "loadBalancerIP");
-        }
+        keep_text(spec, live, "loadBalancerIP");
     }
     if new_type == EXTERNAL_NAME {
         return;
@@ -59,18 +53,13 @@ fn merge_spec(spec: &mut Map<String, Value>, live: &Value) {
     if spec.get("clusterIP").and_then(Value::as_str) != Some("None") && old_type != EXTERNAL_NAME {
         copy_field(spec, Some(live), "clusterIP");
     }
-    // A webhook or the cloud sets the class at the creation, and updates may not change it.
-    if new_type == LOAD_BALANCER
-        && old_type == LOAD_BALANCER
-        && is_empty_text(spec.get("loadBalancerClass"))
-        && !is_empty_text(live.get("loadBalancerClass"))
-    {
-        copy_field(spec, Some(live), "loadBalancerClass");
+    if new_type != LOAD_BALANCER || old_type != LOAD_BALANCER {
+        return;
     }
+    // A webhook or the cloud sets the class at the creation, and updates may not change it.
+    keep_text(spec, live, "loadBalancerClass");
     let is_local = |policy: Option<&Value>| policy.and_then(Value::as_str) == Some("Local");
-    if new_type == LOAD_BALANCER
-        && old_type == LOAD_BALANCER
-        && is_local(spec.get("externalTrafficPolicy"))
+    if is_local(spec.get("externalTrafficPolicy"))
         && is_local(live.get("externalTrafficPolicy"))
         && is_zero(spec.get("healthCheckNodePort"))
         && number(live.get("healthCheckNodePort")) != 0
@@ -121,6 +110,13 @@ fn keep_openstack_annotations(merged: &mut Value, live: &Value) {
 
 fn service_type(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).filter(|text| !text.is_empty()).unwrap_or(CLUSTER_IP)
+}
+
+/// Keeps a live text that the manifest does not set.
+fn keep_text(spec: &mut Map<String, Value>, live: &Value, field: &str) {
+    if is_empty_text(spec.get(field)) && !is_empty_text(live.get(field)) {
+        copy_field(spec, Some(live), field);
+    }
 }
 
 fn is_empty_text(value: Option<&Value>) -> bool {
