@@ -5,7 +5,7 @@ use std::fmt;
 use cluster::object::GroupVersionKind;
 use serde_json::{Map, Value};
 
-use crate::{commands::output::one_line, producer::yaml};
+use crate::{actors::resource_manager::bundle::up_to_date::is_empty, commands::output::one_line, producer::yaml};
 
 const HIDDEN: &str = "<hidden>";
 const CHANGED: &str = "<changed>";
@@ -112,19 +112,10 @@ fn shown(object: &Value) -> Value {
     let Some(fields) = object.as_object_mut() else { return object };
     fields.remove("status");
     if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|field, value| !OF_THE_SERVER.contains(&field.as_str()) && !is_nothing(value));
+        metadata.retain(|field, value| !OF_THE_SERVER.contains(&field.as_str()) && !is_empty(value));
     }
-    fields.retain(|_, value| !is_nothing(value)); // the API server also drops these fields when they are empty
+    fields.retain(|_, value| !is_empty(value)); // the API server also drops these fields when they are empty
     object
-}
-
-fn is_nothing(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Array(items) => items.is_empty(),
-        Value::Object(fields) => fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
 }
 
 fn is_secret(object: &Value) -> bool {

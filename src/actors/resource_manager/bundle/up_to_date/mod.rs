@@ -81,7 +81,8 @@ fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-fn is_empty(value: &Value) -> bool {
+/// Returns true for values that the API server treats like an absent field.
+pub(crate) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Array(items) => items.is_empty(),

@@ -12,7 +12,10 @@ use serde_json::{Number, Value};
 
 use super::named::{self, MetadataMap, Named};
 use crate::{
-    actors::resource_manager::{bundle::merge::MergeContext, health::Judgement},
+    actors::resource_manager::{
+        bundle::{merge::MergeContext, up_to_date::is_empty},
+        health::Judgement,
+    },
     api::resources::keys,
 };
 
@@ -132,12 +135,6 @@ fn hash_of_body(object: &Value) -> NonZeroU64 {
         }
     }
     NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN)
-}
-
-fn is_empty(value: &Value) -> bool {
-    value.is_null()
-        || value.as_array().is_some_and(Vec::is_empty)
-        || value.as_object().is_some_and(|map| map.is_empty())
 }
 
 /// Writes equal bytes exactly for equal trees. Keys are sorted (`serde_json` keeps them so), and numbers count by
