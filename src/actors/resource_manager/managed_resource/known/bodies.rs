@@ -3,7 +3,7 @@
 
 use std::{
     cell::RefCell,
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap},
     rc::Rc,
 };
 
@@ -26,14 +26,13 @@ pub(super) struct Bodies {
 struct Inner {
     /// Never iterated.
     bodies: HashMap<Rc<ObjectKey>, Body>,
-    /// Keys by age, oldest first. It may hold keys that were replaced or taken since.
-    ages: VecDeque<(u64, Rc<ObjectKey>)>,
+    /// Keys by age, oldest first.
+    ages: BTreeMap<u64, Rc<ObjectKey>>,
     bytes: usize,
     next_age: u64,
 }
 
 struct Body {
-    version: Box<str>,
     json: Box<[u8]>,
     age: u64,
 }
@@ -47,40 +46,30 @@ impl Bodies {
         if json.len() > BYTES / 8 {
             return;
         }
-        let age = inner.next_age;
+        let body = Body { json: json.into(), age: inner.next_age };
         inner.next_age += 1;
-        let body = Body { version: object::resource_version(object).into(), json: json.into(), age };
         inner.bytes += body.size();
-        inner.bodies.insert(key.clone(), body);
-        inner.ages.push_back((age, key));
-        inner.shrink();
+        inner.ages.insert(body.age, key.clone());
+        inner.bodies.insert(key, body);
+        while inner.bytes > BYTES
+            && let Some((_, oldest)) = inner.ages.pop_first()
+        {
+            inner.remove(&oldest);
+        }
     }
 
     pub(super) fn take(&self, key: &ObjectKey, version: &str) -> Option<Value> {
         let body = self.inner.borrow_mut().remove(key)?;
-        if &*body.version == version { json::from_slice(&body.json).ok() } else { None }
+        json::from_slice(&body.json).ok().filter(|object| object::resource_version(object) == version)
     }
 }
 
 impl Inner {
     fn remove(&mut self, key: &ObjectKey) -> Option<Body> {
         let body = self.bodies.remove(key)?;
+        self.ages.remove(&body.age);
         self.bytes -= body.size();
         Some(body)
-    }
-
-    fn shrink(&mut self) {
-        // Entries of bodies that are gone may make up half of the queue, no more.
-        while self.bytes > BYTES || self.ages.len() > 2 * self.bodies.len() + 64 {
-            let Some((age, key)) = self.ages.pop_front() else { return };
-            if self.bodies.get(&key).is_some_and(|body| body.age == age) {
-                if self.bytes > BYTES {
-                    self.remove(&key);
-                } else {
-                    self.ages.push_back((age, key));
-                }
-            }
-        }
     }
 }
 
@@ -126,7 +115,7 @@ mod tests {
         }
 
         let inner = bodies.inner.borrow();
-        assert!(inner.bytes <= BYTES && inner.ages.len() <= 2 * inner.bodies.len() + 64);
+        assert!(inner.bytes <= BYTES && inner.ages.len() == inner.bodies.len());
         assert!(inner.bodies.contains_key(&key("999")));
     }
 
@@ -176,7 +165,7 @@ mod tests {
             (0..100).for_each(|_| bodies.keep(key(&large.to_string()), &small));
 
             assert_eq!(kept(&bodies), (0..=large).collect::<Vec<_>>());
-            assert_eq!(bodies.inner.borrow().ages.len(), 2 * (large + 1) + 64);
+            assert_eq!(bodies.inner.borrow().ages.len(), large + 1);
         }
     }
 }
