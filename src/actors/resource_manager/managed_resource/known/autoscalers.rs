@@ -8,7 +8,7 @@ use std::{
 };
 
 use cluster::{
-    Cached, Change, How, Index, Resource, StoreState, Watch, WatchOptions, Watches,
+    Cached, How, Index, Resource, StoreState, Watch, WatchOptions, Watches,
     object::{self, GroupVersionKind, NamespacedName, ObjectKey},
 };
 use kit::Moment;
@@ -125,7 +125,15 @@ impl Autoscalers {
         let (index, changed, lingering) = (scaled.clone(), self.changed.clone(), self.lingering.clone());
         let clock = self.watches.cluster().clock().clone();
         watch.subscribe(move |change| {
-            let Moved { lost, got } = moved(change, &index);
+            let old = change.old.and_then(|cached| cached.scales.as_ref());
+            let new = change.new.and_then(|cached| cached.scales.as_ref());
+            // The apply path waits for the first list.
+            if old == new || change.how == How::First {
+                return;
+            }
+            // The first autoscaler of an object, or its last one: the index includes the change already.
+            let lost = old.filter(|key| !index.contains(key));
+            let got = new.filter(|key| index.get(key).len() == 1);
             if let Some(key) = lost {
                 lingering.borrow_mut().lost(key, change.name, clock.monotonic());
             }
@@ -203,21 +211,4 @@ impl Autoscalers {
             watch.stop();
         }
     }
-}
-
-#[derive(Default)]
-struct Moved<'a> {
-    lost: Option<&'a ObjectKey>,
-    got: Option<&'a ObjectKey>,
-}
-
-/// Returns the objects that got their first autoscaler or lost their last one. `index` includes the change already.
-fn moved<'a>(change: &Change<'a, CachedAutoscaler>, index: &Index<ObjectKey>) -> Moved<'a> {
-    let old = change.old.and_then(|cached| cached.scales.as_ref());
-    let new = change.new.and_then(|cached| cached.scales.as_ref());
-    // The apply path waits for the first list.
-    if old == new || change.how == How::First {
-        return Moved::default();
-    }
-    Moved { lost: old.filter(|key| !index.contains(key)), got: new.filter(|key| index.get(key).len() == 1) }
 }

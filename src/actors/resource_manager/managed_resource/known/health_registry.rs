@@ -36,10 +36,10 @@ const LATE: Duration = Duration::from_secs(1);
 impl HealthRegistry {
     pub(crate) fn set(&self, bundle: &NamespacedName, is_judged: bool) {
         let mut judged = self.judged.borrow_mut();
-        if !is_judged {
+        if is_judged {
+            judged.entry(bundle.clone()).or_default();
+        } else {
             judged.remove(bundle);
-        } else if !judged.contains_key(bundle) {
-            judged.insert(bundle.clone(), BTreeSet::new());
         }
     }
 

@@ -2,10 +2,7 @@
 //! (`kubectl replace --force`), or that moves to another ManagedResource, is absent for a moment only. Its workload
 //! must not drop to the replicas of its manifest meanwhile.
 
-use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use cluster::object::{NamespacedName, ObjectKey};
 use tokio::time::Instant;
@@ -42,9 +39,7 @@ impl Lingering {
     }
 
     pub(super) fn got(&mut self, scaled: &ObjectKey) {
-        if let Entry::Occupied(gone) = self.gone.entry(scaled.clone()) {
-            gone.remove();
-        }
+        self.gone.remove(scaled);
     }
 
     /// Returns until when an absent autoscaler counts, or `None`. `period`: end of the ManagedResource's last period.

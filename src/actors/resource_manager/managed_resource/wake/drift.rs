@@ -17,50 +17,32 @@ const WINDOW: Duration = Duration::from_millis(100);
 
 type Wake = kit::Wake<ObjectKey>;
 
-type WakeBundle = Rc<dyn Fn(&NamespacedName, Wake)>;
-
-/// Wakes that are postponed until the window is over; one per ManagedResource. Cheap to clone.
-#[derive(Clone)]
-struct Debounce {
-    pending: Rc<RefCell<BTreeMap<NamespacedName, Wake>>>,
-    wake: WakeBundle,
-}
-
 /// Wakes the owners of a drifted object: at once if it is gone, otherwise when the window is over.
 pub(crate) fn wake_on_drift(waker: &WeakSupervised<ManagedResources>) -> DriftListener {
     let waker = waker.clone();
-    let debounce = Debounce::new(move |bundle, due| waker.wake(bundle, due));
-    Rc::new(move |bundle: &NamespacedName, object: &ObjectKey, what: Drift| match what {
-        Drift::Changed => debounce.soon(bundle, object, Wake::high(DRIFT)),
-        Drift::Gone => debounce.now(bundle, Wake::high(DRIFT).about(object.clone())),
-    })
+    debounced(move |bundle, wake| waker.wake(bundle, wake))
 }
 
-impl Debounce {
-    fn new(wake: impl Fn(&NamespacedName, Wake) + 'static) -> Self {
-        Self { pending: Rc::default(), wake: Rc::new(wake) }
-    }
-
-    fn now(&self, bundle: &NamespacedName, wake: Wake) {
-        (self.wake)(bundle, wake);
-    }
-
-    /// Wakes the ManagedResource when the window is over. The first such call begins the window.
-    fn soon(&self, bundle: &NamespacedName, object: &ObjectKey, wake: Wake) {
-        let wake = wake.about(object.clone());
-        if let Some(pending) = self.pending.borrow_mut().get_mut(bundle) {
+fn debounced(wake: impl Fn(&NamespacedName, Wake) + 'static) -> DriftListener {
+    let (waker, pending) = (Rc::new(wake), Rc::<RefCell<BTreeMap<NamespacedName, Wake>>>::default());
+    Rc::new(move |bundle, object, what| {
+        let wake = Wake::high(DRIFT).about(object.clone());
+        if what == Drift::Gone {
+            return waker(bundle, wake);
+        }
+        if let Some(pending) = pending.borrow_mut().get_mut(bundle) {
             return pending.merge(wake);
         }
-        self.pending.borrow_mut().insert(bundle.clone(), wake);
-        let (debounce, bundle) = (self.clone(), bundle.clone());
+        pending.borrow_mut().insert(bundle.clone(), wake);
+        let (waker, pending, bundle) = (waker.clone(), pending.clone(), bundle.clone());
         actix::spawn(async move {
             tokio::time::sleep(WINDOW).await;
-            let wake = debounce.pending.borrow_mut().remove(&bundle);
+            let wake = pending.borrow_mut().remove(&bundle);
             if let Some(wake) = wake {
-                (debounce.wake)(&bundle, wake);
+                waker(&bundle, wake);
             }
         });
-    }
+    })
 }
 
 #[cfg(test)]
@@ -74,13 +56,13 @@ mod tests {
         universe(1, |_| async {
             let woken: Rc<RefCell<Vec<(String, Wake)>>> = Rc::default();
             let seen = woken.clone();
-            let debounce = Debounce::new(move |bundle, wake| seen.borrow_mut().push((bundle.to_string(), wake)));
-            let (bundle, wake) = (NamespacedName::new("shoot", "one"), Wake::high(DRIFT));
+            let report = debounced(move |bundle, wake| seen.borrow_mut().push((bundle.to_string(), wake)));
+            let bundle = NamespacedName::new("shoot", "one");
             let key = |name: &str| ObjectKey { name: name.into(), ..ObjectKey::default() };
 
-            debounce.soon(&bundle, &key("a"), wake.clone());
+            report(&bundle, &key("a"), Drift::Changed);
             tokio::time::sleep(WINDOW / 2).await;
-            debounce.soon(&bundle, &key("b"), wake.clone());
+            report(&bundle, &key("b"), Drift::Changed);
             assert!(woken.borrow().is_empty());
             tokio::time::sleep(WINDOW).await;
 
