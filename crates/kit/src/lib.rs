@@ -157,6 +157,7 @@ mod deaths;
 pub mod duration;
 mod env;
 mod fatal;
+mod hash;
 pub mod json;
 mod mailbox;
 mod object;
@@ -183,6 +184,7 @@ pub use controller::{
 };
 pub use env::{Cpu, Env, JobPanicked, Observers, ReconcileObserver, ReconcileResult, ReconcilerObserver, Unobserved};
 pub use fatal::{Fatal, Indispensable};
+pub use hash::hash_of;
 pub use mailbox::post;
 pub use priority::Priority;
 pub use signal::{Listening, Moment, Signal};

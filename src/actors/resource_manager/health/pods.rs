@@ -1,7 +1,6 @@
 //! Which Pods count for a Deployment (spec 20 §15), and what is cached of them: hashes of their labels.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
+use kit::hash_of;
 use serde_json::Value;
 
 use super::fields::{Trouble, at, replicas};
@@ -51,11 +50,7 @@ impl PodSummary {
 /// Two different labels have one hash in 2⁶⁴ cases.
 fn hashes(labels: Option<&Value>) -> Box<[u64]> {
     let labels = labels.and_then(Value::as_object);
-    let hash = |(key, value): (&String, &Value)| {
-        let mut hasher = DefaultHasher::new();
-        (key, value.as_str()).hash(&mut hasher);
-        hasher.finish()
-    };
+    let hash = |(key, value): (&String, &Value)| hash_of(&(key, value.as_str()));
     let mut hashes: Vec<u64> = labels.into_iter().flatten().map(hash).collect();
     hashes.sort_unstable();
     hashes.into()

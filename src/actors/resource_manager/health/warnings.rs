@@ -1,8 +1,7 @@
 //! The Events that say why a Service has no address, or is not deleted (spec 20 §11.3, spec 10 §13.6).
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
 use jiff::Timestamp;
+use kit::hash_of;
 use serde_json::Value;
 
 use crate::api::meta::age::age;
@@ -50,9 +49,7 @@ impl Warnings {
 
     /// Changes with the Events, not with their age: a message is not written anew because time goes by.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.events.hash(&mut hasher);
-        hasher.finish()
+        hash_of(&self.events)
     }
 }
 

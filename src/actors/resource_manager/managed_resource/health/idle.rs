@@ -1,8 +1,6 @@
 //! A ManagedResource whose objects are up to date and watched: its period ends with an idle check.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use kit::IdleCheck;
+use kit::{IdleCheck, hash_of};
 
 use super::{
     super::known::{CachedManagedResource, ManagedResourceSummary, ObjectsRevision},
@@ -28,17 +26,13 @@ impl JudgedState {
         let ManagedResourceSummary { mr, references } = summary;
         let is_judged = eligibility::of(class, mr) == Eligibility::Eligible;
         is_judged.then(|| {
-            let mut hasher = DefaultHasher::new();
-            (&mr.metadata.uid, references).hash(&mut hasher);
             let written: &[&str] = match reconciler {
                 HealthReconciler::Health => &[RESOURCES_HEALTHY, RESOURCES_PROGRESSING],
                 HealthReconciler::Progress => &[RESOURCES_PROGRESSING],
             };
-            for kind in written {
-                let condition = conditions::find(&mr.status.conditions, kind);
-                condition.map(|it| (&it.status, &it.reason, &it.message, &it.codes)).hash(&mut hasher);
-            }
-            Self(hasher.finish())
+            let conditions = written.iter().map(|kind| conditions::find(&mr.status.conditions, kind));
+            let said = conditions.map(|it| it.map(|it| (&it.status, &it.reason, &it.message, &it.codes)));
+            Self(hash_of(&(&mr.metadata.uid, references, said.collect::<Vec<_>>())))
         })
     }
 }

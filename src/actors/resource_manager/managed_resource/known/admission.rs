@@ -1,11 +1,8 @@
 //! Pure. Which kinds mutating webhooks, admission policies and bindings match (spec 10 §11.3, decision 40).
 
-use std::{
-    collections::BTreeSet,
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
+use kit::hash_of;
 use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +31,17 @@ impl Admission {
             (Some(_), Some(rules)) => rules.map(MatchedKinds::of_rules).fold(MatchedKinds::none(), MatchedKinds::or),
             (Some(_), None) => MatchedKinds::Any,
         };
-        Self { content: hash_of(webhooks), kinds, policy: None }
+        Self { content: hash_of(&webhooks.map(Value::to_string)), kinds, policy: None }
     }
 
     pub(crate) fn of_policy(object: &Value) -> Self {
         let spec = object.get("spec");
         let rules = object.pointer("/spec/matchConstraints/resourceRules");
-        Self { content: hash_of(spec), kinds: rules.map_or(MatchedKinds::Any, MatchedKinds::of_rules), policy: None }
+        Self {
+            content: hash_of(&spec.map(Value::to_string)),
+            kinds: rules.map_or(MatchedKinds::Any, MatchedKinds::of_rules),
+            policy: None,
+        }
     }
 
     /// A binding matches what its policy matches, or less.
@@ -49,18 +50,16 @@ impl Admission {
         let rules = object.pointer("/spec/matchResources/resourceRules");
         let rules = rules.filter(|rules| rules.as_array().is_none_or(|rules| !rules.is_empty()));
         let policy = object.pointer("/spec/policyName").and_then(Value::as_str).map(Into::into);
-        Self { content: hash_of(spec), kinds: rules.map_or(MatchedKinds::Any, MatchedKinds::of_rules), policy }
+        Self {
+            content: hash_of(&spec.map(Value::to_string)),
+            kinds: rules.map_or(MatchedKinds::Any, MatchedKinds::of_rules),
+            policy,
+        }
     }
 
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.content == other.content
     }
-}
-
-fn hash_of(content: Option<&Value>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    content.map(Value::to_string).hash(&mut hasher);
-    hasher.finish()
 }
 
 impl MatchedKinds {

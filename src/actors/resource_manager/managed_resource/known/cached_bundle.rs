@@ -1,16 +1,13 @@
 //! Cached ManagedResources: compact JSON, parsed for the reconcile that needs it.
 
-use std::{
-    hash::{DefaultHasher, Hash, Hasher},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use cluster::{Cached, object};
-use kit::json;
+use kit::{hash_of, json};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
-use crate::api::resources::managed_resource::{ManagedResource, ManagedResourceStatus, ReadError, ResourceRef};
+use crate::api::resources::managed_resource::{ManagedResource, ManagedResourceStatus, ReadError};
 
 /// A cached ManagedResource: its JSON without `managedFields`, in one piece.
 #[derive(Clone, Debug)]
@@ -74,15 +71,9 @@ impl ManagedResourceSummary {
         };
         Self {
             mr: ManagedResource { metadata: metadata.clone(), spec: spec.clone(), status },
-            references: hash_of_references(&mr.status.resources),
+            references: hash_of(&mr.status.resources),
         }
     }
-}
-
-pub(crate) fn hash_of_references(references: &[ResourceRef]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    references.hash(&mut hasher);
-    hasher.finish()
 }
 
 impl Cached for CachedManagedResource {

@@ -2,21 +2,23 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    hash::{DefaultHasher, Hash, Hasher},
     rc::Rc,
 };
 
 use cluster::object::ObjectKey;
+use kit::hash_of;
 use tokio::time::Instant;
 
 use super::{
-    cached_bundle::{ManagedResourceSummary, hash_of_references},
-    cached_object::Content,
+    super::apply::ObjectError, cached_bundle::ManagedResourceSummary, cached_object::Content,
     drift_backoff::DriftBackoff,
 };
-use crate::api::resources::{
-    condition_names::RESOURCES_APPLIED,
-    managed_resource::{ManagedResource, ManagedResourceStatus},
+use crate::api::{
+    meta::conditions,
+    resources::{
+        condition_names::RESOURCES_APPLIED,
+        managed_resource::{ManagedResource, ManagedResourceStatus},
+    },
 };
 
 pub(crate) type Fingerprints = BTreeMap<Rc<ObjectKey>, Fingerprint>;
@@ -144,13 +146,13 @@ impl Applied {
             uid: mr.metadata.uid.clone(),
             generation: mr.metadata.generation,
             secrets: secrets.to_vec(),
-            status: status_hash(&mr.status, hash_of_references(&mr.status.resources)),
+            status: status_hash(&mr.status, hash_of(&mr.status.resources)),
         }
     }
 
     /// Returns true if this is about `mr`, as far as the ManagedResource itself shows. The caller compares the Secrets.
     pub(crate) fn is_about(&self, mr: &ManagedResource) -> bool {
-        self.fits(mr, || hash_of_references(&mr.status.resources))
+        self.fits(mr, || hash_of(&mr.status.resources))
     }
 
     pub(crate) fn is_about_summary(&self, summary: &ManagedResourceSummary) -> bool {
@@ -165,11 +167,9 @@ impl Applied {
 }
 
 fn status_hash(status: &ManagedResourceStatus, references: u64) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (references, &status.secrets_data_checksum, status.observed_generation).hash(&mut hasher);
-    let applied = status.conditions.iter().find(|condition| condition.kind == RESOURCES_APPLIED);
-    applied.map(|it| (&it.status, &it.reason, &it.message, &it.codes)).hash(&mut hasher);
-    hasher.finish()
+    let applied = conditions::find(&status.conditions, RESOURCES_APPLIED);
+    let applied = applied.map(|it| (&it.status, &it.reason, &it.message, &it.codes));
+    hash_of(&(references, &status.secrets_data_checksum, status.observed_generation, applied))
 }
 
 #[cfg(test)]

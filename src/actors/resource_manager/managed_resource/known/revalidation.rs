@@ -5,11 +5,11 @@
 use std::{
     cell::{Cell, RefCell},
     collections::BTreeMap,
-    hash::{DefaultHasher, Hash, Hasher},
     time::Duration,
 };
 
 use cluster::object::{GroupKind, NamespacedName, ObjectKey};
+use kit::hash_of;
 
 /// API servers and webhooks may answer as before for this long: watches lag, policies are compiled once per second.
 pub(crate) const ADMISSION_LAG: Duration = Duration::from_secs(2);
@@ -109,7 +109,7 @@ impl Revalidation {
         let half = millis(self.period?) / 2;
         let together = (half / 8).clamp(1, millis(TOGETHER));
         let written = sent / together;
-        let random = hash(&(self.seed, bundle, written)) % half.saturating_sub(together).max(1);
+        let random = hash_of(&(self.seed, bundle, written)) % half.saturating_sub(together).max(1);
         Some(((written + 1) * together).saturating_add(half).saturating_add(random))
     }
 
@@ -125,7 +125,7 @@ impl Revalidation {
     }
 
     fn first_turn(&self, bundle: &NamespacedName) -> u64 {
-        hash(&(self.seed, bundle)) % millis(SPREAD)
+        hash_of(&(self.seed, bundle)) % millis(SPREAD)
     }
 }
 
@@ -148,12 +148,6 @@ impl Since {
 
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-fn hash(of: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    of.hash(&mut hasher);
-    hasher.finish()
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
-    hash::{DefaultHasher, Hash, Hasher},
     rc::{Rc, Weak},
     time::Duration,
 };
@@ -14,7 +13,7 @@ use cluster::{
     CachedFields, Change, How, Resource, Watch, WatchOptions, Watches,
     object::{GroupKind, GroupVersionKind, NamespacedName},
 };
-use kit::{Wake, WeakSupervised};
+use kit::{Wake, WeakSupervised, hash_of};
 use serde_json::Value;
 use tokio::sync::Notify;
 
@@ -136,11 +135,7 @@ impl AdmissionChanges {
 }
 
 fn hash_of_marks(namespace: &Value) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for marks in ["labels", "annotations"] {
-        namespace["metadata"][marks].to_string().hash(&mut hasher);
-    }
-    hasher.finish()
+    hash_of(&["labels", "annotations"].map(|marks| namespace["metadata"][marks].to_string()))
 }
 
 impl Turns {
