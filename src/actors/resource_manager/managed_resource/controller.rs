@@ -3,12 +3,10 @@
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use cluster::{
-    Cluster, Index, Recorder, Watch, Watches,
+    Definitions, Index, Resource, Watch,
     object::{NamespacedName, ObjectKey},
 };
-use kit::{
-    Env, Failure, GeneralController, Outcome, Reconcile, Reconciler, Supervised, SyncRequirement, WeakSupervised,
-};
+use kit::{Failure, GeneralController, Outcome, Reconcile, Reconciler, Supervised, WeakSupervised};
 use tokio::task::JoinHandle;
 
 use super::{
@@ -21,12 +19,17 @@ use super::{
     reconcile,
     report::StatusCell,
     shared::{
-        CAUSES, CHANGED, DRIFT, HEALTH, HealthSettings, KIND, ManagedResources, REJUDGE, REVALIDATE, ROLLOUT, SCALED,
-        SECRET, Settings,
+        CAUSES, CHANGED, DRIFT, HEALTH, KIND, ManagedResources, REJUDGE, REVALIDATE, ROLLOUT, SCALED, SECRET, Settings,
     },
     wake::{self, AdmissionChanges},
 };
-use crate::api::resources::keys::{self, MANAGED_BY};
+use crate::{
+    actors::resource_manager::controller_context::ControllerContext,
+    api::{
+        config::resource_manager::Workers,
+        resources::keys::{self, MANAGED_BY},
+    },
+};
 
 /// Name of the reconciler in metrics and logs (spec 70 §9.2).
 pub(super) const NAME: &str = "managedresource";
@@ -37,17 +40,12 @@ pub(super) const HEALTH_NAME: &str = "health";
 /// Name of the reconciler that keeps `ResourcesProgressing` (spec 20).
 pub(super) const PROGRESS_NAME: &str = "health-progressing";
 
-/// What the controller reads from. Filled in every replica, before it becomes leader.
-pub(super) struct Inputs {
-    pub(super) source: Cluster,
-    pub(super) target: Cluster,
-    pub(super) watches: Watches,
+/// What every replica watches, before it becomes leader.
+pub(super) struct Sources {
     pub(super) bundles: Watch<CachedManagedResource>,
     pub(super) secrets: Watch<CachedSecret>,
     pub(super) index: Index<NamespacedName>,
-    pub(super) recorder: Recorder,
-    pub(super) definitions: SyncRequirement,
-    pub(super) is_custom: super::known::IsCustom,
+    pub(super) definitions: Definitions,
 }
 
 pub(super) struct Running {
@@ -64,11 +62,11 @@ pub(super) struct Memories {
 }
 
 /// Starts the controller. Every cached ManagedResource gets its first reconcile.
-pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
-    let bundles = inputs.bundles.clone();
-    let (secrets, index, watches) = (inputs.secrets.clone(), inputs.index.clone(), inputs.watches.clone());
+pub(super) fn start(settings: Settings, sources: Sources, ctx: &ControllerContext) -> Running {
+    let env = &ctx.env;
     let supervised =
-        Supervised::start_cyclic(|waker| Rc::new(ManagedResources::new(settings, inputs, env, waker)), env);
+        Supervised::start_cyclic(|waker| Rc::new(ManagedResources::new(settings, &sources, ctx, waker)), env);
+    let Sources { bundles, secrets, index, .. } = sources;
     let (controller, waker) = (supervised.controller(), supervised.weak());
     let initial_sync = actix::spawn(initial_sync::run(controller.clone()));
     wake::subscribe_bundles(&controller, &bundles, &waker);
@@ -76,39 +74,41 @@ pub(super) fn start(settings: Settings, inputs: Inputs, env: &Env) -> Running {
     let kinds = controller.target.discovery().subscribe();
     let reporting = wake::wake_on_new_kinds(Rc::downgrade(&controller), waker.clone(), kinds);
     env.fatal.spawn("discovery watcher of the ManagedResource controller", reporting);
-    let admission = AdmissionChanges::open(&controller, &watches);
+    let admission = AdmissionChanges::open(&controller, &ctx.target.watches);
     let turns = admission.take_turns(Rc::downgrade(&controller), waker);
     env.fatal.spawn("admission watcher of the ManagedResource controller", turns);
     Running { supervised, admission, initial_sync }
 }
 
 impl ManagedResources {
-    fn new(settings: Settings, inputs: Inputs, env: &Env, waker: &WeakSupervised<Self>) -> Self {
-        let selector = format!("{MANAGED_BY}={}", settings.managed_by);
+    fn new(settings: Settings, sources: &Sources, ctx: &ControllerContext, waker: &WeakSupervised<Self>) -> Self {
+        let (env, source, target) = (&ctx.env, &ctx.source, &ctx.target);
+        let definitions = sources.definitions.clone();
+        let (recorder, requirement) = (source.events.for_component(NAME), definitions.sync_requirement());
+        let selector = format!("{MANAGED_BY}={}", settings.apply.managed_by_label_value);
         let registry = Rc::new(HealthRegistry::default());
         let (drift, health) = (wake::wake_on_drift(waker), wake::wake_on_health(&registry, waker));
-        let objects = ManagedObjects::new(&inputs.watches, selector, inputs.is_custom, drift, health);
-        if settings.target_is_live {
-            objects.read_live();
-        }
+        let (watches, is_live) = (&target.watches, settings.target_is_live);
+        let is_custom = Rc::new(move |resource: &Resource| definitions.is_custom(resource));
+        let objects = ManagedObjects::new(watches, selector, is_live, is_custom, drift, health);
         let (scaled, pods) = (wake::wake_on_scaling(&objects, waker), wake::wake_on_pods(&objects, &registry, waker));
         Self {
-            autoscalers: Autoscalers::new(&inputs.watches, scaled),
-            pods: Pods::new(&inputs.watches, pods),
+            autoscalers: Autoscalers::new(watches, scaled),
+            pods: Pods::new(watches, pods),
             objects,
             health_registry: registry,
-            secrets: Secrets::new(&inputs.source, inputs.secrets),
+            secrets: Secrets::new(&source.cluster, sources.secrets.clone()),
             initial_sync: InitialSync::default(),
-            source: inputs.source,
-            target: inputs.target,
-            bundles: inputs.bundles,
-            definitions: inputs.definitions,
-            health_recorder: inputs.recorder.for_component(HEALTH_NAME),
-            recorder: inputs.recorder,
+            source: source.cluster.clone(),
+            target: target.cluster.clone(),
+            bundles: sources.bundles.clone(),
+            definitions: requirement,
+            health_recorder: recorder.for_component(HEALTH_NAME),
+            recorder,
             awaiting_kinds: RefCell::default(),
             reported: RefCell::default(),
             started: env.clock.monotonic(),
-            revalidation: Revalidation::new(settings.revalidate_period, env.random.bits() as u64),
+            revalidation: Revalidation::new(settings.apply.revalidate_period(), env.random.bits() as u64),
             env: env.clone(),
             settings,
         }
@@ -145,11 +145,11 @@ impl GeneralController for ManagedResources {
     }
 
     fn reconcilers(&self) -> Vec<Reconciler> {
-        let HealthSettings { concurrent_syncs, sync_period } = self.settings.health;
+        let Settings { apply, health, .. } = &self.settings;
         // Upstream would wait up to 1000 s after errors. The sync period is the longest wait for anything else.
-        let reconciler = |name, permits, causes, period| {
+        let reconciler = |name, permits: Workers, causes, period| {
             let requires = self.bundles.sync_requirement();
-            let reconciler = Reconciler::new(name, permits).about((keys::GROUP, keys::KIND));
+            let reconciler = Reconciler::new(name, permits.count()).about((keys::GROUP, keys::KIND));
             // Each reconciler opens watches, which depend on whether a kind is custom.
             reconciler
                 .causes(causes)
@@ -162,10 +162,10 @@ impl GeneralController for ManagedResources {
         vec![
             // Secrets are watched from the start (spec 10 §4): no reconcile begins before they are synced, and a long
             // delay ends the process (spec 70 §7.1). Health does not read them (spec 20 §9.1).
-            reconciler(NAME, self.settings.concurrent_syncs, causes, self.settings.sync_period)
+            reconciler(NAME, apply.concurrent_syncs, causes, apply.sync_period.get())
                 .requires(self.secrets.sync_requirement()),
-            reconciler(HEALTH_NAME, concurrent_syncs, REJUDGE.with(HEALTH), sync_period),
-            reconciler(PROGRESS_NAME, concurrent_syncs, REJUDGE.with(ROLLOUT), sync_period),
+            reconciler(HEALTH_NAME, health.concurrent_syncs, REJUDGE.with(HEALTH), health.sync_period.get()),
+            reconciler(PROGRESS_NAME, health.concurrent_syncs, REJUDGE.with(ROLLOUT), health.sync_period.get()),
         ]
     }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use cluster::{
-    ApiError, Cached as _, Cluster, Context, Recorder, Reference, Watch,
+    ApiError, Cached as _, Cluster, Context, ListQuery, Recorder, Reference, Watch,
     object::{NamespacedName, ObjectKey},
 };
 use kit::{Causes, Env, Failure, Reconcile, SyncRequirement};
@@ -21,7 +21,14 @@ use super::{
     },
     report::StatusCell,
 };
-use crate::api::resources::{class::OwnClass, managed_resource::ManagedResource};
+use crate::{
+    actors::resource_manager::health::warnings::{Warnings, field_selector},
+    api::{
+        config::resource_manager::{HealthController, ManagedResourceController},
+        kinds,
+        resources::{class::OwnClass, managed_resource::ManagedResource},
+    },
+};
 
 /// A ManagedResource changed in a way that asks for a reconcile (spec 10 §5.1).
 pub(super) const CHANGED: Causes = Causes::own(0);
@@ -47,22 +54,11 @@ pub(super) const CAUSES: [&str; 9] =
 /// A conflict of two owners about one object is reported this often (decision 11).
 const REPORT_AGAIN: Duration = Duration::from_secs(3600);
 
-/// Settings of the health reconcilers (spec 20 §3).
-#[derive(Debug, Clone)]
-pub(super) struct HealthSettings {
-    pub(super) concurrent_syncs: usize,
-    /// Period of a ManagedResource, and the time that one reconcile may take.
-    pub(super) sync_period: Duration,
-}
-
 /// Settings of the controller (spec 10 §3.1).
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
-    pub(super) concurrent_syncs: usize,
-    pub(super) sync_period: Duration,
-    pub(super) revalidate_period: Option<Duration>,
-    pub(super) always_update: bool,
-    pub(super) managed_by: String,
+    pub(super) apply: ManagedResourceController,
+    pub(super) health: HealthController,
     pub(super) class: OwnClass,
     /// Cluster id of origin values; empty for none.
     pub(super) cluster_id: String,
@@ -70,7 +66,6 @@ pub(super) struct Settings {
     pub(super) target_is_live: bool,
     /// Whether the garbage collector runs: objects that it collects are left to it (spec 10 §13.2).
     pub(super) garbage_collector: bool,
-    pub(super) health: HealthSettings,
 }
 
 pub(super) struct ManagedResources {
@@ -81,7 +76,7 @@ pub(super) struct ManagedResources {
     pub(super) bundles: Watch<CachedManagedResource>,
     pub(super) secrets: Secrets,
     pub(super) definitions: SyncRequirement,
-    pub(super) objects: ManagedObjects,
+    pub(super) objects: Rc<ManagedObjects>,
     pub(super) autoscalers: Autoscalers,
     pub(super) recorder: Recorder,
     pub(super) health_recorder: Recorder,
@@ -143,6 +138,14 @@ impl ManagedResources {
             Err(error) if error.is_not_found() || matches!(error, ApiError::BadRequest(_)) => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the Events that say what is wrong with a Service.
+    pub(super) async fn warnings_of(&self, context: &Context, service: &ObjectKey) -> Result<Warnings, ApiError> {
+        let ObjectKey { namespace, name, .. } = service;
+        let query = ListQuery { field_selector: Some(field_selector(namespace, name)), ..ListQuery::default() };
+        let list = self.target.list(context, &kinds::CORE_EVENT, Some(namespace), &query).await?;
+        Ok(Warnings::of(&list.items))
     }
 
     /// Returns true if a conflict about an object has not been reported within the last hour (decision 11).

@@ -46,7 +46,8 @@ impl Scene<'_> {
         let again = memory.drift_backoff.is_contested(&object.key, manifest);
         if again {
             let controller = self.run.controller;
-            let pause = memory.drift_backoff.next_pause(&object.key, manifest, controller.settings.sync_period);
+            let pause =
+                memory.drift_backoff.next_pause(&object.key, manifest, controller.settings.apply.sync_period.get());
             controller.health_registry.is_contested(&self.run.reconcile.key, &object.key, now, pause);
         }
         Attention::Check(Check { drifted, again })
@@ -68,7 +69,7 @@ impl Scene<'_> {
         };
         if is_repair {
             let now = controller.env.clock.monotonic();
-            memory.drift_backoff.repaired(key, manifest, now, controller.settings.sync_period);
+            memory.drift_backoff.repaired(key, manifest, now, controller.settings.apply.sync_period.get());
         } else if result.is_ok() {
             memory.drift_backoff.reset_if_changed(key, manifest);
         }

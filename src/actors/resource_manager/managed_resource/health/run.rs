@@ -28,7 +28,7 @@ pub(super) struct HealthRun<'a> {
 
 /// Returns the time until the next reconcile or idle check, spread over a tenth of the period and below 1.1 periods.
 pub(super) fn period(controller: &ManagedResources) -> Duration {
-    controller.env.random.jitter(controller.settings.health.sync_period * 9 / 10, 0.2)
+    controller.env.random.jitter(controller.settings.health.sync_period.get() * 9 / 10, 0.2)
 }
 
 pub(super) fn are_pods_needed(controller: &ManagedResources) -> bool {

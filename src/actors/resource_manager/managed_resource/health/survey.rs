@@ -341,7 +341,7 @@ impl fmt::Display for Tally {
 impl HealthRun<'_> {
     /// How long to wait for a kind that cannot be watched, before it is reported (spec 20 §12).
     fn patience(&self) -> Duration {
-        self.controller.settings.health.sync_period.min(Duration::from_secs(180)) / 2
+        self.controller.settings.health.sync_period.get().min(Duration::from_secs(180)) / 2
     }
 
     fn counted(&self, deployment: &ObjectKey, quota: &Quota) -> Counted {
@@ -376,7 +376,7 @@ impl HealthRun<'_> {
             }
             Standing::Unknown => {
                 // A period may be a tenth shorter than set. Reads of the last period must be too old for this one.
-                let limit = self.controller.settings.health.sync_period * 8 / 10;
+                let limit = self.controller.settings.health.sync_period.get() * 8 / 10;
                 let known = memory.read(&key, now, limit).cloned();
                 let seen = match known {
                     Some(seen) => Ok(seen),
@@ -436,6 +436,6 @@ impl HealthRun<'_> {
     }
 
     fn is_watched(&self, live: &Value) -> bool {
-        object::label(live, MANAGED_BY) == Some(self.controller.settings.managed_by.as_str())
+        object::label(live, MANAGED_BY) == Some(self.controller.settings.apply.managed_by_label_value.as_str())
     }
 }

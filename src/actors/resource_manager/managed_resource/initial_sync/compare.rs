@@ -146,7 +146,7 @@ impl ManagedResources {
         context: &Context,
         turns: &Semaphore,
     ) -> Result<(), ApiError> {
-        let query = ListQuery::labelled(format!("{MANAGED_BY}={}", self.settings.managed_by));
+        let query = ListQuery::labelled(format!("{MANAGED_BY}={}", self.settings.apply.managed_by_label_value));
         let asked = self.env.clock.monotonic();
         let mut pages = self.target.pages(context.clone(), kind.resource.clone(), scope.clone(), query);
         while let Some(page) = next_page(&mut pages, turns).await {

@@ -2,7 +2,6 @@
 //! Registered keys, not the origin annotation, tell which ManagedResources an object's drift concerns: each registers
 //! the keys of its manifests and refs. A kind is watched while one of its objects has an owner; only those are cached.
 
-mod holders;
 mod origins;
 mod owners;
 mod revision;
@@ -48,18 +47,12 @@ pub(crate) enum Standing {
 /// Returns true if a kind is defined by a CustomResourceDefinition: such kinds count generations.
 pub(crate) type IsCustom = Rc<dyn Fn(&Resource) -> bool>;
 
-#[derive(Clone)]
 pub(crate) struct ManagedObjects {
-    inner: Rc<Inner>,
-}
-
-struct Inner {
     watches: Watches,
     selector: String,
     is_custom: IsCustom,
     kinds: RefCell<BTreeMap<GroupKind, WatchedKind>>,
-    /// Nothing is watched: objects are read when needed (spec 70 §8.5).
-    is_live: Cell<bool>,
+    is_live: bool,
     /// Set when the controller has stopped: code that still runs must not start watches again.
     ended: Cell<bool>,
     owners: Rc<RefCell<Owners>>,
@@ -76,39 +69,35 @@ struct WatchedKind {
 }
 
 impl ManagedObjects {
+    /// `is_live`: no kind is watched. Every check reads, and only periods find drift (spec 70 §8.5).
     pub(crate) fn new(
         watches: &Watches,
         selector: String,
+        is_live: bool,
         is_custom: IsCustom,
         drift: DriftListener,
         health: HealthListener,
-    ) -> Self {
-        let inner = Inner {
+    ) -> Rc<Self> {
+        Rc::new(Self {
             watches: watches.clone(),
             selector,
             is_custom,
             kinds: RefCell::default(),
-            is_live: Cell::default(),
+            is_live,
             ended: Cell::default(),
             owners: Rc::default(),
             drift,
             health,
             bodies: Bodies::default(),
             origins: Rc::default(),
-        };
-        Self { inner: Rc::new(inner) }
-    }
-
-    /// From now on no kind is watched: every check reads, and only periods find drift (spec 70 §8.5).
-    pub(crate) fn read_live(&self) {
-        self.inner.is_live.set(true);
+        })
     }
 
     /// Replaces the objects that a ManagedResource owns.
     pub(crate) fn register(&self, bundle: &NamespacedName, keys: BTreeSet<ObjectKey>) {
-        let lost = self.inner.owners.borrow_mut().replace(bundle, keys);
+        let lost = self.owners.borrow_mut().replace(bundle, keys);
         for key in lost {
-            if let Some(watch) = self.inner.watch(&key.group_kind()) {
+            if let Some(watch) = self.watch_of_kind(&key.group_kind()) {
                 watch.forget(&name_in_store(watch.resource(), &key));
             }
         }
@@ -117,17 +106,17 @@ impl ManagedObjects {
 
     /// Sets which labels and annotations count for a ManagedResource, by object. For its other objects all count.
     pub(crate) fn name(&self, bundle: &NamespacedName, named: impl Iterator<Item = (ObjectKey, Named)>) {
-        self.inner.owners.borrow_mut().name(bundle, named);
+        self.owners.borrow_mut().name(bundle, named);
     }
 
     pub(crate) fn cached_of(&self, key: &ObjectKey, object: &Value) -> CachedObject {
-        CachedObject::of_object(object, self.inner.owners.borrow().named(key).as_deref())
+        CachedObject::of_object(object, self.owners.borrow().named(key).as_deref())
     }
 
     /// Adds to the objects that a ManagedResource owns.
     pub(crate) fn hold(&self, bundle: &NamespacedName, keys: impl Iterator<Item = ObjectKey>) {
         let more = {
-            let owners = self.inner.owners.borrow();
+            let owners = self.owners.borrow();
             let mut more: BTreeSet<_> = keys.filter(|key| !owners.is_held_by(key, bundle)).collect();
             if more.is_empty() {
                 return;
@@ -139,50 +128,63 @@ impl ManagedObjects {
     }
 
     pub(crate) fn is_held_by(&self, key: &ObjectKey, bundle: &NamespacedName) -> bool {
-        self.inner.owners.borrow().is_held_by(key, bundle)
+        self.owners.borrow().is_held_by(key, bundle)
     }
 
     pub(crate) fn shared(&self, key: &ObjectKey) -> Rc<ObjectKey> {
-        self.inner.owners.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
+        self.owners.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
     }
 
     /// Records news for a ManagedResource that does not come from the watches of its objects.
     pub(crate) fn news_for(&self, bundle: &NamespacedName) {
-        self.inner.owners.borrow_mut().news_for(bundle);
+        self.owners.borrow_mut().news_for(bundle);
     }
 
     pub(crate) fn has_owned_kind(&self, kind: &GroupKind) -> bool {
-        self.inner.owners.borrow().has_kind(kind)
+        self.owners.borrow().has_kind(kind)
     }
 
     pub(crate) fn holds(&self, bundle: &NamespacedName, is_such: impl Fn(&GroupKind) -> bool) -> bool {
-        self.inner.owners.borrow().last_news(bundle).is_some_and(|(_, mut kinds)| kinds.any(is_such))
+        self.owners.borrow().last_news(bundle).is_some_and(|(_, mut kinds)| kinds.any(is_such))
     }
 
     pub(crate) fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
-        self.inner.owners.borrow().holders_of(kind)
+        self.owners.borrow().holders_of(kind)
+    }
+
+    /// Returns the owned kinds for which `is_such` returns true. It gets their group and, if known, their plural.
+    pub(crate) fn held_kinds(&self, is_such: impl Fn(&str, Option<&str>) -> bool) -> Vec<GroupKind> {
+        let kinds = self.kinds.borrow();
+        let plural = |kind: &GroupKind| kinds.get(kind).map(|kind| kind.watch.resource().plural.to_string());
+        let held = self.owners.borrow().kinds.keys().cloned().collect::<Vec<_>>().into_iter();
+        held.filter(|kind| is_such(&kind.group, plural(kind).as_deref())).collect()
+    }
+
+    /// Returns the owners of objects in these namespaces, each with its least value. Iterates over all objects once.
+    pub(crate) fn holders_in<T: Copy + Ord>(&self, namespaces: &BTreeMap<String, T>) -> Vec<(Rc<NamespacedName>, T)> {
+        self.owners.borrow().holders_in(namespaces)
     }
 
     pub(crate) fn namespaces_of(&self, kind: &GroupKind) -> BTreeSet<String> {
-        self.inner.owners.borrow().namespaces(kind)
+        self.owners.borrow().namespaces(kind)
     }
 
     /// Watches a kind in the version that judges its health, otherwise in the server's preferred version, so that
     /// ManagedResources with different versions see the same. A version that is no longer served is replaced.
     pub(crate) fn watch(&self, resource: &Resource) {
-        if self.inner.is_live.get() || self.inner.ended.get() {
+        if self.is_live || self.ended.get() {
             return;
         }
         let group_kind = resource.group_kind();
-        let watched = self.inner.watch(&group_kind);
-        if let Some(resource) = self.inner.wanted(watched.as_ref(), resource) {
-            self.inner.watch_in(&resource, None);
+        let watched = self.watch_of_kind(&group_kind);
+        if let Some(resource) = self.wanted(watched.as_ref(), resource) {
+            self.watch_in(&resource, None);
         }
-        if let Some(kind) = self.inner.kinds.borrow_mut().get_mut(&group_kind) {
+        if let Some(kind) = self.kinds.borrow_mut().get_mut(&group_kind) {
             kind.idle_since = None;
         }
         // There may be owned objects in more namespaces.
-        if let Some(watch) = self.inner.watch(&group_kind) {
+        if let Some(watch) = self.watch_of_kind(&group_kind) {
             watch.namespaces_changed();
         }
     }
@@ -190,20 +192,19 @@ impl ManagedObjects {
     /// Moves watches in versions that are not served any more to another version.
     pub(crate) fn follow_discovery(&self) {
         let outdated: Vec<(Resource, Option<Instant>)> = {
-            let kinds = self.inner.kinds.borrow();
-            let wanted = |kind: &WatchedKind| {
-                Some((self.inner.wanted(Some(&kind.watch), kind.watch.resource())?, kind.idle_since))
-            };
+            let kinds = self.kinds.borrow();
+            let wanted =
+                |kind: &WatchedKind| Some((self.wanted(Some(&kind.watch), kind.watch.resource())?, kind.idle_since));
             kinds.values().filter_map(wanted).collect()
         };
         for (resource, idle_since) in outdated {
-            self.inner.watch_in(&resource, idle_since);
+            self.watch_in(&resource, idle_since);
         }
     }
 
     /// Returns the watched version, or `None` if it is this one, bodies do not count, or nothing was received yet.
     pub(crate) fn watched_in(&self, resource: &Resource) -> Option<Resource> {
-        let kinds = self.inner.kinds.borrow();
+        let kinds = self.kinds.borrow();
         let watch = &kinds.get(&resource.group_kind())?.watch;
         let differs = watch.resource().version != resource.version && watch.reports_bodies();
         (differs && watch.store().has_contact()).then(|| watch.resource().clone())
@@ -211,14 +212,14 @@ impl ManagedObjects {
 
     /// Returns the namespaces in which a kind is watched. `None` stands for all namespaces.
     pub(crate) fn scopes(&self, kind: &GroupKind) -> Vec<Option<String>> {
-        let kinds = self.inner.kinds.borrow();
+        let kinds = self.kinds.borrow();
         kinds.get(kind).map_or(vec![None], |kind| kind.watch.scopes())
     }
 
     /// Returns a moment for each of these kinds whose watch has not synced yet: the caller waits for the watch's next
     /// change. Kinds that cannot be watched have no moment. Their objects are read live.
     pub(crate) fn starting<'a>(&self, kinds: impl IntoIterator<Item = &'a GroupKind>) -> Vec<Moment> {
-        let watched = self.inner.kinds.borrow();
+        let watched = self.kinds.borrow();
         let starting = kinds.into_iter().filter_map(|kind| {
             let watch = &watched.get(kind)?.watch;
             let moment = watch.signal().moment();
@@ -229,15 +230,15 @@ impl ManagedObjects {
 
     /// Returns the object as it is known to exist: any change would have been received.
     pub(crate) fn evidence(&self, key: &ObjectKey) -> Option<CachedObject> {
-        let watch = self.inner.watch(&key.group_kind())?;
+        let watch = self.watch_of_kind(&key.group_kind())?;
         let name = name_in_store(watch.resource(), key);
         watch.store().get(&name).filter(|_| watch.is_fresh_for(&name))
     }
 
     pub(crate) fn standing(&self, key: &ObjectKey) -> Standing {
-        let kinds = self.inner.kinds.borrow();
+        let kinds = self.kinds.borrow();
         let Some(watch) = kinds.get(&key.group_kind()).map(|kind| &kind.watch) else {
-            return if self.inner.is_live.get() { Standing::Unknown } else { Standing::Starting };
+            return if self.is_live { Standing::Unknown } else { Standing::Starting };
         };
         match watch.store().state() {
             StoreState::Off | StoreState::Starting => Standing::Starting,
@@ -250,7 +251,7 @@ impl ManagedObjects {
     }
 
     pub(crate) fn deployments_of(&self, namespace: &str, pods: &[&PodSummary]) -> Vec<ObjectKey> {
-        let kinds = self.inner.kinds.borrow();
+        let kinds = self.kinds.borrow();
         let Some(kind) = kinds.get(&GroupKind::new("apps", "Deployment")) else { return Vec::new() };
         let mut counted = Vec::new();
         kind.watch.store().for_each_in(namespace, |name, cached| {
@@ -268,72 +269,70 @@ impl ManagedObjects {
     }
 
     pub(crate) fn holders(&self, key: &ObjectKey) -> BTreeSet<NamespacedName> {
-        self.inner.owners.borrow().holders(key).iter().map(|holder| NamespacedName::clone(holder)).collect()
+        self.owners.borrow().holders(key).iter().map(|holder| NamespacedName::clone(holder)).collect()
     }
 
     /// Returns the object itself, if the cached version is what the last write was answered with.
     pub(crate) fn body(&self, key: &ObjectKey) -> Option<Value> {
-        self.inner.bodies.take(key, &self.evidence(key)?.resource_version)
+        self.bodies.take(key, &self.evidence(key)?.resource_version)
     }
 
     pub(crate) fn keep_body(&self, key: &ObjectKey, object: &Value) {
-        self.inner.bodies.keep(self.shared(key), object);
+        self.bodies.keep(self.shared(key), object);
     }
 
     /// Enters the answer to a read or a write of this process that was sent at `asked` or later.
     pub(crate) fn wrote(&self, key: &ObjectKey, object: &Value, writer: &str, asked: Instant) {
-        if let Some(watch) = self.inner.watch_of(key, object) {
+        if let Some(watch) = self.watch_of(key, object) {
             watch.wrote(object, writer, asked);
         }
     }
 
     /// Enters a listed object and returns what is known of it. Reports no drift: the caller compares the object.
     pub(crate) fn found(&self, key: &ObjectKey, object: &Value, asked: Instant) -> Found {
-        self.inner.watch_of(key, object).map_or(Found::Known, |watch| watch.found(object, asked))
+        self.watch_of(key, object).map_or(Found::Known, |watch| watch.found(object, asked))
     }
 
     /// Returns the cached version of an object. Take it before a request whose answer may be that the object is gone.
     pub(crate) fn version(&self, key: &ObjectKey) -> Option<u64> {
-        let watch = self.inner.watch(&key.group_kind())?;
+        let watch = self.watch_of_kind(&key.group_kind())?;
         watch.store().with(&name_in_store(watch.resource(), key), |cached| cached.version())
     }
 
     /// Enters that an object is gone, by a DELETE or GET of this process. `version` is the deleted version, or the
     /// version known before the request: an object that was created since stays cached.
     pub(crate) fn gone(&self, key: &ObjectKey, version: Option<u64>, writer: &str) {
-        if let Some((watch, version)) = self.inner.watch(&key.group_kind()).zip(version) {
+        if let Some((watch, version)) = self.watch_of_kind(&key.group_kind()).zip(version) {
             watch.deleted(&name_in_store(watch.resource(), key), version, writer);
         }
-        let holders = self.inner.owners.borrow_mut().news_of(key);
+        let holders = self.owners.borrow_mut().news_of(key);
         for holder in holders {
-            (self.inner.health)(&holder, Some(key), News::Gone);
+            (self.health)(&holder, Some(key), News::Gone);
         }
     }
 
     pub(crate) fn stop(&self) {
-        self.inner.ended.set(true);
-        let kinds = self.inner.kinds.take();
+        self.ended.set(true);
+        let kinds = self.kinds.take();
         kinds.values().for_each(|kind| kind.watch.stop());
     }
 
     fn end_idle_watches(&self) {
-        let now = self.inner.watches.cluster().clock().monotonic();
+        let now = self.watches.cluster().clock().monotonic();
         let is_over = |group_kind: &GroupKind, kind: &mut WatchedKind| {
-            if self.inner.owners.borrow().has_kind(group_kind) {
+            if self.owners.borrow().has_kind(group_kind) {
                 kind.idle_since = None;
                 return false;
             }
             let since = *kind.idle_since.get_or_insert(now);
             now.saturating_duration_since(since) >= WATCH_AFTER_LAST
         };
-        let over: Vec<_> = self.inner.kinds.borrow_mut().extract_if(.., is_over).collect();
+        let over: Vec<_> = self.kinds.borrow_mut().extract_if(.., is_over).collect();
         over.iter().for_each(|(_, kind)| kind.watch.stop());
     }
-}
 
-impl Inner {
     /// Returns the watch of a kind. Its listeners read the data of this type: no borrow may be held while they run.
-    fn watch(&self, kind: &GroupKind) -> Option<Watch<CachedObject>> {
+    fn watch_of_kind(&self, kind: &GroupKind) -> Option<Watch<CachedObject>> {
         self.kinds.borrow().get(kind).map(|kind| kind.watch.clone())
     }
 
@@ -344,7 +343,7 @@ impl Inner {
             old.watch.stop();
         }
         // A listener that heard of the end may have started a watch, or ended all.
-        if self.ended.get() || self.watch(&group_kind).is_some_and(|watch| watch.resource() == resource) {
+        if self.ended.get() || self.watch_of_kind(&group_kind).is_some_and(|watch| watch.resource() == resource) {
             return;
         }
         let kind = WatchedKind { idle_since, ..self.start(resource) };
@@ -358,7 +357,7 @@ impl Inner {
     /// Returns the watch for an answer about one of its objects. An answer in another version than the watched one is
     /// news, because it may silently invalidate the cached object.
     fn watch_of(&self, key: &ObjectKey, object: &Value) -> Option<Watch<CachedObject>> {
-        let watch = self.watch(&key.group_kind())?;
+        let watch = self.watch_of_kind(&key.group_kind())?;
         if object["apiVersion"].as_str().is_some_and(|version| version != watch.resource().api_version()) {
             self.owners.borrow_mut().news_of(key);
         }

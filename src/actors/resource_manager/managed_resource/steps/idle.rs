@@ -37,7 +37,7 @@ struct IdlePeriod {
 /// as left, if it checked. An idle check does not move `memory.period`: a reconcile for another reason checks all.
 pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, unchanged: Option<BundleRevision>) -> Outcome {
     let again = memory.sent_again(run, now);
-    let next = memory.next(now, run.controller.settings.sync_period);
+    let next = memory.next(now, run.controller.settings.apply.sync_period.get());
     let next = again.map_or(next, |again| next.min(again.saturating_duration_since(now)));
     let Some(applied) = memory.applied.clone().filter(|_| memory.is_idle()) else { return Outcome::After(next) };
     let idle = IdlePeriod {
@@ -54,8 +54,8 @@ pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, unchanged:
 /// Returns the time to the end of the next period. It is exact if something is written then: each update (spec 10
 /// §3.1), or a postponed repair, which comes as often. Otherwise it is in step with other ManagedResources.
 pub(crate) fn period(controller: &ManagedResources, memory: &Memory) -> Duration {
-    let period = controller.settings.sync_period;
-    let is_exact = controller.settings.always_update || !memory.drift_backoff.is_empty();
+    let period = controller.settings.apply.sync_period.get();
+    let is_exact = controller.settings.apply.always_update || !memory.drift_backoff.is_empty();
     if is_exact { period } else { controller.idle_period(period) }
 }
 
@@ -88,7 +88,7 @@ impl IdlePeriod {
     }
 
     fn period(&self) -> Duration {
-        let period = self.controller.idle_period(self.controller.settings.sync_period);
+        let period = self.controller.idle_period(self.controller.settings.apply.sync_period.get());
         let now = self.controller.env.clock.monotonic();
         self.again.map_or(period, |again| period.min(again.saturating_duration_since(now)))
     }
@@ -124,7 +124,7 @@ impl ManagedResources {
     }
 
     pub(crate) fn revision(&self, bundle: &NamespacedName) -> Option<BundleRevision> {
-        let is_reported = self.bundles.is_fresh_for(bundle) && !self.settings.always_update;
+        let is_reported = self.bundles.is_fresh_for(bundle) && !self.settings.apply.always_update;
         let version = self.bundles.store().with(bundle, Cached::version).filter(|_| is_reported)?;
         let objects = self.objects.revision(bundle)?;
         let is_reported = self.autoscalers.is_fresh() || !self.objects.holds(bundle, hpa::is_scalable);

@@ -211,7 +211,8 @@ pub(crate) async fn served(
 fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: Kinds) -> (Bundle, Vec<usize>) {
     let mr = run.mr();
     let equivalences = Equivalences::with(&mr.spec.equivalences);
-    let merging = Rc::new(MergeSettings::new(&mr.spec, &run.origin(), &run.controller.settings.managed_by));
+    let merging =
+        Rc::new(MergeSettings::new(&mr.spec, &run.origin(), &run.controller.settings.apply.managed_by_label_value));
     let Kinds { served: kinds, uncertain } = kinds;
     let scope = |kind: &GroupVersionKind| scope_of(kinds.get(kind).and_then(Option::as_ref));
     let Decoded { documents, errors, warnings } = decoded;

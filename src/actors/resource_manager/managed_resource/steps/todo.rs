@@ -35,7 +35,7 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     let failing = !current && memory.failed.as_ref().is_some_and(|failed| run.is_unchanged(failed));
     let only_drift = wake.causes == DRIFT;
     let asked = wake.causes.meets(CHANGED.with(KIND)) || (wake.causes.meets(SECRET) && !current);
-    let again = wake.causes.meets(Causes::AGAIN) || (period_due && settings.always_update);
+    let again = wake.causes.meets(Causes::AGAIN) || (period_due && settings.apply.always_update);
     // First of all: a reconcile of all objects, too, takes what is due, and ends what was quiet.
     let mut refs = memory.drift_backoff.take_due(now);
     if period_due {
@@ -52,7 +52,7 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     }
     if asked || (again && !only_drift) || !(current || (failing && only_drift)) {
         // The setting asks for one update per period, not for one in each attempt (spec 10 §3.1).
-        return Todo::All { forced: settings.always_update && (asked || period_due) };
+        return Todo::All { forced: settings.apply.always_update && (asked || period_due) };
     }
     let drifted = match &wake.refs {
         Refs::Named(drifted) if wake.causes.meets(DRIFT.with(SCALED)) => drifted.clone(),
@@ -82,7 +82,7 @@ pub(crate) fn todo(run: &Run<'_>, memory: &mut Memory, now: Instant) -> Todo {
     match refs.len() {
         0 => Todo::Nothing,
         1..=MAX_REFS => Todo::Some(refs),
-        _ => Todo::All { forced: settings.always_update },
+        _ => Todo::All { forced: settings.apply.always_update },
     }
 }
 

@@ -130,7 +130,7 @@ pub(crate) fn wake_on_health(registry: &Rc<HealthRegistry>, waker: &Waker) -> He
     })
 }
 
-pub(crate) fn wake_on_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistry>, waker: &Waker) -> PodsListener {
+pub(crate) fn wake_on_pods(objects: &Rc<ManagedObjects>, registry: &Rc<HealthRegistry>, waker: &Waker) -> PodsListener {
     let (objects, registry, waker) = (objects.clone(), registry.clone(), waker.clone());
     Rc::new(move |namespace, pods| {
         let bundles: BTreeSet<NamespacedName> = match namespace {
@@ -149,7 +149,7 @@ pub(crate) fn wake_on_pods(objects: &ManagedObjects, registry: &Rc<HealthRegistr
     })
 }
 
-pub(crate) fn wake_on_scaling(objects: &ManagedObjects, waker: &Waker) -> ScalingListener {
+pub(crate) fn wake_on_scaling(objects: &Rc<ManagedObjects>, waker: &Waker) -> ScalingListener {
     let (waker, objects) = (waker.clone(), objects.clone());
     Rc::new(move |object: &ObjectKey| {
         // The ManagedResource may own it under an equivalent group.

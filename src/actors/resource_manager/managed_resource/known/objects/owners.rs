@@ -12,14 +12,14 @@ use super::super::named::Named;
 pub(super) struct Owners {
     /// Sorted by ManagedResource; never empty. Nearly all objects have one owner. Never iterated.
     holders: HashMap<Rc<ObjectKey>, Vec<Rc<NamespacedName>>>,
-    pub(super) held: BTreeMap<Rc<NamespacedName>, Held>,
+    held: BTreeMap<Rc<NamespacedName>, Held>,
     pub(super) kinds: BTreeMap<GroupKind, usize>,
     news: u64,
 }
 
 #[derive(Default)]
-pub(super) struct Held {
-    pub(super) keys: BTreeSet<Rc<ObjectKey>>,
+struct Held {
+    keys: BTreeSet<Rc<ObjectKey>>,
     kinds: Vec<GroupKind>,
     news: u64,
     /// Which labels and annotations of an object count for the ManagedResource. For objects without an entry all count.
@@ -146,6 +146,11 @@ impl Owners {
 
     pub(super) fn holders_of(&self, kind: &GroupKind) -> BTreeSet<NamespacedName> {
         self.of_kind(kind).map(|(bundle, _)| NamespacedName::clone(bundle)).collect()
+    }
+
+    pub(super) fn holders_in<T: Copy + Ord>(&self, namespaces: &BTreeMap<String, T>) -> Vec<(Rc<NamespacedName>, T)> {
+        let least = |held: &Held| held.keys.iter().filter_map(|key| namespaces.get(&key.namespace)).min();
+        self.held.iter().filter_map(|(bundle, held)| Some((bundle.clone(), *least(held)?))).collect()
     }
 
     fn of_kind(&self, kind: &GroupKind) -> impl Iterator<Item = (&Rc<NamespacedName>, &Held)> {

@@ -40,6 +40,7 @@ fn watched_version_is_preferred_and_changes_when_it_is_no_longer_served() {
         let objects = ManagedObjects::new(
             &watches,
             "a=b".to_owned(),
+            false,
             Rc::new(|_| true),
             Rc::new(|_, _, _| {}),
             Rc::new(|_, _, _| {}),
@@ -56,7 +57,7 @@ fn watched_version_is_preferred_and_changes_when_it_is_no_longer_served() {
 
             objects.watch(&resource);
 
-            let kinds = objects.inner.kinds.borrow();
+            let kinds = objects.kinds.borrow();
             watched.push(kinds.get(&kind).unwrap().watch.resource().version.to_string());
         }
         *versions.lock().unwrap() = served(&["v2"]);
@@ -64,7 +65,7 @@ fn watched_version_is_preferred_and_changes_when_it_is_no_longer_served() {
         tokio::time::sleep(Duration::from_secs(11)).await;
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
         objects.follow_discovery();
-        watched.push(objects.inner.kinds.borrow().get(&kind).unwrap().watch.resource().version.to_string());
+        watched.push(objects.kinds.borrow().get(&kind).unwrap().watch.resource().version.to_string());
         objects.stop();
 
         assert_eq!(watched, ["v1beta1", "v1beta1", "v1", "v2"]);
@@ -216,13 +217,13 @@ fn watch_without_owners_ends_after_a_while() {
         let (drift, health): (DriftListener, HealthListener) = (Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let objects = ManagedObjects::new(&watches, "a=b".to_owned(), Rc::new(|_| true), drift, health);
+        let objects = ManagedObjects::new(&watches, "a=b".to_owned(), false, Rc::new(|_| true), drift, health);
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         objects.register(&bundle("one"), BTreeSet::from([held]));
         objects.watch(&resource);
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let is_watched = || objects.inner.kinds.borrow().contains_key(&resource.group_kind());
+        let is_watched = || objects.kinds.borrow().contains_key(&resource.group_kind());
 
         objects.register(&bundle("one"), BTreeSet::new());
         tokio::time::sleep(Duration::from_secs(299)).await;
@@ -256,7 +257,7 @@ fn watch_in_another_version_still_notifies_the_owners_of_its_kind() {
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
         let objects =
-            ManagedObjects::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+            ManagedObjects::new(&watches, "a=b".to_owned(), false, Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         objects.register(&bundle("one"), BTreeSet::from([held]));
@@ -292,7 +293,7 @@ fn watch_listener_may_read_objects_and_start_watches() {
             _ => text(403, "no\n"),
         });
         let cluster = server.cluster();
-        let (own, reported): (Rc<RefCell<Option<ManagedObjects>>>, Rc<Cell<usize>>) = Default::default();
+        let (own, reported): (Rc<RefCell<Option<Rc<ManagedObjects>>>>, Rc<Cell<usize>>) = Default::default();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         let (seen, count, object) = (own.clone(), reported.clone(), held.clone());
         let discovery = cluster.clone();
@@ -308,7 +309,7 @@ fn watch_listener_may_read_objects_and_start_watches() {
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
         let objects =
-            ManagedObjects::new(&watches, "a=b".to_owned(), Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+            ManagedObjects::new(&watches, "a=b".to_owned(), false, Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
         own.replace(Some(objects.clone()));
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         objects.register(&bundle("one"), BTreeSet::from([held.clone()]));
@@ -328,7 +329,7 @@ fn watch_listener_may_read_objects_and_start_watches() {
             }
 
             assert!(reported.get() > 0, "{version}: the end of the watch is reported at once");
-            let watched = objects.inner.kinds.borrow().get(&held.group_kind()).unwrap().watch.resource().clone();
+            let watched = objects.kinds.borrow().get(&held.group_kind()).unwrap().watch.resource().clone();
             assert_eq!(&*watched.version, version);
         }
         own.take();

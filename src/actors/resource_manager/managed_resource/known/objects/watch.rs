@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{
     super::cached_object::{self, CachedObject},
-    Inner, WatchedKind,
+    ManagedObjects, WatchedKind,
 };
 use crate::actors::resource_manager::{
     bundle::identity,
@@ -41,7 +41,7 @@ pub(crate) enum News {
     Gone,
 }
 
-impl Inner {
+impl ManagedObjects {
     /// Starts to watch a kind. Reports drift and health, and health also whenever the watch begins or ends. Where
     /// watching all namespaces is forbidden, it watches the namespaces that have owned objects.
     pub(super) fn start(&self, resource: &Resource) -> WatchedKind {
