@@ -54,7 +54,7 @@ pub struct ManifestDocument {
     pub data_key: Arc<str>,
     /// Zero-based position in the data key; items have the position of their list.
     pub index: usize,
-    /// Index of its raw value in [`Decoded::raw`].
+    /// Position of its data key among those of all Secrets, in processing order (spec 10 §9.5).
     pub raw: usize,
     /// Dropped labels and annotations.
     pub warnings: Vec<LabelWarning>,
@@ -75,15 +75,13 @@ pub struct DecodeError {
 
 /// The decoded manifests of a ManagedResource.
 #[derive(Clone, Default)]
-pub struct Decoded<'a> {
+pub struct Decoded {
     /// The manifests, in processing order.
     pub documents: Vec<ManifestDocument>,
     /// Parts that are no manifests, in processing order.
     pub errors: Vec<DecodeError>,
     /// Dropped labels and annotations.
     pub warnings: Vec<LabelWarning>,
-    /// The raw value of each data key, in processing order, for the checksum (spec 10 §9.5).
-    pub raw: Vec<&'a [u8]>,
 }
 
 /// Decodes one document at a time: Secrets as given, data keys in byte order. Goes on after errors, except at limits.
@@ -95,7 +93,8 @@ pub struct Decoder<'a, I> {
     entries: btree_map::Iter<'a, String, Vec<u8>>,
     current: Option<Current<'a>>,
     items: Items,
-    raw: Vec<&'a [u8]>,
+    /// Number of data keys so far.
+    data_keys: usize,
 }
 
 #[derive(Default)]
@@ -128,10 +127,9 @@ pub fn secret_data(secret: &Value) -> Result<BTreeMap<String, Vec<u8>>, SecretDa
 }
 
 /// Decodes all Secrets with the default limits.
-pub fn decode<'a>(secrets: impl IntoIterator<Item = SecretData<'a>>) -> Decoded<'a> {
-    let mut decoder = Decoder::new(secrets, Limits::default());
+pub fn decode<'a>(secrets: impl IntoIterator<Item = SecretData<'a>>) -> Decoded {
     let mut decoded = Decoded::default();
-    for item in decoder.by_ref() {
+    for item in Decoder::new(secrets, Limits::default()) {
         match item {
             Ok(mut document) => {
                 decoded.warnings.append(&mut document.warnings);
@@ -140,7 +138,6 @@ pub fn decode<'a>(secrets: impl IntoIterator<Item = SecretData<'a>>) -> Decoded<
             Err(error) => decoded.errors.push(error),
         }
     }
-    decoded.raw = decoder.raw;
     decoded
 }
 
@@ -155,19 +152,19 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
             entries: btree_map::Iter::default(),
             current: None,
             items: Items::default(),
-            raw: Vec::new(),
+            data_keys: 0,
         }
     }
 
     fn document(&self, mut manifest: Value, data_key: Arc<str>, index: usize) -> ManifestDocument {
         let warnings = labels::normalise(&mut manifest);
-        ManifestDocument { manifest, secret: self.secret.clone(), data_key, index, raw: self.raw.len() - 1, warnings }
+        ManifestDocument { manifest, secret: self.secret.clone(), data_key, index, raw: self.data_keys - 1, warnings }
     }
 
     fn next_data_key(&mut self) -> Option<Current<'a>> {
         loop {
             if let Some((data_key, value)) = self.entries.next() {
-                self.raw.push(value);
+                self.data_keys += 1;
                 return Some(Current {
                     data_key: Arc::from(data_key.as_str()),
                     documents: DataKey::new(data_key, value, self.limits),

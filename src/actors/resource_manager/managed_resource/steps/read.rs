@@ -22,8 +22,8 @@ use super::{
 };
 use crate::{
     actors::resource_manager::bundle::{
-        checksum::Checksum,
-        decode::{self, DecodeError, LabelWarning, ManifestDocument, SecretData},
+        checksum::checksum,
+        decode::{self, DecodeError, Decoded, LabelWarning, ManifestDocument, SecretData},
         hpa,
         identity::Equivalences,
         merge::MergeSettings,
@@ -59,26 +59,15 @@ pub(crate) struct Bundle {
 /// A Secret that could not be read, or could not be decoded for a reason outside its data.
 #[derive(Debug)]
 pub(crate) struct ReadError {
-    pub(super) secret: String,
-    pub(super) cause: ReadCause,
-}
-
-#[derive(Debug)]
-pub(super) enum ReadCause {
-    Api(ApiError),
-    Decoder(JobPanicked),
+    secret: String,
+    /// The text of the condition (spec 10 §9.1).
+    text: String,
 }
 
 struct Source {
     namespace: String,
     name: String,
     data: Arc<BTreeMap<String, Vec<u8>>>,
-}
-
-struct Decoded {
-    documents: Vec<ManifestDocument>,
-    errors: Vec<DecodeError>,
-    warnings: Vec<LabelWarning>,
 }
 
 #[derive(Default)]
@@ -97,7 +86,11 @@ pub(crate) async fn read(run: &Run<'_>) -> Result<Bundle, ReadError> {
     // A data key counts once for each of its manifests: with many manifests that is much more than the data itself.
     let lengths: Vec<usize> = data_keys(&sources).iter().map(|data| data.len()).collect();
     let size = kept.iter().filter_map(|index| lengths.get(*index)).sum();
-    let summed = run.controller.env.cpu.run(size, move || sum(&data_keys(&sources), &kept)).await;
+    let sum = move || {
+        let data_keys = data_keys(&sources);
+        checksum(kept.iter().filter_map(|index| data_keys.get(*index).copied()))
+    };
+    let summed = run.controller.env.cpu.run(size, sum).await;
     bundle.checksum = summed.map_err(|panicked| ReadError::decoder(run, panicked))?;
     Ok(bundle)
 }
@@ -129,8 +122,7 @@ async fn read_secrets(
             None => {
                 let name = NamespacedName::new(namespace, secret);
                 let read = run.controller.secrets.read(&run.context, &name).await;
-                let read =
-                    read.map_err(|error| ReadError { secret: secret.to_owned(), cause: ReadCause::Api(error) })?;
+                let read = read.map_err(|error| ReadError::request(secret, &error))?;
                 let read = (read.version, Arc::new(read.data));
                 known.insert(secret, read.clone());
                 read
@@ -146,12 +138,6 @@ fn data_keys(sources: &[Source]) -> Vec<&[u8]> {
     sources.iter().flat_map(|source| source.data.values()).map(Vec::as_slice).collect()
 }
 
-fn sum(data_keys: &[&[u8]], kept: &[usize]) -> String {
-    let mut checksum = Checksum::default();
-    kept.iter().filter_map(|index| data_keys.get(*index)).for_each(|data| checksum.add(data));
-    checksum.finish()
-}
-
 /// Returns the estimated decoded size: text shrinks to a twentieth, a bomb much more, which the decoder bounds.
 fn decoded_size(key: &str, data: &[u8]) -> usize {
     if key.ends_with(BROTLI_SUFFIX) { data.len().saturating_mul(USUAL_RATIO) } else { data.len() }
@@ -159,17 +145,10 @@ fn decoded_size(key: &str, data: &[u8]) -> usize {
 
 async fn decode_all(run: &Run<'_>, sources: Arc<Vec<Source>>) -> Result<Decoded, JobPanicked> {
     let size = sources.iter().flat_map(|source| source.data.iter()).map(|(key, data)| decoded_size(key, data)).sum();
-    run.controller.env.cpu.run(size, move || decode(&sources)).await
-}
-
-fn decode(sources: &[Source]) -> Decoded {
-    let secrets = sources.iter().map(|source| SecretData {
-        namespace: &source.namespace,
-        name: &source.name,
-        data: &source.data,
-    });
-    let decode::Decoded { documents, errors, warnings, .. } = decode::decode(secrets);
-    Decoded { documents, errors, warnings }
+    let decode = move || {
+        decode::decode(sources.iter().map(|Source { namespace, name, data }| SecretData { namespace, name, data }))
+    };
+    run.controller.env.cpu.run(size, decode).await
 }
 
 async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> Kinds {
@@ -314,26 +293,20 @@ impl ReadError {
     fn decoder(run: &Run<'_>, panicked: JobPanicked) -> Self {
         let first = run.mr().spec.secret_refs.first();
         let secret = first.map(|reference| reference.name.clone()).unwrap_or_default();
-        Self { secret, cause: ReadCause::Decoder(panicked) }
+        Self { secret, text: panicked.to_string() }
     }
-}
 
-impl ReadCause {
-    /// Returns the text of the condition (spec 10 §9.1): a missing Secret is named, other errors stay as they are.
-    pub(super) fn condition_text(&self, secret: &str) -> String {
-        match self {
-            Self::Api(error) if error.is_not_found() => format!("Secret \"{secret}\" not found"),
-            Self::Api(error) => error.to_string(),
-            Self::Decoder(panicked) => panicked.to_string(),
-        }
+    /// A missing Secret is named, other errors stay as they are.
+    fn request(secret: &str, error: &ApiError) -> Self {
+        let text = if error.is_not_found() { format!("Secret \"{secret}\" not found") } else { error.to_string() };
+        Self { secret: secret.to_owned(), text }
     }
 }
 
 impl Run<'_> {
     /// Reports a Secret that cannot be read (spec 10 §9.1). Returns the error of the reconcile.
     pub(crate) async fn secret_unreadable(&mut self, error: ReadError) -> Failure {
-        let ReadError { secret, cause } = error;
-        let text = cause.condition_text(&secret);
+        let ReadError { secret, text } = error;
         let now = self.controller.env.clock.wall();
         if let Err(failure) = self.write_status(|status| status::secret_unreadable(status, &text, now)).await {
             return failure;

@@ -132,7 +132,7 @@ fn a_brace_beyond_the_first_1024_bytes_does_not_make_it_json() {
 }
 
 #[test]
-fn secrets_keep_their_order_data_keys_are_sorted_and_raw_values_follow() {
+fn secrets_keep_their_order_and_data_keys_are_sorted() {
     let first = data(&[("z", b"a: 1\n---\nb: 1\n"), ("B", b"c: 1\n"), ("a", b"d: [\n")]);
     let second = data(&[("x", b"e: 1\n")]);
     let secrets = [
@@ -145,25 +145,17 @@ fn secrets_keep_their_order_data_keys_are_sorted_and_raw_values_follow() {
     let places: Vec<_> = decoded
         .documents
         .iter()
-        .map(|document| (&*document.secret, &*document.data_key, document.index, decoded.raw[document.raw]))
+        .map(|document| (&*document.secret, &*document.data_key, document.index, document.raw))
         .collect();
-    let z: &[u8] = b"a: 1\n---\nb: 1\n";
-    assert_eq!(
-        places,
-        [
-            ("ns/two", "B", 0, &b"c: 1\n"[..]),
-            ("ns/two", "z", 0, z),
-            ("ns/two", "z", 1, z),
-            ("ns/one", "x", 0, b"e: 1\n")
-        ]
-    );
+    let expected = [("ns/two", "B", 0, 0), ("ns/two", "z", 0, 2), ("ns/two", "z", 1, 2), ("ns/one", "x", 0, 3)];
+    assert_eq!(places, expected);
     assert_eq!(decoded.errors.len(), 1);
     assert_eq!((&*decoded.errors[0].data_key, decoded.errors[0].index), ("a", 0));
 }
 
 /// spec 10 scenario 2
 #[test]
-fn a_compressed_key_gives_the_same_manifests_and_its_own_raw_value() {
+fn a_compressed_key_gives_the_same_manifests() {
     let text = b"a: 1\n---\nb: 1\n";
     let compressed = compress(text);
     let plain = data(&[("data.yaml", text)]);
@@ -171,9 +163,8 @@ fn a_compressed_key_gives_the_same_manifests_and_its_own_raw_value() {
 
     let (plain, packed) = (decode([secret(&plain)]), decode([secret(&packed)]));
 
-    let manifests = |decoded: &Decoded<'_>| decoded.documents.iter().map(|d| d.manifest.clone()).collect::<Vec<_>>();
+    let manifests = |decoded: &Decoded| decoded.documents.iter().map(|d| d.manifest.clone()).collect::<Vec<_>>();
     assert_eq!(manifests(&plain), manifests(&packed));
-    assert_eq!(packed.raw, [compressed.as_slice()]);
 }
 
 /// spec 10 scenario 5
