@@ -2,7 +2,6 @@ use std::rc::Rc;
 
 use http::Method;
 use kit::{Clock, Deadline, Priority, Random};
-use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -88,7 +87,7 @@ pub struct DeleteOptions {
 }
 
 /// What happens to dependents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Propagation {
     /// They are deleted after the object.
     Background,
@@ -393,7 +392,7 @@ impl DeleteOptions {
         let options = [
             (&["preconditions", "uid"][..], self.uid.as_ref().map(|uid| json!(uid))),
             (&["preconditions", "resourceVersion"], self.resource_version.as_ref().map(|version| json!(version))),
-            (&["propagationPolicy"], self.propagation.map(|propagation| json!(propagation))),
+            (&["propagationPolicy"], self.propagation.map(|propagation| json!(propagation.as_str()))),
         ];
         for (path, value) in options {
             if let Some(value) = value {
@@ -401,6 +400,25 @@ impl DeleteOptions {
             }
         }
         body
+    }
+}
+
+impl Propagation {
+    /// All policies.
+    pub const ALL: [Self; 3] = [Self::Background, Self::Foreground, Self::Orphan];
+
+    /// Returns the policy of a name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|propagation| propagation.as_str() == name)
+    }
+
+    /// Returns the API's name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Background => "Background",
+            Self::Foreground => "Foreground",
+            Self::Orphan => "Orphan",
+        }
     }
 }
 

@@ -1,11 +1,14 @@
 //! Checks annotations and labels that the controller uses (spec 10 §2.7), and metadata that it does not want.
 
-use cluster::object::{self, truthy};
+use cluster::{
+    Propagation,
+    object::{self, truthy},
+};
 use kit::duration::GoDuration;
 use serde_json::Value;
 
 use super::Issue;
-use crate::{actors::resource_manager::managed_resource::clean::Propagation, api::resources::keys};
+use crate::api::resources::keys;
 
 const TRUTHY: [&str; 3] = [keys::IGNORE, keys::KEEP_OBJECT, keys::DELETE_ON_INVALID_UPDATE];
 const EXACTLY_TRUE: [&str; 3] = [keys::PRESERVE_REPLICAS, keys::PRESERVE_RESOURCES, keys::SKIP_HEALTH_CHECK];

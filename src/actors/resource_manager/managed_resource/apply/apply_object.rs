@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::{
-    ApiError, Deleted, ObjectRef, Resource,
+    ApiError, Deleted, ObjectRef, Propagation, Resource,
     object::{self, GroupVersionKind, NamespacedName, ObjectKey},
 };
 use serde_json::Value;
@@ -281,9 +281,9 @@ impl Step<'_> {
     }
 
     /// Deletes the object. The next reconcile, a few milliseconds later, creates it anew. Returns what to report.
-    async fn replace(&self, merged: &Value, error: &ApiError, propagation: Option<clean::Propagation>) -> ObjectError {
+    async fn replace(&self, merged: &Value, error: &ApiError, propagation: Option<Propagation>) -> ObjectError {
         let run = self.scene.run;
-        let (uid, propagation) = (object::uid(merged), propagation.map(Into::into));
+        let uid = object::uid(merged);
         match run.controller.target.delete_seen(&run.context, &self.at, uid, None, propagation).await {
             Ok(Deleted::Pending(live)) => self.seen(&live),
             Ok(Deleted::Gone) => {

@@ -17,12 +17,12 @@ pub(super) use apply_object::Scene;
 use cluster::object::ObjectKey;
 use futures::{StreamExt, stream::FuturesUnordered};
 use kit::{Failure, Outcome};
+pub(super) use object_error::ObjectError;
 use tokio::time::Instant;
 
 use self::{
     apply_object::Forced,
     attention::{Attention, Check},
-    object_error::ObjectError,
 };
 use super::{
     known::{Applied, Fingerprint, Memory},
@@ -298,8 +298,8 @@ async fn apply_rank(
             let Some(object) = waiting.next_if(|object| !in_work.contains(&object.key)) else { break };
             let manifest = scene.intent(object);
             let has_failed = memory.progress.as_ref().and_then(|progress| progress.failed.get(&object.key));
-            if let Some(error) = has_failed.filter(|failed| failed.manifest == manifest) {
-                failed.push((object.key.clone(), ObjectError::of_failed(error)));
+            if let Some((_, error)) = has_failed.filter(|(failed, _)| *failed == manifest) {
+                failed.push((object.key.clone(), error.clone()));
                 continue;
             }
             let done =
@@ -343,7 +343,7 @@ async fn apply_rank(
                 let since = memory.has_failed(&object.key, manifest, begun);
                 held_up |= clock.monotonic().saturating_duration_since(since) < PATIENCE;
                 let progress = memory.progress.get_or_insert_default();
-                progress.failed.insert(object.key.clone(), error.to_failed(manifest));
+                progress.failed.insert(object.key.clone(), (manifest, error.clone()));
                 failed.push((object.key.clone(), error));
             }
         }

@@ -4,11 +4,11 @@ use std::fmt;
 
 use cluster::ApiError;
 
-use super::super::{known::FailedObject, remove::clean::invalid_update};
+use super::super::remove::clean::invalid_update;
 
 /// Its text is the condition's (spec 10 §11.7).
-#[derive(Debug)]
-pub(super) struct ObjectError {
+#[derive(Debug, Clone)]
+pub(crate) struct ObjectError {
     text: String,
     no_match: bool,
     /// The object was as described before, and was deleted so that it can be created anew.
@@ -34,14 +34,6 @@ impl ObjectError {
 
     pub(super) fn of_replaced(text: String) -> Self {
         Self { replaced: true, ..Self::text(text) }
-    }
-
-    pub(super) fn of_failed(failed: &FailedObject) -> Self {
-        Self { no_match: failed.no_match, ..Self::text(failed.text.clone()) }
-    }
-
-    pub(super) fn to_failed(&self, manifest: u64) -> FailedObject {
-        FailedObject { manifest, text: self.text.clone(), no_match: self.no_match }
     }
 
     pub(super) fn is_replaced(&self) -> bool {

@@ -63,15 +63,8 @@ pub(crate) struct Progress {
     pub(crate) applied: BTreeMap<ObjectKey, u64>,
     /// Objects that pruning has handled, with an item of the message if they still exist.
     pub(crate) pruned: BTreeMap<ObjectKey, Option<String>>,
-    /// Objects that failed. All others have their turn first: each failure may have taken ten seconds.
-    pub(crate) failed: BTreeMap<ObjectKey, FailedObject>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FailedObject {
-    pub(crate) manifest: u64,
-    pub(crate) text: String,
-    pub(crate) no_match: bool,
+    /// Manifests that failed, and why. All others have their turn first: each failure may have taken ten seconds.
+    pub(crate) failed: BTreeMap<ObjectKey, (u64, ObjectError)>,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -39,11 +39,9 @@ pub(super) use cached_bundle::{CachedManagedResource, ManagedResourceSummary, Pa
 pub(super) use cached_object::{CachedObject, Content, hash_of_intent};
 pub(super) use health_registry::HealthRegistry;
 pub(super) use initial_sync::{InitialSync, InitialSyncStep, WantedBy, WantedKind, WantedObject};
-pub(super) use memory::{Applied, FailedObject, Fingerprint, Fingerprints, Memory};
+pub(super) use memory::{Applied, Fingerprint, Fingerprints, Memory};
 pub(super) use named::Named;
-pub(super) use objects::{
-    Drift, DriftListener, HealthListener, IsCustom, ManagedObjects, News, ObjectsRevision, Standing,
-};
+pub(super) use objects::{Drift, DriftListener, HealthListener, ManagedObjects, News, ObjectsRevision, Standing};
 pub(super) use pods::{Counted, Pods, PodsListener};
 pub(super) use revalidation::{ADMISSION_LAG, Revalidation, SPREAD, millis};
 pub(super) use secrets::{CachedSecret, Secrets};

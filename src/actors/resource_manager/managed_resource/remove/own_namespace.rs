@@ -9,7 +9,7 @@ use cluster::{
 use super::{
     super::steps::Run,
     clean::{self, itself},
-    prune::{Pruned, delete, display, left_alone},
+    prune::{Pruned, delete, left_alone},
 };
 use crate::api::{
     kinds,
@@ -37,7 +37,7 @@ pub(super) async fn sort(run: &Run<'_>, references: &[ResourceRef]) -> Held {
         Ok(true) => held.own = Some(own.clone()),
         Err(error) => {
             let text = format!("whether the ManagedResource is in it cannot be told: {error}");
-            held.unconfirmed = Some(clean::still_pending(&display(own), Some(&text), ""));
+            held.unconfirmed = Some(clean::still_pending(&own.to_string(), Some(&text), ""));
         }
     }
     held.others.retain(|reference| !may_be_own(reference));
@@ -66,7 +66,7 @@ pub(super) async fn delete_last(run: &Run<'_>, reference: &ResourceRef) -> Optio
             Err(error) => break error.to_string(),
         }
     };
-    Some(clean::still_pending(&display(reference), Some(&error), ""))
+    Some(clean::still_pending(&reference.to_string(), Some(&error), ""))
 }
 
 async fn try_delete(run: &Run<'_>, reference: &ResourceRef) -> Result<Option<String>, ApiError> {

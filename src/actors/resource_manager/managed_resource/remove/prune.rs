@@ -22,10 +22,7 @@ use super::{
     own_refs,
 };
 use crate::{
-    actors::resource_manager::{
-        bundle::{identity, order},
-        health::warnings::{Warnings, field_selector},
-    },
+    actors::resource_manager::bundle::order,
     api::{
         kinds,
         resources::{keys::ORIGIN, managed_resource::ResourceRef},
@@ -88,7 +85,7 @@ pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Res
 }
 
 pub(crate) fn left_unconfirmed(references: &[ResourceRef], unconfirmed: &str) -> Vec<String> {
-    references.iter().map(|reference| clean::still_pending(&display(reference), Some(unconfirmed), "")).collect()
+    references.iter().map(|reference| clean::still_pending(&reference.to_string(), Some(unconfirmed), "")).collect()
 }
 
 /// Prunes objects, workloads before what they need. Returns the items of the message for objects that still exist, or
@@ -141,7 +138,7 @@ async fn clean_one(run: &Run<'_>, reference: &ResourceRef, discovered: u64) -> P
 /// The object is proved to be gone. `known` is its version before the first request.
 fn gone(run: &Run<'_>, reference: &ResourceRef, known: Option<u64>, why: &Nowhere) -> Pruned {
     if let Nowhere::Kind(absent) = why {
-        tracing::info!(object = %display(reference), kind = %absent.kind(), "an object is gone: its kind is not served");
+        tracing::info!(object = %reference, kind = %absent.kind(), "an object is gone: its kind is not served");
     }
     run.controller.objects.gone(&reference.key(), known, &run.context.key);
     Pruned::Done
@@ -240,7 +237,7 @@ pub(super) async fn delete(
     asked: Instant,
 ) -> Result<Pruned, ApiError> {
     let key = reference.key();
-    let propagation = clean::propagation(&key.group).map(Into::into);
+    let propagation = clean::propagation(&key.group);
     run.controller.autoscalers.is_deleted_by(&run.reconcile.key, &key);
     let answer = run.controller.target.delete_seen(&run.context, at, uid, Some(version), propagation).await;
     Ok(match answer.map_err(unsent)? {
@@ -270,7 +267,7 @@ fn unsent(error: ApiError) -> ApiError {
 async fn finalize(run: &Run<'_>, at: &ObjectRef, live: &Value) -> Result<Pruned, ApiError> {
     let controller = run.controller;
     match clean::forced_finalization(live, controller.env.clock.wall()) {
-        Ok(ForcedFinalization::No | ForcedFinalization::At(_)) => {}
+        Ok(ForcedFinalization::No) => {}
         Ok(ForcedFinalization::RemoveFinalizers) => {
             let patch = clean::remove_finalizers_patch(live);
             controller.target.merge_patch(&run.context, at, None, &patch).await?;
@@ -322,7 +319,7 @@ async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Opti
         )
     })?;
     if exists {
-        run.kept_for_owner(&display(reference), &owner);
+        run.kept_for_owner(&reference.to_string(), &owner);
     }
     Ok(exists)
 }
@@ -351,21 +348,12 @@ async fn delete_claims(run: &Run<'_>, stateful_set: &Value) -> Result<(), String
 async fn pending_item(run: &Run<'_>, reference: &ResourceRef, error: Option<String>) -> String {
     let mut events = String::new();
     if reference.api_version == "v1" && reference.kind == "Service" {
-        match warnings_of(run, reference).await {
+        match run.controller.warnings_of(&run.context, &reference.key()).await {
             Ok(warnings) => events = warnings.block(run.controller.env.clock.wall()),
-            Err(error) => tracing::info!(object = %display(reference), error = %error, "Events cannot be read"),
+            Err(error) => tracing::info!(object = %reference, error = %error, "Events cannot be read"),
         }
     }
-    clean::still_pending(&display(reference), error.as_deref(), &events)
-}
-
-async fn warnings_of(run: &Run<'_>, service: &ResourceRef) -> Result<Warnings, ApiError> {
-    let events = kinds::CORE_EVENT;
-    let namespace = service.key().namespace;
-    let selector = field_selector(&namespace, &service.name);
-    let query = ListQuery { field_selector: Some(selector), ..ListQuery::default() };
-    let list = run.controller.target.list(&run.context, &events, Some(&namespace), &query).await?;
-    Ok(Warnings::of(&list.items))
+    clean::still_pending(&reference.to_string(), error.as_deref(), &events)
 }
 
 fn is_stateful_set(reference: &ResourceRef) -> bool {
@@ -375,8 +363,4 @@ fn is_stateful_set(reference: &ResourceRef) -> bool {
 
 fn namespace_of(resource: &Resource, reference: &ResourceRef) -> String {
     if resource.namespaced { reference.key().namespace } else { String::new() }
-}
-
-pub(super) fn display(reference: &ResourceRef) -> String {
-    identity::display(&reference.api_version, &reference.kind, &reference.namespace, &reference.name)
 }

@@ -4,17 +4,14 @@ use cluster::Located;
 use futures::{StreamExt, stream};
 
 use super::{super::steps::Run, clean};
-use crate::{
-    actors::resource_manager::bundle::identity,
-    api::resources::managed_resource::ResourceRef,
-};
+use crate::api::resources::managed_resource::ResourceRef;
 
 const SIDE_BY_SIDE: usize = 16;
 
 /// Releases objects. Returns the items of the message for failures, sorted by display strings.
 pub(crate) async fn release(run: &Run<'_>, references: &[ResourceRef]) -> Vec<String> {
     let mut named: Vec<(String, &ResourceRef)> =
-        references.iter().map(|reference| (display(reference), reference)).collect();
+        references.iter().map(|reference| (reference.to_string(), reference)).collect();
     named.sort_by(|(a, _), (b, _)| a.cmp(b));
     let asked = run.controller.target.discovery().asked();
     let results: Vec<Result<(), String>> = stream::iter(named)
@@ -23,10 +20,6 @@ pub(crate) async fn release(run: &Run<'_>, references: &[ResourceRef]) -> Vec<St
         .collect()
         .await;
     results.into_iter().filter_map(Result::err).collect()
-}
-
-fn display(reference: &ResourceRef) -> String {
-    identity::display(&reference.api_version, &reference.kind, &reference.namespace, &reference.name)
 }
 
 async fn release_one(run: &Run<'_>, display: String, reference: &ResourceRef, asked: u64) -> Result<(), String> {

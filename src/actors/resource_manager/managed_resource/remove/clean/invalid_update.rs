@@ -1,9 +1,12 @@
 //! What follows from an error about one object (spec 10 §11.7).
 
-use cluster::object::{self, truthy};
+use cluster::{
+    Propagation,
+    object::{self, truthy},
+};
 use serde_json::Value;
 
-use super::{Propagation, is_config_map_or_secret};
+use super::is_config_map_or_secret;
 use crate::{actors::resource_manager::bundle::identity, api::resources::keys};
 
 /// Type of the cause with which the API server refuses to change an immutable ConfigMap or Secret.

@@ -9,7 +9,10 @@
 //!
 //! [`release_patch`] is for objects in Ignore mode, [`invalid_update`] for updates that the API server refuses.
 
-use cluster::object::{self, GroupVersionKind, NamespacedName, truthy};
+use cluster::{
+    Propagation,
+    object::{self, GroupVersionKind, NamespacedName, truthy},
+};
 use jiff::{SignedDuration, Timestamp};
 use kit::duration::{DurationError, GoDuration};
 use serde_json::{Value, json};
@@ -35,19 +38,12 @@ pub(crate) enum Exclusion {
     GarbageCollectable,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Propagation {
-    Background,
-    Foreground,
-    Orphan,
-}
-
 /// What to do about the finalizers of an object after its DELETE (spec 10 §13.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ForcedFinalization {
-    /// Leave them: there is no grace time or no finalizer, or the object was not being deleted when it was read.
+    /// Leave them: there is no grace time or no finalizer, the grace time is not over, or the object was not being
+    /// deleted when it was read.
     No,
-    At(Timestamp),
     RemoveFinalizers,
     /// `PUT` [`finalized_namespace`] to the `finalize` subresource.
     FinalizeNamespace,
@@ -115,11 +111,10 @@ pub(super) fn forced_finalization(live: &Value, now: Timestamp) -> Result<Forced
     let has_finalizers = object::finalizers(live).next().is_some()
         || is_namespace
             && live.pointer("/spec/finalizers").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    Ok(match (has_finalizers, due > now, is_namespace) {
-        (false, _, _) => ForcedFinalization::No,
-        (true, true, _) => ForcedFinalization::At(due),
-        (true, false, true) => ForcedFinalization::FinalizeNamespace,
-        (true, false, false) => ForcedFinalization::RemoveFinalizers,
+    Ok(match (has_finalizers && due <= now, is_namespace) {
+        (false, _) => ForcedFinalization::No,
+        (true, true) => ForcedFinalization::FinalizeNamespace,
+        (true, false) => ForcedFinalization::RemoveFinalizers,
     })
 }
 
@@ -163,30 +158,4 @@ pub(super) fn orphan_not_read(display: &str, error: &str) -> String {
 /// Text for an orphan that cannot be patched (spec 10 §14).
 pub(super) fn orphan_not_patched(display: &str, error: &str) -> String {
     format!("error patching object \"{display}\": {error}")
-}
-
-impl Propagation {
-    pub(crate) const ALL: [Self; 3] = [Self::Background, Self::Foreground, Self::Orphan];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Background => "Background",
-            Self::Foreground => "Foreground",
-            Self::Orphan => "Orphan",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|propagation| propagation.as_str() == name)
-    }
-}
-
-impl From<Propagation> for cluster::Propagation {
-    fn from(policy: Propagation) -> Self {
-        match policy {
-            Propagation::Background => Self::Background,
-            Propagation::Foreground => Self::Foreground,
-            Propagation::Orphan => Self::Orphan,
-        }
-    }
 }
