@@ -68,6 +68,7 @@ pub(super) enum Answer<T> {
     Pending,
 }
 
+#[derive(Clone)]
 enum SurveyState {
     Judged(Option<Box<Judgement>>),
     Missing(Option<String>),
@@ -82,12 +83,6 @@ enum SurveyState {
 enum Remedy {
     Watch,
     Attempt,
-}
-
-enum Served {
-    As(Resource),
-    No(String),
-    Unknown(String, Duration),
 }
 
 impl<T> Answer<T> {
@@ -123,18 +118,14 @@ pub(super) async fn survey(
             continue;
         }
         let state = match kinds.get(&kind) {
-            Some(Served::As(_)) if absent.contains(&reference.key()) => SurveyState::Missing(None),
-            Some(Served::As(resource)) => {
+            Some(Ok(_)) if absent.contains(&reference.key()) => SurveyState::Missing(None),
+            Some(Ok(resource)) => {
                 let read = !survey.health.is_decided() || (is_workload(&kind) && !survey.progress.is_decided());
                 let (state, is_reported) = run.state(memory, reference, resource, read).await;
                 survey.unwatched += usize::from(!is_reported);
-                match state {
-                    Some(state) => state,
-                    None => SurveyState::Unread,
-                }
+                state
             }
-            Some(Served::No(error)) => SurveyState::Missing(Some(error.clone())),
-            Some(Served::Unknown(error, since)) => SurveyState::Unknown(error.clone(), *since, Remedy::Attempt),
+            Some(Err(state)) => state.clone(),
             None => continue,
         };
         let (bad, is_judged) = (survey.bad, matches!(state, SurveyState::Judged(_)));
@@ -149,11 +140,12 @@ pub(super) async fn survey(
     survey
 }
 
+/// Returns how each kind is served, or what follows for its objects.
 async fn kinds(
     run: &HealthRun<'_>,
     memory: &mut HealthMemory,
     refs: &[ResourceRef],
-) -> BTreeMap<GroupVersionKind, Served> {
+) -> BTreeMap<GroupVersionKind, Result<Resource, SurveyState>> {
     let counts = |kind: &GroupVersionKind| run.reconciler == HealthReconciler::Health || is_workload(kind);
     let wanted: BTreeSet<GroupVersionKind> = refs.iter().map(ResourceRef::group_version_kind).filter(counts).collect();
     let controller = run.controller;
@@ -163,17 +155,17 @@ async fn kinds(
             Ok(resource) => {
                 controller.objects.watch(&resource);
                 memory.is_discovered(&kind);
-                Served::As(resource)
+                Ok(resource)
             }
             Err(error @ ApiError::NoMatch(_)) => {
                 controller.health_registry.awaits_kind(&run.reconcile.key);
                 memory.is_discovered(&kind);
-                Served::No(error.to_string())
+                Err(SurveyState::Missing(Some(error.to_string())))
             }
             Err(error) => {
                 controller.health_registry.awaits_kind(&run.reconcile.key);
                 let since = memory.is_undiscovered_for(&kind, controller.env.clock.monotonic());
-                Served::Unknown(format!("cannot discover {kind}: {error}"), since)
+                Err(SurveyState::Unknown(format!("cannot discover {kind}: {error}"), since, Remedy::Attempt))
             }
         };
         kinds.insert(kind, served);
@@ -227,8 +219,7 @@ impl Survey {
                 };
                 self.again = Some(self.again.map_or(next, |again| again.min(next)));
             }
-            SurveyState::Unread => {}
-            SurveyState::Judged(None) => {}
+            SurveyState::Unread | SurveyState::Judged(None) => {}
             SurveyState::Judged(Some(judgement)) => self.judged(run, index, reference, kind, &judgement),
         }
     }
@@ -349,14 +340,14 @@ impl HealthRun<'_> {
         pods.count(&deployment.namespace, quota, || objects.namespaces_of(&deployment.group_kind()))
     }
 
-    /// Returns the state, and whether a watch delivers it. `None`: unknown, and by `read` nothing depends on it.
+    /// Returns the state, and whether a watch delivers it. `read`: something depends on the state of an unwatched object.
     async fn state(
         &self,
         memory: &mut HealthMemory,
         reference: &ResourceRef,
         resource: &Resource,
         read: bool,
-    ) -> (Option<SurveyState>, bool) {
+    ) -> (SurveyState, bool) {
         let (key, now) = (reference.key(), self.controller.env.clock.monotonic());
         let kind = key.group_kind();
         let standing = self.controller.objects.standing(&key);
@@ -381,7 +372,7 @@ impl HealthRun<'_> {
                 let seen = match known {
                     Some(seen) => Ok(seen),
                     None if read => self.read(memory, reference, resource, now).await,
-                    None => return (None, is_reported),
+                    None => return (SurveyState::Unread, is_reported),
                 };
                 match seen {
                     Ok(Seen::Missing) => SurveyState::Missing(None),
@@ -393,7 +384,7 @@ impl HealthRun<'_> {
                 }
             }
         };
-        (Some(state), is_reported)
+        (state, is_reported)
     }
 
     /// Reads an object that no watch delivers. If a watch should deliver it, enters it into the cache.

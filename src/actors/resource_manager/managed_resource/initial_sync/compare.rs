@@ -65,7 +65,7 @@ impl ManagedResources {
         if !needed.is_empty() {
             let context = self.start_context();
             // Secrets that are read before their changes are received would have to be read again.
-            drop(tokio::time::timeout(COLLECTING, self.secrets.heard_of()).await);
+            drop(tokio::time::timeout(COLLECTING, self.secrets.sync_requirement().met()).await);
             self.secrets.preload(&context, &needed).await;
         }
         // Not earlier: the reconcile of a ManagedResource that submits nothing may have come and gone meanwhile.
@@ -73,10 +73,7 @@ impl ManagedResources {
         self.initial_sync.begin_collecting(expected);
         let collected = async {
             while !self.initial_sync.all_collected() {
-                let moment = self.initial_sync.moment();
-                if !self.initial_sync.all_collected() {
-                    Signal::raised_after(&moment).await;
-                }
+                Signal::raised_after(&self.initial_sync.moment()).await;
             }
         };
         // When the time is over, comparing begins with what was submitted.

@@ -11,11 +11,9 @@ use std::{
 };
 
 use cluster::{
-    Cached, Change, How, MOST_NAMESPACES, StoreState, Watch, WatchOptions, Watches,
-    object::{self, NamespacedName},
+    CachedFields, Change, How, MOST_NAMESPACES, StoreState, Watch, WatchOptions, Watches, object::NamespacedName,
 };
 use kit::Listening;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{
@@ -25,11 +23,8 @@ use crate::{
 
 const WATCH_AFTER_LAST: Duration = Duration::from_secs(300);
 
-#[derive(Clone, Debug)]
-struct CachedPod {
-    version: u64,
-    summary: PodSummary,
-}
+/// Without a uid: a Pod counts whatever its uid.
+type CachedPod = CachedFields<PodSummary>;
 
 pub(crate) struct Pods {
     watches: Watches,
@@ -56,24 +51,6 @@ pub(crate) enum Counted {
     Starting,
     Failing(String),
     Known(bool),
-}
-
-impl CachedPod {
-    fn of(pod: &Value) -> Self {
-        let version = object::resource_version(pod).parse().unwrap_or_default();
-        Self { version, summary: PodSummary::of(pod) }
-    }
-}
-
-impl Cached for CachedPod {
-    /// Not cached: a Pod counts whatever its uid.
-    fn uid(&self) -> &'static str {
-        ""
-    }
-
-    fn version(&self) -> u64 {
-        self.version
-    }
 }
 
 impl Pods {
@@ -111,7 +88,7 @@ impl Pods {
             StoreState::Failing(error) if watch.age_in(namespace).is_none() => Counted::Failing(error),
             StoreState::Failing(_) | StoreState::Synced => {
                 let mut pods = 0;
-                let count = |_: &NamespacedName, pod: &CachedPod| pods += usize::from(quota.counts(&pod.summary));
+                let count = |_: &NamespacedName, pod: &CachedPod| pods += usize::from(quota.counts(&pod.fields));
                 watch.store().for_each_in(namespace, count);
                 Counted::Known(quota.is_met_by(pods))
             }
@@ -124,7 +101,7 @@ impl Pods {
         }
         tracing::info!(kind = "pods.v1", metadata_only = false, "watching a kind");
         let namespaces = self.namespaces.clone();
-        let options = WatchOptions::new(kinds::POD, |pod| Some(CachedPod::of(pod)));
+        let options = WatchOptions::new(kinds::POD, |pod| CachedPod::of(pod, PodSummary::of(pod)));
         let watch = self.watches.open(options.everywhere().narrowing(move || namespaces.borrow().clone()));
         let listener = self.listener.clone();
         watch.subscribe(move |change| report(change, &listener));
@@ -188,7 +165,7 @@ fn report(change: &Change<'_, CachedPod>, listener: &PodsListener) {
     if matches!(change.how, How::First | How::Lost) {
         return;
     }
-    let summary = |cached: Option<&CachedPod>| cached.map(|cached| cached.summary.clone()).filter(|pod| pod.counts);
+    let summary = |cached: Option<&CachedPod>| cached.map(|cached| cached.fields.clone()).filter(|pod| pod.counts);
     let (old, new) = (summary(change.old), summary(change.new));
     if old != new {
         let changed: Vec<&PodSummary> = old.iter().chain(&new).collect();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use cluster::{
-    ApiError, Cached, Cluster, Context, ListQuery, Resource, Watch,
+    ApiError, Cached, Cluster, Context, ListQuery, Watch,
     object::{self, NamespacedName},
 };
 use kit::{Deadline, SyncRequirement};
@@ -34,7 +34,7 @@ pub(crate) struct CachedSecret {
     version: u64,
 }
 
-/// A Secret's data, with the version it was read at. Its Debug form shows no content.
+/// A Secret's data, with the version it was read at. It has no Debug form: nothing may show its content.
 #[derive(Clone)]
 pub(crate) struct SecretData {
     pub(crate) version: u64,
@@ -43,7 +43,6 @@ pub(crate) struct SecretData {
 
 pub(crate) struct Secrets {
     cluster: Cluster,
-    resource: Resource,
     watch: Watch<CachedSecret>,
     preloaded: RefCell<Preloaded>,
 }
@@ -84,16 +83,9 @@ impl SecretData {
     }
 }
 
-impl std::fmt::Debug for SecretData {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SecretData").field("version", &self.version).field("bytes", &self.size()).finish()
-    }
-}
-
 impl Secrets {
     pub(crate) fn new(cluster: &Cluster, watch: Watch<CachedSecret>) -> Self {
-        let resource = watch.resource().clone();
-        Self { cluster: cluster.clone(), resource, watch, preloaded: RefCell::default() }
+        Self { cluster: cluster.clone(), watch, preloaded: RefCell::default() }
     }
 
     pub(crate) fn sync_requirement(&self) -> SyncRequirement {
@@ -111,16 +103,12 @@ impl Secrets {
         if let Some(known) = self.watch.store().with(secret, |cached| *cached.uid == *uid) {
             return Ok(known);
         }
-        let at = self.resource.at(&secret.namespace, &secret.name);
+        let at = self.watch.resource().named(secret);
         match self.cluster.get(context, &at).await {
             Ok(live) => Ok(object::uid(&live) == uid),
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error),
         }
-    }
-
-    pub(crate) async fn heard_of(&self) {
-        self.watch.sync_requirement().met().await;
     }
 
     /// Returns the Secret's data, preloaded or live. Fails with the error of the request, *not found* included.
@@ -129,7 +117,7 @@ impl Secrets {
         if let Some(data) = preloaded.filter(|data| !self.changed_since(secret, data.version)) {
             return Ok(data);
         }
-        let at = self.resource.at(&secret.namespace, &secret.name);
+        let at = self.watch.resource().named(secret);
         let asked = self.cluster.clock().monotonic();
         let live = self.cluster.get(context, &at).await?;
         // Before the watch has begun nothing is cached, and this data will count as changed.
@@ -163,12 +151,12 @@ impl Secrets {
         let one = ListQuery { limit: Some(1), metadata_only: true, ..ListQuery::default() };
         let asked = self.cluster.clock().monotonic();
         let asking = Context { deadline: Deadline::after(COUNTING), ..context.clone() };
-        let first = self.cluster.list(&asking, &self.resource, scope.as_deref(), &one).await?;
+        let first = self.cluster.list(&asking, self.watch.resource(), scope.as_deref(), &one).await?;
         let around = first.items.len() + usize::try_from(first.remaining.unwrap_or_default()).unwrap_or(usize::MAX);
         if around > needed.len().saturating_mul(WORTH_LISTING) {
             return Ok(());
         }
-        let mut pages = self.cluster.pages(context.clone(), self.resource.clone(), scope, ListQuery::default());
+        let mut pages = self.cluster.pages(context.clone(), self.watch.resource().clone(), scope, ListQuery::default());
         while let Some(page) = pages.next().await {
             for secret in &page?.items {
                 let name = NamespacedName::of(secret);

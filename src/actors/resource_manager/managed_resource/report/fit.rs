@@ -22,7 +22,8 @@ const NOTE: &str = " The status is too large to be stored (";
 pub(super) struct Draft<'a> {
     stored: &'a ManagedResourceStatus,
     status: ManagedResourceStatus,
-    stage: Stage,
+    /// What has not been left out yet.
+    stages: &'static [Stage],
     /// Number of refs without their annotations, and without their labels.
     left_out: [usize; 2],
 }
@@ -34,8 +35,10 @@ enum Stage {
     LabelsAndAnnotations,
     /// The stored refs stay as they are.
     References,
-    Nothing,
 }
+
+const STAGES: [Stage; 4] =
+    [Stage::LargeAnnotations, Stage::LargeLabels, Stage::LabelsAndAnnotations, Stage::References];
 
 /// Returns true if `stored` is `reference`, or what was left of it when the status was too large.
 pub(super) fn stands_for(stored: &ResourceRef, reference: &ResourceRef) -> bool {
@@ -60,7 +63,7 @@ fn size_of(map: &std::collections::BTreeMap<String, String>) -> usize {
 
 impl<'a> Draft<'a> {
     pub(super) fn new(status: ManagedResourceStatus, stored: &'a ManagedResourceStatus) -> Self {
-        let mut draft = Self { stored, status, stage: Stage::LargeAnnotations, left_out: [0, 0] };
+        let mut draft = Self { stored, status, stages: &STAGES, left_out: [0, 0] };
         if draft.status.resources != stored.resources
             && let Some(applied) = draft.applied()
         {
@@ -77,8 +80,8 @@ impl<'a> Draft<'a> {
     /// more can be left out. Saves an eighth at once, because each attempt is expensive. Depends on the whole status
     /// alone, so that the same status always has the same result.
     pub(super) fn shrink(&mut self, size: usize, refused: &str) -> bool {
-        loop {
-            let done = match self.stage {
+        while let [stage, later @ ..] = self.stages {
+            let done = match stage {
                 Stage::LargeAnnotations => self.shrink_maps(size / 8, LARGE, 0),
                 Stage::LargeLabels => self.shrink_maps(size / 8, LARGE, 1),
                 Stage::LabelsAndAnnotations => self.shrink_maps(usize::MAX, 0, 0) | self.shrink_maps(usize::MAX, 0, 1),
@@ -87,19 +90,14 @@ impl<'a> Draft<'a> {
                     self.status.resources.clone_from(&self.stored.resources);
                     is_other
                 }
-                Stage::Nothing => return false,
             };
             if done {
-                self.say(refused);
+                self.say(refused, *stage == Stage::References);
                 return true;
             }
-            self.stage = match self.stage {
-                Stage::LargeAnnotations => Stage::LargeLabels,
-                Stage::LargeLabels => Stage::LabelsAndAnnotations,
-                Stage::LabelsAndAnnotations => Stage::References,
-                Stage::References | Stage::Nothing => Stage::Nothing,
-            };
+            self.stages = later;
         }
+        false
     }
 
     /// Empties the largest maps above `limit` bytes until `wanted` bytes are saved. `which`: 0 annotations, 1 labels.
@@ -130,9 +128,8 @@ impl<'a> Draft<'a> {
         self.status.conditions.iter_mut().find(|condition| condition.kind == RESOURCES_APPLIED)
     }
 
-    fn say(&mut self, refused: &str) {
+    fn say(&mut self, refused: &str, lacks_references: bool) {
         let [annotations, labels] = self.left_out;
-        let lacks_references = self.stage == Stage::References;
         let what = if lacks_references {
             "the references of the present set".to_owned()
         } else {

@@ -76,17 +76,13 @@ pub(crate) fn change_detected(
     };
 
     let mut next = status.clone();
-    let list = &mut next.conditions;
-    conditions::set(list, RESOURCES_HEALTHY, ConditionStatus::Unknown, CHECKS_PENDING, HEALTH_PENDING_MESSAGE, now);
-    conditions::set(
-        list,
-        RESOURCES_PROGRESSING,
-        ConditionStatus::Unknown,
-        CHECKS_PENDING,
-        PROGRESSING_PENDING_MESSAGE,
-        now,
-    );
-    conditions::set(list, RESOURCES_APPLIED, ConditionStatus::Progressing, reason, message, now);
+    for (kind, value, reason, message) in [
+        (RESOURCES_HEALTHY, ConditionStatus::Unknown, CHECKS_PENDING, HEALTH_PENDING_MESSAGE),
+        (RESOURCES_PROGRESSING, ConditionStatus::Unknown, CHECKS_PENDING, PROGRESSING_PENDING_MESSAGE),
+        (RESOURCES_APPLIED, ConditionStatus::Progressing, reason, message),
+    ] {
+        conditions::set(&mut next.conditions, kind, value, reason, message, now);
+    }
     next.resources = union(&status.resources, added);
     next
 }
@@ -198,11 +194,6 @@ pub(crate) fn deleting(status: &ManagedResourceStatus, keep_objects: bool, now: 
         _ => DELETED_MESSAGE,
     };
     deletion_pending(&next, message, now)
-}
-
-/// Returns true if a status differs from the stored one: only then it is written (spec 10 "Better than upstream" 8).
-pub(super) fn needs_write(stored: &ManagedResourceStatus, next: &ManagedResourceStatus) -> bool {
-    stored != next
 }
 
 fn with_applied(

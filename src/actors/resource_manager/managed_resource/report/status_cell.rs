@@ -13,7 +13,6 @@ use super::{
         shared::ManagedResources,
     },
     fit::Draft,
-    status::needs_write,
 };
 use crate::api::resources::managed_resource::{ManagedResourceStatus, with_status};
 
@@ -53,7 +52,7 @@ impl StatusCell {
         let at = controller.bundles.resource().named(&key);
         let undecodable = |error: &dyn std::fmt::Display| ApiError::Decode(error.to_string());
         loop {
-            if !needs_write(&present.mr.status, draft.status()) {
+            if present.mr.status == *draft.status() {
                 return Ok(present);
             }
             let asked = controller.env.clock.monotonic();

@@ -64,11 +64,12 @@ impl Run<'_> {
 
     /// Removes the operation annotation (spec 10 §5.2).
     pub(crate) async fn remove_operation(&mut self) -> Result<(), Failure> {
-        let patch = trigger::remove_operation_patch();
-        match self.patch_bundle(&patch).await {
-            Ok(()) => Ok(()),
-            Err(error) if error.is_not_found() => Ok(()),
-            Err(error) => Err(error.into()),
+        let (source, patch) = (&self.controller.source, trigger::remove_operation_patch());
+        let asked = self.controller.env.clock.monotonic();
+        let answer = source.merge_patch(&self.context, &self.address(), None, &patch).await;
+        match self.go_on_with(answer, asked) {
+            Err(error) if !error.is_not_found() => Err(error.into()),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
@@ -87,13 +88,6 @@ impl Run<'_> {
         let asked = controller.env.clock.monotonic();
         let seen = self.bundle.cached.raw().map_err(|error| ApiError::Decode(error.to_string()))?;
         let answer = controller.source.set_finalizer(&self.context, &at, &seen, name, held).await;
-        self.go_on_with(answer, asked)
-    }
-
-    pub(crate) async fn patch_bundle(&mut self, patch: &Value) -> Result<(), ApiError> {
-        let at = self.address();
-        let asked = self.controller.env.clock.monotonic();
-        let answer = self.controller.source.merge_patch(&self.context, &at, None, patch).await;
         self.go_on_with(answer, asked)
     }
 
