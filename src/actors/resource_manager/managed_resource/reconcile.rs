@@ -79,8 +79,8 @@ pub(super) async fn run(
 
 async fn apply_path(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
-    if let Some(moments) = initial_sync::take_part(run, memory).await? {
-        return Ok(Outcome::Wait(moments));
+    if let Some(moment) = initial_sync::take_part(run, memory).await {
+        return Ok(Outcome::Wait(vec![moment]));
     }
     let now = controller.env.clock.monotonic();
     let revision = controller.revision(&run.reconcile.key);

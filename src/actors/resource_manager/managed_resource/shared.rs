@@ -1,11 +1,6 @@
 //! What all steps of the controller share: settings, clusters, caches, and why a ManagedResource is reconciled.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-    time::Duration,
-};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
 use cluster::{
     ApiError, Cached as _, Cluster, Context, ListQuery, Recorder, Reference, Watch,
@@ -85,7 +80,8 @@ pub(super) struct ManagedResources {
     pub(super) initial_sync: InitialSync,
     pub(super) started: Instant,
     pub(super) revalidation: Revalidation,
-    pub(super) awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
+    /// ManagedResources that wait for a kind, and the causes of their wakes when discovery changes.
+    pub(super) awaiting_kinds: RefCell<BTreeMap<NamespacedName, Causes>>,
     /// Reported conflicts of two owners: ManagedResource, object, reason; when.
     pub(super) reported: RefCell<BTreeMap<(NamespacedName, String, &'static str), Instant>>,
 }
@@ -146,6 +142,13 @@ impl ManagedResources {
         let query = ListQuery { field_selector: Some(field_selector(namespace, name)), ..ListQuery::default() };
         let list = self.target.list(context, &kinds::CORE_EVENT, Some(namespace), &query).await?;
         Ok(Warnings::of(&list.items))
+    }
+
+    /// The ManagedResource is woken for these causes when discovery changes.
+    pub(super) fn awaits_kind(&self, bundle: &NamespacedName, causes: Causes) {
+        let mut awaiting = self.awaiting_kinds.borrow_mut();
+        let known = awaiting.entry(bundle.clone()).or_insert(Causes::NONE);
+        *known = known.with(causes);
     }
 
     /// Returns true if a conflict about an object has not been reported within the last hour (decision 11).

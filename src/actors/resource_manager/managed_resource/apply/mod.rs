@@ -28,6 +28,7 @@ use super::{
     known::{Applied, Fingerprint, Memory},
     remove,
     report::status,
+    shared::KIND,
     steps::{self, Bundle, Run, Todo},
 };
 use crate::{
@@ -76,7 +77,7 @@ pub(super) async fn apply(
         Progress::Unfinished => Ok(Outcome::Continue),
         Progress::Failed(errors) => {
             if errors.iter().any(|(_, error)| error.is_no_match()) {
-                run.controller.awaiting_kinds.borrow_mut().insert(run.reconcile.key.clone());
+                run.controller.awaits_kind(&run.reconcile.key, KIND);
             }
             Err(report(run, memory, &bundle, text_of(errors)).await)
         }

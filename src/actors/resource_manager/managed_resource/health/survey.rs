@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::{
     super::{
         known::{Counted, Standing},
-        shared::ManagedResources,
+        shared::{ManagedResources, REJUDGE},
     },
     memory::{HealthMemory, Seen},
     run::{HealthReconciler, HealthRun},
@@ -158,12 +158,12 @@ async fn kinds(
                 Ok(resource)
             }
             Err(error @ ApiError::NoMatch(_)) => {
-                controller.health_registry.awaits_kind(&run.reconcile.key);
+                controller.awaits_kind(&run.reconcile.key, REJUDGE);
                 memory.is_discovered(&kind);
                 Err(SurveyState::Missing(Some(error.to_string())))
             }
             Err(error) => {
-                controller.health_registry.awaits_kind(&run.reconcile.key);
+                controller.awaits_kind(&run.reconcile.key, REJUDGE);
                 let since = memory.is_undiscovered_for(&kind, controller.env.clock.monotonic());
                 Err(SurveyState::Unknown(format!("cannot discover {kind}: {error}"), since, Remedy::Attempt))
             }

@@ -11,7 +11,7 @@ use std::{panic::AssertUnwindSafe, rc::Rc};
 
 use cluster::object::GroupVersionKind;
 use futures::FutureExt;
-use kit::{Failure, Moment};
+use kit::Moment;
 
 use super::{
     apply::{self, Scene},
@@ -31,21 +31,21 @@ pub(super) async fn run(controller: Rc<ManagedResources>) {
     controller.secrets.drop_preloaded();
 }
 
-/// Runs a reconcile's part in the initial sync. Returns the moments to wait for, or `None` if the reconcile goes on.
-pub(super) async fn take_part(run: &Run<'_>, memory: &mut Memory) -> Result<Option<Vec<Moment>>, Failure> {
+/// Runs a reconcile's part in the initial sync. Returns the moment to wait for, or `None` if the reconcile goes on.
+pub(super) async fn take_part(run: &Run<'_>, memory: &mut Memory) -> Option<Moment> {
     match run.controller.initial_sync.step(&run.reconcile.key, memory) {
-        InitialSyncStep::Over => Ok(None),
-        InitialSyncStep::Wait(moments) => Ok(Some(moments)),
+        InitialSyncStep::Over => None,
+        InitialSyncStep::Wait(moment) => Some(moment),
         InitialSyncStep::Collect => submit_wanted_objects(run).await,
     }
 }
 
 /// Submits the wanted objects of a ManagedResource. Returns `None` if the reconcile goes on by itself.
-async fn submit_wanted_objects(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Failure> {
+async fn submit_wanted_objects(run: &Run<'_>) -> Option<Moment> {
     let initial_sync = &run.controller.initial_sync;
     let Ok(bundle) = steps::read(run).await else {
         initial_sync.has_nothing_wanted(&run.reconcile.key);
-        return Ok(None);
+        return None;
     };
     // The watches begin before the lists, so that no change is lost in between.
     drop(bundle.watch_kinds(run));
@@ -62,7 +62,7 @@ async fn submit_wanted_objects(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Fai
     let everything = Todo::All { forced: false };
     let scene = Scene::new(run, &bundle, false, &everything);
     let (applied, wanted) = (applied(run, &bundle), bundle.plan.objects.len());
-    let Some(moment) = initial_sync.expect_results(&run.reconcile.key, wanted, applied) else { return Ok(None) };
+    let moment = initial_sync.expect_results(&run.reconcile.key, wanted, applied)?;
     for object in &bundle.plan.objects {
         let kind = GroupVersionKind::of(&object.manifest).unwrap_or_default();
         let (Some(resource), None, false) = (bundle.resource(&kind), &object.error, object.ignored) else { continue };
@@ -82,7 +82,7 @@ async fn submit_wanted_objects(run: &Run<'_>) -> Result<Option<Vec<Moment>>, Fai
         }
     }
     initial_sync.has_nothing_wanted(&run.reconcile.key);
-    Ok(Some(vec![moment]))
+    Some(moment)
 }
 
 /// Returns the state if the comparison finds all objects up to date, or `None` if something would still be left to do.

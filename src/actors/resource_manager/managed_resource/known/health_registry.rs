@@ -15,7 +15,6 @@ use tokio::time::Instant;
 pub(crate) struct HealthRegistry {
     /// ManagedResources that are judged, with the objects that were found gone since the condition was last written.
     judged: RefCell<BTreeMap<NamespacedName, BTreeSet<ObjectKey>>>,
-    awaiting_kinds: RefCell<BTreeSet<NamespacedName>>,
     fights: RefCell<BTreeMap<NamespacedName, BTreeMap<ObjectKey, Fight>>>,
 }
 
@@ -74,14 +73,6 @@ impl HealthRegistry {
         let objects = fights.get(bundle)?;
         let of_object = objects.iter().filter(|(key, fight)| now < fight.until && object.is_none_or(|it| it == *key));
         of_object.map(|(_, fight)| fight.hold).max()
-    }
-
-    pub(crate) fn awaits_kind(&self, bundle: &NamespacedName) {
-        self.awaiting_kinds.borrow_mut().insert(bundle.clone());
-    }
-
-    pub(crate) fn take_awaiting_kinds(&self) -> BTreeSet<NamespacedName> {
-        std::mem::take(&mut self.awaiting_kinds.borrow_mut())
     }
 }
 

@@ -22,7 +22,7 @@ const WANTED_BYTES: usize = 64 << 20;
 pub(crate) enum InitialSyncStep {
     Over,
     Collect,
-    Wait(Vec<Moment>),
+    Wait(Moment),
 }
 
 #[derive(Default)]
@@ -85,29 +85,21 @@ struct SyncResult {
 impl InitialSync {
     /// Returns what a reconcile has to do. At the end of the initial sync, fills `memory` with the findings.
     pub(crate) fn step(&self, bundle: &NamespacedName, memory: &mut Memory) -> InitialSyncStep {
+        let moment = self.under_way(bundle);
         let mut state = self.state.borrow_mut();
-        match state.phase {
-            Phase::Listing => InitialSyncStep::Wait(vec![self.signal.moment()]),
-            Phase::Collecting if state.expected.contains(bundle) => InitialSyncStep::Collect,
-            // ManagedResources that have not submitted yet need the permits first: their time is short.
-            Phase::Collecting if !state.expected.is_empty() && !state.results.contains_key(bundle) => {
-                InitialSyncStep::Wait(vec![self.signal.moment()])
-            }
-            phase @ (Phase::Collecting | Phase::Comparing | Phase::Over) => {
-                let waits = |results: &&SyncResult| match phase {
-                    Phase::Listing | Phase::Collecting => true,
-                    Phase::Comparing => results.kinds > 0,
-                    Phase::Over => false,
-                };
-                if let Some(results) = state.results.get(bundle).filter(waits) {
-                    return InitialSyncStep::Wait(vec![results.complete.moment()]);
-                }
-                if let Some(results) = state.results.remove(bundle) {
-                    memory.take_over(results);
-                }
-                InitialSyncStep::Over
-            }
+        let is_collecting = state.phase == Phase::Collecting;
+        if is_collecting && state.expected.contains(bundle) {
+            return InitialSyncStep::Collect;
         }
+        // ManagedResources that have not submitted yet need the permits first: their time is short.
+        let is_unexpected = is_collecting && state.expected.is_empty() && !state.results.contains_key(bundle);
+        if let Some(moment) = moment.filter(|_| !is_unexpected) {
+            return InitialSyncStep::Wait(moment);
+        }
+        if let Some(results) = state.results.remove(bundle) {
+            memory.take_over(results);
+        }
+        InitialSyncStep::Over
     }
 
     /// Returns the moment to wait for, as long as a list of the initial sync may bring objects of a ManagedResource.
@@ -330,14 +322,14 @@ mod tests {
         initial_sync.begin_collecting([bundle("one")].into());
         let mut memory = Memory::default();
 
-        let InitialSyncStep::Wait(moments) = initial_sync.step(&bundle("new"), &mut memory) else {
+        let InitialSyncStep::Wait(moment) = initial_sync.step(&bundle("new"), &mut memory) else {
             panic!("it does not wait")
         };
         assert!(matches!(initial_sync.step(&bundle("one"), &mut memory), InitialSyncStep::Collect));
-        assert!(!moments[0].has_passed());
+        assert!(!moment.has_passed());
         initial_sync.has_nothing_wanted(&bundle("one"));
 
-        assert!(moments[0].has_passed());
+        assert!(moment.has_passed());
         assert!(matches!(initial_sync.step(&bundle("new"), &mut memory), InitialSyncStep::Over));
     }
 

@@ -18,7 +18,7 @@ use super::{
             CachedManagedResource, CachedSecret, HealthListener, HealthRegistry, ManagedObjects,
             ManagedResourceSummary, News, PodsListener, ScalingListener,
         },
-        shared::{CHANGED, HEALTH, KIND, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
+        shared::{CHANGED, HEALTH, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
     trigger,
 };
@@ -102,11 +102,8 @@ pub(crate) async fn wake_on_new_kinds(
         let Some(controller) = controller.upgrade() else { return };
         controller.objects.follow_discovery();
         let awaiting = controller.awaiting_kinds.take();
-        for bundle in awaiting {
-            waker.wake(&bundle, Wake::high(KIND));
-        }
-        for bundle in controller.health_registry.take_awaiting_kinds() {
-            waker.wake(&bundle, Wake::high(REJUDGE));
+        for (bundle, causes) in awaiting {
+            waker.wake(&bundle, Wake::high(causes));
         }
     }
 }
