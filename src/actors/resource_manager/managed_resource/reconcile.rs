@@ -60,8 +60,7 @@ pub(super) async fn run(
             }
             match other {
                 ReconcilePath::Ignored => {
-                    let now = controller.env.clock.wall();
-                    run.write_status(|status| status::ignored(status, now)).await?;
+                    run.write_status(status::ignored).await?;
                     controller.objects.register(&reconcile.key, BTreeSet::new());
                     reconcile.note("ignored");
                     Ok(Outcome::Done)

@@ -115,9 +115,8 @@ async fn announce(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Re
         return Ok(());
     }
     bundle.log_warnings();
-    let now = run.controller.env.clock.wall();
     let added: &[ResourceRef] = if bundle.plan.removed.is_empty() { &bundle.plan.added } else { &[] };
-    run.write_status(|status| status::change_detected(status, added, now)).await?;
+    run.write_status(|status, now| status::change_detected(status, added, now)).await?;
     memory.announced = Some((run.mr().metadata.generation, bundle.checksum.clone()));
     Ok(())
 }
@@ -128,7 +127,7 @@ async fn remember(run: &mut Run<'_>, bundle: &Bundle) -> Result<(), Failure> {
     if includes(&run.mr().status.resources, &bundle.plan.added) {
         return Ok(());
     }
-    run.write_status(|status| status::remembered(status, &bundle.plan.added)).await
+    run.write_status(|status, _| status::remembered(status, &bundle.plan.added)).await
 }
 
 fn includes(known: &[ResourceRef], references: &[ResourceRef]) -> bool {
@@ -162,8 +161,7 @@ async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle
         return Ok(());
     }
     let text = status::aggregate(status::RELEASE_PREFIX, &errors);
-    let now = run.controller.env.clock.wall();
-    run.write_status(|status| status::release_failed(status, &text, now)).await?;
+    run.write_status(|status, now| status::release_failed(status, &text, now)).await?;
     Err(Failure::new(format!("could not release all orphaned resources: {text}")))
 }
 
@@ -177,7 +175,6 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
     memory.applied = None;
     memory.progress = None;
     memory.failed = None;
-    let now = run.controller.env.clock.wall();
     let created: Vec<ResourceRef> = bundle
         .plan
         .objects
@@ -187,7 +184,7 @@ async fn report(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle, text: S
         .map(|object| object.reference.clone())
         .collect();
     let gone = run.controller.health_registry.take_absent(&run.reconcile.key);
-    let change = |status: &ManagedResourceStatus| {
+    let change = |status: &ManagedResourceStatus, now| {
         status::apply_failed(&status::found_gone(status, &gone, now), &text, &created, now)
     };
     if let Err(failure) = run.write_status(change).await {
@@ -215,7 +212,7 @@ fn text_of(mut errors: Vec<(ObjectKey, ObjectError)>) -> String {
 /// Writes the final status (spec 10 §9.10). Returns when the next reconcile is due.
 async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &Todo) -> Result<Outcome, Failure> {
     let controller = run.controller;
-    let (now, wall) = (controller.env.clock.monotonic(), controller.env.clock.wall());
+    let now = controller.env.clock.monotonic();
     memory.progress = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
@@ -228,7 +225,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
             errors: &bundle.errors,
             left: &left.unwrap_or_default(),
         };
-        run.write_status(|status| status::finished(status, set, wall)).await?;
+        run.write_status(|status, now| status::finished(status, set, now)).await?;
         let keys: BTreeSet<&ObjectKey> = bundle.plan.objects.iter().map(|object| &object.key).collect();
         memory.keep_objects(|key| keys.contains(key));
         // Pruned objects have no owner any more.

@@ -45,9 +45,8 @@ pub(super) enum Pruned {
 /// Deletes the objects of a ManagedResource, then removes its finalizer (spec 10 §15).
 pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
-    let now = controller.env.clock.wall();
     let keep = run.mr().spec.keep_objects;
-    run.write_status(|status| status::deleting(status, keep, now)).await?;
+    run.write_status(|status, now| status::deleting(status, keep, now)).await?;
     if !keep {
         let references = run.mr().status.resources.clone();
         let keys: BTreeSet<_> = references.iter().map(ResourceRef::key).collect();
@@ -78,8 +77,7 @@ async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
 /// Reports the objects that still exist. The reconcile ends with it (spec 10 §9.8, §15).
 pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
     let text = status::aggregate(status::CLEAN_PREFIX, pending);
-    let now = run.controller.env.clock.wall();
-    run.write_status(|status| status::deletion_pending(status, &text, now)).await?;
+    run.write_status(|status, now| status::deletion_pending(status, &text, now)).await?;
     run.reconcile.note(format!("{} objects are being deleted", pending.len()));
     Ok(Outcome::After(CHECK_INTERVAL))
 }

@@ -102,21 +102,18 @@ impl<'a> Draft<'a> {
 
     /// Empties the largest maps above `limit` bytes until `wanted` bytes are saved. `which`: 0 annotations, 1 labels.
     fn shrink_maps(&mut self, wanted: usize, limit: usize, which: usize) -> bool {
-        let map = |reference: &mut ResourceRef| match which {
-            0 => std::mem::take(&mut reference.annotations),
-            _ => std::mem::take(&mut reference.labels),
-        };
-        let size =
-            |reference: &ResourceRef| size_of(if which == 0 { &reference.annotations } else { &reference.labels });
-        let sizes = self.status.resources.iter().map(size).enumerate();
-        let mut large: Vec<(usize, usize)> = sizes.filter(|(_, size)| *size > limit).collect();
-        large.sort_by_key(|(index, size)| (std::cmp::Reverse(*size), *index));
+        let maps = self.status.resources.iter_mut().map(|reference| match which {
+            0 => &mut reference.annotations,
+            _ => &mut reference.labels,
+        });
+        let mut large: Vec<_> = maps.map(|map| (size_of(map), map)).filter(|(size, _)| *size > limit).collect();
+        large.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
         let (mut saved, mut taken) = (0, 0);
-        for (index, size) in large {
+        for (size, map) in large {
             if saved >= wanted {
                 break;
             }
-            map(&mut self.status.resources[index]);
+            map.clear();
             saved += size;
             taken += 1;
         }

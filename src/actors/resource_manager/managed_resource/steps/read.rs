@@ -155,7 +155,13 @@ async fn kinds_of(run: &Run<'_>, decoded: &Decoded) -> Kinds {
     let manifests = decoded.documents.iter().map(|document| &document.manifest);
     let mut kinds = Kinds::default();
     for (kind, resource) in served(run.controller.target.discovery(), manifests, &run.mr().status.resources).await {
-        kinds.enter(kind, resource);
+        if let Err(error) = &resource {
+            tracing::debug!(kind = %kind, error = %error, "the target does not serve a kind");
+            if !error.is_no_match() {
+                kinds.uncertain.get_or_insert_with(|| error.to_string());
+            }
+        }
+        kinds.served.insert(kind, resource.ok().flatten());
     }
     kinds
 }
@@ -194,25 +200,19 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
         Rc::new(MergeSettings::new(&mr.spec, &run.origin(), &run.controller.settings.apply.managed_by_label_value));
     let Kinds { served: kinds, uncertain } = kinds;
     let scope = |kind: &GroupVersionKind| scope_of(kinds.get(kind).and_then(Option::as_ref));
-    let Decoded { documents, errors, warnings } = decoded;
-    let mut sources = Vec::with_capacity(documents.len());
-    let mut manifests = Vec::with_capacity(documents.len());
-    for ManifestDocument { manifest, secret, data_key, index, raw, warnings: _ } in documents {
-        manifests.push(manifest);
-        sources.push((raw, secret, data_key, index));
-    }
+    let Decoded { mut documents, errors, warnings } = decoded;
     let plan = plan::plan(plan::Input {
-        documents: manifests,
+        documents: documents.iter_mut().map(|document| std::mem::take(&mut document.manifest)).collect(),
         old: &mr.status.resources,
         equivalences: &equivalences,
         labels: &merging.labels,
         incomplete: !errors.is_empty() || uncertain.is_some(),
         scope: &scope,
     });
-    let kept = plan.objects.iter().filter_map(|object| sources.get(object.document).map(|(raw, ..)| *raw)).collect();
+    let kept = plan.objects.iter().filter_map(|object| Some(documents.get(object.document)?.raw)).collect();
     let unusable = plan.objects.iter().filter(|object| object.error.is_some()).map(|object| object.document);
     let place = |document: usize| {
-        let (_, secret, data_key, index) = sources.get(document)?;
+        let ManifestDocument { secret, data_key, index, .. } = documents.get(document)?;
         Some((document, format!("document at index {index} in '{data_key}' in secret '{secret}'")))
     };
     let places = unusable.filter_map(place).collect();
@@ -225,18 +225,6 @@ pub(crate) fn scope_of(resource: Option<&Resource>) -> Scope {
         Some(resource) if resource.namespaced => Scope::Namespaced,
         Some(_) => Scope::Cluster,
         None => Scope::Unknown,
-    }
-}
-
-impl Kinds {
-    fn enter(&mut self, kind: GroupVersionKind, resource: Result<Option<Resource>, ApiError>) {
-        if let Err(error) = &resource {
-            tracing::debug!(kind = %kind, error = %error, "the target does not serve a kind");
-            if !error.is_no_match() {
-                self.uncertain.get_or_insert_with(|| error.to_string());
-            }
-        }
-        self.served.insert(kind, resource.ok().flatten());
     }
 }
 
@@ -307,8 +295,7 @@ impl Run<'_> {
     /// Reports a Secret that cannot be read (spec 10 §9.1). Returns the error of the reconcile.
     pub(crate) async fn secret_unreadable(&mut self, error: ReadError) -> Failure {
         let ReadError { secret, text } = error;
-        let now = self.controller.env.clock.wall();
-        if let Err(failure) = self.write_status(|status| status::secret_unreadable(status, &text, now)).await {
+        if let Err(failure) = self.write_status(|status, now| status::secret_unreadable(status, &text, now)).await {
             return failure;
         }
         self.reconcile.note("a Secret cannot be read");

@@ -6,6 +6,7 @@ use cluster::{
     ApiError, Context, ObjectRef,
     object::{NamespacedName, ObjectKey},
 };
+use jiff::Timestamp;
 use kit::{Causes, Deadline, Failure, Reconcile};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -49,11 +50,12 @@ impl Run<'_> {
 
     pub(crate) async fn write_status(
         &mut self,
-        change: impl FnOnce(&ManagedResourceStatus) -> ManagedResourceStatus,
+        change: impl FnOnce(&ManagedResourceStatus, Timestamp) -> ManagedResourceStatus,
     ) -> Result<(), Failure> {
+        let now = self.controller.env.clock.wall();
         let own_time = Deadline::after(STATUS_TIME);
         let context = Context { deadline: self.context.deadline.max(own_time), ..self.context.clone() };
-        match self.status.write(self.controller, &context, &self.bundle, change).await {
+        match self.status.write(self.controller, &context, &self.bundle, |status| change(status, now)).await {
             Ok(written) => {
                 self.bundle = written;
                 Ok(())

@@ -127,11 +127,10 @@ pub(super) fn remove_finalizers_patch(live: &Value) -> Value {
 /// Returns a Namespace without any finalizer, for its `finalize` subresource (spec 10 §13.5.4).
 pub(super) fn finalized_namespace(live: &Value) -> Value {
     let mut namespace = live.clone();
-    if let Some(metadata) = namespace.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("finalizers");
-    }
-    if let Some(spec) = namespace.get_mut("spec").and_then(Value::as_object_mut) {
-        spec.remove("finalizers");
+    for part in ["metadata", "spec"] {
+        if let Some(part) = namespace.get_mut(part).and_then(Value::as_object_mut) {
+            part.remove("finalizers");
+        }
     }
     namespace
 }
