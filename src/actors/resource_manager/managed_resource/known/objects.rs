@@ -135,9 +135,9 @@ impl ManagedObjects {
         self.owners.borrow().shared(key).unwrap_or_else(|| Rc::new(key.clone()))
     }
 
-    /// Records news for a ManagedResource that does not come from the watches of its objects.
-    pub(crate) fn news_for(&self, bundle: &NamespacedName) {
-        self.owners.borrow_mut().news_for(bundle);
+    /// Records news for ManagedResources that do not come from the watches of their objects.
+    pub(crate) fn news_for<'a>(&self, bundles: impl IntoIterator<Item = &'a NamespacedName>) {
+        self.owners.borrow_mut().news_for(bundles);
     }
 
     pub(crate) fn has_owned_kind(&self, kind: &GroupKind) -> bool {

@@ -50,6 +50,7 @@ struct Turns {
 }
 
 /// The turn of a ManagedResource. If it comes before the last change has settled, another turn follows.
+#[derive(Clone, Copy)]
 struct Turn {
     at: u64,
     up_to_date: u64,
@@ -207,13 +208,11 @@ impl Turns {
 
     fn add(&self, bundle: &NamespacedName, turn: Turn) {
         let mut pending = self.pending.borrow_mut();
-        match pending.get_mut(bundle) {
-            Some(known) => {
-                known.at = known.at.min(turn.at);
-                known.up_to_date = known.up_to_date.max(turn.up_to_date);
-            }
-            None => drop(pending.insert(bundle.clone(), turn)),
-        }
+        let turn = pending.get(bundle).map_or(turn, |known| Turn {
+            at: known.at.min(turn.at),
+            up_to_date: known.up_to_date.max(turn.up_to_date),
+        });
+        pending.insert(bundle.clone(), turn);
     }
 
     fn take_due(&self, controller: &ManagedResources, now: u64) -> Vec<NamespacedName> {

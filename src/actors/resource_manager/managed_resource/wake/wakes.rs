@@ -137,9 +137,7 @@ pub(crate) fn wake_on_pods(objects: &Rc<ManagedObjects>, registry: &Rc<HealthReg
             }
             None => objects.holders_of(&GroupKind::new("apps", "Deployment")),
         };
-        for bundle in &bundles {
-            objects.news_for(bundle);
-        }
+        objects.news_for(&bundles);
         for bundle in bundles.iter().filter(|bundle| registry.is_judged(bundle)) {
             waker.wake(bundle, Wake::high(ROLLOUT));
         }

@@ -158,30 +158,23 @@ impl Owners {
     }
 
     pub(super) fn news_of(&mut self, key: &ObjectKey) -> Vec<Rc<NamespacedName>> {
-        let news = self.next_news();
-        let holders = self.holders.get(key).cloned().unwrap_or_default();
-        for holder in &holders {
-            if let Some(held) = self.held.get_mut(holder) {
-                held.news = news;
-            }
-        }
+        let holders = self.holders(key).to_vec();
+        self.news_for(holders.iter().map(Rc::as_ref));
         holders
     }
 
     pub(super) fn news_of_kind(&mut self, kind: &GroupKind) -> Vec<Rc<NamespacedName>> {
-        let news = self.next_news();
-        let held = self.held.iter_mut().filter(|(_, held)| held.kinds.contains(kind));
-        held.map(|(holder, held)| {
-            held.news = news;
-            holder.clone()
-        })
-        .collect()
+        let holders: Vec<_> = self.of_kind(kind).map(|(holder, _)| holder.clone()).collect();
+        self.news_for(holders.iter().map(Rc::as_ref));
+        holders
     }
 
-    pub(super) fn news_for(&mut self, bundle: &NamespacedName) {
+    pub(super) fn news_for<'a>(&mut self, bundles: impl IntoIterator<Item = &'a NamespacedName>) {
         let news = self.next_news();
-        if let Some(held) = self.held.get_mut(bundle) {
-            held.news = news;
+        for bundle in bundles {
+            if let Some(held) = self.held.get_mut(bundle) {
+                held.news = news;
+            }
         }
     }
 

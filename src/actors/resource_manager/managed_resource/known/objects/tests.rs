@@ -157,7 +157,7 @@ fn owners_hear_news_of_their_objects_and_kinds_only() {
         ("of one", |it| drop(it.news_of(&key("ConfigMap", "b"))), [false, true]),
         ("of none", |it| drop(it.news_of(&key("ConfigMap", "c"))), [false, false]),
         ("of a kind", |it| drop(it.news_of_kind(&GroupKind::new("", "Pod"))), [true, false]),
-        ("for a ManagedResource", |it| it.news_for(&bundle("two")), [false, true]),
+        ("for a ManagedResource", |it| it.news_for([&bundle("two")]), [false, true]),
         (
             "other objects",
             |it| drop(it.replace(&bundle("one"), BTreeSet::from([key("ConfigMap", "a"), key("Pod", "b")]))),
