@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::{Decision, Ruling};
+use super::{Decision, Ruling, review::KIND};
 use crate::webhooks::exchange::Reply;
 
 #[derive(Serialize)]
@@ -34,8 +34,12 @@ struct AnswerStatus<'a> {
 #[derive(Serialize)]
 struct Empty {}
 
-/// Returns the HTTP answer: always 200, with the version and kind of its review.
+const VERSION: &str = "authorization.k8s.io/v1";
+
+/// Returns the HTTP answer: always 200, with the version and kind of its review, if it has any.
 pub fn reply(api_version: &str, kind: &str, ruling: &Ruling) -> Reply {
+    let (api_version, kind) =
+        if api_version.is_empty() && kind.is_empty() { (VERSION, KIND) } else { (api_version, kind) };
     let mut status = AnswerStatus { allowed: false, denied: false, reason: "", evaluation_error: Cow::Borrowed("") };
     match ruling {
         Ruling::Decided(Decision::Allow) => status.allowed = true,

@@ -17,7 +17,7 @@ mod text;
 mod tests;
 
 pub use answer::reply;
-pub use review::{Action, Attributes, PathAction, Refusal, ResourceAction, Review, decode};
+pub use review::{Action, Attributes, PathAction, ResourceAction, Review, decode};
 pub use ruling::{Asked, Authorized, Ruling, rule};
 pub use selector::{Requirement, Requirements, Selector};
 

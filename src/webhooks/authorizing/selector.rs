@@ -8,7 +8,7 @@ use serde::{
 };
 
 use super::text::MOST_ITEMS;
-use crate::{api::meta::field::shapes::Text, webhooks::review::Keyed};
+use crate::api::meta::field::shapes::{Keyed, Text};
 
 const MULTIPLE: &str = "fieldSelectors do not yet support multiple values";
 const IN_WITHOUT_VALUE: &str = "fieldSelectors in must have one value";
@@ -16,11 +16,10 @@ const NOT_IN_WITHOUT_VALUE: &str = "fieldSelectors not in must have one value";
 
 /// A field selector as received. It is parsed only where it is needed.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(default, rename_all = "camelCase")]
 pub struct Selector<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     raw_selector: Text<'a>,
-    #[serde(borrow, default)]
     requirements: Listed<'a>,
 }
 
@@ -45,13 +44,12 @@ pub enum Requirement<'a> {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Listed<'a>(Vec<Item<'a>>);
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
 struct Item<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     key: Text<'a>,
-    #[serde(borrow, default)]
     operator: Text<'a>,
-    #[serde(borrow, default)]
     values: Values<'a>,
 }
 
@@ -63,12 +61,7 @@ enum Values<'a> {
     Several,
 }
 
-impl<'a> Selector<'a> {
-    /// Creates a selector from the usual syntax, `k=v,k2!=v2`.
-    pub fn raw(text: &'a str) -> Self {
-        Self { raw_selector: Text(text.into()), requirements: Listed::default() }
-    }
-
+impl Selector<'_> {
     /// Returns the requirements. A list of requirements takes precedence over the raw selector.
     pub fn requirements(&self) -> Requirements<'_> {
         if self.requirements.0.is_empty() {
@@ -265,7 +258,7 @@ mod tests {
         ];
 
         for (text, expected) in table {
-            let selector = Selector::raw(text);
+            let selector = Selector { raw_selector: text.into(), ..Selector::default() };
             let Requirements { all, error } = selector.requirements();
             let found = error.map_or(Ok(all), Err);
             assert_eq!(found, expected.map_err(str::to_owned), "{text}");

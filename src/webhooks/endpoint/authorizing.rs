@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{Account, Conclusion, Endpoint};
 use crate::webhooks::{
-    authorizing::{Asked, Authorized, Authorizer, NO_TOPIC, Refusal, Review, Ruling, decode, reply, rule},
+    authorizing::{Asked, Authorized, Authorizer, NO_TOPIC, Review, Ruling, decode, reply, rule},
     exchange::{Received, Reply},
+    review::Refusal,
     view::{Lookup, View},
 };
 
@@ -25,9 +26,9 @@ impl Authorizing {
     }
 
     fn refuse(&self, refusal: Refusal) -> Conclusion {
-        let Refusal { api_version, kind, code, message } = refusal;
+        let Refusal { identity, code, message } = refusal;
         let ruling = Ruling::Failed { code, message };
-        let reply = reply(&api_version, &kind, &ruling);
+        let reply = reply(&identity.api_version, &identity.kind, &ruling);
         self.account(reply, NO_TOPIC, Asked::default(), ruling)
     }
 

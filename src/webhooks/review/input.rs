@@ -1,15 +1,12 @@
 //! The checks of an HTTP request, in the order of spec 50 §2.2.
 
 use cluster::object::GroupVersionKind;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::DeserializeSeed as _};
 use serde_json::{Value, error::Category};
 
-use super::{
-    Identity,
-    object::{self, Keyed},
-};
+use super::Identity;
 use crate::{
-    api::meta::field::TOO_MANY,
+    api::meta::field::{Keep, MOST_VALUES, Picking, TOO_MANY, shapes::Keyed},
     webhooks::exchange::{Body, EMPTY, JSON, TOO_LARGE},
 };
 
@@ -41,7 +38,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct ReviewDocument {
     api_version: Option<String>,
@@ -57,7 +54,7 @@ struct RequestDocument {
     namespace: Option<String>,
     name: Option<String>,
     operation: Option<String>,
-    #[serde(default, deserialize_with = "object::bounded")]
+    #[serde(default, deserialize_with = "bounded")]
     object: Option<Value>,
 }
 
@@ -68,20 +65,30 @@ struct KindDocument {
     kind: Option<String>,
 }
 
+/// Reads the object of a review; `None` if it is `null`. Fails if it is not JSON or has more than [`MOST_VALUES`].
+fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    let object = Picking { keep: Keep::All, room: &mut { MOST_VALUES } }.deserialize(deserializer)?;
+    Ok((!object.is_null()).then(|| object.into()))
+}
+
 /// Decodes a review. Fails as rows 1 to 5 of spec 50 §2.2 say. `content_type` is empty if the header is absent.
 pub fn decode(body: &Body, content_type: &str) -> Result<Review, Refusal> {
-    let bytes = checked(body, content_type)?;
+    let bytes = checked(body, content_type, 400)?;
     match serde_json::from_slice::<Keyed<ReviewDocument>>(bytes) {
         Ok(Keyed(document)) => Ok(document.into()),
         Err(error) => Err(Refusal { identity: Identity::found_in(bytes), code: 400, message: fault(&error) }),
     }
 }
 
-/// Rows 1 to 4 of spec 50 §2.2.
-pub(in crate::webhooks) fn checked<'a>(body: &'a Body, content_type: &str) -> Result<&'a [u8], Refusal> {
+/// Rows 1 to 4 of spec 50 §2.2. `code_if_empty` is the code for a request without a body.
+pub(in crate::webhooks) fn checked<'a>(
+    body: &'a Body,
+    content_type: &str,
+    code_if_empty: u16,
+) -> Result<&'a [u8], Refusal> {
     let refusal = |identity, code, message: String| Err(Refusal { identity, code, message });
     let bytes = match body {
-        Body::None => return refusal(Identity::default(), 400, EMPTY.to_owned()),
+        Body::None => return refusal(Identity::default(), code_if_empty, EMPTY.to_owned()),
         Body::Broken(cause) => return refusal(Identity::default(), 400, cause.clone()),
         Body::TooLarge(beginning) => return refusal(Identity::found_in(beginning), 413, TOO_LARGE.to_owned()),
         Body::Whole(bytes) => bytes,

@@ -3,14 +3,13 @@
 //! input.rs: decode ─► Review ─► attempt.rs: attempt(mutator, review, view) ─► Verdict ─► answer.rs: JSON
 //!                                   │ Err(lookup): read it live, then attempt again       patch.rs: the difference
 //! ```
-//! [`Mutating`](super::endpoint::Mutating) combines these steps into one call. `object.rs` bounds the memory of a
-//! review. Start reading at [`decode`]; [`attempt`] is the middle.
+//! [`Mutating`](super::endpoint::Mutating) combines these steps into one call. `input.rs` bounds the memory of
+//! a review. Start reading at [`decode`]; [`attempt`] is the middle.
 
 mod answer;
 mod attempt;
 mod identity;
 mod input;
-mod object;
 mod patch;
 
 #[cfg(test)]
@@ -21,7 +20,6 @@ pub use attempt::attempt;
 pub use identity::Identity;
 pub use input::{Refusal, Review, decode};
 pub(super) use input::{checked, fault, reason};
-pub(super) use object::Keyed;
 pub use patch::{FEW, Operation, Path, difference};
 
 pub use super::exchange::{Body, LIMIT, Reply};

@@ -289,13 +289,14 @@ mod tests {
     /// spec 61 §8
     #[test]
     fn authorizer_log_says_who_wanted_what_and_why_it_was_denied() {
+        let long = "n".repeat(100_000);
         let action = ResourceAction {
             verb: "get".into(),
             group: "g.io".into(),
             resource: "things".into(),
             subresource: "status".into(),
             namespace: "ns".into(),
-            name: "n".repeat(100_000).into(),
+            name: (&*long).into(),
             ..ResourceAction::default()
         };
         let asked = json!({

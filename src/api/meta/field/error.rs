@@ -156,15 +156,6 @@ impl Errors {
     }
 }
 
-impl<'a> IntoIterator for &'a Errors {
-    type Item = &'a Error;
-    type IntoIter = std::slice::Iter<'a, Error>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
-    }
-}
-
 impl fmt::Display for Errors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut seen = HashSet::new();

@@ -21,7 +21,7 @@ mod time;
 pub mod url;
 
 pub use error::{Error, ErrorKind, Errors, Shown};
-pub use json::{Budget, Json, MOST_VALUES, TOO_MANY};
+pub use json::Json;
 pub use meaning::{Loose, Opaque, means_the_same};
 pub use path::Path;
-pub use pick::{Keep, Picking};
+pub use pick::{Keep, MOST_VALUES, Picking, TOO_MANY};

@@ -1,10 +1,18 @@
-//! Reads a part of a JSON value. The rest is skipped, however large or deep it is.
+//! Reads a JSON value, or a part of it, of a bounded size. The rest is skipped, however large or deep it is.
 
-use std::fmt;
+use std::{borrow::Cow, collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
 
-use super::json::{Budget, Json, Key, once};
+use super::{Json, shapes::Text};
+
+/// Most lists, maps and scalars of a reviewed object. A large EndpointSlice has 15,000; 7 MiB of text can have
+/// millions. Each can take a hundred times the bytes of its text, and two kilobytes when a webhook adds to it.
+pub const MOST_VALUES: usize = 50_000;
+
+/// Start of the error about an object with more values.
+pub const TOO_MANY: &str = "the object has too many fields";
 
 /// The part of a value that is read.
 #[derive(Debug, Clone, Copy)]
@@ -49,14 +57,27 @@ impl Keep {
     }
 }
 
+impl Picking<'_> {
+    fn below(&mut self, keep: Keep) -> Picking<'_> {
+        Picking { keep, room: self.room }
+    }
+
+    fn take<E: Error>(&mut self) -> Result<(), E> {
+        *self.room = self.room.checked_sub(1).ok_or_else(|| E::custom(TOO_MANY))?;
+        Ok(())
+    }
+
+    fn leaf<E: Error>(mut self, value: Json<'_>) -> Result<Json<'_>, E> {
+        self.take()?;
+        Ok(value)
+    }
+}
+
 impl<'de> DeserializeSeed<'de> for Picking<'_> {
     type Value = Json<'de>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json<'de>, D::Error> {
-        match self.keep {
-            Keep::All => Budget(self.room).deserialize(deserializer),
-            Keep::Only(_) | Keep::Except(_) | Keep::Each(_) => deserializer.deserialize_any(self),
-        }
+        deserializer.deserialize_any(self)
     }
 }
 
@@ -68,39 +89,38 @@ impl<'de> Visitor<'de> for Picking<'_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Json<'de>, E> {
-        Budget(self.room).visit_unit()
+        self.leaf(Json::Null)
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Json<'de>, E> {
-        Budget(self.room).visit_bool(value)
+        self.leaf(Json::Bool(value))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Json<'de>, E> {
-        Budget(self.room).visit_i64(value)
+        self.leaf(Json::Number(value.into()))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Json<'de>, E> {
-        Budget(self.room).visit_u64(value)
+        self.leaf(Json::Number(value.into()))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Json<'de>, E> {
-        Budget(self.room).visit_f64(value)
+        self.leaf(Number::from_f64(value).map_or(Json::Null, Json::Number))
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Json<'de>, E> {
-        Budget(self.room).visit_borrowed_str(text)
+        self.leaf(Json::Text(Cow::Borrowed(text)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Json<'de>, E> {
-        Budget(self.room).visit_str(text)
+        self.leaf(Json::Text(Cow::Owned(text.to_owned())))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Json<'de>, A::Error> {
-        let Self { keep, room } = self;
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Json<'de>, A::Error> {
         let mut items = Vec::new();
-        if let Some(keep) = keep.of_items() {
-            Budget(&mut *room).take()?;
-            while let Some(item) = access.next_element_seed(Picking { keep, room: &mut *room })? {
+        if let Some(keep) = self.keep.of_items() {
+            self.take()?;
+            while let Some(item) = access.next_element_seed(self.below(keep))? {
                 items.push(item);
             }
         } else {
@@ -109,13 +129,12 @@ impl<'de> Visitor<'de> for Picking<'_> {
         Ok(Json::List(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Json<'de>, A::Error> {
-        let Self { keep, room } = self;
-        Budget(&mut *room).take()?;
+    fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Json<'de>, A::Error> {
+        self.take()?;
         let mut entries = Vec::new();
-        while let Some(Key(key)) = access.next_key::<Key<'de>>()? {
-            match keep.below(&key) {
-                Some(keep) => entries.push((key, access.next_value_seed(Picking { keep, room: &mut *room })?)),
+        while let Some(Text(key)) = access.next_key()? {
+            match self.keep.below(&key) {
+                Some(keep) => entries.push((key, access.next_value_seed(self.below(keep))?)),
                 None => {
                     access.next_value::<IgnoredAny>()?;
                 }
@@ -123,6 +142,24 @@ impl<'de> Visitor<'de> for Picking<'_> {
         }
         Ok(Json::Map(once(entries)))
     }
+}
+
+/// Keeps the last of equal keys. Sorts a copy to find them, so that a map of thousands takes no quadratic time.
+fn once<'a>(mut entries: Vec<(Cow<'a, str>, Json<'a>)>) -> Vec<(Cow<'a, str>, Json<'a>)> {
+    let twice = if entries.len() <= 16 {
+        entries.iter().enumerate().any(|(at, (key, _))| entries[..at].iter().any(|(other, _)| other == key))
+    } else {
+        let mut keys: Vec<_> = entries.iter().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        keys.windows(2).any(|pair| pair[0] == pair[1])
+    };
+    if twice {
+        let mut seen = HashSet::new();
+        entries.reverse();
+        entries.retain(|(key, _)| seen.insert(key.clone()));
+        entries.reverse();
+    }
+    entries
 }
 
 #[cfg(test)]
@@ -157,7 +194,7 @@ mod tests {
         ] {
             assert_eq!(picked(keep, &text).as_deref(), Ok(expected));
         }
-        for (keep, text) in [(NO_S, r#"{"a":[1,2,3]}"#), (NO_S_IN_L, r#"{"l":[1,2,3]}"#)] {
+        for (keep, text) in [(Keep::All, "[1,2,3,4]"), (NO_S, r#"{"a":[1,2,3]}"#), (NO_S_IN_L, r#"{"l":[1,2,3]}"#)] {
             assert!(picked(keep, text).unwrap_err().starts_with(super::super::TOO_MANY), "{text}");
         }
         assert!(picked(NAME, r#"{"a":[}"#).is_err(), "it has to be JSON nevertheless");

@@ -10,7 +10,7 @@ use base64::{
 use jiff::Timestamp;
 use serde::{
     Deserialize, Serialize, Serializer,
-    de::{Deserializer, Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+    de::{Deserializer, Error, MapAccess, Visitor, value::MapAccessDeserializer},
 };
 
 use super::{Json, json::wrong, time::moment};
@@ -26,18 +26,22 @@ pub struct Text<'a>(pub Cow<'a, str>);
 #[serde(transparent)]
 pub struct Plain<T>(pub T);
 
-/// A struct, read from a map only.
+/// A struct, read from the text of a map only. A plain struct would also accept a list of its fields in order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Keyed<T>(pub T);
+
+/// As [`Keyed`], from any source; absent and `null` are the default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Part<T>(pub T);
 
 /// A list; items may be `null`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct List<T>(pub Vec<T>);
 
 /// A map with text keys, in the order of its keys.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Map<'a, T>(pub BTreeMap<Text<'a>, T>);
 
@@ -73,6 +77,18 @@ impl Deref for Text<'_> {
 
     fn deref(&self) -> &str {
         &self.0
+    }
+}
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    fn from(text: &'a str) -> Self {
+        Self(Cow::Borrowed(text))
     }
 }
 
@@ -126,33 +142,33 @@ impl<T> Deref for Part<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Part<T> {
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Keyed<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reading<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Reading<T> {
-            type Value = T;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
-            }
-
-            fn visit_unit<E: Error>(self) -> Result<T, E> {
-                Ok(T::default())
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map))
-            }
-        }
-
-        deserializer.deserialize_any(Reading(PhantomData)).map(Self)
+        deserializer.deserialize_map(StructVisitor(PhantomData)).map(Self)
     }
 }
 
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        Self(Vec::new())
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Part<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(StructVisitor(PhantomData)).map(Self)
+    }
+}
+
+struct StructVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for StructVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<T, E> {
+        Ok(T::default())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
     }
 }
 
@@ -166,35 +182,8 @@ impl<T> Deref for List<T> {
 
 impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reading<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Reading<T> {
-            type Value = Vec<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
-            }
-
-            fn visit_unit<E: Error>(self) -> Result<Vec<T>, E> {
-                Ok(Vec::new())
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Vec<T>, A::Error> {
-                let mut items = Vec::new();
-                while let Some(item) = access.next_element::<Option<T>>()? {
-                    items.push(item.unwrap_or_default());
-                }
-                Ok(items)
-            }
-        }
-
-        deserializer.deserialize_any(Reading(PhantomData)).map(Self)
-    }
-}
-
-impl<T> Default for Map<'_, T> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
+        let items = Option::<Vec<Option<T>>>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(Self(items.into_iter().map(Option::unwrap_or_default).collect()))
     }
 }
 
@@ -208,29 +197,8 @@ impl<'a, T> Deref for Map<'a, T> {
 
 impl<'de: 'a, 'a, T: Deserialize<'de> + Default> Deserialize<'de> for Map<'a, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reading<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for Reading<T> {
-            type Value = BTreeMap<Text<'de>, T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a map")
-            }
-
-            fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-                Ok(BTreeMap::new())
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
-                let mut entries = BTreeMap::new();
-                while let Some((key, value)) = access.next_entry::<Text<'de>, Option<T>>()? {
-                    entries.insert(key, value.unwrap_or_default());
-                }
-                Ok(entries)
-            }
-        }
-
-        deserializer.deserialize_any(Reading(PhantomData)).map(Self)
+        let entries = Option::<BTreeMap<Text<'a>, Option<T>>>::deserialize(deserializer)?.unwrap_or_default();
+        Ok(Self(entries.into_iter().map(|(key, value)| (key, value.unwrap_or_default())).collect()))
     }
 }
 

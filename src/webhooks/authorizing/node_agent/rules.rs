@@ -3,22 +3,24 @@
 use std::sync::Arc;
 
 use super::{CSRS, End, KUBE_SYSTEM, MACHINES, Machine, NODES, Node, PODS, Request, secrets::osc_secret, texts};
-use crate::webhooks::{
-    authorizing::{Decision, Requirement},
-    view::Failure,
+use crate::{
+    api::meta::field::shapes::Keyed,
+    webhooks::{
+        authorizing::{Decision, Requirement},
+        view::Failure,
+    },
 };
 
 const NODE_NAME: &str = "spec.nodeName";
 
 /// Spec 61 §5.1: a node agent may create any CSR, because another controller approves them. It may read only its own.
 pub(super) fn certificates(request: Request<'_>) -> Result<Decision, End> {
-    if request.action.verb == "create" {
+    if *request.action.verb == *"create" {
         return Ok(Decision::Allow);
     }
     let name = &*request.action.name;
-    let found = request.object(&CSRS, "", name);
-    let found = found.map_err(|failure| End::while_reading(failure, || texts::getting_csr(name)))?;
-    let username = found.ok_or_else(|| End::Deny(texts::no_csr(name)))?;
+    let found = request.object(&CSRS, "", name, || texts::getting("CSR", name))?;
+    let username = found.ok_or_else(|| End::Deny(texts::not_found("CSR", name)))?;
     if **username == *request.user { Ok(Decision::Allow) } else { Err(End::Deny(texts::only_own_csrs(request.user))) }
 }
 
@@ -28,11 +30,11 @@ pub(super) fn leases(request: Request<'_>) -> Result<Decision, End> {
     let own = format!("gardener-node-agent-{name}");
     let action = request.action;
     // A create request has no name. The agent's own Lease needs no further read.
-    if action.namespace == KUBE_SYSTEM && (action.verb == "create" || action.name == own) {
+    if *action.namespace == *KUBE_SYSTEM && (*action.verb == *"create" || *action.name == *own) {
         return Ok(Decision::Allow);
     }
     let of_pool = of_pool(request, &node.secret_name)?;
-    if action.namespace == KUBE_SYSTEM && of_pool.is_some_and(|name| action.name == name) {
+    if *action.namespace == *KUBE_SYSTEM && of_pool.is_some_and(|name| *action.name == *name) {
         return Ok(Decision::Allow);
     }
     let names: Vec<&str> = [Some(own.as_str()), of_pool].into_iter().flatten().collect();
@@ -45,8 +47,7 @@ fn of_pool<'a>(request: Request<'_>, name: &'a str) -> Result<Option<&'a str>, E
     if name.is_empty() {
         return Ok(None);
     }
-    let failed = |failure| End::while_reading(failure, || texts::getting_osc_secret(name));
-    let secret = osc_secret(request, name).map_err(failed)?;
+    let secret = osc_secret(request, name, || texts::getting_osc_secret(name))?;
     Ok(secret.filter(|secret| secret.of_pool).map(|_| name))
 }
 
@@ -56,7 +57,7 @@ pub(super) fn nodes(request: Request<'_>) -> Result<Decision, End> {
         return Ok(Decision::Allow);
     }
     let (name, _) = node(request)?;
-    if request.action.name == name { Ok(Decision::Allow) } else { Err(End::Deny(texts::only_node(&name))) }
+    if *request.action.name == *name { Ok(Decision::Allow) } else { Err(End::Deny(texts::only_node(&name))) }
 }
 
 /// Spec 61 §5.5: those of the node.
@@ -64,7 +65,7 @@ pub(super) fn pods(request: Request<'_>) -> Result<Decision, End> {
     let (node, _) = node(request)?;
     let action = request.action;
     if matches!(&*action.verb, "list" | "watch") {
-        if !request.settings.with_selectors || selects(request, &node)? {
+        if !request.settings.authorize_with_selectors || selects(request, &node)? {
             return Ok(Decision::Allow);
         }
         if action.name.is_empty() {
@@ -73,20 +74,18 @@ pub(super) fn pods(request: Request<'_>) -> Result<Decision, End> {
     }
 
     let (namespace, name) = (&*action.namespace, &*action.name);
-    let shown = || format!("{namespace}/{name}");
-    let failed = |failure| End::while_reading(failure, || texts::getting_pod(&shown()));
-    let missing = || End::Deny(texts::no_pod(&shown()));
-    let mut of_node = request.object(&PODS, namespace, name).map_err(failed)?.ok_or_else(missing)?;
-    if of_node.is_empty() {
-        // It may just have been bound.
-        of_node = request.object_live(&PODS, namespace, name).map_err(failed)?.ok_or_else(missing)?;
-    }
-    if **of_node == *node { Ok(Decision::Allow) } else { Err(End::Deny(texts::foreign_pod(&shown(), &node))) }
+    let pod = format!("{namespace}/{name}");
+    // A Pod without a node may just have been bound.
+    let found =
+        request.recent_object(&PODS, namespace, name, |node| node.is_empty(), || texts::getting("pod", &pod))?;
+    let of_node = found.ok_or_else(|| End::Deny(texts::not_found("pod", &pod)))?;
+    if **of_node == *node { Ok(Decision::Allow) } else { Err(End::Deny(texts::foreign_pod(&pod, &node))) }
 }
 
 /// Returns whether the request selects only Pods of the node. Others narrow it further; an unreadable one is an error.
 fn selects(request: Request<'_>, node: &str) -> Result<bool, End> {
-    let requirements = request.action.field_selector.requirements();
+    let Some(Keyed(selector)) = &request.action.field_selector else { return Ok(false) };
+    let requirements = selector.requirements();
     if let Some(error) = requirements.error {
         return Err(End::Failed(Failure::Errored { code: 500, message: texts::parsing_selector(&error) }));
     }
@@ -106,19 +105,14 @@ fn node(request: Request<'_>) -> Result<(String, Arc<Node>), End> {
     if name.is_empty() {
         return Err(missing());
     }
-    let found = request.object(&NODES, "", &name);
-    let found = found.map_err(|failure| End::while_reading(failure, || texts::getting_node(&format!("/{name}"))))?;
+    let found = request.object(&NODES, "", &name, || texts::getting("node", &format!("/{name}")))?;
     Ok((name, found.ok_or_else(missing)?))
 }
 
 /// Returns the Machine of the request. If it has no Node, its label may be new, so it is read live.
 pub(super) fn machine(request: Request<'_>, namespace: &str) -> Result<Arc<Machine>, End> {
     let name = request.machine;
-    let failed = |failure| End::while_reading(failure, || texts::getting_machine(name));
-    let missing = || End::Deny(texts::no_machine(name));
-    let known = request.object(&MACHINES, namespace, name).map_err(failed)?.ok_or_else(missing)?;
-    if !known.node.is_empty() {
-        return Ok(known);
-    }
-    request.object_live(&MACHINES, namespace, name).map_err(failed)?.ok_or_else(missing)
+    let has_no_node = |machine: &Machine| machine.node.is_empty();
+    let found = request.recent_object(&MACHINES, namespace, name, has_no_node, || texts::getting("machine", name))?;
+    found.ok_or_else(|| End::Deny(texts::not_found("machine", name)))
 }

@@ -24,7 +24,7 @@ pub(super) fn decide(request: Request<'_>) -> Result<Decision, End> {
         None => names.of_node(request)?,
     }
     let action = request.action;
-    if action.namespace == KUBE_SYSTEM && names.contains(&action.name) {
+    if *action.namespace == *KUBE_SYSTEM && names.contains(&action.name) {
         return Ok(Decision::Allow);
     }
     Err(End::Deny(texts::only_secrets(&names.0)))
@@ -60,8 +60,8 @@ impl Names<'_> {
             return Ok(());
         }
         self.add(name);
-        let failed = |failure| End::while_reading(failure, || texts::getting_osc_secret(name));
-        let Some(secret) = osc_secret(request, name).map_err(failed)? else { return Ok(()) };
+        let secret = osc_secret(request, name, || texts::getting_osc_secret(name))?;
+        let Some(secret) = secret else { return Ok(()) };
         let node = if machine.node.is_empty() { None } else { node_of(request, &machine.node)? };
         self.add_references(name, &secret, node.as_ref().map_or(Host::Any, |node| Host::of(node)))
     }
@@ -74,7 +74,7 @@ impl Names<'_> {
         if name.is_empty() {
             return Ok(());
         }
-        match osc_secret(request, name).map_err(listing)?.filter(|secret| secret.of_pool) {
+        match osc_secret(request, name, texts::listing_osc_secrets)?.filter(|secret| secret.of_pool) {
             None => Ok(()),
             Some(secret) => {
                 self.add(name);
@@ -85,7 +85,8 @@ impl Names<'_> {
 
     /// Without a Node, the OSC secret is unknown, so all of them count.
     fn of_all(&mut self, request: Request<'_>) -> Result<(), End> {
-        for (name, secret) in request.view.objects(&SECRETS).map_err(listing)? {
+        let all = request.view.objects(&SECRETS);
+        for (name, secret) in all.map_err(|failure| End::while_reading(failure, texts::listing_osc_secrets))? {
             if secret.of_pool && name.namespace == KUBE_SYSTEM {
                 self.add(&name.name);
                 self.add_references(&name.name, &secret, Host::Any)?;
@@ -96,7 +97,7 @@ impl Names<'_> {
         if namespace == KUBE_SYSTEM
             && !name.is_empty()
             && !self.contains(name)
-            && osc_secret(request, name).map_err(listing)?.is_some_and(|secret| secret.of_pool)
+            && osc_secret(request, name, texts::listing_osc_secrets)?.is_some_and(|secret| secret.of_pool)
         {
             self.add(name);
         }
@@ -104,20 +105,16 @@ impl Names<'_> {
     }
 }
 
-pub(super) fn osc_secret(request: Request<'_>, name: &str) -> Result<Option<Arc<OscSecret>>, Failure> {
-    request.object(&SECRETS, KUBE_SYSTEM, name)
+pub(super) fn osc_secret(
+    request: Request<'_>,
+    name: &str,
+    reading: impl FnOnce() -> String,
+) -> Result<Option<Arc<OscSecret>>, End> {
+    request.object(&SECRETS, KUBE_SYSTEM, name, reading)
 }
 
 /// Returns the Node. If its host name is unknown, it may be new, so the Node is read live.
 fn node_of(request: Request<'_>, name: &str) -> Result<Option<Arc<Node>>, End> {
-    let failed = |failure| End::while_reading(failure, || texts::getting_node(name));
-    let known = request.object(&NODES, "", name).map_err(failed)?;
-    if known.as_ref().is_none_or(|node| !node.host_name.is_empty()) {
-        return Ok(known);
-    }
-    request.object_live(&NODES, "", name).map_err(failed)
-}
-
-fn listing(failure: Failure) -> End {
-    End::while_reading(failure, || texts::LISTING_OSC_SECRETS.to_owned())
+    let has_no_host = |node: &Node| node.host_name.is_empty();
+    request.recent_object(&NODES, "", name, has_no_host, || texts::getting("node", name))
 }

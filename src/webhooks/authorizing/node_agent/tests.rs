@@ -18,15 +18,18 @@ const PREFIX: &str = "gardener.cloud:node-agent:machine:";
 const GROUP: &str = "gardener.cloud:node-agents";
 const MACHINE_NAMESPACE: &str = "shoot--a--b";
 fn hosted() -> NodeAgents {
-    NodeAgents { machine_namespace: Some(MACHINE_NAMESPACE.to_owned()), with_selectors: false }
+    NodeAgents(NodeAgentAuthorizer {
+        machine_namespace: Some(MACHINE_NAMESPACE.to_owned()),
+        authorize_with_selectors: false,
+    })
 }
 
 fn with_selectors() -> NodeAgents {
-    NodeAgents { with_selectors: true, ..hosted() }
+    NodeAgents(NodeAgentAuthorizer { authorize_with_selectors: true, ..hosted().0 })
 }
 
 fn without_machines() -> NodeAgents {
-    NodeAgents { machine_namespace: None, with_selectors: false }
+    NodeAgents(NodeAgentAuthorizer { machine_namespace: None, authorize_with_selectors: false })
 }
 
 fn machine(node: &str, secret_name: &str) -> Machine {

@@ -43,34 +43,16 @@ pub(super) fn no_node(machine: &str) -> String {
     format!("no node for {} found", shown(machine))
 }
 
-pub(super) fn no_machine(name: &str) -> String {
-    format!("machine {} not found", shown(name))
+pub(super) fn not_found(what: &str, name: &str) -> String {
+    format!("{what} {} not found", shown(name))
 }
 
-pub(super) fn no_csr(name: &str) -> String {
-    format!("CSR {} not found", shown(name))
+pub(super) fn listing_osc_secrets() -> String {
+    "error listing operating system config secrets".to_owned()
 }
 
-pub(super) fn no_pod(pod: &str) -> String {
-    format!("pod {} not found", shown(pod))
-}
-
-pub(super) const LISTING_OSC_SECRETS: &str = "error listing operating system config secrets";
-
-pub(super) fn getting_machine(name: &str) -> String {
-    format!("error getting machine {}", shown(name))
-}
-
-pub(super) fn getting_node(name: &str) -> String {
-    format!("error getting node {}", shown(name))
-}
-
-pub(super) fn getting_csr(name: &str) -> String {
-    format!("error getting CSR {}", shown(name))
-}
-
-pub(super) fn getting_pod(pod: &str) -> String {
-    format!("error getting pod {}", shown(pod))
+pub(super) fn getting(what: &str, name: &str) -> String {
+    format!("error getting {what} {}", shown(name))
 }
 
 pub(super) fn getting_osc_secret(name: &str) -> String {
@@ -98,13 +80,6 @@ impl End {
 }
 
 fn listed(names: &[impl Display]) -> String {
-    let mut text = String::from("[");
-    for (index, name) in names.iter().enumerate() {
-        if index > 0 {
-            text.push(' ');
-        }
-        text.push_str(&name.to_string());
-    }
-    text.push(']');
-    text
+    let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+    format!("[{}]", names.join(" "))
 }
