@@ -2,9 +2,7 @@
 
 use serde::Deserialize;
 
-use super::rules::{
-    ExtensionKind, Nothing, Object, Rules, SPEC, immutable_shown, immutable_text, required, required_if,
-};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, TYPE, TextRule, immutable_shown, required_if};
 use crate::api::meta::field::{
     Errors, Opaque, Shown,
     difference::instead_of,
@@ -43,18 +41,19 @@ impl Rules for Bastion {
     type Spec<'a> = BastionSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: ExtensionKind =
-        ExtensionKind { kind: "Bastion", group: super::GROUP, plural: "bastions", namespaced: true, noun: "bastion" };
+    const KIND: ExtensionKind = ExtensionKind::new("Bastion", "bastions", "bastion");
+
+    fn texts<'s>(spec: &'s BastionSpec<'_>) -> Vec<TextRule<'s>> {
+        vec![TextRule::fixed(TYPE, &spec.r#type)]
+    }
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         let spec = &object.spec;
-        required(&SPEC.child("type"), &spec.r#type, errors);
         required_if(spec.user_data.0.is_empty(), &SPEC.child("userData"), errors);
         required_if(spec.ingress.is_empty(), &SPEC.child("ingress"), errors);
     }
 
     fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
-        immutable_text(&SPEC.child("type"), &new.spec.r#type, &old.spec.r#type, errors);
         // The user data may contain secrets.
         let shown = instead_of(&new.spec.user_data.0);
         let changed = new.spec.user_data != old.spec.user_data;

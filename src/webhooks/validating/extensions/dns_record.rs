@@ -3,7 +3,8 @@
 use serde::Deserialize;
 
 use super::rules::{
-    ExtensionKind, Nothing, Object, Rules, SPEC, SecretReference, immutable, immutable_text, required, required_if,
+    ExtensionKind, Nothing, Object, Rules, SECRET_NAME, SPEC, SecretReference, TYPE, TextRule, immutable,
+    immutable_text, required_if,
 };
 use crate::api::meta::field::{
     Errors, Opaque, Path, Shown,
@@ -36,18 +37,14 @@ impl Rules for DnsRecord {
     type Spec<'a> = DnsRecordSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: ExtensionKind = ExtensionKind {
-        kind: "DNSRecord",
-        group: super::GROUP,
-        plural: "dnsrecords",
-        namespaced: true,
-        noun: "dns record",
-    };
+    const KIND: ExtensionKind = ExtensionKind::new("DNSRecord", "dnsrecords", "dns record");
+
+    fn texts<'s>(spec: &'s DnsRecordSpec<'_>) -> Vec<TextRule<'s>> {
+        vec![TextRule::fixed(TYPE, &spec.r#type), TextRule::required(SECRET_NAME, &spec.secret_ref.name)]
+    }
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         let spec = &object.spec;
-        required(&SPEC.child("type"), &spec.r#type, errors);
-        required(&SPEC.child("secretRef").child("name"), &spec.secret_ref.name, errors);
         for (field, value) in [("region", &spec.region), ("zone", &spec.zone)] {
             if value.as_ref().is_some_and(|value| value.is_empty()) {
                 errors.invalid(&SPEC.child(field), Shown::Text(""), "field cannot be empty if specified");
@@ -67,7 +64,6 @@ impl Rules for DnsRecord {
     }
 
     fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
-        immutable_text(&SPEC.child("type"), &new.spec.r#type, &old.spec.r#type, errors);
         immutable_text(&SPEC.child("name"), &new.spec.name, &old.spec.name, errors);
         immutable(&SPEC.child("recordType"), &new.spec.record_type, &old.spec.record_type, errors);
     }

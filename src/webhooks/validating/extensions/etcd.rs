@@ -59,7 +59,7 @@ impl Rules for Etcd {
     type Status<'a> = Nothing;
 
     const KIND: ExtensionKind =
-        ExtensionKind { kind: "Etcd", group: "druid.gardener.cloud", plural: "etcds", namespaced: true, noun: "etcd" };
+        ExtensionKind { group: "druid.gardener.cloud", ..ExtensionKind::new("Etcd", "etcds", "etcd") };
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         let Some(store) = &object.spec.backup.store else { return };

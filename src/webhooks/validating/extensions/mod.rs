@@ -3,23 +3,19 @@
 //! Review ─► Extension::judge ─► Object<R>::read ─► rules.rs: create or update ─► Errors ─► an API status
 //! ```
 //! `rules.rs` has the trait of a kind ([`Rules`]) and the order of rules, `checks.rs` and `metadata.rs` the shared
-//! rules. Each kind has one file or folder; a new kind is one file and a line in [`all`].
+//! rules. `small_kinds.rs` has the kinds whose rules are a table, and each other kind has one file or
+//! folder. A new kind is one file and a line in [`all`].
 
-mod backup_bucket;
-mod backup_entry;
 mod bastion;
 mod checks;
-mod container_runtime;
-mod control_plane;
 mod dns_record;
 mod etcd;
-mod extension;
-mod infrastructure;
 mod metadata;
 mod network;
 mod operating_system_config;
 mod rules;
 mod self_hosted_shoot_exposure;
+mod small_kinds;
 mod worker;
 
 #[cfg(test)]
@@ -72,16 +68,16 @@ pub struct Checked {
 #[rustfmt::skip]
 pub fn all() -> [Extension; 14] {
     [
-        of::<backup_bucket::BackupBucket>("/validate-extensions-gardener-cloud-v1alpha1-backupbucket"),
-        of::<backup_entry::BackupEntry>("/validate-extensions-gardener-cloud-v1alpha1-backupentry"),
+        of::<small_kinds::BackupBucket>("/validate-extensions-gardener-cloud-v1alpha1-backupbucket"),
+        of::<small_kinds::BackupEntry>("/validate-extensions-gardener-cloud-v1alpha1-backupentry"),
         of::<bastion::Bastion>("/validate-extensions-gardener-cloud-v1alpha1-bastion"),
-        of::<container_runtime::ContainerRuntime>("/validate-extensions-gardener-cloud-v1alpha1-containerruntime"),
-        of::<control_plane::ControlPlane>("/validate-extensions-gardener-cloud-v1alpha1-controlplane"),
+        of::<small_kinds::ContainerRuntime>("/validate-extensions-gardener-cloud-v1alpha1-containerruntime"),
+        of::<small_kinds::ControlPlane>("/validate-extensions-gardener-cloud-v1alpha1-controlplane"),
         of::<dns_record::DnsRecord>("/validate-extensions-gardener-cloud-v1alpha1-dnsrecord"),
         of::<etcd::Etcd>("/validate-druid-gardener-cloud-v1alpha1-etcd"),
         of::<etcd::Etcd>(OTHER_PATH_OF_ETCD),
-        of::<extension::Extension>("/validate-extensions-gardener-cloud-v1alpha1-extension"),
-        of::<infrastructure::Infrastructure>("/validate-extensions-gardener-cloud-v1alpha1-infrastructure"),
+        of::<small_kinds::Extension>("/validate-extensions-gardener-cloud-v1alpha1-extension"),
+        of::<small_kinds::Infrastructure>("/validate-extensions-gardener-cloud-v1alpha1-infrastructure"),
         of::<network::Network>("/validate-extensions-gardener-cloud-v1alpha1-network"),
         of::<operating_system_config::OperatingSystemConfig>("/validate-extensions-gardener-cloud-v1alpha1-operatingsystemconfig"),
         of::<self_hosted_shoot_exposure::SelfHostedShootExposure>("/validate-extensions-gardener-cloud-v1alpha1-selfhostedshootexposure"),

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use kit::quote::cut;
 use serde::Deserialize;
 
-use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, immutable_text, required};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, TYPE, immutable_text, required};
 use crate::api::meta::field::{
     Errors, Opaque, Shown,
     net::Network as Cidr,
@@ -35,11 +35,10 @@ impl Rules for Network {
     type Spec<'a> = NetworkSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: ExtensionKind =
-        ExtensionKind { kind: "Network", group: super::GROUP, plural: "networks", namespaced: true, noun: "network" };
+    const KIND: ExtensionKind = ExtensionKind::new("Network", "networks", "network");
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
-        required(&SPEC.child("type"), &object.spec.r#type, errors);
+        required(&TYPE, &object.spec.r#type, errors);
         if has_good_families(&object.spec, errors) {
             check_networks(&object.spec, errors);
         }
@@ -58,7 +57,7 @@ impl Rules for Network {
             let detail = format!("unsupported IP family update: oldIPFamilies=[{before}], newIPFamilies=[{now}]");
             errors.forbidden(&SPEC.child("ipFamilies"), detail);
         }
-        immutable_text(&SPEC.child("type"), &new.r#type, &old.r#type, errors);
+        immutable_text(&TYPE, &new.r#type, &old.r#type, errors);
         immutable_text(&SPEC.child("podCIDR"), &new.pod_cidr, &old.pod_cidr, errors);
         immutable_text(&SPEC.child("serviceCIDR"), &new.service_cidr, &old.service_cidr, errors);
     }

@@ -7,7 +7,7 @@ pub(super) use super::checks::{
     REQUIRED, each_invalid, immutable, immutable_shown, immutable_text, required, required_if,
 };
 use super::{
-    VERSION,
+    GROUP, VERSION,
     metadata::{self, Metadata},
 };
 use crate::api::meta::field::{
@@ -17,6 +17,10 @@ use crate::api::meta::field::{
 };
 
 pub(super) const SPEC: Path<'static> = Path::root("spec");
+pub(super) const TYPE: Path<'static> = SPEC.child("type");
+pub(super) const REGION: Path<'static> = SPEC.child("region");
+const SECRET: Path<'static> = SPEC.child("secretRef");
+pub(super) const SECRET_NAME: Path<'static> = SECRET.child("name");
 pub(super) const STATUS: Path<'static> = Path::root("status");
 
 pub(super) trait Rules {
@@ -28,9 +32,16 @@ pub(super) trait Rules {
     /// Whether `status` has rules. Otherwise it is skipped.
     const READS_STATUS: bool = false;
 
-    fn check(object: &Object<'_, Self>, errors: &mut Errors);
+    /// The texts that are required, in the order of their errors. These errors come first.
+    fn texts<'s>(_: &'s Self::Spec<'_>) -> Vec<TextRule<'s>> {
+        Vec::new()
+    }
 
-    fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors);
+    /// Checks the other rules.
+    fn check(_: &Object<'_, Self>, _: &mut Errors) {}
+
+    /// Checks the other rules of an update.
+    fn check_update<'a>(_: &Object<'a, Self>, _: &Object<'a, Self>, _: &mut Errors) {}
 
     /// Whether the meaning of the spec changed.
     fn has_changed<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>) -> bool {
@@ -60,6 +71,31 @@ pub struct ExtensionKind {
     pub noun: &'static str,
 }
 
+impl ExtensionKind {
+    /// Returns a namespaced kind of the usual group.
+    pub(super) const fn new(kind: &'static str, plural: &'static str, noun: &'static str) -> Self {
+        Self { kind, group: GROUP, plural, namespaced: true, noun }
+    }
+}
+
+/// A text that is required.
+pub(super) struct TextRule<'a> {
+    path: Path<'static>,
+    value: &'a str,
+    /// Whether it must not change.
+    is_fixed: bool,
+}
+
+impl<'a> TextRule<'a> {
+    pub(super) fn required(path: Path<'static>, value: &'a str) -> Self {
+        Self { path, value, is_fixed: false }
+    }
+
+    pub(super) fn fixed(path: Path<'static>, value: &'a str) -> Self {
+        Self { path, value, is_fixed: true }
+    }
+}
+
 pub(super) struct Object<'a, R: Rules + ?Sized> {
     pub(super) metadata: Metadata<'a>,
     pub(super) spec: R::Spec<'a>,
@@ -83,6 +119,11 @@ pub(super) struct SecretReference<'a> {
 
 pub(super) fn create<R: Rules>(object: &Object<'_, R>, errors: &mut Errors) {
     metadata::check(&object.metadata, R::KIND.namespaced, errors);
+    check(object, errors);
+}
+
+fn check<R: Rules>(object: &Object<'_, R>, errors: &mut Errors) {
+    R::texts(&object.spec).iter().for_each(|text| required(&text.path, text.value, errors));
     R::check(object, errors);
 }
 
@@ -93,12 +134,15 @@ pub(super) fn update<'a, R: Rules>(new: &Object<'a, R>, old: &Object<'a, R>, err
     if is_deleting && has_changed {
         R::refuse_change(new, old, errors);
     } else {
+        for (new, old) in R::texts(&new.spec).iter().zip(R::texts(&old.spec)).filter(|(new, _)| new.is_fixed) {
+            immutable_text(&new.path, new.value, old.value, errors);
+        }
         R::check_update(new, old, errors);
     }
     metadata::check(&new.metadata, R::KIND.namespaced, errors);
     // An object that only has to lose its finalizers must not be held by a rule that is newer than the object.
     if !is_deleting || has_changed {
-        R::check(new, errors);
+        check(new, errors);
     }
 }
 

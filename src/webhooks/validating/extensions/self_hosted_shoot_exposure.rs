@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     metadata::group_version,
     rules::{
-        ExtensionKind, Nothing, Object, REQUIRED, Rules, SPEC, each_invalid, immutable_text, required, required_if,
+        ExtensionKind, Nothing, Object, REQUIRED, Rules, SPEC, TYPE, TextRule, each_invalid, required, required_if,
     },
 };
 use crate::api::meta::field::{
@@ -73,17 +73,15 @@ impl Rules for SelfHostedShootExposure {
     type Spec<'a> = SelfHostedShootExposureSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: ExtensionKind = ExtensionKind {
-        kind: "SelfHostedShootExposure",
-        group: super::GROUP,
-        plural: "selfhostedshootexposures",
-        namespaced: true,
-        noun: "SelfHostedShootExposure",
-    };
+    const KIND: ExtensionKind =
+        ExtensionKind::new("SelfHostedShootExposure", "selfhostedshootexposures", "SelfHostedShootExposure");
+
+    fn texts<'s>(spec: &'s SelfHostedShootExposureSpec<'_>) -> Vec<TextRule<'s>> {
+        vec![TextRule::fixed(TYPE, &spec.r#type)]
+    }
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
         let spec = &object.spec;
-        required(&SPEC.child("type"), &spec.r#type, errors);
         if let Some(reference) = &spec.credentials_ref {
             check_reference(reference, &object.metadata.namespace, errors);
         }
@@ -101,10 +99,6 @@ impl Rules for SelfHostedShootExposure {
                 check_address(&addresses.at(at), address, errors);
             }
         }
-    }
-
-    fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
-        immutable_text(&SPEC.child("type"), &new.spec.r#type, &old.spec.r#type, errors);
     }
 }
 

@@ -2,7 +2,9 @@
 
 use serde::Deserialize;
 
-use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, SecretReference, immutable_text, required};
+use super::rules::{
+    ExtensionKind, Nothing, Object, REGION, Rules, SECRET_NAME, SPEC, SecretReference, TYPE, TextRule, required,
+};
 use crate::api::meta::field::{
     Errors, Loose, Opaque, Path, Shown,
     formats::qualified_name,
@@ -119,23 +121,21 @@ impl Rules for Worker {
     type Spec<'a> = WorkerSpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: ExtensionKind =
-        ExtensionKind { kind: "Worker", group: super::GROUP, plural: "workers", namespaced: true, noun: "worker" };
+    const KIND: ExtensionKind = ExtensionKind::new("Worker", "workers", "worker");
 
-    fn check(object: &Object<'_, Self>, errors: &mut Errors) {
-        let spec = &object.spec;
-        required(&SPEC.child("type"), &spec.r#type, errors);
-        required(&SPEC.child("region"), &spec.region, errors);
-        required(&SPEC.child("secretRef").child("name"), &spec.secret_ref.name, errors);
-        let pools = SPEC.child("pools");
-        for (at, pool) in spec.pools.iter().enumerate() {
-            check_pool(&pools.at(at), pool, errors);
-        }
+    fn texts<'s>(spec: &'s WorkerSpec<'_>) -> Vec<TextRule<'s>> {
+        vec![
+            TextRule::fixed(TYPE, &spec.r#type),
+            TextRule::fixed(REGION, &spec.region),
+            TextRule::required(SECRET_NAME, &spec.secret_ref.name),
+        ]
     }
 
-    fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
-        immutable_text(&SPEC.child("type"), &new.spec.r#type, &old.spec.r#type, errors);
-        immutable_text(&SPEC.child("region"), &new.spec.region, &old.spec.region, errors);
+    fn check(object: &Object<'_, Self>, errors: &mut Errors) {
+        let pools = SPEC.child("pools");
+        for (at, pool) in object.spec.pools.iter().enumerate() {
+            check_pool(&pools.at(at), pool, errors);
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use self::{
     containerd::Containerd,
     files::{File, Unit, check_duplicates, check_files, check_units},
 };
-use super::rules::{ExtensionKind, Object, Rules, SPEC, STATUS, immutable, immutable_text, required};
+use super::rules::{ExtensionKind, Object, Rules, SPEC, STATUS, TYPE, immutable, immutable_text, required};
 use crate::api::meta::field::{
     Errors, Loose, Opaque, Shown,
     shapes::{List, Part, Text},
@@ -57,13 +57,8 @@ impl Rules for OperatingSystemConfig {
     type Spec<'a> = OperatingSystemConfigSpec<'a>;
     type Status<'a> = OperatingSystemConfigStatus<'a>;
 
-    const KIND: ExtensionKind = ExtensionKind {
-        kind: "OperatingSystemConfig",
-        group: super::GROUP,
-        plural: "operatingsystemconfigs",
-        namespaced: true,
-        noun: "operatingsystemconfig",
-    };
+    const KIND: ExtensionKind =
+        ExtensionKind::new("OperatingSystemConfig", "operatingsystemconfigs", "operatingsystemconfig");
     const READS_STATUS: bool = true;
 
     fn check(object: &Object<'_, Self>, errors: &mut Errors) {
@@ -83,7 +78,7 @@ impl Rules for OperatingSystemConfig {
     }
 
     fn check_update<'a>(new: &Object<'a, Self>, old: &Object<'a, Self>, errors: &mut Errors) {
-        immutable_text(&SPEC.child("type"), &new.spec.r#type, &old.spec.r#type, errors);
+        immutable_text(&TYPE, &new.spec.r#type, &old.spec.r#type, errors);
         immutable(&SPEC.child("purpose"), &new.spec.purpose, &old.spec.purpose, errors);
     }
 }
