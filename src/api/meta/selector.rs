@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cluster::object;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{
     field::{Json, formats},
@@ -21,27 +21,30 @@ pub fn labels_in(map: &Value) -> Labels {
 }
 
 /// A label selector: all its conditions must hold. Without conditions it matches everything.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Selector {
     /// `matchLabels`.
+    #[serde(rename = "matchLabels", skip_serializing_if = "Labels::is_empty")]
     pub labels: Labels,
     /// `matchExpressions`, in their order.
+    #[serde(rename = "matchExpressions", skip_serializing_if = "Vec::is_empty")]
     pub expressions: Vec<Requirement>,
 }
 
 /// One of the `matchExpressions`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Requirement {
     /// The label's key.
     pub key: String,
     /// What is required of it.
     pub operator: Operator,
     /// For `In` and `NotIn`; else empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<String>,
 }
 
 /// What is required of a label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum Operator {
     /// It has one of the values.
     In,
@@ -177,15 +180,7 @@ impl Selector {
 
     /// The selector as in an object, without empty parts.
     pub fn to_json(&self) -> Value {
-        let mut json = Map::new();
-        if !self.labels.is_empty() {
-            json.insert("matchLabels".into(), json!(self.labels));
-        }
-        if !self.expressions.is_empty() {
-            let expressions = self.expressions.iter().map(Requirement::to_json);
-            json.insert("matchExpressions".into(), expressions.collect());
-        }
-        json.into()
+        json!(self)
     }
 }
 
@@ -230,14 +225,6 @@ impl Requirement {
             Operator::Exists => value.is_some(),
             Operator::DoesNotExist => value.is_none(),
         }
-    }
-
-    fn to_json(&self) -> Value {
-        let mut json = json!({ "key": self.key, "operator": self.operator.as_str() });
-        if self.operator.has_values() {
-            *object::field_mut(&mut json, &["values"]) = json!(self.values);
-        }
-        json
     }
 }
 

@@ -1,6 +1,6 @@
 //! The entries of the registration: spec 50 §1, §3.3, §3.4.
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::Mode;
 use crate::{
@@ -23,18 +23,22 @@ const PURPOSE_OF_NAMESPACE: &str = "gardener.cloud/purpose";
 const MANAGED_BY: (&str, &str) = ("resources.gardener.cloud/managed-by", "gardener");
 const INJECT: &str = "apiserver-proxy.networking.gardener.cloud/inject";
 
-const PODS: [Rule; 1] = [Rule { group: "", version: "v1", resources: &["pods"], operations: &["CREATE"] }];
-const WRITES: &[&str] = &["CREATE", "UPDATE"];
-const WORKLOADS: [Rule; 2] = [
-    Rule { group: "apps", version: "v1", resources: &["deployments", "statefulsets"], operations: WRITES },
-    Rule { group: "autoscaling", version: "v2", resources: &["horizontalpodautoscalers"], operations: WRITES },
+const V1: &[&str] = &["v1"];
+pub(super) const WRITES: &[&str] = &["CREATE", "UPDATE"];
+const PODS: [Rule<'static>; 1] = [Rule { groups: &[""], versions: V1, resources: &["pods"], operations: &["CREATE"] }];
+const WORKLOADS: [Rule<'static>; 2] = [
+    Rule { groups: &["apps"], versions: V1, resources: &["deployments", "statefulsets"], operations: WRITES },
+    Rule { groups: &["autoscaling"], versions: &["v2"], resources: &["horizontalpodautoscalers"], operations: WRITES },
 ];
-const SLICES: [Rule; 1] =
-    [Rule { group: "discovery.k8s.io", version: "v1", resources: &["endpointslices"], operations: WRITES }];
-const AUTOSCALERS: [Rule; 1] =
-    [Rule { group: "autoscaling.k8s.io", version: "v1", resources: &["verticalpodautoscalers"], operations: WRITES }];
-
-const SECRETS: [Rule; 1] = [Rule { group: "", version: "v1", resources: &["secrets"], operations: WRITES }];
+const SLICES: [Rule<'static>; 1] =
+    [Rule { groups: &["discovery.k8s.io"], versions: V1, resources: &["endpointslices"], operations: WRITES }];
+const AUTOSCALERS: [Rule<'static>; 1] = [Rule {
+    groups: &["autoscaling.k8s.io"],
+    versions: V1,
+    resources: &["verticalpodautoscalers"],
+    operations: WRITES,
+}];
+const SECRETS: [Rule<'static>; 1] = [Rule { groups: &[""], versions: V1, resources: &["secrets"], operations: WRITES }];
 
 /// An entry. API servers call the entries in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,10 +70,10 @@ pub enum RegistrationEntry {
 }
 
 #[derive(Debug)]
-pub(super) struct Row {
-    pub(super) name: &'static str,
+pub(super) struct Row<'a> {
+    pub(super) name: &'a str,
     pub(super) path: &'static str,
-    pub(super) rules: &'static [Rule],
+    pub(super) rules: &'a [Rule<'a>],
     pub(super) match_policy: &'static str,
     pub(super) failure_policy: &'static str,
     pub(super) timeout_seconds: u32,
@@ -77,12 +81,14 @@ pub(super) struct Row {
     pub(super) never_reinvoked: bool,
 }
 
-#[derive(Debug)]
-pub(super) struct Rule {
-    group: &'static str,
-    version: &'static str,
-    resources: &'static [&'static str],
-    operations: &'static [&'static str],
+#[derive(Debug, Serialize)]
+pub(super) struct Rule<'a> {
+    #[serde(rename = "apiGroups")]
+    pub(super) groups: &'a [&'a str],
+    #[serde(rename = "apiVersions")]
+    pub(super) versions: &'a [&'a str],
+    pub(super) resources: &'a [&'a str],
+    pub(super) operations: &'a [&'a str],
 }
 
 impl RegistrationEntry {
@@ -114,7 +120,7 @@ impl RegistrationEntry {
 
     /// Spec 50 §1; spec 31 §5.1.
     #[rustfmt::skip]
-    pub(super) fn row(self) -> Row {
+    pub(super) fn row(self) -> Row<'static> {
         match self {
             Self::ProjectedTokenMount => Row::pods("projected-token-mount.resources.gardener.cloud", token_mount::PATH),
             Self::HighAvailabilityConfig => Row {
@@ -230,8 +236,9 @@ fn not_static(selector: Selector) -> Selector {
     selector.not_in("static-pod", &["true"])
 }
 
-impl Row {
-    fn pods(name: &'static str, path: &'static str) -> Self {
+impl<'a> Row<'a> {
+    /// The usual policies, for new Pods.
+    pub(super) fn pods(name: &'a str, path: &'static str) -> Self {
         Self {
             name,
             path,
@@ -241,16 +248,5 @@ impl Row {
             timeout_seconds: 10,
             never_reinvoked: false,
         }
-    }
-}
-
-impl Rule {
-    pub(super) fn to_json(&self) -> Value {
-        json!({
-            "apiGroups": [self.group],
-            "apiVersions": [self.version],
-            "resources": self.resources,
-            "operations": self.operations,
-        })
     }
 }

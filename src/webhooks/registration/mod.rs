@@ -14,12 +14,15 @@ mod validating;
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value, json};
+use cluster::object;
+use serde_json::{Value, json};
 
+use self::entries::Row;
 pub use self::{
     entries::RegistrationEntry,
     registered_cluster::{Circumstances, RegisteredCluster},
 };
+use crate::api::meta::selector::Selector;
 
 /// An instance of the program and the cluster that calls it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,19 +62,15 @@ pub enum Client {
 /// Returns the complete `ValidatingWebhookConfiguration` of a deployment, or `None` if it has none (spec 60 §4).
 /// `is_served` tells whether a path is served.
 pub fn validating(deployment: &Deployment, is_served: impl Fn(&str) -> bool) -> Option<Value> {
-    let configuration = (deployment.mode == Mode::Runtime).then(|| validating::configuration(deployment, is_served))?;
-    configuration["webhooks"].as_array().is_some_and(|webhooks| !webhooks.is_empty()).then_some(configuration)
+    let webhooks = validating::webhooks(deployment, is_served);
+    let has_any = deployment.mode == Mode::Runtime && !webhooks.is_empty();
+    has_any.then(|| deployment.configuration("ValidatingWebhookConfiguration", webhooks))
 }
 
 /// Returns the complete `MutatingWebhookConfiguration` of a deployment.
 pub fn configuration(deployment: &Deployment) -> Value {
-    let entries: Vec<Value> = deployment.enabled.iter().map(|entry| deployment.entry(*entry)).collect();
-    json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
-        "metadata": { "name": deployment.object_name(), "labels": deployment.labels() },
-        "webhooks": entries,
-    })
+    let webhooks = deployment.enabled.iter().map(|entry| deployment.entry(*entry));
+    deployment.configuration("MutatingWebhookConfiguration", webhooks.collect())
 }
 
 impl Deployment {
@@ -109,24 +108,36 @@ impl Deployment {
         }
     }
 
+    fn configuration(&self, kind: &str, webhooks: Vec<Value>) -> Value {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": { "name": self.object_name(), "labels": self.labels() },
+            "webhooks": webhooks,
+        })
+    }
+
     fn entry(&self, entry: RegistrationEntry) -> Value {
-        let row = entry.row();
-        let mut json = Map::new();
-        let mut set = |field: &str, value: Value| json.insert(field.to_owned(), value);
-        set("name", row.name.into());
-        set("clientConfig", self.client_config(row.path));
-        set("rules", row.rules.iter().map(entries::Rule::to_json).collect());
-        set("namespaceSelector", entry.namespaces(self.mode).to_json());
-        set("objectSelector", entry.objects(self.mode, &self.app()).to_json());
-        // In this order: API servers take the first version that they know (spec 50 trap T1).
-        set("admissionReviewVersions", json!(["v1beta1", "v1"]));
-        set("failurePolicy", row.failure_policy.into());
-        set("matchPolicy", row.match_policy.into());
-        set("sideEffects", "None".into());
-        set("timeoutSeconds", row.timeout_seconds.into());
+        self.webhook(&entry.row(), &entry.namespaces(self.mode), &entry.objects(self.mode, &self.app()))
+    }
+
+    fn webhook(&self, row: &Row<'_>, namespaces: &Selector, objects: &Selector) -> Value {
+        let mut json = json!({
+            "name": row.name,
+            "clientConfig": self.client_config(row.path),
+            "rules": row.rules,
+            "namespaceSelector": namespaces,
+            "objectSelector": objects,
+            // In this order: API servers take the first version that they know (spec 50 trap T1).
+            "admissionReviewVersions": ["v1beta1", "v1"],
+            "failurePolicy": row.failure_policy,
+            "matchPolicy": row.match_policy,
+            "sideEffects": "None",
+            "timeoutSeconds": row.timeout_seconds,
+        });
         if row.never_reinvoked {
-            set("reinvocationPolicy", "Never".into());
+            *object::field_mut(&mut json, &["reinvocationPolicy"]) = "Never".into();
         }
-        Value::Object(json)
+        json
     }
 }
