@@ -55,7 +55,7 @@ proptest! {
 fn check(kind: usize, before: &Value, cluster: &Cluster, operation: &str) {
     let (group, version, name) = KINDS[kind];
     let request = Request { kind: GroupVersionKind::new(group, version, name), namespace: "ns", name: "a", operation };
-    let webhook = HighAvailability::new(cluster.config);
+    let webhook = HighAvailability(cluster.config);
     let mut after = before.clone();
     match webhook.mutate(&mut after, &request, cluster) {
         Ok(Mutation::Done) => assert_ne!(name, "ReplicaSet"),

@@ -100,10 +100,6 @@ impl Mutator for LoadBalancing {
         fields::map_mut(pod, &["metadata", "labels"])?.insert(label(istio), "allowed".into());
         Ok(Mutation::Done)
     }
-
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        Some(("", "Pod"))
-    }
 }
 
 /// Spec 50 §9.1 rule 1.
@@ -156,8 +152,6 @@ fn label(istio_namespace: &str) -> String {
 fn explained(failure: Failure, what: &str) -> Failure {
     match failure {
         Failure::Denied(text) => Failure::Denied(format!("{what}: {text}")),
-        other @ (Failure::ReadLive(_) | Failure::Status(_) | Failure::ReadFailed { .. } | Failure::Errored { .. }) => {
-            other
-        }
+        other => other,
     }
 }

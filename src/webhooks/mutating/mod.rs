@@ -25,8 +25,11 @@ pub trait Mutator: Send + Sync {
     /// something must be read live before the next call, or with the reason why there is no result.
     fn mutate(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Failure>;
 
-    /// Returns the group and kind that it takes; others are refused (spec 50 §2.2 row 7). `None`: it checks the kind.
-    fn takes(&self) -> Option<(&'static str, &'static str)>;
+    /// Returns the group and kind that it takes, by default Pods; others are refused (spec 50 §2.2 row 7). `None`: it
+    /// checks the kind.
+    fn takes(&self) -> Option<(&'static str, &'static str)> {
+        Some(("", "Pod"))
+    }
 
     /// Whether it also gets reviews without an object (as `null`), objects that are not maps, and each DELETE, which
     /// the other webhooks allow unseen (spec 50 §2.4, "Skipped"). Only the high-availability webhook does (spec 51 §3).
@@ -55,4 +58,9 @@ pub enum Mutation {
     Done,
     /// The webhook does not handle such objects; allowed with this message.
     Unexpected(String),
+}
+
+/// Returns a string of a list element, whose type was checked before; absent is `""`, as for the API server.
+fn text<'a>(element: &'a Value, field: &str) -> &'a str {
+    element.get(field).and_then(Value::as_str).unwrap_or_default()
 }

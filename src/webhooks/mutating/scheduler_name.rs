@@ -21,29 +21,16 @@ const FIELDS: [Field; 1] = [("spec.schedulerName", Type::Text)];
 
 /// Gives Pods that chose no scheduler the configured one.
 #[derive(Debug, Clone)]
-pub struct SchedulerName {
-    config: PodSchedulerName,
-}
-
-impl SchedulerName {
-    /// Creates the webhook from its configuration.
-    pub fn new(config: PodSchedulerName) -> Self {
-        Self { config }
-    }
-}
+pub struct SchedulerName(pub PodSchedulerName);
 
 impl Mutator for SchedulerName {
     fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         fields::check(pod, &FIELDS)?;
         if matches!(fields::text(pod, &["spec", "schedulerName"])?, None | Some("" | DEFAULT)) {
-            let name = self.config.scheduler_name.as_str();
+            let name = self.0.scheduler_name.as_str();
             fields::map_mut(pod, &["spec"])?.insert("schedulerName".to_owned(), name.into());
         }
         Ok(Mutation::Done)
-    }
-
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        Some(("", "Pod"))
     }
 }
 
@@ -53,7 +40,7 @@ mod tests {
     use crate::webhooks::testing::{TestView, changes, failure, leaves};
 
     fn webhook(name: &str) -> SchedulerName {
-        SchedulerName::new(PodSchedulerName { scheduler_name: name.to_owned() })
+        SchedulerName(PodSchedulerName { scheduler_name: name.to_owned() })
     }
 
     /// spec 50 §6, scenario 21

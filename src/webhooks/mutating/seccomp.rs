@@ -29,10 +29,6 @@ impl Mutator for Seccomp {
         }
         Ok(Mutation::Done)
     }
-
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        Some(("", "Pod"))
-    }
 }
 
 #[cfg(test)]

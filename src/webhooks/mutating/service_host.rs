@@ -45,18 +45,9 @@ impl Mutator for ServiceHost {
     fn mutate(&self, pod: &mut Value, _: &Request<'_>, _: &dyn View) -> Result<Mutation, Failure> {
         fields::check(pod, &FIELDS)?;
         for list in CONTAINERS {
-            if fields::list(pod, &["spec", list])?.is_empty() {
-                continue;
-            }
-            for container in fields::list_mut(pod, &["spec", list])? {
-                self.inject(container)?;
-            }
+            fields::each_mut(pod, &["spec", list], |container| self.inject(container))?;
         }
         Ok(Mutation::Done)
-    }
-
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        Some(("", "Pod"))
     }
 }
 

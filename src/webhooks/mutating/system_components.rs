@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::{Mutation, Mutator, Request};
+use super::{Mutation, Mutator, Request, text};
 use crate::{
     api::config::resource_manager::SystemComponentsConfig,
     webhooks::{
@@ -98,10 +98,6 @@ impl Mutator for SystemComponents {
         }
         Ok(Mutation::Done)
     }
-
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        Some(("", "Pod"))
-    }
 }
 
 impl<'a> Identity<'a> {
@@ -119,13 +115,9 @@ impl<'a> Identity<'a> {
 
 /// Whether a DaemonSet controls the Pod, which binds it to its node (spec 50 §10.1 rule 1).
 fn is_of_daemon_set(pod: &Value) -> Result<bool, WrongType> {
-    for owner in fields::list(pod, &["metadata", "ownerReferences"])? {
-        if fields::text(owner, &["apiVersion"])? == Some("apps/v1")
-            && fields::text(owner, &["kind"])? == Some("DaemonSet")
-            && fields::boolean(owner, &["controller"])? == Some(true)
-        {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let owners = fields::list(pod, &["metadata", "ownerReferences"])?;
+    Ok(owners.iter().any(|owner| {
+        (text(owner, "apiVersion"), text(owner, "kind")) == ("apps/v1", "DaemonSet")
+            && owner.get("controller").and_then(Value::as_bool) == Some(true)
+    }))
 }

@@ -7,7 +7,7 @@ use cluster::object::NamespacedName;
 use kit::quote::quoted;
 use serde_json::{Value, json};
 
-use super::{Mutation, Mutator, Request};
+use super::{Mutation, Mutator, Request, text};
 use crate::{
     api::{config::resource_manager::ProjectedTokenMount, meta::integer},
     webhooks::{
@@ -51,20 +51,13 @@ pub struct ServiceAccount {
 
 /// Mounts a token at the usual path.
 #[derive(Debug, Clone, Copy)]
-pub struct TokenMount {
-    config: ProjectedTokenMount,
-}
+pub struct TokenMount(pub ProjectedTokenMount);
 
 impl TokenMount {
-    /// Creates the webhook from its configuration.
-    pub fn new(config: ProjectedTokenMount) -> Self {
-        Self { config }
-    }
-
     /// Returns the annotation, or the default. An annotation that is not a number denies the Pod (spec 50 §5.1 rule 6).
     fn expiration_seconds(&self, pod: &Value) -> Result<i64, Failure> {
         match fields::text(pod, &["metadata", "annotations", EXPIRATION_SECONDS])? {
-            None => Ok(self.config.expiration_seconds),
+            None => Ok(self.0.expiration_seconds),
             Some(text) => integer::parse(text)
                 .map_err(|cause| Failure::Denied(format!("strconv.ParseInt: parsing {}: {cause}", quoted(text)))),
         }
@@ -93,28 +86,19 @@ impl Mutator for TokenMount {
         }
         Ok(Mutation::Done)
     }
-
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        Some(("", "Pod"))
-    }
 }
 
 fn has_token_volume(pod: &Value) -> Result<bool, WrongType> {
-    for volume in fields::list(pod, &["spec", "volumes"])? {
-        if fields::text(volume, &["name"])?.is_some_and(|name| name.starts_with(VOLUME_PREFIX)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let volumes = fields::list(pod, &["spec", "volumes"])?;
+    Ok(volumes.iter().any(|volume| text(volume, "name").starts_with(VOLUME_PREFIX)))
 }
 
 /// Mounts the volume, unless the container has a mount at that path: the API server refuses duplicate paths with an
 /// unhelpful message (spec 50, "better" 12).
 fn mount(container: &mut Value) -> Result<(), WrongType> {
-    for mount in fields::list(container, &["volumeMounts"])? {
-        if fields::text(mount, &["mountPath"])?.is_some_and(|path| path.trim_end_matches('/') == MOUNT_PATH) {
-            return Ok(());
-        }
+    let mounts = fields::list(container, &["volumeMounts"])?;
+    if mounts.iter().any(|mount| text(mount, "mountPath").trim_end_matches('/') == MOUNT_PATH) {
+        return Ok(());
     }
     let mount = json!({ "name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": true });
     fields::list_mut(container, &["volumeMounts"])?.push(mount);

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Mutation, Mutator, Request};
+use super::{Mutation, Mutator, Request, text};
 use crate::webhooks::{
     fields::{self, Field, Type, WrongType},
     view::{Failure, View},
@@ -39,10 +39,6 @@ impl Mutator for TopologySpread {
         }
         Ok(Mutation::Done)
     }
-
-    fn takes(&self) -> Option<(&'static str, &'static str)> {
-        Some(("", "Pod"))
-    }
 }
 
 fn spread(constraint: &mut Value, hash: &str) -> Result<(), WrongType> {
@@ -68,12 +64,8 @@ fn selects_by_hash(constraint: &Value) -> Result<bool, WrongType> {
     if fields::value(constraint, &["labelSelector", "matchLabels", HASH])?.is_some() {
         return Ok(true);
     }
-    for expression in fields::list(constraint, &["labelSelector", "matchExpressions"])? {
-        if fields::text(expression, &["key"])? == Some(HASH) && fields::text(expression, &["operator"])? == Some("In") {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let expressions = fields::list(constraint, &["labelSelector", "matchExpressions"])?;
+    Ok(expressions.iter().any(|expression| (text(expression, "key"), text(expression, "operator")) == (HASH, "In")))
 }
 
 fn is_hash(key: &Value) -> bool {

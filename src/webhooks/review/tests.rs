@@ -252,7 +252,7 @@ fn high_availability_webhook_sees_every_review() {
         };
         let review = decode(&body(&review), JSON).unwrap();
         let view = TestView::new().namespace("ns", []);
-        let verdict = attempt(&HighAvailability::new(config), &review, &view).unwrap();
+        let verdict = attempt(&HighAvailability(config), &review, &view).unwrap();
         let reply = reply(&review.identity, &verdict, FailurePolicy::Fail);
         serde_json::from_slice::<Value>(&reply.body).unwrap()["response"]["status"].take()
     };

@@ -24,7 +24,7 @@ pub use self::{
     replicas::{REPLICAS, TYPE},
     spread::HOST_SPREAD,
 };
-use super::{Mutation, Mutator, Request};
+use super::{Mutation, Mutator, Request, text};
 use crate::{
     api::config::resource_manager::HighAvailabilityConfig,
     webhooks::{
@@ -68,9 +68,7 @@ const AUTOSCALER_FIELDS: [Field; 4] = [
 
 /// The webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HighAvailability {
-    config: HighAvailabilityConfig,
-}
+pub struct HighAvailability(pub HighAvailabilityConfig);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WorkloadKind {
@@ -84,19 +82,11 @@ enum Workload {
     StatefulSet,
 }
 
+/// A failure. A field with the wrong type is a denial here, code 400 in the other webhooks (spec 50 §2.2 row 7).
 #[derive(Debug, PartialEq, Eq)]
-enum Error {
-    /// A field has the wrong type: denied here, code 400 in the other webhooks (spec 50 §2.2 row 7).
-    Field(WrongType),
-    Other(Failure),
-}
+struct Error(Failure);
 
 impl HighAvailability {
-    /// Creates the webhook from its section of the configuration.
-    pub fn new(config: HighAvailabilityConfig) -> Self {
-        Self { config }
-    }
-
     /// Spec 51 §3.
     fn change(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Error> {
         let wanted = wanted(request, view)?;
@@ -114,7 +104,7 @@ impl HighAvailability {
                 scaling.apply(object, most.is_some())?;
                 affinity::pin_to_zones(object, &wanted)?;
                 spread::spread(object, workload, &wanted, most, &|| has_one_node(view))?;
-                tolerations::add(object, &self.config)?;
+                tolerations::add(object, &self.0)?;
             }
         }
         Ok(Mutation::Done)
@@ -123,10 +113,7 @@ impl HighAvailability {
 
 impl Mutator for HighAvailability {
     fn mutate(&self, object: &mut Value, request: &Request<'_>, view: &dyn View) -> Result<Mutation, Failure> {
-        self.change(object, request, view).map_err(|error| match error {
-            Error::Field(error) => Failure::Denied(error.to_string()),
-            Error::Other(failure) => failure,
-        })
+        self.change(object, request, view).map_err(|Error(failure)| failure)
     }
 
     fn takes(&self) -> Option<(&'static str, &'static str)> {
@@ -167,18 +154,15 @@ fn has_one_node(view: &dyn View) -> Result<bool, Error> {
 
 /// Reduces a failed read to its text. [`Failure::Look`] stays: it is no failure.
 fn read_failed(read: Read, failure: Failure) -> Error {
-    let text = match failure {
-        Failure::ReadLive(_) => return Error::Other(failure),
-        Failure::Denied(text) => text,
-        Failure::Status(status) => status.message,
-        Failure::ReadFailed { message, .. } | Failure::Errored { message, .. } => message,
-    };
+    if matches!(failure, Failure::ReadLive(_)) {
+        return Error(failure);
+    }
     let context = match read {
         Read::Namespace => "",
         Read::Autoscalers => "failed to list all HPAs: ",
         Read::Nodes => "failed to list nodes: ",
     };
-    Error::Other(Failure::ReadFailed { read, message: format!("{context}{text}") })
+    Error(Failure::ReadFailed { read, message: format!("{context}{}", failure.text()) })
 }
 
 /// Fails if the object is absent, or names another kind or group than the request.
@@ -195,11 +179,6 @@ fn decodes(object: &Value, request: &Request<'_>) -> Result<(), Error> {
         return Err(Error::denied(format!("expected an object of {}, found {api_version}, Kind={kind}", request.kind)));
     }
     Ok(())
-}
-
-/// Returns a string of a list element, whose type was checked before; absent is `""`, as for the API server.
-fn text<'a>(element: &'a Value, field: &str) -> &'a str {
-    element.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl WorkloadKind {
@@ -223,12 +202,12 @@ impl WorkloadKind {
 
 impl Error {
     fn denied(text: impl Into<String>) -> Self {
-        Self::Other(Failure::Denied(text.into()))
+        Self(Failure::Denied(text.into()))
     }
 }
 
 impl From<WrongType> for Error {
     fn from(error: WrongType) -> Self {
-        Self::Field(error)
+        Self::denied(error.to_string())
     }
 }

@@ -105,10 +105,7 @@ fn selector(object: &Value, workload: Workload) -> Result<Value, Error> {
 /// Makes each constraint count the Pods of one revision (spec 51 §6.3). Skips constraints that this would invalidate:
 /// those without a selector ("better" 9), and those whose selector names the revision.
 fn count_revisions_apart(object: &mut Value) -> Result<(), WrongType> {
-    if fields::list(object, &CONSTRAINTS)?.is_empty() {
-        return Ok(());
-    }
-    fields::list_mut(object, &CONSTRAINTS)?.iter_mut().try_for_each(count_apart)
+    fields::each_mut(object, &CONSTRAINTS, count_apart)
 }
 
 fn count_apart(constraint: &mut Value) -> Result<(), WrongType> {

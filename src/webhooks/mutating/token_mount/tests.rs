@@ -11,7 +11,7 @@ const SECONDS: i64 = 43200;
 const POD: &str = "spec: {serviceAccountName: dns, containers: [{name: a}]}";
 
 fn webhook() -> TokenMount {
-    TokenMount::new(ProjectedTokenMount { expiration_seconds: SECONDS })
+    TokenMount(ProjectedTokenMount { expiration_seconds: SECONDS })
 }
 
 fn view() -> TestView {

@@ -174,7 +174,7 @@ fn other_kinds_are_allowed_with_a_message() {
             let kind = GroupVersionKind::new(group, version, kind);
             let request = Request { kind, namespace: NAMESPACE, name: NAME, operation: "CREATE" };
 
-            let outcome = HighAvailability::new(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
+            let outcome = HighAvailability(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
 
             let expected = expected.map_or(Mutation::Done, |message| Mutation::Unexpected(message.to_owned()));
             assert_eq!((outcome, &object), (Ok(expected), &before));
@@ -189,7 +189,7 @@ fn a_review_without_an_object_is_denied() {
     for operation in ["CREATE", "UPDATE", "DELETE"] {
         let request = request(&deployment("", 1), operation);
 
-        let outcome = HighAvailability::new(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
+        let outcome = HighAvailability(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
 
         assert_eq!(outcome, denied("there is no content to decode"), "{operation}");
     }
@@ -207,7 +207,7 @@ fn object_of_another_kind_than_the_request_is_denied() {
         let mut object = json!({ "apiVersion": api_version, "kind": kind });
         let request = request(&deployment("", 1), "CREATE");
 
-        let outcome = HighAvailability::new(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
+        let outcome = HighAvailability(NO_TOLERATIONS).mutate(&mut object, &request, &plain());
 
         assert_eq!(outcome, denied(text));
     }
@@ -259,7 +259,7 @@ fn wrong_type_of_a_field_is_denied() {
         *object.pointer_mut(pointer).unwrap() = value;
         let request = request(&deployment("", 1), "CREATE");
 
-        let outcome = HighAvailability::new(config).mutate(&mut object, &request, &cluster(Some("zone"), Some("a,b")));
+        let outcome = HighAvailability(config).mutate(&mut object, &request, &cluster(Some("zone"), Some("a,b")));
 
         assert_eq!(outcome, denied(text));
     }
@@ -386,7 +386,7 @@ fn operation_and_deletion_make_no_difference() {
 /// spec 50 §1, §2.4; spec 51 §3
 #[test]
 fn webhook_checks_kinds_and_deletions_itself() {
-    let webhook = HighAvailability::new(NO_TOLERATIONS);
+    let webhook = HighAvailability(NO_TOLERATIONS);
 
     assert_eq!(PATH, "/webhooks/high-availability-config");
     assert_eq!(webhook.takes(), None);

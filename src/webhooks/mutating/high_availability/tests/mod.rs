@@ -84,7 +84,7 @@ fn request<'a>(object: &Value, operation: &'a str) -> Request<'a> {
 }
 
 fn mutated_with(config: HighAvailabilityConfig, view: &TestView, before: &Value) -> Value {
-    let (webhook, mut object) = (HighAvailability::new(config), before.clone());
+    let (webhook, mut object) = (HighAvailability(config), before.clone());
     let outcome = webhook.mutate(&mut object, &request(before, "CREATE"), view);
     assert_eq!(outcome, Ok(Mutation::Done), "{before}");
 
@@ -99,7 +99,7 @@ fn mutated(view: &TestView, before: &Value) -> Value {
 }
 
 fn outcome(view: &TestView, object: &Value, operation: &str) -> Result<Mutation, Failure> {
-    HighAvailability::new(NO_TOLERATIONS).mutate(&mut object.clone(), &request(object, operation), view)
+    HighAvailability(NO_TOLERATIONS).mutate(&mut object.clone(), &request(object, operation), view)
 }
 
 fn replicas(view: &TestView, before: &Value) -> i64 {

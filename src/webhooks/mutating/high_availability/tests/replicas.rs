@@ -110,7 +110,7 @@ fn autoscaler_is_not_read_for_a_workload_without_a_name() {
     let mut object = deployment("server", 5);
     let request = Request { name: "", ..request(&object, "CREATE") };
 
-    HighAvailability::new(NO_TOLERATIONS).mutate(&mut object, &request, &view).unwrap();
+    HighAvailability(NO_TOLERATIONS).mutate(&mut object, &request, &view).unwrap();
 
     assert_eq!(object["spec"]["replicas"], 2);
 }
