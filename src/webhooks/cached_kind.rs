@@ -164,16 +164,8 @@ impl Objects {
         if self.purpose.is_empty() { self.plural.to_owned() } else { format!("{}/{}", self.purpose, self.plural) }
     }
 
-    fn identity(&self) -> (&str, &str, &str, &str) {
-        (
-            self.group,
-            self.plural,
-            self.purpose,
-            match self.side {
-                Side::Source => "source",
-                Side::Target => "target",
-            },
-        )
+    fn identity(&self) -> (&str, &str, &str, Side) {
+        (self.group, self.plural, self.purpose, self.side)
     }
 }
 

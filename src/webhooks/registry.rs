@@ -22,6 +22,7 @@ use super::{
     },
     review::FailurePolicy,
     validating::{
+        Validator,
         deletion::{self, DeletionProtection},
         extensions,
     },
@@ -69,9 +70,9 @@ pub fn enabled(config: &Webhooks) -> Vec<WebhookEntry> {
 pub fn mutating(config: &Webhooks) -> Vec<WebhookEntry<Mutating>> {
     use FailurePolicy::{Fail, Ignore};
     use Reads::{Autoscalers, NodeCount, NodeTaints, Objects};
-    let token_mount = config.projected_token_mount.on().copied().map(TokenMount::new);
-    let availability = config.high_availability_config.on().copied().map(HighAvailability::new);
-    let scheduler = config.pod_scheduler_name.on().cloned().map(SchedulerName::new);
+    let token_mount = config.projected_token_mount.on().copied().map(TokenMount);
+    let availability = config.high_availability_config.on().copied().map(HighAvailability);
+    let scheduler = config.pod_scheduler_name.on().cloned().map(SchedulerName);
     let seccomp = config.seccomp_profile.enabled.then_some(Seccomp);
     let service_host = config.kubernetes_service_host.on().map(|settings| ServiceHost::new(&settings.host));
     let balancing = config.pod_kube_apiserver_load_balancing.enabled.then_some(LoadBalancing);
@@ -110,24 +111,21 @@ pub fn mutating(config: &Webhooks) -> Vec<WebhookEntry<Mutating>> {
 
 /// Returns the enabled validating webhooks (spec 60).
 pub fn validating(config: &Webhooks) -> Vec<WebhookEntry<Validating>> {
-    let deletion = config.crd_deletion_protection.enabled.then(|| WebhookEntry {
-        key: "crdDeletionProtection",
-        path: deletion::PATH,
+    let entry = |key, path, validator: Arc<dyn Validator>| WebhookEntry {
+        key,
+        path,
         reads: Vec::new(),
-        endpoint: Validating { validator: Arc::new(DeletionProtection) },
-    });
+        endpoint: Validating { validator },
+    };
+    let deletion = config.crd_deletion_protection.enabled;
+    let deletion = deletion.then(|| entry("crdDeletionProtection", deletion::PATH, Arc::new(DeletionProtection)));
     let extensions = config.extension_validation.enabled.then(extensions::all).into_iter().flatten();
-    let extensions = extensions.map(|extension| WebhookEntry {
-        key: "extensionValidation",
-        path: extension.path,
-        reads: Vec::new(),
-        endpoint: Validating { validator: Arc::new(extension) },
-    });
+    let extensions = extensions.map(|extension| entry("extensionValidation", extension.path, Arc::new(extension)));
     deletion.into_iter().chain(extensions).collect()
 }
 
 fn node_agents(config: &Webhooks) -> Option<WebhookEntry> {
-    let authorizer = NodeAgents::new(config.node_agent_authorizer.on()?);
+    let authorizer = NodeAgents(config.node_agent_authorizer.on()?.clone());
     let reads = authorizer.reads();
     let endpoint = Arc::new(Authorizing { authorizer: Arc::new(authorizer) });
     Some(WebhookEntry { key: "nodeAgentAuthorizer", path: node_agent::PATH, reads, endpoint })

@@ -22,11 +22,6 @@ pub struct Mutating {
 }
 
 impl Mutating {
-    fn refuse(refusal: Refusal) -> Conclusion {
-        of_review(&refusal.identity);
-        Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal), None) }
-    }
-
     /// Consumes the review, so that its object is freed.
     fn conclude(&self, review: Review, verdict: ReviewVerdict) -> Conclusion {
         let reply = reply(&review.identity, &verdict, self.failure_policy);
@@ -40,11 +35,16 @@ pub(super) fn of_review(identity: &Identity) {
     Span::current().record("uid", &*identity.uid);
 }
 
+pub(super) fn refuse(refusal: Refusal) -> Conclusion {
+    of_review(&refusal.identity);
+    Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal), None) }
+}
+
 impl Endpoint for Mutating {
     fn answer(&self, received: &Received, view: &dyn View) -> Result<Conclusion, Lookup> {
         let review = match decode(&received.body, &received.content_type) {
             Ok(review) => review,
-            Err(refusal) => return Ok(Self::refuse(refusal)),
+            Err(refusal) => return Ok(refuse(refusal)),
         };
         of_review(&review.identity);
         let verdict = attempt(&*self.mutator, &review, view)?;
@@ -55,13 +55,7 @@ impl Endpoint for Mutating {
         let verdict = ReviewVerdict::Errored { code: 500, message: why.to_owned() };
         match decode(&received.body, &received.content_type) {
             Ok(review) => self.conclude(review, verdict),
-            Err(refusal) => Self::refuse(refusal),
+            Err(refusal) => refuse(refusal),
         }
-    }
-}
-
-impl std::fmt::Debug for Mutating {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Mutating").field("failure_policy", &self.failure_policy).finish_non_exhaustive()
     }
 }

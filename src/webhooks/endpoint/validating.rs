@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Account, Conclusion, Endpoint, mutating::of_review};
+use super::{
+    Account, Conclusion, Endpoint,
+    mutating::{of_review, refuse},
+};
 use crate::webhooks::{
     exchange::Received,
     panics::caught,
-    review::{FailurePolicy, Judged, Refusal, ReviewVerdict, reply},
+    review::{FailurePolicy, Judged, ReviewVerdict, reply},
     validating::{Judgement, Review, Validated, Validator, decode},
     view::{Failure, Lookup, View},
 };
@@ -19,11 +22,6 @@ pub struct Validating {
 }
 
 impl Validating {
-    fn refuse(refusal: Refusal) -> Conclusion {
-        of_review(&refusal.identity);
-        Conclusion { reply: refusal.reply(), account: Account::Admission(Judged::Refused(refusal), None) }
-    }
-
     fn conclude(&self, review: &Review<'_>, judgement: Judgement) -> Conclusion {
         let validated = match &judgement.verdict {
             // A validator that panicked is not called again.
@@ -46,7 +44,7 @@ impl Endpoint for Validating {
     fn answer(&self, received: &Received, view: &dyn View) -> Result<Conclusion, Lookup> {
         let review = match decode(received, self.validator.extent()) {
             Ok(review) => review,
-            Err(refusal) => return Ok(Self::refuse(refusal)),
+            Err(refusal) => return Ok(refuse(refusal)),
         };
         of_review(&review.identity);
         let judgement = match caught(|| self.validator.judge(&review, view)) {
@@ -61,7 +59,7 @@ impl Endpoint for Validating {
     fn give_up(&self, received: &Received, why: &str) -> Conclusion {
         match decode(received, self.validator.extent()) {
             Ok(review) => self.conclude(&review, ReviewVerdict::Errored { code: 500, message: why.to_owned() }.into()),
-            Err(refusal) => Self::refuse(refusal),
+            Err(refusal) => refuse(refusal),
         }
     }
 }

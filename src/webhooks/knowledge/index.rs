@@ -10,7 +10,7 @@ use crate::webhooks::view::Scaled;
 
 /// The largest `spec.maxReplicas` by target (spec 51, "better" 3). Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Limits {
+pub struct Limits {
     counts: Arc<RwLock<BTreeMap<Target, BTreeMap<i64, usize>>>>,
 }
 

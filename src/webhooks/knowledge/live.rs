@@ -36,16 +36,12 @@ pub enum LiveAnswer {
     /// The store holds the objects now.
     Listed,
     /// The autoscalers of a namespace.
-    Autoscalers(Autoscalers),
+    Autoscalers(Limits),
     /// The first object of a collection whose deletion is not confirmed.
     Unconfirmed(Option<NamespacedName>),
     /// The read failed.
     Failed(Failure),
 }
-
-/// The autoscalers of a namespace.
-#[derive(Debug, Clone)]
-pub struct Autoscalers(pub(super) Limits);
 
 pub(in crate::webhooks) struct Question {
     pub(in crate::webhooks) lookup: Lookup,
@@ -230,7 +226,7 @@ impl Reader {
         while let Some(page) = pages.next().await {
             page?.items.iter().for_each(|object| limits.change(None, Some(&records::autoscaler(object))));
         }
-        Ok(LiveAnswer::Autoscalers(Autoscalers(limits)))
+        Ok(LiveAnswer::Autoscalers(limits))
     }
 
     async fn listed(&self, lookup: &Lookup, deadline: Deadline) -> LiveAnswer {

@@ -49,14 +49,9 @@ impl Answers {
     }
 
     fn of_object(&self, wanted: &'static dyn AnyCachedKind, of: &NamespacedName) -> Option<(&LiveAnswer, &Lookup)> {
-        self.0.iter().rev().find_map(|(asked, known)| match asked {
-            Lookup::Object { cached_kind, name, .. } if name == of && *cached_kind == wanted => Some((known, asked)),
-            Lookup::Object { .. }
-            | Lookup::List(_)
-            | Lookup::Objects(_)
-            | Lookup::Autoscalers(_)
-            | Lookup::Nodes
-            | Lookup::Collection(_) => None,
+        self.0.iter().rev().find_map(|(asked, known)| {
+            let Lookup::Object { cached_kind, name, .. } = asked else { return None };
+            (name == of && *cached_kind == wanted).then_some((known, asked))
         })
     }
 }
@@ -171,7 +166,7 @@ impl View for Sight<'_> {
         }
         self.answer(
             lookup,
-            |known| if let LiveAnswer::Autoscalers(limits) = known { Some(limits.0.of(scaled)) } else { None },
+            |known| if let LiveAnswer::Autoscalers(limits) = known { Some(limits.of(scaled)) } else { None },
         )
     }
 

@@ -132,18 +132,16 @@ struct Empty {}
 /// server ignores them; an `allowed: false` would deny (spec 50, "better" 8).
 pub fn reply(identity: &Identity, verdict: &ReviewVerdict, policy: FailurePolicy) -> Reply {
     let panicked;
+    let (code, message) = verdict.reported();
+    let plain = Status { message, code, ..Status::default() };
     let (allowed, status) = match verdict {
-        ReviewVerdict::Allowed | ReviewVerdict::Patched(_) => (true, Status { code: 200, ..Status::default() }),
-        ReviewVerdict::Unexpected(message) => (true, Status { message, code: 200, ..Status::default() }),
-        ReviewVerdict::Denied(message) => {
-            (false, Status { message, reason: "Forbidden", code: 403, ..Status::default() })
-        }
+        ReviewVerdict::Allowed | ReviewVerdict::Patched(_) | ReviewVerdict::Unexpected(_) => (true, plain),
+        ReviewVerdict::Denied(_) => (false, Status { reason: "Forbidden", ..plain }),
         ReviewVerdict::Status(status) | ReviewVerdict::Invalid { status, errors: _ } => (false, Status::of(status)),
-        ReviewVerdict::ReadFailed { read: _, message } => (false, Status { message, code: 500, ..Status::default() }),
-        ReviewVerdict::Errored { code, message } => (false, Status { message, code: *code, ..Status::default() }),
+        ReviewVerdict::ReadFailed { .. } | ReviewVerdict::Errored { .. } => (false, plain),
         ReviewVerdict::Panicked(text) => {
             panicked = format!("panic: {text} [recovered]");
-            (false, Status { message: &panicked, code: 500, ..Status::default() })
+            (false, Status { message: &panicked, ..plain })
         }
     };
     if policy == FailurePolicy::Ignore && status.code >= 500 {

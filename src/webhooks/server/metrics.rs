@@ -51,14 +51,10 @@ pub const DECISIONS: [&str; 4] = ["allow", "deny", "no_opinion", "error"];
 #[derive(Clone)]
 pub struct WebhookMetrics {
     path: Arc<str>,
-    requests: IntCounterVec,
     ok: IntCounter,
     in_flight: IntGauge,
     seconds: Histogram,
-    panics: IntCounter,
-    failures: IntCounterVec,
-    decisions: IntCounterVec,
-    denials: IntCounterVec,
+    server: WebhookServerMetrics,
 }
 
 /// All metrics of the server. Clones share the same values.
@@ -107,14 +103,10 @@ impl WebhookServerMetrics {
         }
         WebhookMetrics {
             path: path.into(),
-            requests: self.requests.clone(),
             ok: self.requests.with_label_values(&[path, "200"]),
             in_flight: self.in_flight.with_label_values(&[path]),
             seconds: self.seconds.with_label_values(&[path]),
-            panics: self.panics.clone(),
-            failures: self.failures.clone(),
-            decisions: self.decisions.clone(),
-            denials: self.denials.clone(),
+            server: self.clone(),
         }
     }
 }
@@ -125,7 +117,7 @@ impl WebhookMetrics {
         self.seconds.observe(duration.as_secs_f64());
         match code {
             200 => self.ok.inc(),
-            code => self.requests.with_label_values(&[&*self.path, code.to_string().as_str()]).inc(),
+            code => self.server.requests.with_label_values(&[&*self.path, code.to_string().as_str()]).inc(),
         }
     }
 
@@ -136,22 +128,22 @@ impl WebhookMetrics {
 
     /// A review was not allowed for this cause, one of [`FAILURE_CAUSES`].
     pub fn failed(&self, cause: &str) {
-        self.failures.with_label_values(&[&*self.path, cause]).inc();
+        self.server.failures.with_label_values(&[&*self.path, cause]).inc();
     }
 
     /// An authorizer made a decision, one of [`DECISIONS`], about one of [`DECIDED_RESOURCES`].
     pub fn decided(&self, resource: &str, decision: &str) {
-        self.decisions.with_label_values(&[&*self.path, resource, decision]).inc();
+        self.server.decisions.with_label_values(&[&*self.path, resource, decision]).inc();
     }
 
     /// A validating webhook denied a request about this resource.
     pub fn denied(&self, resource: &str) {
-        self.denials.with_label_values(&[&*self.path, resource]).inc();
+        self.server.denials.with_label_values(&[&*self.path, resource]).inc();
     }
 
     /// The handler panicked. Also count the answer.
     pub fn panicked(&self) {
-        self.panics.inc();
+        self.server.panics.inc();
     }
 }
 

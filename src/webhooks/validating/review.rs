@@ -1,7 +1,5 @@
 //! AdmissionReviews with both objects, which borrow from the request's bytes (spec 60 §1.1).
 
-use std::marker::PhantomData;
-
 use serde::{Deserialize, Deserializer, de::DeserializeSeed as _};
 
 use super::confirmation::CONFIRMED;
@@ -94,20 +92,20 @@ struct ReviewedKind<'a> {
     kind: Text<'a>,
 }
 
-/// An [`Extent`] as a type, because `serde` reads types.
-trait Extended {
-    const KEEP: Keep;
-}
+/// An object of a review. `serde` reads types, so the [`Extent`] is part of the type, as its number.
+#[derive(Default)]
+struct Object<'a, const EXTENT: usize>(Json<'a>);
 
-struct Whole;
-struct WithoutStatus;
-struct Confirmation;
-
-struct Object<'a, E>(Json<'a>, PhantomData<E>);
+/// The parts of an object that the [`Extent`]s read.
+const KEPT: [Keep; 3] = [
+    Keep::Except(&[("metadata", Some(METADATA))]),
+    Keep::Except(&[("metadata", Some(METADATA)), ("status", None)]),
+    CONFIRMED,
+];
 
 /// Decodes a review, with this much of its objects. Fails as the rows of spec 60 §1.1 say.
 pub fn decode(received: &Received, extent: Extent) -> Result<Review<'_>, Refusal> {
-    let bytes = checked(&received.body, &received.content_type)?;
+    let bytes = checked(&received.body, &received.content_type, 400)?;
     match read(bytes, extent) {
         Ok(review) => Ok(review),
         Err(error) => Err(Refusal { identity: Identity::found_in(bytes), code: 400, message: fault(&error) }),
@@ -120,45 +118,26 @@ pub(super) fn object(review: &[u8], extent: Extent) -> Result<Json<'_>, &'static
 
 fn read(bytes: &[u8], extent: Extent) -> serde_json::Result<Review<'_>> {
     match extent {
-        Extent::Whole => read_as::<Whole>(bytes),
-        Extent::WithoutStatus => read_as::<WithoutStatus>(bytes),
-        Extent::Confirmation => read_as::<Confirmation>(bytes),
+        Extent::Whole => read_as::<{ Extent::Whole as usize }>(bytes),
+        Extent::WithoutStatus => read_as::<{ Extent::WithoutStatus as usize }>(bytes),
+        Extent::Confirmation => read_as::<{ Extent::Confirmation as usize }>(bytes),
     }
 }
 
-fn read_as<'a, E: Extended>(bytes: &'a [u8]) -> serde_json::Result<Review<'a>> {
+fn read_as<const EXTENT: usize>(bytes: &[u8]) -> serde_json::Result<Review<'_>> {
     // `null` is an empty review.
-    let Part(document) = serde_json::from_slice::<Part<ReviewedObjects<'a, Object<'a, E>>>>(bytes)?;
+    let Part(document) = serde_json::from_slice::<Part<ReviewedObjects<'_, Object<'_, EXTENT>>>>(bytes)?;
     Ok(document.into())
 }
 
-impl Extended for Whole {
-    const KEEP: Keep = Keep::Except(&[("metadata", Some(METADATA))]);
-}
-
-impl Extended for WithoutStatus {
-    const KEEP: Keep = Keep::Except(&[("metadata", Some(METADATA)), ("status", None)]);
-}
-
-impl Extended for Confirmation {
-    const KEEP: Keep = CONFIRMED;
-}
-
-impl<E> Default for Object<'_, E> {
-    fn default() -> Self {
-        Self(Json::Null, PhantomData)
-    }
-}
-
-impl<'de: 'a, 'a, E: Extended> Deserialize<'de> for Object<'a, E> {
+impl<'de: 'a, 'a, const EXTENT: usize> Deserialize<'de> for Object<'a, EXTENT> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let picking = Picking { keep: E::KEEP, room: &mut { MOST_VALUES } };
-        Ok(Self(picking.deserialize(deserializer)?, PhantomData))
+        Picking { keep: KEPT[EXTENT], room: &mut { MOST_VALUES } }.deserialize(deserializer).map(Self)
     }
 }
 
-impl<'a, E> From<ReviewedObjects<'a, Object<'a, E>>> for Review<'a> {
-    fn from(document: ReviewedObjects<'a, Object<'a, E>>) -> Self {
+impl<'a, const EXTENT: usize> From<ReviewedObjects<'a, Object<'a, EXTENT>>> for Review<'a> {
+    fn from(document: ReviewedObjects<'a, Object<'a, EXTENT>>) -> Self {
         let ReviewedObjects { api_version, kind, request: Part(request) } = document;
         let identity = Identity {
             api_version: api_version.0.into_owned(),
