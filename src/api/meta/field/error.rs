@@ -58,9 +58,7 @@ pub struct Errors {
 pub enum Shown<'a> {
     /// A plain text: in quotes, with escapes.
     Text(&'a str),
-    /// A number.
-    Integer(i64),
-    /// Any other value, as JSON without spaces: an enumeration, a list, an optional value.
+    /// Any other value, as JSON without spaces: a number, an enumeration, a list, an optional value.
     Json(&'a dyn ToJson),
     /// A replacement for a value that must not be repeated, as it is.
     Instead(&'a str),
@@ -181,7 +179,6 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(&shown(text)),
-            Self::Integer(number) => number.fmt(f),
             Self::Json(value) => {
                 let json = value.to_json();
                 // Cut before, as escaping is work, and after, as escapes are long.
@@ -228,7 +225,7 @@ mod tests {
         errors.required(&field, "field is required");
         errors.required(&field, "");
         errors.invalid(&field, Shown::Text("a\"\n"), "detail");
-        errors.invalid(&field, Shown::Integer(-1), "detail");
+        errors.invalid(&field, Shown::Json(&-1), "detail");
         errors.invalid(&field, Shown::Json(&["<a>"]), "detail");
         errors.invalid(&field, Shown::Json(&None::<&str>), "detail");
         errors.unsupported(&field, Shown::Text("c"), &["a", "b"]);

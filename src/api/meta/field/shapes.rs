@@ -26,11 +26,11 @@ pub struct Text<'a>(pub Cow<'a, str>);
 #[serde(transparent)]
 pub struct Plain<T>(pub T);
 
-/// A struct, read from the text of a map only. A plain struct would also accept a list of its fields in order.
+/// A struct whose JSON must be a map. A plain struct would also accept a list of its fields in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Keyed<T>(pub T);
 
-/// As [`Keyed`], from any source; absent and `null` are the default.
+/// As [`Keyed`]; absent and `null` are the default.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Part<T>(pub T);
@@ -163,6 +163,7 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for StructVisitor<T> {
         f.write_str("a map")
     }
 
+    /// Only for [`Part`]: `deserialize_map` refuses `null`.
     fn visit_unit<E: Error>(self) -> Result<T, E> {
         Ok(T::default())
     }

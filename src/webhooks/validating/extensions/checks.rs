@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::api::meta::field::{Errors, Path, Shown};
+use crate::api::meta::field::{Errors, Path, Shown, shapes::Text};
 
 pub(super) const REQUIRED: &str = "field is required";
 const IMMUTABLE: &str = "field is immutable";
@@ -16,6 +16,13 @@ pub(super) fn required(field: &Path<'_>, value: &str, errors: &mut Errors) {
 pub(super) fn required_if(missing: bool, field: &Path<'_>, errors: &mut Errors) {
     if missing {
         errors.required(field, REQUIRED);
+    }
+}
+
+/// The value is an enumeration, so an error shows it as JSON.
+pub(super) fn one_of(field: &Path<'_>, value: &Text<'_>, supported: &[&str], errors: &mut Errors) {
+    if !supported.contains(&&**value) {
+        errors.unsupported(field, Shown::Json(value), supported);
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::rules::{
     ExtensionKind, Nothing, Object, Rules, SECRET_NAME, SPEC, SecretReference, TYPE, TextRule, immutable,
-    immutable_text, required_if,
+    immutable_text, one_of, required_if,
 };
 use crate::api::meta::field::{
     Errors, Opaque, Path, Shown,
@@ -53,13 +53,11 @@ impl Rules for DnsRecord {
         let record_type = &*spec.record_type;
         let prefix = if record_type == "TXT" { "_" } else { "*." };
         check_domain(&SPEC.child("name"), spec.name.strip_prefix(prefix).unwrap_or(&spec.name), errors);
-        if !TYPES.contains(&record_type) {
-            errors.unsupported(&SPEC.child("recordType"), Shown::Json(&spec.record_type), &TYPES);
-        }
+        one_of(&SPEC.child("recordType"), &spec.record_type, &TYPES, errors);
         check_values(spec, errors);
         if let Some(ttl) = spec.ttl.filter(|ttl| !(0..=i64::from(i32::MAX)).contains(ttl)) {
             let detail = "must be between 0 and 2147483647, inclusive";
-            errors.invalid(&SPEC.child("ttl"), Shown::Integer(ttl), detail);
+            errors.invalid(&SPEC.child("ttl"), Shown::Json(&ttl), detail);
         }
     }
 

@@ -88,7 +88,7 @@ pub(super) fn check(metadata: &Metadata<'_>, namespaced: bool, errors: &mut Erro
         (false, true) => {}
     }
     if *metadata.generation < 0 {
-        let shown = Shown::Integer(*metadata.generation);
+        let shown = Shown::Json(&metadata.generation);
         errors.invalid(&METADATA.child("generation"), shown, "must be greater than or equal to 0");
     }
     check_texts(metadata, errors);
@@ -115,8 +115,7 @@ pub(super) fn check_update(new: &Metadata<'_>, old: &Metadata<'_>, errors: &mut 
         errors.invalid(&METADATA.child("resourceVersion"), Shown::Text(""), "must be specified for an update");
     }
     if *new.generation < *old.generation {
-        let shown = Shown::Integer(*new.generation);
-        errors.invalid(&METADATA.child("generation"), shown, "must not be decremented");
+        errors.invalid(&METADATA.child("generation"), Shown::Json(&new.generation), "must not be decremented");
     }
     immutable_text(&METADATA.child("name"), &new.name, &old.name, errors);
     immutable_text(&METADATA.child("namespace"), &new.namespace, &old.namespace, errors);

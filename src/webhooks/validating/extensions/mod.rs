@@ -3,8 +3,8 @@
 //! Review ─► Extension::judge ─► Object<R>::read ─► rules.rs: create or update ─► Errors ─► an API status
 //! ```
 //! `rules.rs` has the trait of a kind ([`Rules`]) and the order of rules, `checks.rs` and `metadata.rs` the shared
-//! rules. `small_kinds.rs` has the kinds whose rules are a table, and each other kind has one file or
-//! folder. A new kind is one file and a line in [`all`].
+//! rules. `small_kinds.rs` has the kinds whose rules are a table. Each other kind has one file or folder. A new kind is
+//! one file and a line in [`all`].
 
 mod bastion;
 mod checks;

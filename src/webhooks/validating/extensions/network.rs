@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use kit::quote::cut;
 use serde::Deserialize;
 
-use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, TYPE, immutable_text, required};
+use super::rules::{ExtensionKind, Nothing, Object, Rules, SPEC, TYPE, immutable_text, one_of, required};
 use crate::api::meta::field::{
     Errors, Opaque, Shown,
     net::Network as Cidr,
@@ -69,9 +69,7 @@ fn has_good_families(spec: &NetworkSpec<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     let mut seen = std::collections::BTreeSet::new();
     for (at, family) in spec.ip_families.iter().enumerate() {
-        if ![IPV4, IPV6].contains(&&**family) {
-            errors.unsupported(&field.at(at), Shown::Json(family), &[IPV4, IPV6]);
-        }
+        one_of(&field.at(at), family, &[IPV4, IPV6], errors);
         if !seen.insert(family) {
             errors.duplicate(&field.at(at), Shown::Json(family));
         }

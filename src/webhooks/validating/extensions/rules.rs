@@ -4,7 +4,7 @@ use kit::quote::cut;
 use serde::Deserialize;
 
 pub(super) use super::checks::{
-    REQUIRED, each_invalid, immutable, immutable_shown, immutable_text, required, required_if,
+    REQUIRED, each_invalid, immutable, immutable_shown, immutable_text, one_of, required, required_if,
 };
 use super::{
     GROUP, VERSION,

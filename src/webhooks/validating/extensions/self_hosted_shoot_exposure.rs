@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::{
     metadata::group_version,
     rules::{
-        ExtensionKind, Nothing, Object, REQUIRED, Rules, SPEC, TYPE, TextRule, each_invalid, required, required_if,
+        ExtensionKind, Nothing, Object, REQUIRED, Rules, SPEC, TYPE, TextRule, each_invalid, one_of, required,
+        required_if,
     },
 };
 use crate::api::meta::field::{
@@ -86,8 +87,7 @@ impl Rules for SelfHostedShootExposure {
             check_reference(reference, &object.metadata.namespace, errors);
         }
         if !(1..=65535).contains(&*spec.port) {
-            let shown = Shown::Integer((*spec.port).into());
-            errors.invalid(&SPEC.child("port"), shown, "must be between 1 and 65535, inclusive");
+            errors.invalid(&SPEC.child("port"), Shown::Json(&spec.port), "must be between 1 and 65535, inclusive");
         }
         let endpoints = SPEC.child("endpoints");
         required_if(spec.endpoints.is_empty(), &endpoints, errors);
@@ -132,10 +132,9 @@ fn check_reference(reference: &ObjectReference<'_>, namespace: &str, errors: &mu
 /// Rules 10 to 14.
 fn check_address(path: &Path<'_>, Address { r#type, address }: &Address<'_>, errors: &mut Errors) {
     let (type_path, address_path) = (path.child("type"), path.child("address"));
-    if r#type.is_empty() {
-        errors.required(&type_path, REQUIRED);
-    } else if !ADDRESS_TYPES.contains(&&**r#type) {
-        errors.unsupported(&type_path, Shown::Json(r#type), &ADDRESS_TYPES);
+    required(&type_path, r#type, errors);
+    if !r#type.is_empty() {
+        one_of(&type_path, r#type, &ADDRESS_TYPES, errors);
     }
     if address.is_empty() {
         return errors.required(&address_path, REQUIRED);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kit::quote::cut;
 use serde::Deserialize;
 
-use super::super::rules::{each_invalid, required};
+use super::super::rules::{each_invalid, one_of, required};
 use crate::api::meta::field::{
     Errors, Json, Opaque, Path, Shown,
     formats::dns_subdomain,
@@ -87,9 +87,7 @@ impl Registry<'_> {
             check_url(&path.child("url"), &host.url, false, errors);
             let capabilities = path.child("capabilities");
             for (at, capability) in host.capabilities.iter().enumerate() {
-                if !CAPABILITIES.contains(&&**capability) {
-                    errors.unsupported(&capabilities.at(at), Shown::Json(capability), &CAPABILITIES);
-                }
+                one_of(&capabilities.at(at), capability, &CAPABILITIES, errors);
             }
         }
     }
@@ -129,8 +127,8 @@ fn check_url(path: &Path<'_>, text: &str, with_scheme: bool, errors: &mut Errors
 impl Plugin<'_> {
     /// Rules 13a to 13d.
     fn check(&self, path: &Path<'_>, errors: &mut Errors) {
-        if let Some(op) = self.op.as_ref().filter(|op| !OPERATIONS.contains(&&***op)) {
-            errors.unsupported(&path.child("op"), Shown::Json(op), &OPERATIONS);
+        if let Some(op) = &self.op {
+            one_of(&path.child("op"), op, &OPERATIONS, errors);
         }
         if self.path.is_empty() {
             errors.required(&path.child("path"), "must provide a path");

@@ -9,9 +9,9 @@ use self::{
     containerd::Containerd,
     files::{File, Unit, check_duplicates, check_files, check_units},
 };
-use super::rules::{ExtensionKind, Object, Rules, SPEC, STATUS, TYPE, immutable, immutable_text, required};
+use super::rules::{ExtensionKind, Object, Rules, SPEC, STATUS, TYPE, immutable, immutable_text, one_of, required};
 use crate::api::meta::field::{
-    Errors, Loose, Opaque, Shown,
+    Errors, Loose, Opaque,
     shapes::{List, Part, Text},
 };
 
@@ -86,18 +86,17 @@ impl Rules for OperatingSystemConfig {
 /// Rules 1 and 2.
 fn check_purpose(purpose: &Text<'_>, errors: &mut Errors) {
     let path = SPEC.child("purpose");
-    if purpose.is_empty() {
-        required(&path, purpose, errors);
-    } else if !PURPOSES.contains(&&**purpose) {
-        errors.unsupported(&path, Shown::Json(purpose), &PURPOSES);
+    required(&path, purpose, errors);
+    if !purpose.is_empty() {
+        one_of(&path, purpose, &PURPOSES, errors);
     }
 }
 
 /// Rules 3 to 13.
 fn check_container_runtime(config: &CriConfig<'_>, purpose: &str, errors: &mut Errors) {
     let path = SPEC.child("criConfig");
-    if let Some(driver) = config.cgroup_driver.as_ref().filter(|driver| !CGROUP_DRIVERS.contains(&&***driver)) {
-        errors.unsupported(&path.child("cgroupDriver"), Shown::Json(driver), &CGROUP_DRIVERS);
+    if let Some(driver) = &config.cgroup_driver {
+        one_of(&path.child("cgroupDriver"), driver, &CGROUP_DRIVERS, errors);
     }
     let Some(containerd) = &config.containerd else { return };
     let path = path.child("containerd");
