@@ -10,6 +10,7 @@
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
 
 pub mod controller_manager;
+mod epilogue;
 mod flags;
 mod legacy;
 pub mod load;

@@ -5,7 +5,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use cluster::object::NamespacedName;
 
-use super::{PROGRAM, webhook::WebhookTool};
+use super::{epilogue::epilogue, webhook::WebhookTool};
 
 const PATHS: &str = "Files and directories; - reads standard input. Directories are read recursively, in sorted order: \
      *.yaml, *.yml and *.json";
@@ -278,13 +278,6 @@ pub enum OutputFormat {
 pub enum PoliciesFormat {
     /// The policies as YAML.
     Yaml,
-}
-
-/// Examples and exit codes, at the end of a long help. An empty `exit_code_1` leaves that code out.
-pub(super) fn epilogue(examples: &[&str], exit_code_1: &str) -> String {
-    let examples: String = examples.iter().map(|example| format!("  {PROGRAM} {example}\n")).collect();
-    let exit_code_1 = if exit_code_1.is_empty() { String::new() } else { format!("  1  {exit_code_1}\n") };
-    format!("Examples:\n{examples}\nExit codes:\n  0  success\n{exit_code_1}  2  wrong usage, or a failure")
 }
 
 fn namespaced_name(text: &str) -> Result<NamespacedName, &'static str> {

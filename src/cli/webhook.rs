@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::tools::epilogue;
+use super::epilogue::epilogue;
 use crate::webhooks::registration::RegisteredCluster;
 
 /// A command about webhooks.

@@ -26,7 +26,7 @@ use std::{
 use actix::System;
 use futures::future::LocalBoxFuture;
 use kit::{Clock, json};
-use process::{logging, settings::Logging};
+use process::logging::{self, Logging};
 use tracing_subscriber::{
     layer::SubscriberExt as _,
     util::{SubscriberInitExt as _, TryInitError},

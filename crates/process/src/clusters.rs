@@ -8,7 +8,7 @@ use cluster::{
 use kit::Env;
 use tokio::task::JoinHandle;
 
-use crate::{program::EventApi, settings::RateLimit};
+use crate::settings::RateLimit;
 
 /// One cluster of a program, with what is cached of it. Cheap to clone.
 #[derive(Clone)]
@@ -55,6 +55,15 @@ pub(super) struct Opened {
     pub(super) handle: ClusterHandle,
     /// Index of the cluster that it shares; `None`: it is one of its own.
     pub(super) shares: Option<usize>,
+}
+
+/// The API of Events. Both have the same store in the API server, but deployers grant rights for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventApi {
+    /// `v1`; the action is optional.
+    CoreV1,
+    /// `events.k8s.io/v1`; each Event has an action.
+    EventsV1,
 }
 
 impl Clusters {

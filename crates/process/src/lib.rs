@@ -42,11 +42,11 @@ mod version;
 mod vitals;
 mod watchdog;
 
-pub use clusters::{ClusterHandle, ClusterParts, Clusters};
+pub use clusters::{ClusterHandle, ClusterParts, Clusters, EventApi};
 pub use connect::{ConnectError, UserAgents, connection, show_proxy, warn_of_ignored_proxies};
 pub use life::{Process, ProcessError, ProcessParts};
 pub use main_thread::main_thread;
-pub use program::{EventApi, NoServices, Probes, Program, ServiceParts, Services, StartError};
+pub use program::{NoServices, Probes, Program, ServiceParts, Services, StartError};
 pub use root::{PATIENCE, Root};
 pub use run::{AnnounceFn, ConnectFn, Start, print_or_fail, refuse, run, serve_http};
 pub use shutdown::{GRACE_PERIOD, Stopped};

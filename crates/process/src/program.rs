@@ -5,7 +5,7 @@ use kit::Env;
 use tokio::time::Instant;
 
 use crate::{
-    clusters::Clusters,
+    clusters::{Clusters, EventApi},
     controller_registration::ControllerRegistration,
     http::{descriptors::Descriptors, probes::Checks},
     life::Process,
@@ -60,15 +60,6 @@ pub struct Probes {
     pub informers: &'static [&'static str],
     /// The check of `/healthz` that asks the first cluster's API server; `None`: it is not asked.
     pub api_server: Option<&'static str>,
-}
-
-/// The API of Events. Both have the same store in the API server, but deployers grant rights for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventApi {
-    /// `v1`; the action is optional.
-    CoreV1,
-    /// `events.k8s.io/v1`; each Event has an action.
-    EventsV1,
 }
 
 /// Servers of a program besides probes and metrics, e.g. for webhooks.

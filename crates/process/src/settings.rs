@@ -3,10 +3,7 @@
 use std::time::Duration;
 
 pub use crate::config::{Debugging, LeaderElection};
-use crate::{
-    http::listen::ListenAddress,
-    logging::{Format, Level},
-};
+use crate::{http::listen::ListenAddress, logging::Logging};
 
 /// What the process needs of the effective configuration.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,23 +31,4 @@ pub struct RateLimit {
     pub qps: f64,
     /// Additional requests at once.
     pub burst: u32,
-}
-
-/// The log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Logging {
-    /// Least important level that is written.
-    pub level: Level,
-    /// Form of a record.
-    pub format: Format,
-}
-
-impl Logging {
-    /// The log with these names of the configuration; an unknown one counts as `info` or `json`.
-    pub fn named(level: &str, format: &str) -> Self {
-        Self {
-            level: Level::from_name(level).unwrap_or_default(),
-            format: Format::from_name(format).unwrap_or_default(),
-        }
-    }
 }

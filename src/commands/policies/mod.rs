@@ -12,10 +12,9 @@ use crate::{
     actors::resource_manager::network_policy::{
         name,
         plan::{Plan, plan},
-        policy::Policy,
+        policy::{Policy, Wording},
         rules::Rules,
         snapshot::Snapshot,
-        text::Wording,
     },
     api::config::resource_manager::{self as config, Draft, NetworkPolicyController},
     producer::yaml,

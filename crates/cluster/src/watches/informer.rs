@@ -18,9 +18,8 @@ use super::{
     member::Member,
     reader::{ReaderState, Sink},
     scope::{Again, Narrowed, Scope, Task},
-    serving::Unserved,
 };
-use crate::object::NamespacedName;
+use crate::{ProvedAbsent, object::NamespacedName};
 
 /// Readers with equal keys share an informer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +55,15 @@ pub(super) struct Informer {
     cached_objects: Cell<usize>,
     shown_contact: Cell<Option<Instant>>,
     cell: kit::Cell,
+}
+
+/// Why an optional kind is not watched.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unserved {
+    /// It is served in no version: there are no objects.
+    Absent(ProvedAbsent),
+    /// It is served in this version only, and not in the watched one: there may be objects.
+    Elsewhere(String),
 }
 
 impl Informer {

@@ -45,7 +45,7 @@ pub use self::{
     synced::Synced,
     watch::Watch,
     watch_options::{Change, Found, How, ReadCached, Start, WatchOptions},
-    writes::Subject,
+    write_attempt::Subject,
 };
 use self::{
     informer::{Informer, InformerKey},

@@ -2,20 +2,11 @@
 
 use std::{rc::Rc, time::Duration};
 
-use super::informer::Informer;
-use crate::{ProvedAbsent, Serving};
+use super::informer::{Informer, Unserved};
+use crate::Serving;
 
 /// Back-off while discovery fails: 1 s · 2ⁿ, at most this, stretched by up to 100 %.
 const MAX_BACK_OFF: Duration = Duration::from_secs(120);
-
-/// Why an optional kind is not watched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unserved {
-    /// It is served in no version: there are no objects.
-    Absent(ProvedAbsent),
-    /// It is served in this version only, and not in the watched one: there may be objects.
-    Elsewhere(String),
-}
 
 impl Informer {
     /// Watches the kind while discovery knows it. Asks discovery until there is an answer; later it only follows

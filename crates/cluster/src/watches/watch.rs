@@ -7,10 +7,9 @@ use tokio::time::Instant;
 use super::{
     Change, Found, How, Index,
     index::Keeper,
-    informer::Informer,
+    informer::{Informer, Unserved},
     member::Member,
     reader::{Reader, Sink},
-    serving::Unserved,
 };
 use crate::{
     Cached, ProvedAbsent, Resource, Store, StoreState,

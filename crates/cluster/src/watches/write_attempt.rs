@@ -5,12 +5,21 @@ use std::borrow::Cow;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::{How, Watch, reader::Sink as _, writes::Subject};
+use super::{How, Watch, reader::Sink as _};
 use crate::{
     ApiError, Cached, Cluster, Context, DeleteOptions, Deleted, Lock, ObjectRef, Propagation, Wrote,
     object::{self, NamespacedName},
     writes::{ATTEMPTS, bound, differs_from, merged},
 };
+
+/// The object that a write is about. A name and an object convert into it.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'a> {
+    /// The name of the object. The write reads the object first.
+    Named(&'a NamespacedName),
+    /// The object as the caller read it. The write reads it again only after a conflict.
+    Read(&'a Value),
+}
 
 /// What a write decides on.
 pub(super) enum View<R> {
@@ -41,6 +50,27 @@ pub(super) struct WriteAttempt<'w, R: Cached> {
     subresource: Option<&'static str>,
     /// Text and finalizer to log when a patch is sent.
     announcement: Option<(&'static str, &'w str)>,
+}
+
+impl Subject<'_> {
+    pub(super) fn name(&self) -> NamespacedName {
+        match self {
+            Self::Named(name) => (*name).clone(),
+            Self::Read(object) => NamespacedName::of(object),
+        }
+    }
+}
+
+impl<'a> From<&'a NamespacedName> for Subject<'a> {
+    fn from(name: &'a NamespacedName) -> Self {
+        Self::Named(name)
+    }
+}
+
+impl<'a> From<&'a Value> for Subject<'a> {
+    fn from(object: &'a Value) -> Self {
+        Self::Read(object)
+    }
 }
 
 impl<R: Cached> View<R> {

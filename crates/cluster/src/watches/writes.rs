@@ -15,22 +15,13 @@ use serde_json::Value;
 
 use super::{
     How, Watch,
-    write_attempt::{Step, View, WriteAttempt},
+    write_attempt::{Step, Subject, View, WriteAttempt},
 };
 use crate::{
     ApiError, Cached, Context, Lock, Propagation, Wrote, difference,
     object::{self, NamespacedName},
     writes::{ATTEMPTS, changes},
 };
-
-/// The object that a write is about. A name and an object convert into it.
-#[derive(Debug, Clone, Copy)]
-pub enum Subject<'a> {
-    /// The name of the object. The write reads the object first.
-    Named(&'a NamespacedName),
-    /// The object as the caller read it. The write reads it again only after a conflict.
-    Read(&'a Value),
-}
 
 impl<R: Cached> Watch<R> {
     /// Reads an object live and enters it in the store; only its metadata if the watch is of metadata. Returns `None` if
@@ -245,26 +236,5 @@ impl<R: Cached> Watch<R> {
 
     fn attempt<'w>(&'w self, ctx: &'w Context, name: &NamespacedName, lock: Lock) -> WriteAttempt<'w, R> {
         WriteAttempt::new(self, ctx, name.clone(), lock)
-    }
-}
-
-impl Subject<'_> {
-    fn name(&self) -> NamespacedName {
-        match self {
-            Self::Named(name) => (*name).clone(),
-            Self::Read(object) => NamespacedName::of(object),
-        }
-    }
-}
-
-impl<'a> From<&'a NamespacedName> for Subject<'a> {
-    fn from(name: &'a NamespacedName) -> Self {
-        Self::Named(name)
-    }
-}
-
-impl<'a> From<&'a Value> for Subject<'a> {
-    fn from(object: &'a Value) -> Self {
-        Self::Read(object)
     }
 }

@@ -36,8 +36,6 @@ use tracing_subscriber::{
 };
 pub use writer::Handle;
 
-use crate::settings::Logging;
-
 /// `logLevel`: the least important records that are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Level {
@@ -106,6 +104,25 @@ pub fn log_panics() {
 
 fn constant_message(payload: &(dyn Any + Send)) -> &'static str {
     payload.downcast_ref::<&'static str>().copied().unwrap_or("message withheld")
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Logging {
+    /// Least important level that is written.
+    pub level: Level,
+    /// Form of a record.
+    pub format: Format,
+}
+
+impl Logging {
+    /// The log with these names of the configuration; an unknown one counts as `info` or `json`.
+    pub fn named(level: &str, format: &str) -> Self {
+        Self {
+            level: Level::from_name(level).unwrap_or_default(),
+            format: Format::from_name(format).unwrap_or_default(),
+        }
+    }
 }
 
 impl Level {

@@ -6,7 +6,7 @@ use cluster::object::NamespacedName;
 use kit::quote::{cut, shown};
 use serde_json::Value;
 
-use super::desired::Backend;
+use super::port::Backend;
 use crate::api::{
     meta::selector::{Labels, Selector},
     resources::istio,

@@ -8,9 +8,10 @@ use cluster::object::NamespacedName;
 use serde_json::Value;
 
 use super::{
+    direction::Direction,
     label::{self, to_own, to_shared},
     name::{self, Name, Peers},
-    policy::{Digest128, Direction, Found, digest_of_text, is_client_peer},
+    policy::{Digest128, Found, digest_of_text, is_client_peer},
     port::Port,
     service::Service,
 };
@@ -64,8 +65,9 @@ impl Failing {
     }
 
     fn client_keys(&self) -> BTreeMap<Digest128, BTreeSet<Option<Box<str>>>> {
-        let of_alias = |alias: &Box<str>| [to_own(alias), self.shared(alias)].map(|key| (key, Some(alias.clone())));
-        let of_aliases = self.aliases.iter().filter(|alias| !alias.is_empty()).flat_map(of_alias);
+        let aliases = self.aliases.iter().filter(|alias| !alias.is_empty());
+        let of_aliases =
+            aliases.flat_map(|alias| [to_own(alias), self.shared(alias)].map(|key| (key, Some(alias.clone()))));
         let of_groups = self.groups.iter().flatten().map(|(alias, port)| {
             let base = label::base(&self.service.name, alias.as_deref(), port);
             (self.shared(&base), alias.clone())

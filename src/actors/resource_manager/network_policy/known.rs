@@ -5,11 +5,11 @@ use kit::SyncRequirement;
 
 use super::{
     clients::{Client, Clients},
-    desired::Backend,
     exposure::{self, Backends, Gateway, VirtualService},
     gateway_pods::GatewayPods,
     plan::{Namespace, Surroundings},
     policy::{Found, SERVICE_NAME, SERVICE_NAMESPACE},
+    port::Backend,
     rules::Rules,
     service::Service,
 };

@@ -1,8 +1,9 @@
 //! Labels of client pods (spec 40 §7.3, §7.4).
 
-use sha2::{Digest as _, Sha256};
-
-use super::{name, port::Port};
+use super::{
+    name::{self, DIGITS, short_hash},
+    port::Port,
+};
 
 /// Prefix of all our keys.
 pub const PREFIX: &str = "networking.resources.gardener.cloud/";
@@ -12,9 +13,6 @@ pub const TO: &str = "networking.resources.gardener.cloud/to-";
 pub const ALLOWED: &str = "allowed";
 /// Longest key without its prefix, in bytes.
 const LONGEST: usize = 63;
-/// Hex digits of the hash in shortened keys and names.
-pub(super) const DIGITS: usize = 5;
-
 /// The key of a client label.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(String);
@@ -35,14 +33,6 @@ pub fn to_own(base: &str) -> Key {
 /// Returns the key for clients in other namespaces. An empty alias counts as an alias.
 pub fn to_shared(base: &str, namespace: &str, alias: Option<&str>) -> Key {
     Key(format!("{TO}{}-{base}", alias.unwrap_or(namespace)))
-}
-
-/// Returns the first hex digits of the SHA-256 hash.
-pub fn short_hash(text: &str) -> String {
-    let hash = Sha256::digest(text.as_bytes());
-    let mut digits: String = hash.iter().take(DIGITS.div_ceil(2)).map(|byte| format!("{byte:02x}")).collect();
-    digits.truncate(DIGITS);
-    digits
 }
 
 impl Key {

@@ -15,6 +15,7 @@
 
 mod clients;
 pub mod desired;
+pub mod direction;
 pub mod exposure;
 pub mod failing;
 mod gateway_pods;
@@ -284,5 +285,5 @@ impl Controller for NetworkPolicies {
 }
 
 fn row(policy: &policy::Policy) -> (String, String) {
-    (format!("{}: {}", policy.direction.as_str(), policy.name), policy.text(text::Wording::Present))
+    (format!("{}: {}", policy.direction.as_str(), policy.name), policy.text(policy::Wording::Present))
 }

@@ -1,10 +1,10 @@
 //! Builds the names of policies (spec 40 §7.5) and recognises them, including their port.
 
 use cluster::object::NamespacedName;
+use sha2::{Digest as _, Sha256};
 
 use super::{
-    label,
-    policy::Direction,
+    direction::Direction,
     port::{Port, PortRef, Protocol},
 };
 
@@ -33,6 +33,16 @@ pub enum Peers<'a> {
 }
 
 const FROM: &str = "-from-";
+/// Hex digits of the hash in shortened keys and names.
+pub(super) const DIGITS: usize = 5;
+
+/// Returns the first hex digits of the SHA-256 hash.
+pub fn short_hash(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    let mut digits: String = hash.iter().take(DIGITS.div_ceil(2)).map(|byte| format!("{byte:02x}")).collect();
+    digits.truncate(DIGITS);
+    digits
+}
 
 /// Returns the name of the policy that allows traffic from everywhere.
 pub fn world(service: &NamespacedName) -> NamespacedName {
@@ -46,12 +56,12 @@ pub fn evading(name: &str, service: &NamespacedName) -> String {
 
 /// Returns another name for a policy if the Service has one of that name with another pod selector (spec 40 §7.11).
 pub fn beside(name: &str, subject: &str) -> String {
-    format!("{name}-{}", label::short_hash(subject))
+    format!("{name}-{}", short_hash(subject))
 }
 
 /// Returns the name with and without the suffixes of [`evading`] and [`beside`].
 pub fn plain_forms<'a>(name: &'a str, service: &NamespacedName) -> Vec<&'a str> {
-    let evading = format!("-{}", label::short_hash(&service.to_string()));
+    let evading = format!("-{}", short_hash(&service.to_string()));
     let mut forms: Vec<&str> = std::iter::once(name).chain(name.strip_suffix(&*evading)).collect();
     forms.extend(forms.clone().into_iter().filter_map(without_hash));
     forms
@@ -59,8 +69,7 @@ pub fn plain_forms<'a>(name: &'a str, service: &NamespacedName) -> Vec<&'a str> 
 
 fn without_hash(name: &str) -> Option<&str> {
     let (plain, hash) = name.rsplit_once('-')?;
-    let is_hash =
-        hash.len() == label::DIGITS && hash.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
+    let is_hash = hash.len() == DIGITS && hash.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'));
     is_hash.then_some(plain)
 }
 

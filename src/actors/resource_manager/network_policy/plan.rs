@@ -10,9 +10,10 @@ use futures::FutureExt as _;
 use serde_json::Value;
 
 use super::{
-    desired::{self, Backend, Desired, IngressController, Route, Union, View},
+    desired::{self, Desired, IngressController, Route, Union, View},
     exposure::{Gateway, VirtualService},
     failing::Failing,
+    port::Backend,
     rules::Rules,
     service::Service,
     turns::Turns,

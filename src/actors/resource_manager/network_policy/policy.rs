@@ -4,7 +4,7 @@ use cluster::object::{self, NamespacedName};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{label::TO, port::Port, text::Wording};
+use super::{direction::Direction, label::TO, port::Port};
 use crate::api::meta::selector::Selector;
 
 /// Label: name of the Service.
@@ -27,15 +27,6 @@ pub struct Policy {
     pub subject: Selector,
     /// The allowed peers and ports; not empty, sorted.
     pub openings: Vec<Opening>,
-}
-
-/// The direction of traffic, seen from the selected pods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
-    /// To the pods.
-    Ingress,
-    /// From the pods.
-    Egress,
 }
 
 /// Allowed peers and their ports, in the order of spec 40 §7.11.
@@ -167,14 +158,22 @@ impl Opening {
     }
 }
 
-impl Direction {
-    /// Returns the direction as tables show it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ingress => "in",
-            Self::Egress => "out",
-        }
-    }
+/// Present and former wordings of a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wording {
+    /// The wording of new policies.
+    Present,
+    /// Selectors look like a printed Go struct.
+    Structure,
+    /// The ingress controller is worded like other clients.
+    Ordinary,
+    /// Both [`Self::Structure`] and [`Self::Ordinary`].
+    OrdinaryStructure,
+}
+
+impl Wording {
+    /// All accepted wordings, the present one first.
+    pub const ALL: [Self; 4] = [Self::Present, Self::Structure, Self::Ordinary, Self::OrdinaryStructure];
 }
 
 impl Peers {

@@ -50,6 +50,15 @@ pub fn ports(annotation: &str) -> Result<Vec<Port>, String> {
 
 const SHOWN: usize = 60;
 
+/// A port of a Service as named by an Ingress.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Backend {
+    /// A number.
+    Number(u16),
+    /// A name.
+    Name(Box<str>),
+}
+
 impl Port {
     fn read(entry: Record<'_>) -> Result<Self, String> {
         let [protocol, port, end] = entry.fields(["protocol", "port", "endPort"])?;

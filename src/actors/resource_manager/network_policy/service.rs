@@ -7,9 +7,8 @@ use kit::quote::cut_after;
 use serde_json::Value;
 
 use super::{
-    desired::Backend,
     label::{self, to_own, to_shared},
-    port::{self, Port, PortRef, Protocol},
+    port::{self, Backend, Port, PortRef, Protocol},
 };
 use crate::api::meta::{
     record::Record,

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::{
     clients,
-    desired::Backend,
     exposure::{self, Backends, Gateway, VirtualService},
     plan::{Namespace, Surroundings},
     policy::Found,
+    port::Backend,
     rules::Rules,
     service::Service,
 };

@@ -3,28 +3,11 @@
 use std::fmt::Write as _;
 
 use super::{
-    policy::{Direction, Opening, Peers, Policy},
+    direction::Direction,
+    policy::{Opening, Peers, Policy, Wording},
     port::{Port, Protocol},
 };
 use crate::api::meta::selector::Selector;
-
-/// Present and former wordings of a sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wording {
-    /// The wording of new policies.
-    Present,
-    /// Selectors look like a printed Go struct.
-    Structure,
-    /// The ingress controller is worded like other clients.
-    Ordinary,
-    /// Both [`Self::Structure`] and [`Self::Ordinary`].
-    OrdinaryStructure,
-}
-
-impl Wording {
-    /// All accepted wordings, the present one first.
-    pub const ALL: [Self; 4] = [Self::Present, Self::Structure, Self::Ordinary, Self::OrdinaryStructure];
-}
 
 impl Opening {
     /// Returns the sentence about this opening of a policy.

@@ -7,10 +7,12 @@ use futures::{StreamExt as _, stream};
 use serde_json::Value;
 
 use super::{
-    NetworkPolicies, name,
+    NetworkPolicies,
+    direction::Direction,
+    name,
     others::Others,
     plan::Plan,
-    policy::{Direction, Found, Policy},
+    policy::{Found, Policy},
     turns::Turns,
 };
 

@@ -14,7 +14,8 @@ mod tests;
 pub use process::config::{ConfigError, FieldError, Period, Positive, Warning, WarningKind, Workers};
 use process::{
     config::{Alias, BlockDefaults, BothSpellings, ConfigSchema, Decoded, fill, fill_rate, hash, rate_limit, to_yaml},
-    settings::{Logging, RateLimit},
+    logging::Logging,
+    settings::RateLimit,
 };
 
 pub use self::{

@@ -6,7 +6,8 @@ use std::{collections::BTreeSet, time::Duration};
 use process::{
     config::{fill, fill_rate, hash, rate_limit},
     http::listen::ListenAddress,
-    settings::{Logging, RateLimit},
+    logging::Logging,
+    settings::RateLimit,
 };
 
 use super::{API_VERSION, Config, Connection, DEFAULTS, KIND, ManagedResourceController, Server, WebhookServer};

@@ -1,11 +1,12 @@
 //! `node-agent-authorizer`: restricts each node's gardener-node-agent to the objects of its own node (spec 61).
 //! Decisions are made from memory and never cached, because they change with Machine and Node. `mod.rs` recognises a
-//! node agent and its machine (§3), and `decide.rs` selects the rule for a request (§5). `rules.rs` has the rules that
-//! lead from the machine to its Node (§4), `secrets.rs` the rule of Secrets. `known.rs` has the cached fields of objects,
+//! node agent and its machine (§3), and `decide.rs` selects the rule for a request (§5). `lookup.rs` leads from the
+//! machine to its Node (§4). `secrets.rs` has the rule of Secrets, `rules.rs` all others. `known.rs` has the cached fields of objects,
 //! `osc.rs` the Secrets that an OperatingSystemConfig names.
 
 mod decide;
 mod known;
+mod lookup;
 mod osc;
 mod rules;
 mod secrets;

@@ -1,8 +1,10 @@
-//! The rules of certificates, Leases, Nodes and Pods (spec 61 §5.1 to §5.5), and the way from the machine to its Node.
+//! The rules of certificates, Leases, Nodes and Pods (spec 61 §5.1 to §5.5).
 
-use std::sync::Arc;
-
-use super::{CSRS, End, KUBE_SYSTEM, MACHINES, Machine, NODES, Node, PODS, Request, secrets::osc_secret, texts};
+use super::{
+    CSRS, End, KUBE_SYSTEM, PODS, Request,
+    lookup::{node, osc_secret},
+    texts,
+};
 use crate::{
     api::meta::field::shapes::Keyed,
     webhooks::{
@@ -93,26 +95,4 @@ fn selects(request: Request<'_>, node: &str) -> Result<bool, End> {
         Requirement::Equals(field, value) => field == NODE_NAME && value == node,
         Requirement::NotEquals(..) => false,
     }))
-}
-
-/// Returns name and cached fields of the machine's Node (spec 61 §4). A Machine's label is not enough: it must exist (spec 61 §11.7).
-fn node(request: Request<'_>) -> Result<(String, Arc<Node>), End> {
-    let name = match &request.settings.machine_namespace {
-        None => request.machine.to_owned(),
-        Some(namespace) => machine(request, namespace)?.node.to_string(),
-    };
-    let missing = || End::Deny(texts::no_node(request.machine));
-    if name.is_empty() {
-        return Err(missing());
-    }
-    let found = request.object(&NODES, "", &name, || texts::getting("node", &format!("/{name}")))?;
-    Ok((name, found.ok_or_else(missing)?))
-}
-
-/// Returns the Machine of the request. If it has no Node, its label may be new, so it is read live.
-pub(super) fn machine(request: Request<'_>, namespace: &str) -> Result<Arc<Machine>, End> {
-    let name = request.machine;
-    let has_no_node = |machine: &Machine| machine.node.is_empty();
-    let found = request.recent_object(&MACHINES, namespace, name, has_no_node, || texts::getting("machine", name))?;
-    found.ok_or_else(|| End::Deny(texts::not_found("machine", name)))
 }

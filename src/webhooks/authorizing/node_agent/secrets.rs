@@ -1,8 +1,12 @@
 //! Secrets (spec 61 §5.6): those that all agents read, and the pool's OperatingSystemConfig with the Secrets it names.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
 
-use super::{End, Host, KUBE_SYSTEM, NODES, Node, OscSecret, Request, SECRETS, rules, texts};
+use super::{
+    End, Host, KUBE_SYSTEM, OscSecret, Request, SECRETS,
+    lookup::{self, node_of, osc_secret},
+    texts,
+};
 use crate::webhooks::{authorizing::Decision, view::Failure};
 
 /// Secrets that every node agent may read. The last three exist in self-hosted shoots only.
@@ -54,7 +58,7 @@ impl Names<'_> {
 
     /// Machine mode: the Machine names the OSC secret.
     fn of_machine(&mut self, request: Request<'_>, namespace: &str) -> Result<(), End> {
-        let machine = rules::machine(request, namespace)?;
+        let machine = lookup::machine(request, namespace)?;
         let name = &*machine.secret_name;
         if name.is_empty() {
             return Ok(());
@@ -103,18 +107,4 @@ impl Names<'_> {
         }
         Ok(())
     }
-}
-
-pub(super) fn osc_secret(
-    request: Request<'_>,
-    name: &str,
-    reading: impl FnOnce() -> String,
-) -> Result<Option<Arc<OscSecret>>, End> {
-    request.object(&SECRETS, KUBE_SYSTEM, name, reading)
-}
-
-/// Returns the Node. If its host name is unknown, it may be new, so the Node is read live.
-fn node_of(request: Request<'_>, name: &str) -> Result<Option<Arc<Node>>, End> {
-    let has_no_host = |node: &Node| node.host_name.is_empty();
-    request.recent_object(&NODES, "", name, has_no_host, || texts::getting("node", name))
 }

@@ -27,7 +27,7 @@ use self::{
 use super::{
     known::{Applied, Fingerprint, Memory},
     remove,
-    report::status,
+    report::{message, status},
     shared::KIND,
     steps::{self, Bundle, Run, Todo},
 };
@@ -160,7 +160,7 @@ async fn release_orphans(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle
     if errors.is_empty() {
         return Ok(());
     }
-    let text = status::aggregate(status::RELEASE_PREFIX, &errors);
+    let text = message::aggregate(status::RELEASE_PREFIX, &errors);
     run.write_status(|status, now| status::release_failed(status, &text, now)).await?;
     Err(Failure::new(format!("could not release all orphaned resources: {text}")))
 }

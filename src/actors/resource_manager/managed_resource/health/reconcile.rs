@@ -12,7 +12,7 @@ use kit::{Causes, Failure, Outcome, Reconcile};
 use super::{
     super::{
         known::CachedManagedResource,
-        report::{StatusCell, status},
+        report::{StatusCell, message},
         shared::{ManagedResources, REJUDGE},
     },
     idle::JudgedState,
@@ -180,7 +180,7 @@ impl HealthRun<'_> {
         reports.extend(health.map(|report| (RESOURCES_HEALTHY, report)));
         reports.extend(survey.progress_report(refs).map(|report| (RESOURCES_PROGRESSING, report)));
         for (_, report) in &mut reports {
-            report.message = status::bounded(&report.message);
+            report.message = message::bounded(&report.message);
         }
         reports
     }

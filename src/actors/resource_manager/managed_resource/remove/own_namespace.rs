@@ -9,7 +9,7 @@ use cluster::{
 use super::{
     super::steps::Run,
     clean::{self, itself},
-    prune::{Pruned, delete, left_alone},
+    deletion::{Pruned, delete, left_alone},
 };
 use crate::api::{
     kinds,

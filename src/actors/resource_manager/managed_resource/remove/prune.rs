@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cluster::{
-    ApiError, Deleted, ListQuery, Located, Nowhere, ObjectRef, Resource,
+    ApiError, ListQuery, Located, Nowhere, ObjectRef, Resource,
     object::{self, ObjectKey},
 };
 use futures::{StreamExt, stream};
@@ -14,12 +14,12 @@ use tokio::time::Instant;
 use super::{
     super::{
         known::{CachedObject, Memory},
-        report::status,
+        report::{message, status},
         steps::Run,
     },
     clean::{self, ForcedFinalization, volume_claims},
+    deletion::{Pruned, delete, left_alone},
     own_namespace::{self, Held},
-    own_refs,
 };
 use crate::{
     actors::resource_manager::bundle::order,
@@ -36,11 +36,6 @@ const CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(5);
 const CONFLICTS: usize = 3;
 
 const SIDE_BY_SIDE: usize = 16;
-
-pub(super) enum Pruned {
-    Done,
-    Pending(Option<String>),
-}
 
 /// Deletes the objects of a ManagedResource, then removes its finalizer (spec 10 §15).
 pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
@@ -76,7 +71,7 @@ async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
 
 /// Reports the objects that still exist. The reconcile ends with it (spec 10 §9.8, §15).
 pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Result<Outcome, Failure> {
-    let text = status::aggregate(status::CLEAN_PREFIX, pending);
+    let text = message::aggregate(status::CLEAN_PREFIX, pending);
     run.write_status(|status, now| status::deletion_pending(status, &text, now)).await?;
     run.reconcile.note(format!("{} objects are being deleted", pending.len()));
     Ok(Outcome::After(CHECK_INTERVAL))
@@ -226,41 +221,6 @@ async fn clean_live(
     finalize(run, at, live).await
 }
 
-pub(super) async fn delete(
-    run: &Run<'_>,
-    reference: &ResourceRef,
-    at: &ObjectRef,
-    uid: &str,
-    version: &str,
-    asked: Instant,
-) -> Result<Pruned, ApiError> {
-    let key = reference.key();
-    let propagation = clean::propagation(&key.group);
-    run.controller.autoscalers.is_deleted_by(&run.reconcile.key, &key);
-    let answer = run.controller.target.delete_seen(&run.context, at, uid, Some(version), propagation).await;
-    Ok(match answer.map_err(unsent)? {
-        Deleted::Gone => {
-            run.controller.objects.gone(&key, version.parse().ok(), &run.context.key);
-            Pruned::Done
-        }
-        Deleted::Pending(object) => {
-            run.controller.objects.wrote(&key, &object, &run.context.key, asked);
-            // Its grace time begins now. If that is unreadable, it is reported at once.
-            let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
-            Pruned::Pending(grace.err().map(|error| error.to_string()))
-        }
-    })
-}
-
-/// The object was seen, so it exists: here `BadRequest` means that its uid or version is missing. Only for a name that
-/// no request can carry does `BadRequest` prove absence.
-fn unsent(error: ApiError) -> ApiError {
-    match error {
-        ApiError::BadRequest(text) => ApiError::Decode(text),
-        other => other,
-    }
-}
-
 /// Removes the finalizers of an object whose grace time is over (spec 10 §13.5).
 async fn finalize(run: &Run<'_>, at: &ObjectRef, live: &Value) -> Result<Pruned, ApiError> {
     let controller = run.controller;
@@ -278,48 +238,6 @@ async fn finalize(run: &Run<'_>, at: &ObjectRef, live: &Value) -> Result<Pruned,
     }
     // The next check tells whether the object is gone now.
     Ok(Pruned::Pending(None))
-}
-
-/// Returns what becomes of an object that is not ours. Unconfirmed objects are never deleted.
-pub(super) async fn left_alone(
-    run: &Run<'_>,
-    reference: &ResourceRef,
-    uid: &str,
-    origin: Option<&str>,
-) -> Option<Pruned> {
-    let spared = match own_refs::is_spared(run, reference, uid).await {
-        Ok(false) => belongs_to_another(run, reference, origin).await,
-        spared => spared,
-    };
-    match spared {
-        Ok(false) => None,
-        Ok(true) => Some(Pruned::Done),
-        Err(unconfirmed) => Some(Pruned::Pending(Some(unconfirmed))),
-    }
-}
-
-/// Returns true if the object belongs to another ManagedResource that exists: then it is not ours to delete
-/// (decision 10). The error names the ManagedResource that could not be read, and what would help.
-async fn belongs_to_another(run: &Run<'_>, reference: &ResourceRef, origin: Option<&str>) -> Result<bool, String> {
-    let controller = run.controller;
-    let Some(owner) = clean::other_owner(origin, &run.origin()) else { return Ok(false) };
-    let exists = controller.exists(&run.context, &owner).await.map_err(|error| {
-        let remedy = if error.is_forbidden() {
-            format!(
-                " (grant get on managedresources in namespace \"{}\", or remove the annotation {ORIGIN} from the object)",
-                owner.namespace
-            )
-        } else {
-            String::new()
-        };
-        format!(
-            "it names the ManagedResource {owner} as its owner, and whether that exists cannot be told: {error}{remedy}"
-        )
-    })?;
-    if exists {
-        run.kept_for_owner(&reference.to_string(), &owner);
-    }
-    Ok(exists)
 }
 
 /// Deletes the PersistentVolumeClaims of a StatefulSet, before it is deleted itself (spec 10 §13.3).

@@ -2,7 +2,7 @@
 //! compares with the labels and annotations of refs. Without them, entries that left a manifest stay in the object. The
 //! refs themselves are left out last: pruning needs them.
 
-use super::status::bounded;
+use super::message::bounded;
 use crate::api::{
     meta::conditions::{self, Condition},
     resources::{

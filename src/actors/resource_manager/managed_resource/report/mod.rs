@@ -1,9 +1,11 @@
 //! What users see: the status of a ManagedResource.
 //! * [`status`]: what is reported in each situation: each row of spec 10 §16 as a function from one status to the next
 //! * `fit`: what is left out of a status that is too large to be stored
+//! * [`message`]: bounds of messages
 //! * [`status_cell`]: the only path by which reconcilers write the status
 
 mod fit;
+pub(super) mod message;
 pub(super) mod status;
 mod status_cell;
 

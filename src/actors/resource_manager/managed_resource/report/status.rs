@@ -5,7 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 use cluster::object::ObjectKey;
 use jiff::Timestamp;
 
-use super::fit;
+use super::{
+    fit,
+    message::{aggregate, bounded, bounded_list},
+};
 use crate::{
     actors::resource_manager::{
         bundle::decode::DecodeError,
@@ -34,8 +37,6 @@ const DELETED_MESSAGE: &str = "The resources are currently being deleted.";
 pub(crate) const CLEAN_PREFIX: &str = "Could not clean all old resources";
 /// Prefix of the aggregated error of release (spec 10 §13.6).
 pub(crate) const RELEASE_PREFIX: &str = "Could not release all orphaned resources";
-/// Longest message in bytes. The API server refuses objects beyond 1.5 MiB; each status write has all messages.
-const MESSAGE_LIMIT: usize = 30 * 1024;
 
 /// What a reconcile applied that reached its final phase (spec 10 §9.10).
 #[derive(Debug, Clone, Default)]
@@ -214,49 +215,9 @@ fn union(old: &[ResourceRef], added: &[ResourceRef]) -> Vec<ResourceRef> {
     old.iter().chain(new).cloned().collect()
 }
 
-/// Joins errors into one (spec 10 §13.6): the first in full, the others counted. Sort them first, for a stable text.
-pub(crate) fn aggregate(prefix: &str, items: &[String]) -> String {
-    let text = match items {
-        [item] => format!("{prefix}: 1 error occurred: {item}"),
-        items => format!("{prefix}: {} errors occurred: [{}]", items.len(), bounded_list(items, ", ")),
-    };
-    bounded(&text)
-}
-
 fn decoding_message(errors: &[DecodeError]) -> String {
     let items: Vec<_> = errors.iter().map(DecodeError::to_string).collect();
     format!("Could not decode all new resources: [{}]", bounded_list(&items, " "))
-}
-
-fn bounded_list(items: &[String], separator: &str) -> String {
-    const ROOM_FOR_FRAME: usize = 256;
-
-    let mut text = String::new();
-    for (index, item) in items.iter().enumerate() {
-        if index > 0 && text.len() + separator.len() + item.len() > MESSAGE_LIMIT - ROOM_FOR_FRAME {
-            text.push_str(&format!("{separator}… and {} more", items.len() - index));
-            break;
-        }
-        if index > 0 {
-            text.push_str(separator);
-        }
-        text.push_str(&cut(item, MESSAGE_LIMIT - ROOM_FOR_FRAME));
-    }
-    text
-}
-
-pub(crate) fn bounded(message: &str) -> String {
-    cut(message, MESSAGE_LIMIT)
-}
-
-fn cut(text: &str, limit: usize) -> String {
-    const ELLIPSIS: &str = "…";
-
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(limit - ELLIPSIS.len());
-    format!("{}{ELLIPSIS}", &text[..end])
 }
 
 #[cfg(test)]

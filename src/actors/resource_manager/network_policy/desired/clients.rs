@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
+        direction::Direction,
         label::{self, ALLOWED, Key},
         name::{self, Peers},
-        policy::{self, Direction, Opening},
-        port::Port,
+        policy::{self, Opening},
+        port::{Backend, Port},
     },
-    Backend, Piece, View,
+    Piece, View,
 };
 use crate::api::meta::selector::{Labels, Selector};
 

@@ -13,10 +13,11 @@ use cluster::object::NamespacedName;
 use futures::FutureExt as _;
 
 use super::{
+    direction::Direction,
     label::Key,
     name::{self, Name, Peers},
-    policy::{Direction, Opening, Policy},
-    port::Port,
+    policy::{Opening, Policy},
+    port::{Backend, Port},
     service::Service,
     turns::Turns,
 };
@@ -40,15 +41,6 @@ pub struct View<'a> {
     pub routes: Vec<Route>,
     /// Lists "everyone" explicitly (decision 3).
     pub explicit_world: bool,
-}
-
-/// A port of a Service as named by an Ingress.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Backend {
-    /// A number.
-    Number(u16),
-    /// A name.
-    Name(Box<str>),
 }
 
 /// The location of the ingress controller.

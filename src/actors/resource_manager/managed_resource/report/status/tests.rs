@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::*;
+use super::{super::message::MESSAGE_LIMIT, *};
 use crate::api::meta::conditions::Condition;
 
 fn now() -> Timestamp {

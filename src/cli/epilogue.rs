@@ -1,0 +1,8 @@
+use super::PROGRAM;
+
+/// Examples and exit codes, at the end of a long help. An empty `exit_code_1` leaves that code out.
+pub(super) fn epilogue(examples: &[&str], exit_code_1: &str) -> String {
+    let examples: String = examples.iter().map(|example| format!("  {PROGRAM} {example}\n")).collect();
+    let exit_code_1 = if exit_code_1.is_empty() { String::new() } else { format!("  1  {exit_code_1}\n") };
+    format!("Examples:\n{examples}\nExit codes:\n  0  success\n{exit_code_1}  2  wrong usage, or a failure")
+}
