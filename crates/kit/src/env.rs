@@ -51,6 +51,8 @@ pub enum ReconcileResult {
 
 /// Observes a reconciler.
 pub trait ReconcilerObserver {
+    /// Whether the required caches are synced: at the start, and after each change.
+    fn ready(&self, is_ready: bool);
     /// Number of keys that wait with this priority.
     fn depth(&self, priority: Priority, waiting: usize);
     /// A key was queued.
@@ -135,6 +137,7 @@ impl Observers for Unobserved {
 }
 
 impl ReconcilerObserver for Unobserved {
+    fn ready(&self, _: bool) {}
     fn depth(&self, _: Priority, _: usize) {}
     fn added(&self) {}
     fn retried(&self) {}

@@ -110,6 +110,7 @@ impl<C: GeneralController> WorkQueue<C> {
                     })
                 });
             let requires = requires.collect();
+            reconcilers.iter().for_each(ReconcilerQueue::show_ready);
             RefCell::new(Self {
                 spans: Spans::new(controller.causes()),
                 controller,
@@ -228,6 +229,7 @@ impl<C: GeneralController> WorkQueue<C> {
     }
 
     fn requirements_changed(&mut self) {
+        self.reconcilers.iter().for_each(ReconcilerQueue::show_ready);
         let parked: Vec<(C::Key, usize)> = self
             .entries
             .iter()
@@ -300,6 +302,10 @@ impl<K: PartialEq> ReconcilerQueue<K> {
 
     fn is_ready(&self) -> bool {
         self.spec.requires.iter().all(|requirement| (requirement.ready)())
+    }
+
+    fn show_ready(&self) {
+        self.observer.ready(self.is_ready());
     }
 
     fn show_depth(&self) {

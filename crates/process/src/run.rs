@@ -242,9 +242,16 @@ pub fn serve_http<P: Program>(
             Leadership::Candidate | Leadership::Lost | Leadership::Released => ShownLeadership::Standby,
         }
     };
+    let waiting = {
+        let metrics = metrics.clone();
+        move || {
+            let waiting = metrics.waiting_controllers().into_iter();
+            waiting.map(|name| format!("controller {name} waits for its caches")).collect()
+        }
+    };
     let sources = Sources {
         liveness: vitals.liveness(),
-        readiness,
+        readiness: readiness.remarking(Arc::new(waiting)),
         metrics: metrics.clone(),
         status_registry: status_registry.clone(),
         leadership: Arc::new(shown),

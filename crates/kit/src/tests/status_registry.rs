@@ -100,6 +100,9 @@ impl Recorder {
 }
 
 impl ReconcilerObserver for Recorder {
+    fn ready(&self, is_ready: bool) {
+        self.say(format!("ready {is_ready}"));
+    }
     fn depth(&self, priority: Priority, waiting: usize) {
         self.say(format!("depth {priority:?} {waiting}"));
     }
@@ -169,6 +172,26 @@ fn rule_11_observer_of_a_reconcile_gets_the_end_of_that_reconcile() {
             (3, 3),
             "a reconcile that is cut off is over, too"
         );
+    });
+}
+
+#[test]
+fn rule_11_observer_sees_whether_the_required_caches_are_synced() {
+    universe(1, |universe| async move {
+        let recorder = Recorder::default();
+        let env = Env { observers: Rc::new(Recording(recorder.clone())), ..universe.env.clone() };
+        let scripted = Scripted::new(|_| done());
+        scripted.ready.set(false);
+        let supervised = Supervised::start(Rc::new(scripted), &env);
+        for is_ready in [true, false] {
+            supervised.controller().ready.set(is_ready);
+            supervised.controller().readiness.raise();
+        }
+        settle().await;
+        supervised.stop(Duration::ZERO).await;
+
+        let told: Vec<_> = recorder.0.borrow().iter().filter(|said| said.starts_with("ready")).cloned().collect();
+        assert_eq!(told, ["ready false", "ready true", "ready false"]);
     });
 }
 

@@ -18,6 +18,9 @@ pub type CheckFn = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
 /// Updates the data of a check. Awaited before the check runs; must end within a few seconds.
 pub type RefreshFn = Arc<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
+/// Returns lines for verbose answers that belong to no check.
+pub type RemarksFn = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
+
 /// How long a cache may be unsynced before liveness fails.
 pub const CACHE_SYNC_GRACE: Duration = Duration::from_secs(180);
 
@@ -32,6 +35,7 @@ pub const PING: &str = "ping";
 pub struct Checks {
     checks: BTreeMap<String, CheckFn>,
     refreshes: BTreeMap<String, RefreshFn>,
+    remarks: Option<RemarksFn>,
 }
 
 /// The query of a probe.
@@ -74,6 +78,12 @@ impl Checks {
         self
     }
 
+    /// Adds lines to verbose answers.
+    #[must_use]
+    pub fn remarking(self, remarks: RemarksFn) -> Self {
+        Self { remarks: Some(remarks), ..self }
+    }
+
     /// Awaits `refresh` before the check of that name runs.
     #[must_use]
     pub fn refreshed_by(mut self, name: impl Into<String>, refresh: RefreshFn) -> Self {
@@ -112,6 +122,12 @@ impl Checks {
 
         if !failed && !query.verbose {
             return Answer { status: 200, body: "ok".to_owned() };
+        }
+        if let Some(remarks) = self.remarks.as_ref().filter(|_| query.verbose) {
+            for remark in remarks() {
+                lines.push_str(&remark);
+                lines.push('\n');
+            }
         }
         let unknown: BTreeSet<&String> = query.exclude.iter().filter(|name| !self.checks.contains_key(*name)).collect();
         if !unknown.is_empty() {
@@ -255,6 +271,17 @@ mod tests {
         let local = checks.aggregate(&ProbeQuery { verbose: true, local: true, exclude: Vec::new() });
 
         assert_eq!(local, answer(500, "[-]a failed: no route\nhealthz check failed\n"));
+    }
+
+    /// spec 80 "better" 4
+    #[test]
+    fn probe_shows_remarks_to_verbose_probers() {
+        let waiting = Arc::new(|| vec!["controller quota waits for its caches".to_owned()]);
+        let checks = Checks::with_ping().remarking(waiting);
+
+        assert_eq!(checks.aggregate(&query(false, &[])), answer(200, "ok"));
+        let verbose = answer(200, "[+]ping ok\ncontroller quota waits for its caches\nhealthz check passed\n");
+        assert_eq!(checks.aggregate(&query(true, &[])), verbose);
     }
 
     /// spec 70 scenario 23: the text of a single check shows the cause

@@ -43,6 +43,7 @@ struct Series {
     unfinished: Gauge,
     longest: Gauge,
     idle_checks: IntCounter,
+    ready: IntGauge,
     running: Mutex<Running>,
 }
 
@@ -80,12 +81,17 @@ impl ControllerMetrics {
             unfinished: declared::QUEUE_UNFINISHED_SECONDS.float_gauge(registrar, &queue),
             longest: declared::QUEUE_LONGEST_SECONDS.float_gauge(registrar, &queue),
             idle_checks: declared::IDLE_CHECKS.counter(registrar, &controller),
+            ready: declared::CONTROLLER_READY.gauge(registrar, &controller),
             running: Mutex::default(),
         }))
     }
 
     pub(super) fn max_concurrent(&self, permits: usize) {
         self.0.max_concurrent.set(gauge_value(permits));
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.0.ready.get() != 0
     }
 
     /// Sets the ages of the running reconciles.
@@ -109,6 +115,10 @@ impl Series {
 }
 
 impl ReconcilerObserver for ControllerMetrics {
+    fn ready(&self, is_ready: bool) {
+        self.0.ready.set(is_ready.into());
+    }
+
     fn depth(&self, priority: Priority, waiting: usize) {
         let depth = match priority {
             Priority::High => &self.0.depth_high,

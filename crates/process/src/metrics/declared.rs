@@ -134,6 +134,8 @@ declarations! {
         "Messages that were refused because the mailbox was full.";
     IDLE_CHECKS = MetricKind::Counter, Own("idle_checks_total"), ["controller"], "periods",
         "Idle checks: a period ended, and there was nothing to reconcile.";
+    CONTROLLER_READY = MetricKind::Gauge, Own("controller_ready"), ["controller"], "1 or 0",
+        "Whether a controller has its caches. Without them, e.g. while a kind is not served, it waits. Exists while the process leads.";
     ARBITER_STALLS = MetricKind::Counter, Own("arbiter_stalls_total"), [], "stalls",
         "How often the thread of the controllers stood still for three seconds or longer. Standstills of one to three seconds may be counted too.";
     SCHEDULER_IN_FLIGHT = MetricKind::Gauge, Own("request_scheduler_writes_in_flight"), ["cluster"], "requests",

@@ -132,6 +132,13 @@ impl Metrics {
         self.shared.config_hash.with_label_values(&[hash]).set(1);
     }
 
+    /// Returns the names of the controllers that wait for their caches, sorted.
+    pub fn waiting_controllers(&self) -> Vec<&'static str> {
+        let controllers = self.controllers();
+        let waiting = controllers.iter().filter(|(_, controller)| !controller.is_ready());
+        waiting.map(|(name, _)| *name).collect()
+    }
+
     /// Counts a standstill of the controllers' thread.
     pub fn arbiter_stalled(&self) {
         self.shared.arbiter_stalls.inc();

@@ -287,3 +287,16 @@ fn figure_of_a_program_shows_levels_trips_and_the_time_until_the_end() {
     metrics.figure("end", "", f64::NAN);
     assert_eq!(value(&at(0), "test_end"), None);
 }
+
+/// spec 80 "better" 4
+#[test]
+fn controller_is_ready_while_its_required_caches_are() {
+    let metrics = metrics();
+    let reconciler = metrics.reconciler("quota", 5);
+
+    for (is_ready, shown, waiting) in [(false, 0.0, vec!["quota"]), (true, 1.0, vec![]), (false, 0.0, vec!["quota"])] {
+        reconciler.ready(is_ready);
+        assert_series(&metrics.render(), r#"test_controller_ready{controller="quota"}"#, shown);
+        assert_eq!(metrics.waiting_controllers(), waiting);
+    }
+}
