@@ -73,7 +73,7 @@ pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) ->
     Ok(config::load(&read_config(&options.shared, read)?, options.environment.kubeconfig.as_deref())?)
 }
 
-fn command_line() -> CommandLine {
+pub(super) fn command_line() -> CommandLine {
     let mut line = CommandLine::new(PROGRAM, USAGE, EPILOGUE);
     line.command = line.command.about(ABOUT);
     line

@@ -17,7 +17,10 @@ use super::{
 };
 use crate::{
     actors::resource_manager::bundle::identity::{self, Equivalences},
-    api::config::resource_manager::{self as config, ConfigError, KIND as CONFIG_KIND},
+    api::config::{
+        controller_manager,
+        resource_manager::{self, ConfigError, Warning},
+    },
     producer::decode::LabelWarning,
 };
 
@@ -59,9 +62,12 @@ pub(super) fn validate(sources: &[Source]) -> Said {
         let issue = Issue::error(text, "correct the document");
         findings.push(Finding { location, inside: String::new(), object: String::new(), issue });
     }
-    let (configurations, manifests): (Vec<_>, Vec<_>) = manifests.into_iter().partition(is_configuration);
+    let (configurations, manifests): (Vec<_>, Vec<_>) =
+        manifests.into_iter().partition(|located| ConfigurationKind::of(&located.object).is_some());
     for located in &configurations {
-        findings.extend(configuration(located).into_iter().map(|issue| located.finding(issue)));
+        let issues =
+            ConfigurationKind::of(&located.object).map(|kind| configuration(located, kind)).unwrap_or_default();
+        findings.extend(issues.into_iter().map(|issue| located.finding(issue)));
     }
     bundle::check(&managed_resources, &secrets, &mut findings);
     let all = manifests.iter().map(|located| Manifest {
@@ -111,16 +117,44 @@ fn check_set<'a>(
     }
 }
 
-fn is_configuration(located: &Located) -> bool {
-    let group = located.object["apiVersion"].as_str().and_then(|text| text.split_once('/')).map(|(group, _)| group);
-    located.object["kind"] == CONFIG_KIND || group == config::API_VERSION.split_once('/').map(|(group, _)| group)
+/// A component configuration, as the program that it is for loads it.
+struct ConfigurationKind {
+    api_version: &'static str,
+    kind: &'static str,
+    /// Returns warnings about a file.
+    load: fn(&[u8]) -> Result<Vec<Warning>, ConfigError>,
 }
 
-fn configuration(located: &Located) -> Vec<Issue> {
+static CONFIGURATION_KINDS: [ConfigurationKind; 2] = [
+    ConfigurationKind {
+        api_version: resource_manager::API_VERSION,
+        kind: resource_manager::KIND,
+        load: |file| Ok(resource_manager::load(file)?.warnings),
+    },
+    ConfigurationKind {
+        api_version: controller_manager::API_VERSION,
+        kind: controller_manager::KIND,
+        load: |file| Ok(controller_manager::load(file, None)?.warnings),
+    },
+];
+
+impl ConfigurationKind {
+    /// Returns the kind that a document has, or means: kind or group may be wrong.
+    fn of(document: &Value) -> Option<&'static Self> {
+        let group = |api_version: &str| api_version.split_once('/').map(|(group, _)| group.to_owned());
+        let given = document.get("apiVersion").and_then(Value::as_str).and_then(group);
+        let is_meant = |it: &&Self| {
+            document.get("kind").and_then(Value::as_str) == Some(it.kind) || given == group(it.api_version)
+        };
+        CONFIGURATION_KINDS.iter().find(is_meant)
+    }
+}
+
+fn configuration(located: &Located, kind: &ConfigurationKind) -> Vec<Issue> {
     const SEE: &str = "see docs/configuration.md";
 
-    match config::load(located.object.to_string().as_bytes()) {
-        Ok(loaded) => loaded.warnings.iter().map(|warning| Issue::warning(warning.to_string(), SEE)).collect(),
+    match (kind.load)(located.object.to_string().as_bytes()) {
+        Ok(warnings) => warnings.iter().map(|warning| Issue::warning(warning.to_string(), SEE)).collect(),
         Err(error @ ConfigError::UnknownFeatureGate(_)) => vec![Issue::error(error.to_string(), SEE)],
         Err(ConfigError::Decode(error)) => vec![Issue::error(error.to_string(), SEE)],
         Err(ConfigError::Invalid(errors)) => errors.iter().map(|error| Issue::error(error.to_string(), SEE)).collect(),

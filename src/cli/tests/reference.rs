@@ -1,15 +1,12 @@
-use super::super::{flags, legacy};
+//! The references of all flags, one page for each program. They are generated; a failing test prints the expected text.
+
+use clap::Command;
+
+use super::super::{controller_manager, flags, legacy};
 
 fn reference() -> String {
     let command = flags::command_line().command;
-    let own: String = command
-        .get_arguments()
-        .filter(|argument| !legacy::FLAGS.iter().any(|flag| argument.get_long() == Some(flag.name)))
-        .map(|argument| {
-            let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
-            format!("| `--{}` | {help} |\n", argument.get_long().unwrap_or_default())
-        })
-        .collect();
+    let own = own_flags(&command);
     let former: String = legacy::FLAGS
         .iter()
         .map(|flag| {
@@ -40,14 +37,41 @@ fn reference() -> String {
     )
 }
 
-/// On failure the message is the text that the file must have.
+/// Returns the rows of the flags that are not legacy flags.
+fn own_flags(command: &Command) -> String {
+    command
+        .get_arguments()
+        .filter(|argument| !legacy::FLAGS.iter().any(|flag| argument.get_long() == Some(flag.name)))
+        .map(|argument| {
+            let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+            format!("| `--{}` | {help} |\n", argument.get_long().unwrap_or_default())
+        })
+        .collect()
+}
+
+fn assert_page(file: &str, expected: &str) {
+    let path = format!("{}/docs/reference/{file}", env!("CARGO_MANIFEST_DIR"));
+    let actual = std::fs::read_to_string(path).unwrap_or_default();
+
+    assert!(actual == expected, "docs/reference/{file} must be:\n{expected}");
+}
+
 #[cfg(feature = "sim")]
 #[test]
 fn flags_reference_lists_every_flag() {
-    let expected = reference();
+    assert_page("flags.md", &reference());
+}
 
-    let actual =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/flags.md")).unwrap_or_default();
+/// spec 80 §2
+#[test]
+fn flags_reference_of_the_controller_manager_lists_every_flag() {
+    let own = own_flags(&controller_manager::command_line().command);
+    let expected = format!(
+        "# Flags of gardener-controller-manager\n\n\
+         Generated from `src/cli/controller_manager.rs`; a test compares this file with it.\n\n\
+         | Flag | Meaning |\n|---|---|\n{own}\n\
+         `--help` and `-h` print the flags. There are no commands, no legacy flags and no arguments.\n"
+    );
 
-    assert!(actual == expected, "docs/reference/flags.md must be:\n{expected}");
+    assert_page("controller-manager-flags.md", &expected);
 }

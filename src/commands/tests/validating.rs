@@ -207,6 +207,27 @@ fn validate_checks_component_configurations() {
     );
 }
 
+/// Of gardener-controller-manager: recognized by its kind or by its group, and checked as at the start of the program.
+#[test]
+fn validate_checks_configurations_of_the_controller_manager() {
+    let group = "apiVersion: controllermanager.config.gardener.cloud/v1alpha1\n";
+    let burst = "gardenClientConnection.burst: Invalid value: -1: must be non-negative";
+    let table = [
+        (format!("{group}kind: ControllerManagerConfiguration\ngardenClientConnection: {{burst: -1}}\n"), burst),
+        (format!("{group}featureGates: {{Foo: true}}\n"), "unrecognized feature gate: Foo"),
+        (format!("{group}kind: Foo\n"), "no kind \"Foo\" is registered for version"),
+        ("kind: ControllerManagerConfiguration\ngardenClientConnection: {burst: -1}\n".to_owned(), burst),
+        (format!("{group}controllers: {{plant: {{}}}}\n"), "warning: controllers.plant"),
+    ];
+
+    for (text, expected) in table {
+        let found = findings(&text);
+        assert!(found.len() == 1 && found[0].contains(expected), "{expected}: {found:#?}");
+        assert!(found[0].ends_with("see docs/configuration.md"), "{found:#?}");
+    }
+    assert!(findings(include_str!("../../../config/controller-manager.yaml")).is_empty());
+}
+
 #[test]
 fn validate_notices_an_edited_immutable_secret() {
     let options = PackOptions { name: "web".to_owned(), plain: true, secret_only: true, ..PackOptions::default() };
