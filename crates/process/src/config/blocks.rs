@@ -134,9 +134,9 @@ impl PlainServer {
         }
     }
 
-    /// The address. The port is valid.
+    /// The address.
     pub fn address(&self) -> ListenAddress {
-        ListenAddress { host: self.bind_address.clone(), port: u16::try_from(self.port).unwrap_or_default() }
+        ListenAddress { host: self.bind_address.clone(), port: self.port }
     }
 }
 

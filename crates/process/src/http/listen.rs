@@ -15,8 +15,8 @@ const BACKLOG: i32 = 4096;
 pub struct ListenAddress {
     /// IP address or host name; empty: all interfaces, IPv4 and IPv6.
     pub host: String,
-    /// TCP port; 0: any free port (tests, demo).
-    pub port: u16,
+    /// TCP port; 0: any free port (tests, demo). [`Self::listen`] fails for a port that does not exist.
+    pub port: i64,
 }
 
 /// Listeners of one server.
@@ -44,10 +44,12 @@ impl ListenAddress {
     }
 
     fn try_listen(&self) -> io::Result<Listeners> {
+        let no_port = |_| io::Error::new(io::ErrorKind::InvalidInput, "invalid port");
+        let port = u16::try_from(self.port).map_err(no_port)?;
         let (first, second) = if self.host.is_empty() {
-            listen_everywhere(self.port)?
+            listen_everywhere(port)?
         } else {
-            (TcpListener::bind((self.host.as_str(), self.port))?, None)
+            (TcpListener::bind((self.host.as_str(), port))?, None)
         };
         let address = first.local_addr()?;
         let listeners: Vec<_> = [first].into_iter().chain(second).collect();
@@ -101,9 +103,19 @@ mod tests {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
 
-        let error = ListenAddress { host: "127.0.0.1".to_owned(), port }.listen().unwrap_err();
+        let error = ListenAddress { host: "127.0.0.1".to_owned(), port: port.into() }.listen().unwrap_err();
 
         assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
+    }
+
+    /// spec 80 §5
+    #[test]
+    fn listen_error_names_a_port_that_does_not_exist() {
+        for port in [-1, 65_536] {
+            let error = ListenAddress { host: String::new(), port }.listen().unwrap_err();
+
+            assert_eq!(error.to_string(), format!("error listening on :{port}: invalid port"));
+        }
     }
 
     #[test]

@@ -9,9 +9,6 @@ pub(super) fn validate(config: &Config) -> Vec<FieldError> {
     let mut errors = Vec::new();
     check_burst(&mut errors, "gardenClientConnection", config.garden_client_connection.burst);
     config.leader_election.validate(&mut errors);
-    // Upstream fails with such a port when it listens.
-    config.server.health_probes.validate(&mut errors, "server.healthProbes");
-    config.server.metrics.validate(&mut errors, "server.metrics");
     check_logging(&mut errors, &config.log_level, &config.log_format);
     for (index, quota) in config.controllers.project.quotas.iter().enumerate() {
         let path = format!("controllers.project.quotas[{index}].projectSelector");

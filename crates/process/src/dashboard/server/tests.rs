@@ -406,7 +406,7 @@ async fn listen_error_names_the_taken_address() {
     let error = serve(
         ServerOptions {
             probes: Some(bind(0)),
-            metrics: Some(bind(port)),
+            metrics: Some(bind(port.into())),
             profiling: false,
             process: process(),
             descriptors: Descriptors::default(),
