@@ -36,6 +36,11 @@ impl ClusterLabel {
         self.name
     }
 
+    /// Whether the cluster may serve its kinds later.
+    pub fn may_serve_kinds_later(self) -> bool {
+        self.patience == Patience::Always
+    }
+
     /// Whether caches may be empty for longer than the process waits for them. `is_silent`: the cluster does not answer.
     pub(super) fn is_excused(self, is_silent: bool) -> bool {
         match self.patience {

@@ -107,10 +107,12 @@ impl<P: Program> Root<P> {
         &self.clusters
     }
 
-    /// Waits until the caches of the first cluster have had their first list.
+    /// Waits until the caches of the first cluster have had their first list. If its kinds may come later, each controller
+    /// waits for its own caches instead.
     pub async fn listed(&self) {
-        if let Some(first) = self.clusters.opened.first() {
-            first.handle.watches.listed().await;
+        let first = self.clusters.first();
+        if !first.cluster.options().label.may_serve_kinds_later() {
+            first.watches.listed().await;
         }
     }
 

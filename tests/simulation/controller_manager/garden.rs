@@ -7,8 +7,11 @@ use gardener_resource_manager::{
     api::{config::controller_manager::Config, kinds},
     programs::controller_manager::{ControllerManager, GardenLink},
 };
-use kit::testing::{self, Universe, eventually};
-use process::{Clusters, Program as _, Root};
+use kit::{
+    Env, StatusRegistry,
+    testing::{self, Universe, eventually},
+};
+use process::{Clusters, Program as _, Root, metrics::Metrics};
 use serde_json::{Value, json};
 use sim::{ClientOptions, Process, Recorded, Sim, SimOptions};
 
@@ -33,6 +36,7 @@ const KINDS: [(Resource, bool); 11] = [
 pub(super) struct Garden {
     pub(super) sim: Sim,
     pub(super) config: RefCell<Config>,
+    pub(super) metrics: Metrics,
     universe: Universe,
     program: RefCell<Option<Root<ControllerManager>>>,
 }
@@ -54,7 +58,10 @@ pub(super) fn garden<F: Future>(test: impl FnOnce(Rc<Garden>) -> F) -> F::Output
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
         sim.clear_requests();
-        let garden = Rc::new(Garden { sim, config: RefCell::default(), universe, program: RefCell::default() });
+        let metrics =
+            Metrics::new(ControllerManager::METRICS, ControllerManager::CLUSTERS, "v1", StatusRegistry::default());
+        let (config, program) = (RefCell::default(), RefCell::default());
+        let garden = Rc::new(Garden { sim, config, metrics, universe, program });
         let result = test(garden.clone()).await;
         garden.sim.clear_faults();
         garden.sim.clear_event_faults();
@@ -66,7 +73,7 @@ pub(super) fn garden<F: Future>(test: impl FnOnce(Rc<Garden>) -> F) -> F::Output
 
 impl Garden {
     pub(super) async fn start(&self) {
-        let env = &self.universe.env;
+        let env = &Env { observers: Rc::new(self.metrics.clone()), ..self.universe.env.clone() };
         let client = self.sim.client_of(ClientOptions {
             user: PROGRAM.into(),
             groups: vec!["system:masters".into()],
@@ -143,9 +150,16 @@ impl Garden {
         self.request(method, &path, body).await
     }
 
-    /// Deletes the object at a path.
-    pub(super) async fn remove(&self, path: &str) {
-        self.request("DELETE", path, None).await.expect("it is deleted");
+    /// Serves a kind of Gardener.
+    pub(super) fn serve(&self, kind: &Resource) {
+        let has_status = KINDS.iter().any(|(it, has_status)| it == kind && *has_status);
+        self.put(definition(kind, has_status));
+    }
+
+    /// Serves a kind of Gardener no longer, from now on.
+    pub(super) fn withdraw(&self, kind: &Resource) {
+        let definition = self.sim.remove("customresourcedefinitions.apiextensions.k8s.io", "", &resource(kind));
+        assert!(definition.is_some(), "{kind} is served");
     }
 
     async fn request(&self, method: &str, path: &str, body: Option<Value>) -> Result<Value, String> {

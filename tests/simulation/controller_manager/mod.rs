@@ -5,3 +5,4 @@ mod guard_faults;
 mod guard_requests;
 mod guards;
 mod references;
+mod unserved_kinds;

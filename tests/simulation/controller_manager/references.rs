@@ -11,7 +11,7 @@ use tracing::Level;
 use super::garden::{Garden, garden, object};
 use crate::log_capture::logged;
 
-const PROTECTION: &str = "gardener.cloud/reference-protection";
+pub(super) const PROTECTION: &str = "gardener.cloud/reference-protection";
 
 /// The kinds of referrers, with the namespace of a referrer and the finalizer of its last user.
 const REFERRERS: [(&Resource, &str, &str); 3] = [
@@ -20,7 +20,7 @@ const REFERRERS: [(&Resource, &str, &str); 3] = [
     (&kinds::SHOOT, "garden", "gardener"),
 ];
 
-fn to(kind: &Resource, name: &str) -> Value {
+pub(super) fn to(kind: &Resource, name: &str) -> Value {
     let reference = json!({ "apiVersion": kind.api_version(), "kind": &*kind.kind, "name": name });
     json!({ "name": format!("{}-{name}", kind.plural), "resourceRef": reference })
 }
@@ -30,27 +30,27 @@ fn fields(references: &[Value]) -> Value {
     json!({ "resources": references, "spec": { "resources": references } })
 }
 
-fn referrer(kind: &Resource, namespace: &str, name: &str, references: &[Value]) -> Value {
+pub(super) fn referrer(kind: &Resource, namespace: &str, name: &str, references: &[Value]) -> Value {
     object(kind, namespace, name, fields(references))
 }
 
-fn put_object(garden: &Garden, kind: &Resource, namespace: &str, name: &str) {
+pub(super) fn put_object(garden: &Garden, kind: &Resource, namespace: &str, name: &str) {
     garden.put(object(kind, namespace, name, json!({})));
 }
 
-fn is_held(garden: &Garden, kind: &Resource, namespace: &str, name: &str) -> bool {
+pub(super) fn is_held(garden: &Garden, kind: &Resource, namespace: &str, name: &str) -> bool {
     garden.finalizers(kind, namespace, name).iter().any(|finalizer| finalizer == PROTECTION)
 }
 
-async fn held(garden: &Garden, kind: &Resource, namespace: &str, name: &str) {
+pub(super) async fn held(garden: &Garden, kind: &Resource, namespace: &str, name: &str) {
     garden.soon(&format!("{kind} {name} is held"), || is_held(garden, kind, namespace, name)).await;
 }
 
-async fn released(garden: &Garden, kind: &Resource, namespace: &str, name: &str) {
+pub(super) async fn released(garden: &Garden, kind: &Resource, namespace: &str, name: &str) {
     garden.soon(&format!("{kind} {name} is released"), || !is_held(garden, kind, namespace, name)).await;
 }
 
-fn refer(garden: &Garden, kind: &Resource, namespace: &str, name: &str, references: &[Value]) {
+pub(super) fn refer(garden: &Garden, kind: &Resource, namespace: &str, name: &str, references: &[Value]) {
     let resource = format!("{}.{}", kind.plural, kind.group);
     let fields = fields(references);
     let is_found = garden.sim.edit(&resource, namespace, name, |referrer| {
@@ -61,7 +61,7 @@ fn refer(garden: &Garden, kind: &Resource, namespace: &str, name: &str, referenc
 }
 
 /// Deletes a referrer whose own controllers still need its objects.
-async fn delete_in_use(garden: &Garden, kind: &Resource, namespace: &str, name: &str, last_user: &str) {
+pub(super) async fn delete_in_use(garden: &Garden, kind: &Resource, namespace: &str, name: &str, last_user: &str) {
     let resource = format!("{}.{}", kind.plural, kind.group);
     garden.sim.edit(&resource, namespace, name, |referrer| {
         let finalizers = referrer["metadata"]["finalizers"].as_array_mut();
@@ -76,7 +76,7 @@ async fn delete_in_use(garden: &Garden, kind: &Resource, namespace: &str, name: 
 }
 
 /// Ends the use of a deleted referrer, as gardenlet does.
-fn finish(garden: &Garden, kind: &Resource, namespace: &str, name: &str, last_user: &str) {
+pub(super) fn finish(garden: &Garden, kind: &Resource, namespace: &str, name: &str, last_user: &str) {
     let resource = format!("{}.{}", kind.plural, kind.group);
     garden.sim.edit(&resource, namespace, name, |referrer| {
         if let Some(finalizers) = referrer["metadata"]["finalizers"].as_array_mut() {
@@ -430,26 +430,5 @@ fn references_cause_no_request_while_they_do_not_change() {
         tokio::time::sleep(Duration::from_secs(3600)).await;
 
         assert_eq!(garden.asked(), Vec::<String>::new());
-    });
-}
-
-/// spec 81 §3.2 G-12: a kind that the server does not serve has no objects and no referrers.
-#[test]
-fn references_work_without_workload_identities_and_seeds() {
-    garden(|garden| async move {
-        for definition in ["workloadidentities.security.gardener.cloud", "seeds.core.gardener.cloud"] {
-            let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{definition}");
-            garden.remove(&path).await;
-        }
-        put_object(&garden, &kinds::SECRET, "garden", "x");
-        garden.put(referrer(&kinds::SHOOT, "garden", "r", &[to(&kinds::SECRET, "x")]));
-        garden.start().await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(is_held(&garden, &kinds::SECRET, "garden", "x"));
-
-        garden.delete(&kinds::SHOOT, "garden", "r").await;
-
-        tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(!is_held(&garden, &kinds::SECRET, "garden", "x"));
     });
 }

@@ -47,9 +47,9 @@ pub(super) struct Informer {
     /// Whether it has begun; before that it only gathers readers.
     begun: Cell<bool>,
     running: Cell<bool>,
-    /// Follows discovery while all readers tolerate that the kind is not served.
+    /// Follows discovery while a reader tolerates that the kind is not served.
     pub(super) serving: RefCell<Option<Task>>,
-    /// Why the kind is not watched: it is known not to be served, and all readers tolerate that.
+    /// Why there is nothing to watch for readers that tolerate that: the kind is known not to be served.
     pub(super) unserved: RefCell<Option<Unserved>>,
     scopes_made: Cell<u64>,
     cached_objects: Cell<usize>,
@@ -57,7 +57,7 @@ pub(super) struct Informer {
     cell: kit::Cell,
 }
 
-/// Why an optional kind is not watched.
+/// Why there is nothing to watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unserved {
     /// It is served in no version: there are no objects.
@@ -190,20 +190,24 @@ impl Informer {
         }
     }
 
-    /// Runs if a reader requires it; else follows discovery.
+    /// Runs if a reader requires it. Follows discovery for the others.
     fn follow_demand(self: &Rc<Self>) {
-        let is_optional = self.members().iter().all(|member| member.optional);
-        if is_optional {
-            if self.serving.borrow().is_none() {
-                self.follow_discovery();
-            }
-            return;
+        let members = self.members();
+        if members.iter().all(|member| !member.optional) {
+            self.serving.take();
+            self.unserved.replace(None);
+        } else if self.serving.borrow().is_none() {
+            self.follow_discovery();
         }
-        self.serving.take();
-        self.unserved.replace(None);
-        if !self.running.get() {
-            self.run();
+        match self.is_required() {
+            true if !self.running.get() => self.run(),
+            false if self.running.get() && self.is_unserved() => self.halt(),
+            true | false => {}
         }
+    }
+
+    fn is_required(&self) -> bool {
+        self.members().iter().any(|member| !member.optional)
     }
 
     pub(super) fn run(self: &Rc<Self>) {
@@ -225,8 +229,13 @@ impl Informer {
         self.running.get()
     }
 
-    pub(super) fn is_unserved(&self) -> bool {
+    fn is_unserved(&self) -> bool {
         self.unserved.borrow().is_some()
+    }
+
+    /// Returns true if a reader has nothing to wait for: the kind is not served, and the reader tolerates that.
+    pub(super) fn is_unserved_for(&self, member: &Member) -> bool {
+        member.optional && self.is_unserved()
     }
 
     pub(super) fn follow(self: &Rc<Self>, scope: &Rc<Scope>) {
@@ -237,14 +246,16 @@ impl Informer {
         Task(self.env.fatal.spawn(format!("the watch of {}", self.name), work))
     }
 
+    /// While a reader requires the kind, the stream goes on: it shows why there is none, and finds the kind when it comes.
     pub(super) fn set_unserved(self: &Rc<Self>, unserved: Option<Unserved>) {
         let served = unserved.is_none();
         self.unserved.replace(unserved);
-        if served && !self.running.get() {
-            self.run();
-        } else if !served && self.running.get() {
-            self.halt();
-            for member in self.members().iter() {
+        if !served && self.running.get() {
+            let is_required = self.is_required();
+            if !is_required {
+                self.halt();
+            }
+            for member in self.members().iter().filter(|member| member.optional) {
                 member.covered.borrow_mut().clear();
                 member.owe_nothing();
                 member.complete.set(false);
@@ -253,6 +264,13 @@ impl Informer {
                     sink.lose(&|_| true);
                 });
             }
+        } else if served && self.running.get() {
+            for member in self.members().iter().filter(|member| member.optional) {
+                let uncovered = self.scopes_of(member).into_iter().filter(|scope| !member.covers(scope));
+                uncovered.for_each(|scope| self.admit(&scope, member));
+            }
+        } else if served {
+            self.run();
         }
         self.show();
     }
@@ -348,7 +366,7 @@ impl Informer {
     }
 
     fn reader_state(&self, member: &Member) -> ReaderState {
-        if self.is_unserved() {
+        if self.is_unserved_for(member) {
             return ReaderState::Off;
         }
         self.with_scopes_of(member, |scopes| {

@@ -8,14 +8,18 @@ use crate::Serving;
 /// Back-off while discovery fails: 1 s · 2ⁿ, at most this, stretched by up to 100 %.
 const MAX_BACK_OFF: Duration = Duration::from_secs(120);
 
+/// In a cluster whose kinds may come later, a kind that is not served is looked for this often (spec 80 §9).
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
 impl Informer {
-    /// Watches the kind while discovery knows it. Asks discovery until there is an answer; later it only follows
-    /// changes: those of watched definitions, and those that discovery learns from answers to requests for the kind.
-    /// Only a proof ends a running watch (spec 10 §13.1).
+    /// Watches the kind while discovery knows it. Asks discovery until there is an answer; later it follows changes:
+    /// those of watched definitions, and those that discovery learns from answers to requests for the kind. Only in a
+    /// cluster whose kinds may come later it asks again. Only a proof ends a running watch (spec 10 §13.1).
     pub(super) fn follow_discovery(self: &Rc<Self>) {
         let this = Rc::downgrade(self);
         let (discovery, random) = (self.cluster.discovery().clone(), self.env.random.clone());
         let kind = self.key.resource.group_version_kind();
+        let looks_again = self.cluster.options().label.may_serve_kinds_later();
         let task = self.task(async move {
             let mut changes = discovery.subscribe();
             loop {
@@ -34,7 +38,8 @@ impl Informer {
                     Serving::Absent(proof) => Some(Unserved::Absent(proof)),
                 };
                 let Some(informer) = this.upgrade() else { return };
-                if unserved.is_none() != informer.is_running() || unserved != *informer.unserved.borrow() {
+                let is_changed = unserved != *informer.unserved.borrow();
+                if is_changed || (unserved.is_none() && !informer.is_running()) {
                     match &unserved {
                         None => tracing::info!(watch = %informer.name, "a kind is served, and watched"),
                         Some(Unserved::Absent(_)) => {
@@ -46,16 +51,22 @@ impl Informer {
                     }
                     informer.set_unserved(unserved);
                 }
+                let is_due = tokio::time::sleep(LOOK_AGAIN);
+                let looks_again = looks_again && informer.unserved.borrow().is_some();
                 drop(informer);
+                tokio::pin!(is_due);
                 loop {
-                    if changes.changed().await.is_err() {
-                        return;
+                    tokio::select! {
+                        biased;
+                        changed = changes.changed() => if changed.is_err() { return },
+                        () = &mut is_due, if looks_again => break,
                     }
                     let is_known = discovery.known_preferred(&kind.group_kind()).is_some();
                     let Some(informer) = this.upgrade() else { return };
                     // Asks only for a kind that was forgotten or is new.
                     let was_known = !matches!(*informer.unserved.borrow(), Some(Unserved::Absent(_)));
-                    if is_known != was_known || discovery.known(&kind).is_some() != informer.is_running() {
+                    let was_served = informer.unserved.borrow().is_none();
+                    if is_known != was_known || discovery.known(&kind).is_some() != was_served {
                         break;
                     }
                 }

@@ -82,12 +82,12 @@ impl<R: Cached> Watch<R> {
         has_contact && !self.store().has_unreadable() && self.store().state() != StoreState::Off
     }
 
-    /// Returns the proof that there are no objects because their kind is not served, while that is so and all readers
-    /// are optional. [`StoreState::Off`] proves nothing, because another version of the kind may be served.
+    /// Returns the proof that there are no objects because their kind is not served, while that is so and this reader
+    /// is optional. [`StoreState::Off`] proves nothing, because another version of the kind may be served.
     pub fn absence(&self) -> Option<ProvedAbsent> {
         match &*self.informer.unserved.borrow() {
-            Some(Unserved::Absent(proof)) => Some(proof.clone()),
-            Some(Unserved::Elsewhere(_)) | None => None,
+            Some(Unserved::Absent(proof)) if self.member.optional => Some(proof.clone()),
+            Some(Unserved::Absent(_) | Unserved::Elsewhere(_)) | None => None,
         }
     }
 
@@ -127,19 +127,21 @@ impl<R: Cached> Watch<R> {
         &self.reader.scopes
     }
 
-    /// Returns the requirement for reconcilers that need the first list. It is met if the kind is not served.
+    /// Returns the requirement for reconcilers that need the first list. For an optional kind it is met if the kind is not
+    /// served.
     pub fn sync_requirement(&self) -> SyncRequirement {
         let (informer, member) = (self.informer.clone(), self.member.clone());
-        let is_listed =
-            move || informer.with_scopes_of(&member, |scopes| scopes.iter().all(|scope| member.covers(scope)));
-        let (informer, cluster, store) = (self.informer.clone(), self.informer.cluster.clone(), self.store().clone());
+        let ready = move || {
+            informer.is_unserved_for(&member)
+                || informer.with_scopes_of(&member, |scopes| scopes.iter().all(|scope| member.covers(scope)))
+        };
+        let (cluster, store) = (self.informer.cluster.clone(), self.store().clone());
         let why = move || match store.state() {
             StoreState::Failing(error) => Some(error),
             StoreState::Off | StoreState::Starting | StoreState::Synced => None,
         };
         // Without the target the process waits; without the source it cannot work (spec 70 §7.1).
         let excused = move || cluster.options().label.is_excused(cluster.is_silent());
-        let ready = move || informer.is_unserved() || is_listed();
         SyncRequirement::new(self.informer.name.clone(), ready, self.reader.signal.clone())
             .explained(why)
             .excused_while(excused)

@@ -166,7 +166,7 @@ impl EvidenceSource for ReferrersOf<'_> {
     async fn read(&self, _: &Context, kind: &usize) -> Result<Self::Answer, Failure> {
         let Some(referrers) = self.protection.referrers.get(*kind) else { return Ok(Rc::default()) };
         let namespace = &self.object.name.namespace;
-        if referrers.watch.absence().is_some() || !referrers.kind.refers_into(namespace) {
+        if !referrers.kind.refers_into(namespace) {
             return Ok(Rc::default());
         }
         let (watch, scope) = (referrers.watch.clone(), referrers.kind.list_scope(namespace));
@@ -181,7 +181,11 @@ impl EvidenceSource for ReferrersOf<'_> {
             watch.list_live(&context, scope.as_deref(), None, add).await?;
             Ok::<_, ApiError>(states)
         });
-        let cannot_list = |error| Failure::new(format!("cannot list {}: {error}", referrers.kind.kind.plural));
-        Ok(list.await.map_err(cannot_list)?.get(self.object).cloned().unwrap_or_default().into())
+        match list.await {
+            Ok(states) => Ok(states.get(self.object).cloned().unwrap_or_default().into()),
+            // The server denies the kind now, as discovery proved before.
+            Err(error) if error.is_not_served() && referrers.watch.absence().is_some() => Ok(Rc::default()),
+            Err(error) => Err(Failure::new(format!("cannot list {}: {error}", referrers.kind.kind.plural))),
+        }
     }
 }

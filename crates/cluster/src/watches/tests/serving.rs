@@ -88,6 +88,40 @@ fn optional_kind_is_watched_if_another_reader_requires_it() {
     });
 }
 
+/// spec 80 §9: a reader that does without the kind does not wait, one that requires it does.
+#[test]
+fn kind_that_is_not_served_is_absent_for_optional_readers_only() {
+    bare(|sim, watches| async move {
+        let discovery = actix::spawn(watches.cluster().discovery().clone().run());
+        let optional = watches.open(WatchOptions::new(widgets(), entry).optional());
+        let required = watches.open(WatchOptions::new(widgets(), entry));
+        let is_ready = |watch: &Watch<Entry>| (watch.sync_requirement().ready)();
+        let lost = Rc::new(Cell::new(0));
+        let counted = lost.clone();
+        optional.subscribe(move |change| counted.set(counted.get() + u32::from(change.how == How::Lost)));
+        watches.start();
+        for round in 1..3 {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            assert_eq!((is_ready(&optional), optional.absence().is_some()), (true, true));
+            assert_eq!((is_ready(&required), required.absence().is_some()), (round == 2, false));
+            assert!(watches.synced().failure().is_some() || round == 2, "readiness waits for it");
+
+            sim.put(definition()).unwrap();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            sim.put(widget()).unwrap();
+            tokio::time::sleep(Duration::from_secs(180)).await;
+
+            assert!(optional.is_fresh() && required.is_fresh(), "{round}");
+            assert_eq!((optional.absence(), optional.store().len(), required.store().len()), (None, 1, 1));
+            assert_eq!(sim.watch_count(), 1, "they share a stream");
+            sim.remove("customresourcedefinitions.apiextensions.k8s.io", "", NAME);
+            definition_changed(&watches).await;
+            assert_eq!((optional.store().len(), lost.get()), (0, round));
+        }
+        discovery.abort();
+    });
+}
+
 #[test]
 fn discovery_that_fails_at_the_start_is_asked_again() {
     bare(|sim, watches| async move {
