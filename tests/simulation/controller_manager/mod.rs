@@ -4,5 +4,6 @@ mod garden;
 mod guard_faults;
 mod guard_requests;
 mod guards;
+mod hostile;
 mod references;
 mod unserved_kinds;

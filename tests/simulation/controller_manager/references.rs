@@ -246,6 +246,27 @@ fn reference_of_a_shoot_that_the_watch_does_not_report_keeps_its_object() {
     });
 }
 
+/// spec 81 §3.2 G-11, G-13: each change is one log record.
+#[test]
+fn finalizers_of_references_are_logged_once() {
+    let ((), log) = logged(Level::INFO, || {
+        garden(|garden| async move {
+            put_object(&garden, &kinds::SECRET, "garden", "x");
+            garden.put(referrer(&kinds::SEED, "", "r", &[to(&kinds::SECRET, "x")]));
+            garden.settled().await;
+            refer(&garden, &kinds::SEED, "", "r", &[]);
+            garden.settle().await;
+            assert!(!is_held(&garden, &kinds::SECRET, "garden", "x") && !is_held(&garden, &kinds::SEED, "", "r"));
+        });
+    });
+    for text in ["Adding finalizer to object", "Removing finalizer from object"] {
+        assert_eq!(log.matches(text).count(), 1, "{text}: {log}");
+    }
+    for text in ["Adding finalizer", "Removing finalizer"] {
+        assert_eq!(log.matches(text).count(), 2, "{text}: {log}");
+    }
+}
+
 /// spec 81 scenario 56
 #[test]
 fn reference_finalizer_that_somebody_removes_is_set_again() {

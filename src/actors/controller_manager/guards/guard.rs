@@ -68,7 +68,8 @@ pub enum GuardVerdict {
     Gone,
     /// It is not being deleted and has the finalizer.
     Alive,
-    /// The server, or another client, removed the finalizer at once: add it again after a back-off.
+    /// The server, or another client, removed the finalizer at once, or the object was replaced by another one of its
+    /// name: check again after a back-off.
     Unguarded,
     /// It is being deleted without the finalizer: it is not our business any more.
     Free,
@@ -158,8 +159,7 @@ impl Guard {
         let added = self.guarded.set_finalizer(context, key, self.definition.finalizer, true).await;
         let added = added.map_err(|error| Failure::new(format!("{}: {error}", self.definition.add_error)))?;
         Ok(match added {
-            Wrote::Gone => GuardVerdict::Gone,
-            Wrote::Altered(_) => GuardVerdict::Unguarded,
+            Wrote::Gone | Wrote::Altered(_) => GuardVerdict::Unguarded,
             Wrote::Created(_) | Wrote::Updated(_) | Wrote::Unchanged(_) | Wrote::Deleting(_) => GuardVerdict::Alive,
         })
     }

@@ -93,7 +93,7 @@ impl ObjectState {
 
     /// Returns true if its referrers must be looked at when it changes into `other`.
     pub fn concerns_referrers_unlike(self, other: Self) -> bool {
-        (self.is_held && !other.is_held) || self.is_lost() != other.is_lost()
+        (self.is_held && !other.is_held) || self.is_deleting != other.is_deleting
     }
 
     /// Returns true if it can no longer be protected: it counts as missing.

@@ -2,12 +2,12 @@
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::{Context, Predicate, Wrote};
+use cluster::{Context, Predicate};
 use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised};
 
 use super::{
-    object::{PROTECTION, ReferencedKind, ReferencedObject},
-    protection::{CachedObject, CachedReferrer, Protection},
+    object::{ObjectState, ReferencedKind, ReferencedObject},
+    protection::{CachedObject, CachedReferrer, Protection, set_protection},
     verdict::ObjectVerdict,
 };
 
@@ -45,17 +45,25 @@ impl ObjectController {
         supervised
     }
 
-    /// Adds (`held`) or removes the finalizer of an object. Returns what ends the reconcile.
-    async fn write(&self, context: &Context, key: &ReferencedObject, held: bool) -> Result<Outcome, Failure> {
+    /// Adds (`held`) or removes the finalizer of an object that was judged in this state. Returns what ends the
+    /// reconcile.
+    async fn write(
+        &self,
+        context: &Context,
+        key: &ReferencedObject,
+        judged: ObjectState,
+        held: bool,
+    ) -> Result<Outcome, Failure> {
         let kind = &*key.kind.resource().kind;
         let (text, what) = match held {
             true => ("Adding finalizer to object", "add finalizer to"),
             false => ("Removing finalizer from object", "remove finalizer from"),
         };
         tracing::info!(kind, obj = %key.name, "{text}");
-        let wrote = self.protection.objects(key.kind).set_finalizer(context, &key.name, PROTECTION, held).await;
-        let wrote = wrote.map_err(|error| Failure::new(format!("failed to {what} {kind} {}: {error}", key.name)))?;
-        Ok(if matches!(wrote, Wrote::Altered(_)) { Outcome::Again } else { Outcome::Retire })
+        let is_judged = |object: &_| ObjectState::of(object) == judged;
+        let wrote = set_protection(self.protection.objects(key.kind), context, &key.name, held, is_judged).await;
+        let is_set = wrote.map_err(|error| Failure::new(format!("failed to {what} {kind} {}: {error}", key.name)))?;
+        Ok(if is_set { Outcome::Retire } else { Outcome::Again })
     }
 }
 
@@ -88,7 +96,7 @@ impl Controller for ObjectController {
         }
         match verdict {
             ObjectVerdict::Keep => Ok(Outcome::Retire),
-            ObjectVerdict::Protect => self.write(&context, key, true).await,
+            ObjectVerdict::Protect => self.write(&context, key, object, true).await,
             ObjectVerdict::TooLate => {
                 if !std::mem::replace(is_warned, true) {
                     let kind = &*key.kind.resource().kind;
@@ -97,7 +105,7 @@ impl Controller for ObjectController {
                 Ok(Outcome::Done)
             }
             ObjectVerdict::ReleaseLast => Ok(Outcome::Done),
-            ObjectVerdict::Release => self.write(&context, key, false).await,
+            ObjectVerdict::Release => self.write(&context, key, object, false).await,
         }
     }
 }

@@ -3,15 +3,16 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use cluster::{
-    ApiError, CachedFields, Context, Index, Watch, WatchOptions,
+    ApiError, Cached, CachedFields, Context, Index, Lock, Watch, WatchOptions, Wrote,
     evidence::{Evidence, EvidenceSource, decide},
-    object::NamespacedName,
+    object::{self, NamespacedName},
 };
 use kit::{Deadline, Failure, Priority, SyncRequirement};
 
 use super::{
     extraction::ShootReferences,
-    object::{ObjectState, ReferencedKind, ReferencedObject},
+use serde_json::Value;
+    object::{ObjectState, PROTECTION, ReferencedKind, ReferencedObject},
     referrer::{REFERRER_KINDS, Referrer, ReferrerKind},
     verdict::{ObjectVerdict, ReferrerState, judge_object},
 };
@@ -31,6 +32,8 @@ pub(super) struct Protection {
 
 /// The referrers of a kind.
 pub(super) struct Referrers {
+    /// Which references of Shoots count.
+    pub(super) counted: ShootReferences,
     kind: &'static ReferrerKind,
     pub(super) watch: Watch<CachedReferrer>,
     pub(super) by_object: Index<ReferencedObject>,
@@ -54,7 +57,8 @@ impl Protection {
             ctx.garden.watches.open(WatchOptions::new(kind.resource().clone(), state).metadata().optional())
         };
         let referrers = |kind| Referrers::open(kind, counted, ctx);
-        Self { objects: ReferencedKind::ALL.map(object), referrers: REFERRER_KINDS.each_ref().map(referrers) }
+        let referrers = REFERRER_KINDS.each_ref().map(referrers);
+        Self { counted, objects: ReferencedKind::ALL.map(object), referrers }
     }
 
     /// Returns the caches that all controllers of references need: who refers to what is known when all are listed.
@@ -188,4 +192,22 @@ impl EvidenceSource for ReferrersOf<'_> {
             Err(error) => Err(Failure::new(format!("cannot list {}: {error}", referrers.kind.kind.plural))),
         }
     }
+}
+
+/// Adds (`held`) or removes the finalizer of an object, if it is as it was judged. Returns false if it is not, or if the
+/// server does not keep the change: then the object must be judged again. An object that was created anew under the
+/// name was not judged either.
+pub(super) async fn set_protection<R: Cached>(
+    watch: &Watch<R>,
+    context: &Context,
+    name: &NamespacedName,
+    held: bool,
+    is_judged: impl Fn(&Value) -> bool,
+) -> Result<bool, ApiError> {
+    let change =
+        |object: &Value| is_judged(object).then(|| object::finalizer_patch(object, PROTECTION, held)).flatten();
+    Ok(match watch.patch(context, name, Lock::Version, change).await? {
+        Wrote::Created(_) | Wrote::Updated(_) => true,
+        Wrote::Gone | Wrote::Unchanged(_) | Wrote::Deleting(_) | Wrote::Altered(_) => false,
+    })
 }

@@ -2,12 +2,12 @@
 
 use std::{rc::Rc, time::Duration};
 
-use cluster::{Context, Predicate, Wrote, object::NamespacedName};
+use cluster::{Context, Predicate, object::NamespacedName};
 use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised};
 
 use super::{
     object::{PROTECTION, ReferencedKind, ReferencedObject},
-    protection::{CachedObject, Protection},
+    protection::{CachedObject, Protection, set_protection},
     referrer::{REFERRER_KINDS, Referrer, ReferrerKind},
     verdict::{ReferrerVerdict, SeenObject, judge_referrer},
 };
@@ -110,11 +110,12 @@ impl Controller for ReferrerController {
                 return Ok(Outcome::After(PERIOD));
             }
             ReferrerVerdict::Hold | ReferrerVerdict::Release => {
-                let is_held = verdict == ReferrerVerdict::Hold;
-                let what = if is_held { "add" } else { "remove" };
-                let wrote = watch.set_finalizer(&context, key, PROTECTION, is_held).await;
-                let wrote = wrote.map_err(|error| Failure::new(format!("failed to {what} finalizer: {error}")))?;
-                if matches!(wrote, Wrote::Altered(_)) {
+                let held = verdict == ReferrerVerdict::Hold;
+                let (text, what) = if held { ("Adding finalizer", "add") } else { ("Removing finalizer", "remove") };
+                tracing::info!(finalizer = PROTECTION, "{text}");
+                let is_judged = |object: &_| Referrer::of(self.kind, object, self.protection.counted) == referrer;
+                let wrote = set_protection(watch, &context, key, held, is_judged).await;
+                if !wrote.map_err(|error| Failure::new(format!("failed to {what} finalizer: {error}")))? {
                     return Ok(Outcome::Again);
                 }
             }
