@@ -1,15 +1,18 @@
-//! References and guards amid other writers, and while the API server starts.
+//! References as an attacker or an unlucky tenant makes them: very many, to names that are none, amid other writers,
+//! and while the API server starts.
 
 use std::time::Duration;
 
 use gardener_resource_manager::api::kinds;
 use serde_json::{Value, json};
 use sim::{Fault, Seen};
+use tracing::Level;
 
 use super::{
     garden::{Garden, garden, object},
     references::{PROTECTION, delete_in_use, finish, held, is_held, put_object, refer, referrer, released, to},
 };
+use crate::log_capture::logged;
 
 fn with_finalizer(mut object: Value) -> Value {
     object["metadata"]["finalizers"] = json!([PROTECTION]);
@@ -30,6 +33,87 @@ fn before_first_patch(garden: &Garden, resource: &'static str, change: impl Fn(&
             change(&sim);
         }
         Fault::None
+    });
+}
+
+/// 10,000 missing objects cost a list, not 10,000 reads, and a bounded error text.
+#[test]
+fn referrer_with_ten_thousand_missing_objects_costs_few_requests() {
+    let ((), log) = logged(Level::WARN, || {
+        garden(|garden| async move {
+            let missing: Vec<_> = (0..10_000).map(|number| to(&kinds::SECRET, &format!("m{number}"))).collect();
+            let shoot = object(&kinds::SHOOT, "a", "r", json!({ "spec": { "resources": missing } }));
+            garden.put(with_finalizer(shoot));
+            garden.start().await;
+            garden.settle().await;
+            assert!(!is_held(&garden, &kinds::SHOOT, "a", "r"), "nothing is there to protect");
+            let reads = garden.asked().iter().filter(|asked| asked.contains("secrets")).count();
+            assert!(reads < 20, "{reads}");
+
+            put_object(&garden, &kinds::SECRET, "a", "m7");
+
+            held(&garden, &kinds::SECRET, "a", "m7").await;
+            held(&garden, &kinds::SHOOT, "a", "r").await;
+            refer(&garden, &kinds::SHOOT, "a", "r", &[]);
+            released(&garden, &kinds::SECRET, "a", "m7").await;
+            released(&garden, &kinds::SHOOT, "a", "r").await;
+        });
+    });
+    let longest = log.lines().map(str::len).max().unwrap_or_default();
+    assert!(log.contains("and 9990 more") && longest < 4_000, "{longest}");
+}
+
+/// The server is never asked about a name that no object can have: such a reference is missing.
+#[test]
+fn references_to_names_that_are_none_are_missing() {
+    let long = "a".repeat(300);
+    let names = ["../../default/secrets/x", "a/b", "a%2Fb", ".", "..", "UPPER", "a b", "x?watch=1", "ä", "-", &long];
+    garden(|garden| async move {
+        put_object(&garden, &kinds::SECRET, "a", "x");
+        put_object(&garden, &kinds::SECRET, "default", "x");
+        let none: Vec<_> = names.iter().map(|name| to(&kinds::SECRET, name)).collect();
+        let references = [none.clone(), vec![to(&kinds::SECRET, "x")]].concat();
+        garden.put(referrer(&kinds::SHOOT, "a", "r", &references));
+        garden.start().await;
+        held(&garden, &kinds::SECRET, "a", "x").await;
+        held(&garden, &kinds::SHOOT, "a", "r").await;
+
+        refer(&garden, &kinds::SHOOT, "a", "r", &none);
+
+        released(&garden, &kinds::SECRET, "a", "x").await;
+        released(&garden, &kinds::SHOOT, "a", "r").await;
+        assert!(!is_held(&garden, &kinds::SECRET, "default", "x"));
+        for request in garden.requests() {
+            let info = &request.info;
+            assert!(info.resource != "secrets" || ["", "x"].contains(&&*info.name), "{info:?}");
+        }
+    });
+}
+
+/// One object of thousands of referrers: at rest nothing is written, and the last referrer releases it with few lists.
+#[test]
+fn object_of_five_thousand_shoots_costs_few_requests() {
+    garden(|garden| async move {
+        garden.put(with_finalizer(object(&kinds::SECRET, "a", "x", json!({}))));
+        for number in 0..5_000 {
+            garden.put(with_finalizer(referrer(&kinds::SHOOT, "a", &format!("r{number}"), &[to(&kinds::SECRET, "x")])));
+        }
+        garden.settled().await;
+        garden.patch(&kinds::SECRET, "a", "x", json!({ "metadata": { "finalizers": null } })).await;
+        held(&garden, &kinds::SECRET, "a", "x").await;
+        garden.settle().await;
+        assert_eq!(patches(&garden), ["patch secrets x"]);
+
+        let remove = |number: u32| garden.sim.remove("shoots.core.gardener.cloud", "a", &format!("r{number}"));
+        assert!((1..5_000).all(|number| remove(number).is_some()));
+        garden.settle().await;
+        assert!(is_held(&garden, &kinds::SECRET, "a", "x"));
+        garden.sim.clear_requests();
+        remove(0);
+        released(&garden, &kinds::SECRET, "a", "x").await;
+
+        let lists = garden.asked().iter().filter(|asked| asked.starts_with("list")).count();
+        assert!((1..=2).contains(&lists), "{lists}");
     });
 }
 

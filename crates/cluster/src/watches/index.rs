@@ -48,6 +48,11 @@ impl<K: Ord> Index<K> {
         self.read().get(key).cloned().unwrap_or_default()
     }
 
+    /// Calls `look` with the objects of a key, in order, without a copy of them.
+    pub fn with<T>(&self, key: &K, look: impl FnOnce(&[NamespacedName]) -> T) -> T {
+        look(self.read().get(key).map_or(&[], Vec::as_slice))
+    }
+
     /// Returns the number of objects of a key.
     pub fn count(&self, key: &K) -> usize {
         self.read().get(key).map_or(0, Vec::len)

@@ -5,7 +5,7 @@ use std::fmt;
 use cluster::{Resource, object, object::NamespacedName};
 use serde_json::Value;
 
-use crate::api::kinds;
+use crate::api::{kinds, meta::field::formats};
 
 /// The finalizer of objects that are referred to, and of their referrers.
 pub const PROTECTION: &str = "gardener.cloud/reference-protection";
@@ -71,6 +71,11 @@ impl ReferencedObject {
     /// Creates it.
     pub fn new(kind: ReferencedKind, namespace: &str, name: &str) -> Self {
         Self { kind, name: NamespacedName::new(namespace, name) }
+    }
+
+    /// Returns false if its name is none that an object can have: the server is not asked about such.
+    pub fn can_exist(&self) -> bool {
+        formats::dns_subdomain(&self.name.name).is_empty()
     }
 
     /// Returns the error text about an object that cannot be protected, as API servers write it.

@@ -1,6 +1,9 @@
 //! The caches that all controllers of references share, and the live check before a release.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use cluster::{
     ApiError, Cached, CachedFields, Context, Index, Lock, Watch, WatchOptions, Wrote,
@@ -8,10 +11,10 @@ use cluster::{
     object::{self, NamespacedName},
 };
 use kit::{Deadline, Failure, Priority, SyncRequirement};
+use serde_json::Value;
 
 use super::{
     extraction::ShootReferences,
-use serde_json::Value;
     object::{ObjectState, PROTECTION, ReferencedKind, ReferencedObject},
     referrer::{REFERRER_KINDS, Referrer, ReferrerKind},
     verdict::{ObjectVerdict, ReferrerState, judge_object},
@@ -22,18 +25,21 @@ use crate::actors::{
 };
 
 pub(super) type CachedObject = CachedFields<ObjectState>;
+/// More objects of a kind than this are read with one list of their namespace.
+const MOST_READS: usize = 16;
+
 pub(super) type CachedReferrer = CachedFields<Referrer>;
 
 /// Objects, referrers, and who refers to what.
 pub(super) struct Protection {
+    /// Which references of Shoots count.
+    pub(super) counted: ShootReferences,
     objects: [Watch<CachedObject>; 3],
     referrers: [Referrers; 3],
 }
 
 /// The referrers of a kind.
 pub(super) struct Referrers {
-    /// Which references of Shoots count.
-    pub(super) counted: ShootReferences,
     kind: &'static ReferrerKind,
     pub(super) watch: Watch<CachedReferrer>,
     pub(super) by_object: Index<ReferencedObject>,
@@ -92,27 +98,52 @@ impl Protection {
         self.referrers.iter().enumerate().any(|(other, referrers)| {
             let is_other = |name: &NamespacedName| other != kind || name != referrer;
             let is_in_use = |name: &NamespacedName| referrers.state(name).is_some_and(|state| state.is_in_use);
-            referrers.by_object.get(object).iter().any(|name| is_other(name) && is_in_use(name))
+            referrers.by_object.with(object, |names| names.iter().any(|name| is_other(name) && is_in_use(name)))
         })
     }
 
-    /// Returns the state of an object; `None` if it does not exist. Reads it live if the cache is no evidence, or if the
-    /// cache lacks it and its absence must be `confirmed`.
-    pub(super) async fn state_of(
+    /// Returns the states of the objects of one referrer, which are in one namespace; an object that is left out does not
+    /// exist. Asks the server about an object for which the cache is no evidence, and about one that the cache lacks if
+    /// absence must be `confirmed`.
+    pub(super) async fn states_of(
         &self,
         context: &Context,
-        object: &ReferencedObject,
+        objects: &[ReferencedObject],
         confirmed: bool,
-    ) -> Result<Option<ObjectState>, Failure> {
-        let watch = self.objects(object.kind);
-        if watch.absence().is_some() {
-            return Ok(None);
+    ) -> Result<BTreeMap<ReferencedObject, ObjectState>, Failure> {
+        let mut states = BTreeMap::new();
+        for kind in ReferencedKind::ALL {
+            let watch = self.objects(kind);
+            if watch.absence().is_some() {
+                continue;
+            }
+            let mut unknown = Vec::new();
+            for object in objects.iter().filter(|object| object.kind == kind && object.can_exist()) {
+                match watch.known(&object.name) {
+                    Some(Some(known)) => {
+                        states.insert(object.clone(), known.fields);
+                    }
+                    Some(None) if !confirmed => {}
+                    Some(None) | None => unknown.push(object),
+                }
+            }
+            if unknown.len() > MOST_READS {
+                let namespace = unknown.first().map(|object| object.name.namespace.as_str());
+                let wanted: BTreeSet<_> = unknown.iter().map(|object| &object.name).collect();
+                let add = |name: &NamespacedName, object: &CachedObject| {
+                    if wanted.contains(name) {
+                        states.insert(ReferencedObject { kind, name: name.clone() }, object.fields);
+                    }
+                };
+                watch.list_live(context, namespace, None, add).await?;
+            } else {
+                for object in unknown {
+                    let live = watch.read_live(context, &object.name).await?;
+                    states.extend(live.map(|live| (object.clone(), live.fields)));
+                }
+            }
         }
-        let state = match watch.known(&object.name) {
-            Some(known) if known.is_some() || !confirmed => known,
-            Some(_) | None => watch.read_live(context, &object.name).await?,
-        };
-        Ok(state.map(|state| state.fields))
+        Ok(states)
     }
 
     /// Judges an object by its known referrers.
@@ -153,7 +184,7 @@ impl Referrers {
     }
 
     fn known_states(&self, object: &ReferencedObject) -> Vec<ReferrerState> {
-        self.by_object.get(object).iter().filter_map(|name| self.state(name)).collect()
+        self.by_object.with(object, |names| names.iter().filter_map(|name| self.state(name)).collect())
     }
 }
 

@@ -59,13 +59,14 @@ impl ReferrerController {
         referrer: &Referrer,
         confirmed: bool,
     ) -> Result<Vec<SeenObject>, Failure> {
-        let mut seen = Vec::with_capacity(referrer.references.len());
-        for object in &referrer.references {
-            let state = self.protection.state_of(context, object, confirmed).await?;
-            let has_other_referrer = self.protection.has_other_referrer(object, self.number, key);
-            seen.push(SeenObject { state, has_other_referrer });
-        }
-        Ok(seen)
+        let states = self.protection.states_of(context, &referrer.references, confirmed).await?;
+        let look = |object: &ReferencedObject| SeenObject {
+            state: states.get(object).copied(),
+            // While the referrer is in use, nobody asks for others: thousands may share an object.
+            has_other_referrer: !referrer.state.is_in_use
+                && self.protection.has_other_referrer(object, self.number, key),
+        };
+        Ok(referrer.references.iter().map(look).collect())
     }
 }
 
