@@ -9,7 +9,6 @@ MINUTE = 60
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
-STALE_SECONDS = 150  # the program itself no longer trusts a watch that was silent for longer
 TOKEN_SECONDS = HOUR  # a token is renewed at 80 % of its lifetime: with less than 5 hours of lifetime, lower this number
 CERTIFICATE_SECONDS = 7 * DAY
 
@@ -57,12 +56,9 @@ OF_EVERY_PROGRAM = [
     ),
     Alert(
         "CacheStale",
-        f"""
-max by (namespace, pod, cluster, kind) (
-  OWN_store_synced{{JOB}} == 0 or OWN_store_age_seconds{{JOB}} > {STALE_SECONDS}
-)""",
+        'sum by (namespace, pod) (OWN_actors{JOB,role="watch",activity="failing"}) > 0',
         10, "warning",
-        f"Pod {POD} in namespace {NAMESPACE} cannot watch {{{{ $labels.kind }}}} in its {{{{ $labels.cluster }}}} cluster.",
+        f"Pod {POD} in namespace {NAMESPACE} cannot watch some kinds.",
         "Look first for the record `watch failed` in the log of the Pod: its error names a missing right or the problem of the API server.",
         "A cache is stale",
     ),

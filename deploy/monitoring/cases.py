@@ -31,15 +31,9 @@ CASES = {
         minute=11,
     ),
     "CacheStale": Cases(
-        fires={
-            'OWN_store_synced{JOB,cluster="target",kind="Pod"}': "1x10 0x5 1x25",
-            'OWN_store_age_seconds{JOB,cluster="target",kind="Pod"}': "30x14 160+60x25",
-        },
-        labels={**IN_POD, "cluster": "target", "kind": "Pod"},
-        quiet={  # a watch that begins anew, and a quiet one
-            'OWN_store_synced{JOB,cluster="target",kind="Pod"}': "1x15 0x3 1x25",
-            'OWN_store_age_seconds{JOB,cluster="target",kind="Pod"}': "140x40",
-        },
+        fires={'OWN_actors{JOB,role="watch",activity="failing"}': "0x10 2x30"},
+        labels=IN_POD,
+        quiet={'OWN_actors{JOB,role="watch",activity="failing"}': "0x10 1x8 0x30"},  # a watch that begins anew
         minute=21,
     ),
     "ReconcileErrors": Cases(

@@ -63,9 +63,7 @@ CACHES = Row("API servers and caches", [
         "{{cluster}} {{priority}}": "sum by (cluster, priority) (OWN_request_scheduler_waiting{JOB})",
         "{{cluster}} writes in flight": "sum by (cluster) (OWN_request_scheduler_writes_in_flight{JOB})",
     }, "If requests wait all the time, raise qps of the connection."),
-    Panel("Silence of watches", SECONDS, {"{{cluster}} {{kind}}": "topk(10, max by (cluster, kind) (OWN_store_age_seconds{JOB}))"},
-          "The ten longest. Above 150 seconds, a watch counts as stale."),
-    Panel("Caches that are not synced", COUNT, {"{{cluster}} {{kind}}": "count by (cluster, kind) (OWN_store_synced{JOB} == 0)"}),
+    Panel("Watches", COUNT, {"{{activity}}": 'sum by (activity) (OWN_actors{JOB,role="watch"})'}),
 ])
 
 FAILURES = Row("Reconciles that fail", [
