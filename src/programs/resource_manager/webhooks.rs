@@ -27,7 +27,7 @@ impl Services<ResourceManager> for Webhooks {
         let metrics = WebhookServerMetrics::new(metrics.registrar());
         let certificate_directory = config.server.webhooks.tls.cert_dir(&std::env::temp_dir());
         let pair = read_certificate(&certificate_directory);
-        metrics.certificate_read(pair.is_ok());
+        metrics.certificate_read(&pair);
         let certificate = pair?;
         let presence = Presence::default();
         *readiness = presence.add_to(std::mem::take(readiness));

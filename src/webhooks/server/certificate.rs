@@ -57,7 +57,7 @@ impl Serving {
             };
             let Ok(Some((stamp, pair))) = tokio::task::spawn_blocking(look).await else { continue };
             (seen, read) = (stamp, Instant::now());
-            metrics.certificate_read(pair.is_ok());
+            metrics.certificate_read(&pair);
             let error = self.take(pair).err().map(|error| error.to_string()).unwrap_or_default();
             if error != complaint && !error.is_empty() {
                 tracing::error!(%error, "The serving certificate cannot be read again, the last good one stays in use");

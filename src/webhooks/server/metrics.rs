@@ -11,6 +11,9 @@ use process::{
     },
 };
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
+use rustls::sign::CertifiedKey;
+
+use super::pair::{CertificateError, expiration};
 
 #[rustfmt::skip]
 declarations! {
@@ -27,6 +30,8 @@ declarations! {
         "How often the webhook server's certificate was read.";
     CERTIFICATE_ERRORS = MetricKind::Counter, Common("certwatcher_read_certificate_errors_total"), [], "reads",
         "How often reading the webhook server's certificate failed.";
+    CERTIFICATE_EXPIRATION = MetricKind::Gauge, Own("serving_certificate_expiration_timestamp_seconds"), [], "seconds",
+        "When the webhook server's certificate expires, in seconds since 1970; 0 if that is unreadable.";
 
     WEBHOOK_FAILURES = MetricKind::Counter, Own("webhook_failures_total"), ["webhook", "cause"], "reviews",
         "Reviews that were not allowed, by cause: denied (by a rule), status (of the target, e.g. an object that does not exist), invalid (an object that breaks rules), namespace, autoscalers, nodes (could not be read for high availability), undecodable (the object), internal, panic.";
@@ -62,6 +67,7 @@ pub struct WebhookMetrics {
 pub struct WebhookServerMetrics {
     certificate_reads: IntCounter,
     certificate_errors: IntCounter,
+    certificate_expiration: IntGauge,
     requests: IntCounterVec,
     in_flight: IntGaugeVec,
     seconds: HistogramVec,
@@ -77,6 +83,7 @@ impl WebhookServerMetrics {
         Self {
             certificate_reads: CERTIFICATE_READS.counters(registrar).with_label_values(&NO_LABELS),
             certificate_errors: CERTIFICATE_ERRORS.counters(registrar).with_label_values(&NO_LABELS),
+            certificate_expiration: CERTIFICATE_EXPIRATION.gauges(registrar).with_label_values(&NO_LABELS),
             requests: WEBHOOK_REQUESTS.counters(registrar),
             in_flight: WEBHOOK_IN_FLIGHT.gauges(registrar),
             seconds: WEBHOOK_SECONDS.histograms(registrar),
@@ -87,11 +94,12 @@ impl WebhookServerMetrics {
         }
     }
 
-    /// Counts a read of the serving certificate.
-    pub fn certificate_read(&self, good: bool) {
+    /// Counts a read of the serving certificate, and shows its end if it was read.
+    pub fn certificate_read(&self, pair: &Result<CertifiedKey, CertificateError>) {
         self.certificate_reads.inc();
-        if !good {
-            self.certificate_errors.inc();
+        match pair {
+            Ok(pair) => self.certificate_expiration.set(expiration(pair).unwrap_or_default()),
+            Err(_) => self.certificate_errors.inc(),
         }
     }
 
@@ -250,8 +258,7 @@ mod tests {
     #[test]
     fn webhook_metrics_are_all_rendered_with_help_and_type() {
         let (registry, metrics) = metrics();
-        metrics.certificate_read(true);
-        metrics.certificate_read(false);
+        metrics.certificate_read(&Err(CertificateError::File { path: "tls.crt".into(), cause: "missing".into() }));
         metrics.webhook("/webhooks/a").denied("workers");
         for _ in 0..2 {
             metrics.webhook("/webhooks/a").decided("pods", "deny");

@@ -8,6 +8,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject as _},
     sign::CertifiedKey,
 };
+use x509_cert::{Certificate, der::Decode as _};
 
 const CERTIFICATE: &str = "tls.crt";
 const KEY: &str = "tls.key";
@@ -50,6 +51,12 @@ pub fn read_certificate(directory: &Path) -> Result<CertifiedKey, CertificateErr
     let key = PrivateKeyDer::from_pem_slice(&read(&path)?).map_err(|error| CertificateError::of_file(path, &error))?;
     let unusable = |cause| CertificateError::Pair { directory: directory.to_owned(), cause };
     CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(unusable)
+}
+
+/// Returns when the certificate expires, in seconds since 1970; `None` if that is unreadable.
+pub(super) fn expiration(pair: &CertifiedKey) -> Option<i64> {
+    let certificate = Certificate::from_der(pair.cert.first()?).ok()?;
+    i64::try_from(certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs()).ok()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
