@@ -228,7 +228,11 @@ impl Cluster {
         query: WatchQuery,
     ) -> Result<WatchStream, ApiError> {
         let opened = WatchStream::open(&self.inner.transport, resource, scope, &query).await;
-        if opened.as_ref().is_err_and(ApiError::is_not_served) {
+        let is_outdated = match &opened {
+            Ok(_) => self.inner.discovery.lacks(resource),
+            Err(error) => error.is_not_served(),
+        };
+        if is_outdated {
             self.inner.discovery.missed(&resource.group);
         }
         opened
