@@ -270,7 +270,7 @@ mod tests {
             let name = declaration.name.full("test");
             assert!(text.contains(&format!("# HELP {name} {}\n", declaration.help)), "{name}");
         }
-        assert_series(&text, "certwatcher_read_certificate_total", 2.0);
+        assert_series(&text, "certwatcher_read_certificate_total", 1.0);
         assert_series(&text, "certwatcher_read_certificate_errors_total", 1.0);
         let decisions = r#"test_authorizer_decisions_total{decision="deny",resource="pods",webhook="/webhooks/a"}"#;
         assert_series(&text, decisions, 2.0);
