@@ -99,7 +99,7 @@ impl Scene {
         sim.put(definition)?;
         let mut config = config::load(include_bytes!("../../config/local.yaml"))?.config;
         let anywhere = PlainServer { bind_address: LOOPBACK.to_owned(), port: 0 };
-        config.server.metrics = anywhere.clone();
+        config.server.metrics.listen(anywhere.clone());
         config.server.health_probes = anywhere;
         Ok(Self {
             kubectl: sim.client_as("operator", "kubectl/v1.36.0"),
@@ -212,7 +212,7 @@ impl Scene {
                 (asked, since) = (now, Instant::now());
             }
             let actors = self.actors().into_iter().filter(|actor| actor.path.starts_with("managedresource/"));
-            let resting = actors.filter(|actor| actor.activity == Activity::Idle && actor.next_timer.is_some()).count();
+            let resting = actors.filter(|actor| rests(actor) && actor.next_timer.is_some()).count();
             match since.elapsed() >= QUIET && resting == bundles {
                 true => Ok(()),
                 false => Err(format!("{resting} of {bundles} are, and {now} requests have been made")),
@@ -396,6 +396,11 @@ impl From<SceneError> for Missed {
     fn from(error: SceneError) -> Self {
         Self::new("the program starts", error.to_string())
     }
+}
+
+/// Returns true for an actor with nothing to do. If its ManagedResource has a problem, it is failing meanwhile.
+pub(super) fn rests(actor: &ActorState) -> bool {
+    matches!(actor.activity, Activity::Idle | Activity::Failing)
 }
 
 #[cfg(test)]

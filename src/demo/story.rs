@@ -1,7 +1,7 @@
 use std::{path::Path, time::Duration};
 
 use futures::{FutureExt as _, try_join};
-use kit::{Activity, ActorState};
+use kit::ActorState;
 use process::PATIENCE;
 use serde_json::json;
 use tokio::time::Instant;
@@ -10,7 +10,7 @@ use super::{
     Missed, Seen, Step,
     demo_object::DemoObject,
     examples::{self, BROKEN, MONITORING, NAMESPACE, WEBAPP},
-    scene::{Scene, SceneError},
+    scene::{Scene, SceneError, rests},
     screen::{Screen, time},
 };
 use crate::api::resources::condition_names::{APPLY_SUCCEEDED, DECODING_FAILED, DELETION_PENDING};
@@ -257,7 +257,7 @@ async fn panic(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 
     let recovered = scene
         .wait("the actor of monitoring has reconciled again", || match scene.actor(MONITORING.name) {
-            Some(actor) if actor.finished >= before + 2 && actor.activity == Activity::Idle => Ok(actor),
+            Some(actor) if actor.finished >= before + 2 && rests(&actor) => Ok(actor),
             other => Err(format!("{other:?}")),
         })
         .await?;

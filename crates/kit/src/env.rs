@@ -32,6 +32,10 @@ pub trait Observers {
 
     /// Sets a custom metric, or adds to its distribution. `label` tells figures of a name apart. Ignores unknown names.
     fn figure(&self, _name: &'static str, _label: &'static str, _value: f64) {}
+
+    /// Sets one series of a custom gauge, by the values of its labels in the order of their declaration; `None` removes
+    /// it. Ignores unknown names.
+    fn figure_series(&self, _name: &'static str, _labels: &[&str], _value: Option<f64>) {}
 }
 
 /// How a reconcile ended, for metrics (spec 70 §9.2).

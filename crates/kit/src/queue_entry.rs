@@ -104,10 +104,12 @@ impl<A, R: Ord> QueueEntry<A, R> {
         quiet && self.reconcilers.iter().any(|reconciler| reconciler.retired)
     }
 
-    pub(super) fn activity(&self) -> Activity {
+    /// Returns what the actor does. `is_failing`: its object has a problem.
+    pub(super) fn activity(&self, is_failing: bool) -> Activity {
         self.reconcilers
             .iter()
             .map(ReconcilerEntry::activity)
+            .chain(is_failing.then_some(Activity::Failing))
             .max_by_key(|activity| rank(*activity))
             .unwrap_or(Activity::Idle)
     }

@@ -48,6 +48,9 @@ pub struct ActorState {
     pub finished: u64,
     /// Time and text of the last error.
     pub last_error: Option<(Timestamp, String)>,
+    /// What is wrong with the actor's object, whatever the actor does. An actor with a problem that does not run is failing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// When the actor's next timer ends.
     pub next_timer: Option<Timestamp>,
     /// One free line, e.g. `20 objects, applied`.
@@ -96,7 +99,7 @@ pub enum Activity {
     BackingOff,
     /// Panicked too often; tried again rarely.
     Quarantined,
-    /// Cannot do its work; its last error says why.
+    /// Cannot do its work, or its object has a problem; the last error, or the problem, says why.
     Failing,
     /// Ended.
     Stopped,
@@ -152,6 +155,15 @@ impl Cell {
         }
     }
 
+    /// Sets what is wrong with the actor's object. Returns false if it was set before.
+    pub(super) fn set_problem(&self, now: Timestamp, problem: Option<String>) -> bool {
+        let same = self.state.lock().unwrap_or_else(PoisonError::into_inner).problem == problem;
+        if !same {
+            self.update(now, |state| state.problem = problem);
+        }
+        !same
+    }
+
     /// Returns a copy of the state.
     pub fn read(&self) -> ActorState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -175,6 +187,7 @@ impl ActorState {
             restarts: 0,
             finished: 0,
             last_error: None,
+            problem: None,
             next_timer: None,
             line: String::new(),
             details: Vec::new(),

@@ -125,6 +125,14 @@ impl<C: GeneralController> WeakSupervised<C> {
             queue.borrow_mut().wake(key, wake);
         }
     }
+
+    /// Shows in the status registry what is wrong with the object of `key`, `None` if nothing is. Does nothing for a key
+    /// without an actor: wake it first.
+    pub fn set_problem(&self, key: &C::Key, problem: Option<String>) {
+        if let Some(queue) = self.queue.upgrade() {
+            queue.borrow().set_problem(key, problem);
+        }
+    }
 }
 
 impl<C: GeneralController> Clone for WeakSupervised<C> {

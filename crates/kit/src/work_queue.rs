@@ -268,6 +268,14 @@ impl<C: GeneralController> WorkQueue<C> {
             .count()
     }
 
+    /// Shows what is wrong with the object of a key that has been woken.
+    pub(super) fn set_problem(&self, key: &C::Key, problem: Option<String>) {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.cell.set_problem(self.env.clock.wall(), problem) {
+            self.show(key);
+        }
+    }
+
     fn show(&self, key: &C::Key) {
         let Some(entry) = self.entries.get(key) else { return };
         let (now, wall) = (self.env.clock.monotonic(), self.env.clock.wall());
@@ -278,7 +286,7 @@ impl<C: GeneralController> WorkQueue<C> {
             wall.checked_add(left).ok()
         });
         entry.cell.update(wall, |cell| {
-            cell.activity = entry.activity();
+            cell.activity = entry.activity(cell.problem.is_some());
             cell.mailbox = entry.waiting();
             cell.current = (!names.is_empty()).then(|| format!("reconcile {}", names.join(", ")));
             cell.next_timer = next_timer;

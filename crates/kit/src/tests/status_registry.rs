@@ -25,6 +25,30 @@ fn rule_11_status_registry_shows_each_actor_and_its_next_timer() {
 }
 
 #[test]
+fn rule_11_actor_whose_object_has_a_problem_is_failing_while_it_rests() {
+    let script = |_: &ScriptedReconcile| Step::After(seconds(1), Ok(Outcome::After(seconds(60))));
+    run(Scripted::new(script), |supervised, _, universe| async move {
+        let shows = || {
+            let state = shown(&universe, "a");
+            (state.activity, state.problem)
+        };
+        let problem = || Some("broken".to_owned());
+        let weak = supervised.weak();
+        weak.set_problem(&key("b"), problem());
+        supervised.wake(&key("a"), Wake::high(EVENT));
+        settle().await;
+        weak.set_problem(&key("a"), problem());
+        assert_eq!(shows(), (Activity::Running, problem()));
+
+        reconcile_time(2).await;
+        assert_eq!(shows(), (Activity::Failing, problem()));
+
+        weak.set_problem(&key("a"), None);
+        assert_eq!(shows(), (Activity::Idle, None));
+    });
+}
+
+#[test]
 fn rule_11_next_timer_is_the_earliest_of_all_reconcilers() {
     let script = |reconcile: &ScriptedReconcile| {
         let again = if reconcile.reconciler == 0 { 60 } else { 600 };

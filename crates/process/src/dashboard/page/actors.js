@@ -132,7 +132,7 @@ export function makeFilter(query, activities) {
     if (words.length === 0) return true;
     const error = actor.lastError ? actor.lastError[1] : "";
     const details = (actor.details ?? []).flat().join("\n");
-    const text = `${actor.path}\n${actor.line}\n${actor.current ?? ""}\n${error}\n${details}\nrole:${actor.role}`.toLowerCase();
+    const text = `${actor.path}\n${actor.line}\n${actor.current ?? ""}\n${actor.problem ?? ""}\n${error}\n${details}\nrole:${actor.role}`.toLowerCase();
     return words.every((word) => text.includes(word));
   };
   return { active, matches };

@@ -205,7 +205,7 @@ function showRow(row, index) {
   row.restarts.classList.toggle("warn", actor !== null && actor.restarts > 0);
   setText(row.line, actor?.line ?? "");
   setTitle(row.line, actor?.line ?? "");
-  const error = actor?.lastError?.[1] ?? "";
+  const error = actor?.problem ?? actor?.lastError?.[1] ?? "";
   setTitle(row.error, error);
   row.error.classList.toggle("past", actor !== null && !isBad(actor.activity) && actor.activity !== "backingOff");
   showTimes(row, actor);
@@ -217,7 +217,8 @@ function showTimes(row, actor) {
   setText(row.current, current);
   setTitle(row.current, current);
   setText(row.next, countdownText(actor?.nextTimer, now()));
-  setText(row.error, actor?.lastError ? `${agoText(actor.lastError[0], now())} · ${actor.lastError[1]}` : "");
+  const lastError = actor?.lastError ? `${agoText(actor.lastError[0], now())} · ${actor.lastError[1]}` : "";
+  setText(row.error, actor?.problem ?? lastError);
 }
 
 function showRows() {
@@ -288,6 +289,7 @@ const DETAILS = [
   ["Restarts", (a) => `${a.restarts}`],
   ["Server last heard", (a) => (a.heard ? `${agoText(a.heard, now())} (${clockText(a.heard)})` : "–")],
   ["Last change", (a) => (a.changed ? `${agoText(a.changed, now())} (${clockText(a.changed)})` : "never")],
+  ["Problem", (a) => a.problem ?? "none"],
   ["Notes", (a) => a.line || "none"],
   ["Details", (a) => (a.details ?? []).map(([label, text]) => `${label}: ${text}`).join("\n") || "none"],
   ["Last error", (a) => (a.lastError ? `${agoText(a.lastError[0], now())} (${clockText(a.lastError[0])})\n${a.lastError[1]}` : "none")],
