@@ -7,7 +7,7 @@ use prometheus::{GaugeVec, HistogramVec};
 
 use super::{Declaration, NO_LABELS, Registrar};
 
-/// A metric that controllers set by name. It has at most one label.
+/// A metric that controllers set by name. Only a gauge may have more than one label.
 #[derive(Debug, Clone, Copy)]
 pub struct Figure {
     /// The name that controllers use.
@@ -58,6 +58,21 @@ impl Families {
             FigureSeries::Countdown { end, .. } => {
                 *end.lock().unwrap_or_else(PoisonError::into_inner) = Some(value).filter(|time| time.is_finite());
             }
+        }
+    }
+
+    /// Sets a series of a gauge, or removes it. Labels that do not fit the declaration are ignored.
+    pub(super) fn set_series(&self, name: &str, labels: &[&str], value: Option<f64>) {
+        let Some(family) = self.0.iter().find(|family| family.figure.name == name) else { return };
+        let FigureSeries::Gauge(gauge) = &family.series else { return };
+        match value {
+            Some(value) => {
+                if let Ok(series) = gauge.get_metric_with_label_values(labels) {
+                    series.set(value);
+                }
+            }
+            // An error means that the series does not exist.
+            None => drop(gauge.remove_label_values(labels)),
         }
     }
 

@@ -197,6 +197,10 @@ impl Observers for Metrics {
     fn figure(&self, name: &'static str, label: &'static str, value: f64) {
         self.shared.figures.set(name, label, value);
     }
+
+    fn figure_series(&self, name: &'static str, labels: &[&str], value: Option<f64>) {
+        self.shared.figures.set_series(name, labels, value);
+    }
 }
 
 impl RequestObserver for Metrics {

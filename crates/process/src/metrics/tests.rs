@@ -288,6 +288,20 @@ fn figure_of_a_program_shows_levels_trips_and_the_time_until_the_end() {
     assert_eq!(value(&at(0), "test_end"), None);
 }
 
+#[test]
+fn figure_series_has_all_labels_and_can_be_removed() {
+    let metrics = metrics();
+    let set = |labels: &[&str], level| {
+        metrics.figure_series("level", labels, level);
+        value(&metrics.render(), r#"test_level{at="deep"}"#)
+    };
+
+    assert_eq!(set(&["deep"], Some(2.0)), Some(2.0));
+    assert_eq!(set(&["deep", "too many"], Some(3.0)), Some(2.0));
+    assert_eq!(set(&["deep"], None), None);
+    assert_eq!(set(&["deep"], None), None);
+}
+
 /// spec 80 "better" 4
 #[test]
 fn controller_is_ready_while_its_required_caches_are() {
