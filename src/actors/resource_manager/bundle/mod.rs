@@ -7,8 +7,10 @@
 //! * [`checksum`]: whether the manifests changed
 //! * [`order`]: the order of the objects
 //! * [`merge`]: manifest and live object → the object to send; with [`inject`] (labels) and [`hpa`] (autoscaled objects)
+//! * `changed_paths`: what an update changed, for the log
 //! * [`up_to_date`]: whether that object must be sent; with [`quantity`](crate::api::meta::quantity) (equal amounts)
 
+pub(crate) mod changed_paths;
 pub mod checksum;
 pub mod decode;
 pub mod hpa;

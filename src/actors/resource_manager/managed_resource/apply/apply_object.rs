@@ -23,6 +23,7 @@ use super::{
 };
 use crate::{
     actors::resource_manager::bundle::{
+        changed_paths::changed_paths,
         identity,
         merge::{self, MergeContext},
         plan::PlannedObject,
@@ -236,6 +237,7 @@ impl Step<'_> {
         }
         match self.put(&merged).await {
             Ok(answer) => {
+                self.log_update(live, &answer);
                 self.written(&answer);
                 let cached = self.cached(&answer).await;
                 let repaired = differs && (self.same_manifest || self.again);
@@ -249,6 +251,16 @@ impl Step<'_> {
             }
             Err(error) if error.is_conflict() || error.is_not_found() => Err(NotUpToDate::Overtaken(error)),
             Err(error) => Ok(self.not_updated(&merged, error).await?),
+        }
+    }
+
+    /// Updates that repeat, and updates that change nothing, are of interest only to who looks for them.
+    fn log_update(&self, live: &Value, answer: &Value) {
+        let (object, changed) = (&self.display, changed_paths(live, answer));
+        if self.again || changed.is_empty() {
+            tracing::debug!(object = %object, changed = %changed, "an object was sent again");
+        } else {
+            tracing::info!(object = %object, changed = %changed, "an object was updated");
         }
     }
 
@@ -294,6 +306,7 @@ impl Step<'_> {
                 return ObjectError::text(invalid_update::not_deleted(&self.display, &failed.to_string()));
             }
         }
+        tracing::info!(object = %self.display, "an object that could not be updated was deleted, to be created anew");
         let text = invalid_update::deleted(&self.display, &error.to_string());
         if self.same_manifest || self.again { ObjectError::of_replaced(text) } else { ObjectError::text(text) }
     }
@@ -332,6 +345,11 @@ impl Step<'_> {
     async fn post(&self, object: &Value) -> Result<Done, ApiError> {
         let run = self.scene.run;
         let answer = run.controller.target.create(&run.context, &self.at, object).await?;
+        if self.again {
+            tracing::debug!(object = %self.display, "an object was created again");
+        } else {
+            tracing::info!(object = %self.display, "an object was created");
+        }
         self.written(&answer);
         Ok(Done { cached: Some(self.cached(&answer).await), repaired: false, sent: true })
     }

@@ -26,10 +26,12 @@ pub(super) async fn delete(
     let answer = run.controller.target.delete_seen(&run.context, at, uid, Some(version), propagation).await;
     Ok(match answer.map_err(unsent)? {
         Deleted::Gone => {
+            tracing::info!(object = %reference, "an object was deleted");
             run.controller.objects.gone(&key, version.parse().ok(), &run.context.key);
             Pruned::Done
         }
         Deleted::Pending(object) => {
+            tracing::info!(object = %reference, "an object is being deleted");
             run.controller.objects.wrote(&key, &object, &run.context.key, asked);
             // Its grace time begins now. If that is unreadable, it is reported at once.
             let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());

@@ -218,21 +218,23 @@ async fn clean_live(
     if object::deletion_timestamp(live).is_none() {
         return delete(run, reference, at, object::uid(live), object::resource_version(live), asked).await;
     }
-    finalize(run, at, live).await
+    finalize(run, reference, at, live).await
 }
 
 /// Removes the finalizers of an object whose grace time is over (spec 10 §13.5).
-async fn finalize(run: &Run<'_>, at: &ObjectRef, live: &Value) -> Result<Pruned, ApiError> {
+async fn finalize(run: &Run<'_>, reference: &ResourceRef, at: &ObjectRef, live: &Value) -> Result<Pruned, ApiError> {
     let controller = run.controller;
     match clean::forced_finalization(live, controller.env.clock.wall()) {
         Ok(ForcedFinalization::No) => {}
         Ok(ForcedFinalization::RemoveFinalizers) => {
             let patch = clean::remove_finalizers_patch(live);
             controller.target.merge_patch(&run.context, at, None, &patch).await?;
+            tracing::info!(object = %reference, "finalizers of an object were removed: its grace time is over");
         }
         Ok(ForcedFinalization::FinalizeNamespace) => {
             let emptied = clean::finalized_namespace(live);
             controller.target.replace(&run.context, at, Some("finalize"), &emptied).await?;
+            tracing::info!(object = %reference, "a Namespace was finalized: its grace time is over");
         }
         Err(error) => return Ok(Pruned::Pending(Some(error.to_string()))),
     }
@@ -257,7 +259,9 @@ async fn delete_claims(run: &Run<'_>, stateful_set: &Value) -> Result<(), String
         return Ok(());
     }
     let deleted = target.delete_collection(&run.context, &resource, namespace, &selector).await;
-    deleted.map_err(|error| volume_claims::not_cleaned(&error.to_string()))
+    deleted.map_err(|error| volume_claims::not_cleaned(&error.to_string()))?;
+    tracing::info!(claimsIn = namespace, selector = %selector, "PersistentVolumeClaims of a StatefulSet were deleted");
+    Ok(())
 }
 
 /// Returns the item of the message for an object that still exists (spec 10 §13.6).

@@ -35,7 +35,10 @@ async fn release_one(run: &Run<'_>, display: String, reference: &ResourceRef, as
         return Ok(()); // another ManagedResource has taken over
     };
     match target.merge_patch(&run.context, &at, None, &patch).await {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            tracing::info!(object = %reference, "an object was released");
+            Ok(())
+        }
         Err(error) if error.is_not_found() => Ok(()),
         Err(error) => Err(clean::orphan_not_patched(&display, &error.to_string())),
     }
