@@ -24,10 +24,10 @@ use super::{
 use crate::{
     actors::resource_manager::health::{
         eligibility::{self, Eligibility},
-        report::{self, Finding, HEALTH_CHECK_ERROR, Report},
+        report::{self, Finding, Report},
     },
     api::{
-        meta::conditions::{self, ConditionStatus},
+        meta::conditions,
         resources::{
             condition_names::{RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
             managed_resource::{ManagedResource, ManagedResourceStatus, ResourceRef},
@@ -213,7 +213,7 @@ impl HealthRun<'_> {
             return Ok(None);
         }
         let now = controller.env.clock.wall();
-        let (mut written, mut is_same) = (Vec::new(), false);
+        let mut is_same = false;
         let write = cell.write(controller, &self.context, &basis, |present| {
             let still = ManagedResource { status: present.clone(), ..basis.mr.clone() };
             let is_judged = eligibility::of(&controller.settings.class, &still) == Eligibility::Eligible;
@@ -224,44 +224,15 @@ impl HealthRun<'_> {
             let mut next = present.clone();
             // Another client may have changed a condition since the check began.
             for (kind, report) in changes(present, reports) {
-                let before = conditions::find(&present.conditions, kind).map(|condition| condition.status.clone());
                 let (reason, message) = (&report.reason, &report.message);
                 conditions::set(&mut next.conditions, kind, report.status.clone(), reason, message, now);
-                written.push((*kind, before, report));
             }
             next
         });
         let after = write
             .await
             .map_err(|error| Failure::new(format!("could not update the ManagedResource status: {error}")))?;
-        let judged_state =
-            JudgedState::of(&controller.settings.class, self.reconciler, after.cached.summary()).filter(|_| is_same);
-        for (kind, before, report) in written {
-            self.report(mr, kind, before, report);
-        }
-        Ok(judged_state)
-    }
-
-    fn report(&self, mr: &ManagedResource, kind: &str, before: Option<ConditionStatus>, report: &Report) {
-        let Report { status, reason, message } = report;
-        let is_health = kind == RESOURCES_HEALTHY;
-        if reason == HEALTH_CHECK_ERROR {
-            tracing::error!(reason = %reason, detail = %message, "health cannot be checked");
-        } else if is_health == (*status == ConditionStatus::False) {
-            tracing::info!(condition = kind, reason = %reason, detail = %message, "objects of a ManagedResource are unhealthy or progressing");
-        } else {
-            tracing::debug!(condition = kind, reason = %reason, "objects of a ManagedResource are healthy or rolled out");
-        }
-        let (recorder, reference) = (&self.controller.health_recorder, self.controller.reference(mr));
-        match (is_health, before, status) {
-            (true, Some(ConditionStatus::True), ConditionStatus::False) => {
-                recorder.warning(&reference, reason, message);
-            }
-            (true, Some(ConditionStatus::False), ConditionStatus::True) => {
-                recorder.normal(&reference, reason, message);
-            }
-            _ => {}
-        }
+        Ok(JudgedState::of(&controller.settings.class, self.reconciler, after.cached.summary()).filter(|_| is_same))
     }
 
     fn show(&self, survey: &Survey, objects: usize) {

@@ -2,11 +2,14 @@
 //! * [`status`]: what is reported in each situation: each row of spec 10 §16 as a function from one status to the next
 //! * `fit`: what is left out of a status that is too large to be stored
 //! * [`message`]: bounds of messages
-//! * [`status_cell`]: the only path by which reconcilers write the status
+//! * [`status_cell`]: the only path by which reconcilers write the status; it logs changed conditions and records Events
+//! * `announcement`: which conditions are bad, and which changes are Events
 
+mod announcement;
 mod fit;
 pub(super) mod message;
 pub(super) mod status;
 mod status_cell;
 
+pub(super) use announcement::problem;
 pub(super) use status_cell::StatusCell;

@@ -2,9 +2,13 @@
 //! conditions only. Writes are serialized. A write needs the `resourceVersion` that the deciding reconciler saw, or a
 //! version that differs from it by our own status writes alone. Otherwise the reconciler decides again (spec 10 §17.3).
 
-use std::cell::{Cell, RefCell};
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+};
 
-use cluster::{ApiError, Cached, Context};
+use cluster::{ApiError, Cached, Context, EventType};
+use kit::quote::cut_after;
 use tokio::sync::Mutex;
 
 use super::{
@@ -12,9 +16,16 @@ use super::{
         known::{CachedManagedResource, ParsedManagedResource},
         shared::ManagedResources,
     },
+    announcement::{event_type, is_broken},
     fit::Draft,
 };
-use crate::api::resources::managed_resource::{ManagedResourceStatus, with_status};
+use crate::api::{
+    meta::conditions::{self, Condition},
+    resources::{
+        condition_names::RESOURCES_HEALTHY,
+        managed_resource::{ManagedResource, ManagedResourceStatus, with_status},
+    },
+};
 
 #[derive(Default)]
 pub(crate) struct StatusCell {
@@ -26,6 +37,8 @@ pub(crate) struct StatusCell {
     doubtful: Cell<bool>,
     /// Size in bytes of the smallest object that was refused for its size, and the text of the first refusal.
     refused: RefCell<Option<(usize, String)>>,
+    /// Conditions whose last Event was a Warning.
+    warned: RefCell<BTreeSet<String>>,
 }
 
 /// The API server accepts no larger request, whatever its database accepts (measured: docs/facts.md §10).
@@ -33,6 +46,9 @@ const LARGEST_REQUEST: usize = 3 * 1024 * 1024;
 
 /// Length of `lineage`. A reconciler that decided on an older version decides again.
 const LINEAGE: usize = 8;
+
+/// Longest message of a condition in a log record, in characters.
+const LOGGED: usize = 1024;
 
 impl StatusCell {
     /// Writes the status that `change` makes of the current one, if they differ. Returns the then current snapshot. A
@@ -65,6 +81,7 @@ impl StatusCell {
                         let written = ParsedManagedResource::of(&answer).map_err(|error| undecodable(&error))?;
                         controller.bundles.wrote_cached(&key, written.cached.clone(), &context.key, asked);
                         self.remember(&present, &written);
+                        self.announce(controller, &present.mr, &written.mr);
                         return Ok(written);
                     }
                     Err(error) if error.is_too_large(size) => self.was_refused(size, &error),
@@ -80,6 +97,31 @@ impl StatusCell {
                 return Ok(present);
             }
             tracing::info!(bytes = size, error = %refused, "a status is too large to be stored; a part of it is left out");
+        }
+    }
+
+    /// Logs the conditions that a write changed, and records their Events.
+    fn announce(&self, controller: &ManagedResources, before: &ManagedResource, after: &ManagedResource) {
+        for new in &after.status.conditions {
+            let old = conditions::find(&before.status.conditions, &new.kind);
+            let is_same =
+                |old: &Condition| old.status == new.status && old.reason == new.reason && old.message == new.message;
+            if old.is_some_and(is_same) {
+                continue;
+            }
+            log(new);
+            let mut warned = self.warned.borrow_mut();
+            let event = event_type(old, warned.contains(&new.kind), new);
+            if event == Some(EventType::Normal) {
+                warned.remove(&new.kind);
+            } else if is_broken(new) || old.is_some_and(is_broken) {
+                warned.insert(new.kind.clone());
+            }
+            if let Some(event) = event {
+                let is_health = new.kind == RESOURCES_HEALTHY;
+                let recorder = if is_health { &controller.health_recorder } else { &controller.recorder };
+                recorder.record(event, &controller.reference(after), "", &new.reason, &new.message);
+            }
         }
     }
 
@@ -132,5 +174,15 @@ impl StatusCell {
         lineage.push(to.cached.version());
         let excess = lineage.len().saturating_sub(LINEAGE);
         lineage.drain(..excess);
+    }
+}
+
+fn log(condition: &Condition) {
+    let Condition { kind, reason, message, .. } = condition;
+    let (status, message) = (condition.status.as_str(), cut_after(LOGGED, message));
+    if is_broken(condition) {
+        tracing::error!(condition = %kind, status, reason = %reason, detail = %message, "a ManagedResource is broken");
+    } else {
+        tracing::info!(condition = %kind, status, reason = %reason, detail = %message, "a condition of a ManagedResource changed");
     }
 }

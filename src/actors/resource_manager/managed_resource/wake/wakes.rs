@@ -18,6 +18,7 @@ use super::{
             CachedManagedResource, CachedSecret, HealthListener, HealthRegistry, ManagedObjects,
             ManagedResourceSummary, News, PodsListener, ScalingListener,
         },
+        report,
         shared::{CHANGED, HEALTH, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
     trigger,
@@ -46,6 +47,8 @@ pub(crate) fn subscribe_bundles(
         let causes = bundle_causes(&class, change.how, old, new);
         let first = change.how == How::First;
         waker.wake(change.name, if first { Wake::low(causes) } else { Wake::high(causes) });
+        let own = new.map(|new| &new.mr).filter(|new| class.is_responsible(new));
+        waker.set_problem(change.name, own.and_then(|own| report::problem(&own.status.conditions)));
     });
 }
 
