@@ -73,7 +73,7 @@ pub(super) static FLAGS: &[LegacyFlag] = flags! {
     "port" "9449"
         Int(|d, v| d.config.server.webhooks.port = v), "Port of the webhook server";
     "metrics-bind-address" ":8080"
-        Address(|d, v| plain_server(&mut d.config.server.metrics, &mut d.config.server.metrics_off, v)), "Address of the metrics server; 0 disables it";
+        Address(metrics_server), "Address of the metrics server; 0 disables it";
     "health-bind-address" ":8081"
         Address(|d, v| plain_server(&mut d.config.server.health_probes, &mut d.config.server.health_probes_off, v)), "Address of the probe server; 0 disables it";
     "profiling" "false"
@@ -212,6 +212,12 @@ fn resource_class(draft: &mut Draft, class: String) {
 fn plain_server(server: &mut PlainServer, off: &mut bool, address: Option<PlainServer>) {
     *off = address.is_none();
     *server = address.unwrap_or_default();
+}
+
+fn metrics_server(draft: &mut Draft, address: Option<PlainServer>) {
+    let server = &mut draft.config.server;
+    server.metrics_off = address.is_none();
+    server.metrics.listen(address.unwrap_or_default());
 }
 
 fn token_invalidator(draft: &mut Draft, workers: i64) {

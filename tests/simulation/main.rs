@@ -1,5 +1,6 @@
 //! The whole program on the simulated API server, in virtual time. Start reading at `world::World`.
 
+mod announcements;
 mod api_server_starts;
 mod autoscaling;
 mod bad_input;

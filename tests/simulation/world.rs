@@ -19,7 +19,7 @@ use gardener_resource_manager::{
     programs::resource_manager::{Link, Links, ResourceManager},
 };
 use kit::{
-    ActorState, Env, StatusRegistry,
+    ActorState, Env, Observers, StatusRegistry, Unobserved,
     testing::{self, Universe},
 };
 use process::{Clusters, Program as _, Root};
@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub(crate) separate: Cell<bool>,
     pub(crate) target: RefCell<Option<Sim>>,
     pub(crate) ca: RefCell<Rc<[u8]>>,
+    /// What a program that starts reports its metrics to.
+    pub(crate) observers: RefCell<Rc<dyn Observers>>,
     programs: RefCell<BTreeMap<String, Program>>,
 }
 
@@ -77,6 +79,7 @@ pub(crate) fn world_with<F: Future>(seed: u64, latency: Duration, test: impl FnO
             separate: Cell::default(),
             target: RefCell::default(),
             ca: RefCell::default(),
+            observers: RefCell::new(Rc::new(Unobserved)),
             programs: RefCell::default(),
         });
         let result = test(world.clone()).await;
@@ -105,8 +108,9 @@ impl World {
 
     pub(crate) async fn start_as(&self, user: &str, config: Config) {
         // Each has its own status registry, because the paths of their actors are equal.
-        let own = Env { status_registry: StatusRegistry::default(), ..self.universe.env.clone() };
-        let env = if user == PROGRAM { &self.universe.env } else { &own };
+        let shared = &self.universe.env;
+        let status_registry = if user == PROGRAM { shared.status_registry.clone() } else { StatusRegistry::default() };
+        let env = &Env { status_registry, observers: self.observers.borrow().clone(), ..shared.clone() };
         let process = Process::new();
         let client_of = |sim: &Sim| {
             sim.client_of(ClientOptions {

@@ -15,6 +15,10 @@ const NODE_JOINS: [f64; 10] = [5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0,
 
 #[rustfmt::skip]
 declarations! {
+    MANAGED_RESOURCES = MetricKind::Gauge, Own("managedresource_status"), ["condition", "status", "reason"], "ManagedResources",
+        "ManagedResources of the own class by condition. At most 100 combinations; further ones, very long reasons and foreign statuses count as other. Exists while the process leads.";
+    MANAGED_RESOURCE = MetricKind::Gauge, Own("managedresource_condition"), ["namespace", "name", "condition", "status"], "always 1",
+        "The conditions of each ManagedResource of the own class. Exists with server.metrics.perManagedResource, while the process leads.";
     GARBAGE = MetricKind::Gauge, Own("garbage"), ["state"], "objects",
         "Collectable Secrets and ConfigMaps in the last run of the garbage collector: candidates, and among them deleted, in_use, failed (could not be deleted); young (less than 10 minutes old) and terminating are not candidates.";
     TOKENS = MetricKind::Gauge, Own("tokens"), ["state"], "tokens",
@@ -31,6 +35,8 @@ declarations! {
 
 /// The metrics by the names that controllers use.
 pub const FIGURES: &[Figure] = &[
+    Figure { name: "managedresource_status", kind: Gauge, declaration: &MANAGED_RESOURCES },
+    Figure { name: "managedresource_condition", kind: Gauge, declaration: &MANAGED_RESOURCE },
     Figure { name: "garbage", kind: Gauge, declaration: &GARBAGE },
     Figure { name: "tokens", kind: Gauge, declaration: &TOKENS },
     Figure { name: "token_expiry", kind: Countdown, declaration: &TOKEN_EXPIRY },

@@ -38,6 +38,7 @@ fn settings(config: &Config) -> Settings {
         class: OwnClass::new(&controllers.resource_class),
         cluster_id: String::new(),
         target_is_live: config.target.disable_cached_client,
+        metric_per_bundle: config.server.metrics.per_managed_resource,
         garbage_collector: controllers.garbage_collector.enabled,
     }
 }

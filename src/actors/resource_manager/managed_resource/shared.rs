@@ -59,6 +59,8 @@ pub(super) struct Settings {
     pub(super) cluster_id: String,
     /// Objects of the target are not watched: each check reads them (spec 70 §8.5).
     pub(super) target_is_live: bool,
+    /// Whether each ManagedResource has metrics of its own (`server.metrics.perManagedResource`).
+    pub(super) metric_per_bundle: bool,
     /// Whether the garbage collector runs: objects that it collects are left to it (spec 10 §13.2).
     pub(super) garbage_collector: bool,
 }

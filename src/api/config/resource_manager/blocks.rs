@@ -85,14 +85,25 @@ config_blocks! {
         #[default(PlainServer::at(DEFAULTS.probes_port))]
         pub health_probes: PlainServer,
         /// Plain HTTP for metrics and profiling.
-        #[default(PlainServer::at(DEFAULTS.metrics_port))]
-        pub metrics: PlainServer,
+        pub metrics: MetricsServer,
         /// No key: the legacy flag `--health-bind-address=0`. There is no server for probes.
         #[serde(skip)]
         pub health_probes_off: bool,
         /// No key: the legacy flag `--metrics-bind-address=0`. There is no server for metrics.
         #[serde(skip)]
         pub metrics_off: bool,
+    }
+
+    /// Plain HTTP for metrics and profiling.
+    #[derive(Eq)]
+    pub struct MetricsServer {
+        /// Host name or address; empty means every interface, IPv4 and IPv6.
+        pub bind_address: String,
+        /// TCP port.
+        #[default(i64::from(DEFAULTS.metrics_port))]
+        pub port: i64,
+        /// Each ManagedResource has metrics of its own.
+        pub per_managed_resource: bool,
     }
 
     /// HTTPS for webhooks.

@@ -4,13 +4,15 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use process::{
-    config::{fill, fill_rate, hash, rate_limit},
+    config::{PlainServer, fill, fill_rate, hash, rate_limit},
     http::listen::ListenAddress,
     logging::Logging,
     settings::RateLimit,
 };
 
-use super::{API_VERSION, Config, Connection, DEFAULTS, KIND, ManagedResourceController, Server, WebhookServer};
+use super::{
+    API_VERSION, Config, Connection, DEFAULTS, KIND, ManagedResourceController, MetricsServer, Server, WebhookServer,
+};
 
 impl Config {
     /// Replaces zeros that count as absent (spec 70 §2 rule 5).
@@ -20,7 +22,7 @@ impl Config {
         self.target.fill();
         self.leader_election.fill(&DEFAULTS);
         self.server.health_probes.fill(DEFAULTS.probes_port);
-        self.server.metrics.fill(DEFAULTS.metrics_port);
+        fill(&mut self.server.metrics.port, 0, MetricsServer::default().port);
         fill(&mut self.server.webhooks.port, 0, WebhookServer::default().port);
         fill(&mut self.log_level, String::new(), "info".to_owned());
         fill(&mut self.log_format, String::new(), "json".to_owned());
@@ -133,7 +135,19 @@ impl Server {
 
     /// Address of the server for metrics; `None`: there is none.
     pub fn metrics(&self) -> Option<ListenAddress> {
-        (!self.metrics_off).then(|| self.metrics.address())
+        (!self.metrics_off).then(|| self.metrics.plain().address())
+    }
+}
+
+impl MetricsServer {
+    /// The server without its metrics.
+    pub(super) fn plain(&self) -> PlainServer {
+        PlainServer { bind_address: self.bind_address.clone(), port: self.port }
+    }
+
+    /// Sets the address.
+    pub fn listen(&mut self, PlainServer { bind_address, port }: PlainServer) {
+        (self.bind_address, self.port) = (bind_address, port);
     }
 }
 

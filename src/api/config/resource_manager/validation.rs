@@ -35,7 +35,7 @@ pub(super) fn validate(config: &Config) -> Vec<FieldError> {
     connection(&mut errors, "targetClientConnection", &config.target);
     config.leader_election.validate(&mut errors);
     config.server.health_probes.validate(&mut errors, "server.healthProbes");
-    config.server.metrics.validate(&mut errors, "server.metrics");
+    config.server.metrics.plain().validate(&mut errors, "server.metrics");
     let port = config.server.webhooks.port;
     if u16::try_from(port).is_err() {
         errors.push(FieldError::invalid("server.webhooks.port", port, PORT));

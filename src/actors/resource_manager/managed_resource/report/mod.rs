@@ -4,12 +4,15 @@
 //! * [`message`]: bounds of messages
 //! * [`status_cell`]: the only path by which reconcilers write the status; it logs changed conditions and records Events
 //! * `announcement`: which conditions are bad, and which changes are Events
+//! * `condition_counts`: the metrics of conditions
 
 mod announcement;
+mod condition_counts;
 mod fit;
 pub(super) mod message;
 pub(super) mod status;
 mod status_cell;
 
 pub(super) use announcement::problem;
+pub(super) use condition_counts::ConditionCounts;
 pub(super) use status_cell::StatusCell;

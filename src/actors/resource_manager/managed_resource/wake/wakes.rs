@@ -18,7 +18,7 @@ use super::{
             CachedManagedResource, CachedSecret, HealthListener, HealthRegistry, ManagedObjects,
             ManagedResourceSummary, News, PodsListener, ScalingListener,
         },
-        report,
+        report::{self, ConditionCounts},
         shared::{CHANGED, HEALTH, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
     trigger,
@@ -40,6 +40,7 @@ pub(crate) fn subscribe_bundles(
 ) {
     let (class, waker, registry) =
         (controller.settings.class.clone(), waker.clone(), controller.health_registry.clone());
+    let counts = ConditionCounts::new(&controller.env.observers, &class, controller.settings.metric_per_bundle);
     bundles.subscribe(move |change| {
         let (old, new) =
             (change.old.map(CachedManagedResource::summary), change.new.map(CachedManagedResource::summary));
@@ -47,7 +48,9 @@ pub(crate) fn subscribe_bundles(
         let causes = bundle_causes(&class, change.how, old, new);
         let first = change.how == How::First;
         waker.wake(change.name, if first { Wake::low(causes) } else { Wake::high(causes) });
-        let own = new.map(|new| &new.mr).filter(|new| class.is_responsible(new));
+        let (old, new) = (old.map(|old| &old.mr), new.map(|new| &new.mr));
+        counts.change(change.name, old, new);
+        let own = new.filter(|new| class.is_responsible(new));
         waker.set_problem(change.name, own.and_then(|own| report::problem(&own.status.conditions)));
     });
 }

@@ -49,7 +49,7 @@ leaderElection: {resourceNamespace: garden}";
         ("/server/webhooks/port", json!(9449)),
         ("/server/webhooks/tls/serverCertDir", json!("")),
         ("/server/healthProbes", json!({"bindAddress": "", "port": 8081})),
-        ("/server/metrics", json!({"bindAddress": "", "port": 8080})),
+        ("/server/metrics", json!({"bindAddress": "", "port": 8080, "perManagedResource": false})),
         ("/debugging", json!({"enableProfiling": false, "enableContentionProfiling": false})),
         ("/logLevel", json!("info")),
         ("/logFormat", json!("json")),
