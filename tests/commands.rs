@@ -80,7 +80,7 @@ fn offline_commands_work_in_a_pipe() {
 
 #[test]
 fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
-    let table: [(&[&str], &str, i32, &str); 12] = [
+    let table: [(&[&str], &str, i32, &str); 13] = [
         (&["pack", "-", "--name", "web"], "kind: A", 1, "-: the object has no apiVersion or no kind"),
         (&["validate", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
         (&["unpack", "-"], CONFIG_MAP, 1, "-: v1/ConfigMap/default/a is no Secret"),
@@ -91,6 +91,7 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
         (&["diff", "-", "--name", "a"], CONFIG_MAP, 2, "must be <namespace>/<name>"),
         (&["get"], "", 2, "give a kubeconfig with --kubeconfig or $KUBECONFIG"),
         (&["get", "-A", "web"], "", 2, "cannot be used with"),
+        (&["get", "--request-timeout", "5"], "", 2, "missing unit in duration"),
         (&["get", "-A", "-n", "garden"], "", 2, "cannot be used with"),
         (&["get", "-o", "table"], "", 2, "[possible values: wide, json, yaml, name]"),
     ];
@@ -276,4 +277,25 @@ fn get_uses_the_namespace_of_the_context_and_names_missing_objects() {
     assert_eq!((code(&list), text(&list.stdout).as_str()), (0, expected), "{}", text(&list.stderr));
     let expected = "error: no /apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources/x\n";
     assert_eq!((code(&missing), text(&missing.stdout).as_str(), text(&missing.stderr).as_str()), (1, "", expected));
+}
+
+#[test]
+fn cluster_that_cannot_be_reached_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    // Nothing listens on the discard port.
+    let content = "{apiVersion: v1, kind: Config, current-context: none, \
+        clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}],\n\
+        contexts: [{name: other, context: {cluster: c, user: u}}], users: [{name: u, user: {token: sesame}}]}\n";
+    std::fs::write(&path, content).unwrap();
+    let kubeconfig = path.display().to_string();
+
+    for command in [&["get"][..], &["garbage"]] {
+        let output = run(&[command, &["--kubeconfig", &kubeconfig, "--context", "other"]].concat(), "");
+
+        let stderr = text(&output.stderr);
+        let place = format!(" — the cluster is http://127.0.0.1:9 (context \"other\" of {kubeconfig})\n");
+        assert_eq!(code(&output), 2, "{command:?}: {stderr}");
+        assert!(stderr.ends_with(&place) && !stderr.contains("sesame"), "{command:?}: {stderr}");
+    }
 }

@@ -4,9 +4,10 @@
 //! ```text
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
-//! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators, `legacy.rs`
-//! the flags from before there was a configuration file. `tests/reference.rs` generates the reference of all flags. `load.rs`
-//! merges flags, file and environment. Everything is pure: a function that is passed in reads files
+//! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators,
+//! `operator_tools.rs` options of the latter, `legacy.rs` the flags from before there was a configuration file.
+//! `tests/reference.rs` generates the reference of all flags. `load.rs` merges
+//! flags, file and environment. Everything is pure: a function that is passed in reads files
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
 
 pub mod controller_manager;
@@ -14,6 +15,7 @@ mod epilogue;
 mod flags;
 mod legacy;
 pub mod load;
+mod operator_tools;
 mod tools;
 mod webhook;
 
@@ -25,6 +27,7 @@ use std::collections::BTreeMap;
 use cluster::kubeconfig::Environment;
 pub use flags::Cli;
 pub use load::{StartError, load};
+pub use operator_tools::{ConnectionOptions, RequestTimeout};
 pub use process::{
     BuildInfo,
     command_line::{SharedOptions, UsageError},

@@ -139,6 +139,19 @@ fn flags_unknown_incomplete_or_invalid_are_refused() {
     }
 }
 
+#[test]
+fn request_timeout_has_a_default_and_zero_is_none() {
+    let of = |args: &[&str]| match parse_in(args, &[]) {
+        Ok(Command::Tool(Tool::Get(options))) => options.connection.request_timeout.get(),
+        other => panic!("{other:?}"),
+    };
+    let days = |duration: Duration| duration.as_secs() / 86400;
+
+    assert_eq!(of(&["get"]), RequestTimeout::default().get());
+    assert_eq!(of(&["get", "--request-timeout=1m30s"]).as_secs(), 90);
+    assert_eq!((of(&["get"]).as_secs(), days(of(&["get", "--request-timeout", "0"]))), (15, 365));
+}
+
 /// spec 70 §1
 #[test]
 fn version_flag_prints_or_overrides_the_version() {

@@ -5,7 +5,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use cluster::object::NamespacedName;
 
-use super::{epilogue::epilogue, webhook::WebhookTool};
+use super::{epilogue::epilogue, operator_tools::ConnectionOptions, webhook::WebhookTool};
 
 const PATHS: &str = "Files and directories; - reads standard input. Directories are read recursively, in sorted order: \
      *.yaml, *.yml and *.json";
@@ -136,7 +136,8 @@ pub struct PackOptions {
 pub struct UnpackOptions {
     /// Files and directories; - reads standard input.
     #[arg(value_name = "FILE|DIR", long_help = PATHS)]
-    #[arg(required_unless_present = "managed_resource", conflicts_with = "managed_resource")]
+    #[arg(required_unless_present = "managed_resource")]
+    #[arg(conflicts_with_all = ["managed_resource", "kubeconfig", "context"])]
     pub paths: Vec<String>,
     /// Read the Secrets of this ManagedResource from the cluster.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced_name)]
@@ -144,9 +145,9 @@ pub struct UnpackOptions {
     /// Print a table instead: kind, namespace, name, data key, bytes.
     #[arg(long)]
     pub list: bool,
-    /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, in-cluster]
-    #[arg(long, value_name = "FILE", requires = "managed_resource")]
-    pub kubeconfig: Option<String>,
+    /// The connection to the cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
 }
 
 /// Options of `validate`.
@@ -172,9 +173,9 @@ pub struct DiffOptions {
     /// ManagedResource that the files belong to.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced_name, conflicts_with = "managed_resource")]
     pub name: Option<NamespacedName>,
-    /// Kubeconfig of the source cluster [default: $KUBECONFIG, ~/.kube/config, in-cluster]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<String>,
+    /// The connection to the cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
     /// Kubeconfig of the target cluster [default: the source cluster]
     #[arg(long, value_name = "FILE")]
     pub target_kubeconfig: Option<String>,
@@ -219,9 +220,9 @@ pub struct GetOptions {
     /// Do not print the column headers.
     #[arg(long, hide_short_help = true)]
     pub no_headers: bool,
-    /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, in-cluster]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<String>,
+    /// The connection to the cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
 }
 
 /// Options of `garbage`.
@@ -231,9 +232,9 @@ pub struct GarbageOptions {
     /// Accepted, no effect: this command never deletes.
     #[arg(long, hide = true)]
     pub dry_run: bool,
-    /// Kubeconfig of the target cluster [default: $KUBECONFIG, ~/.kube/config, in-cluster]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<String>,
+    /// The connection to the cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
 }
 
 /// Options of `policies`.
@@ -247,7 +248,7 @@ pub struct PoliciesOptions {
     #[arg(long, short, value_name = "NAMESPACE")]
     pub namespace: Option<String>,
     /// Read objects from files and directories instead of a cluster; - reads standard input.
-    #[arg(long = "file", short, value_name = "FILE|DIR", conflicts_with = "kubeconfig")]
+    #[arg(long = "file", short, value_name = "FILE|DIR", conflicts_with_all = ["kubeconfig", "context"])]
     pub files: Vec<String>,
     /// Configuration whose controllers.networkPolicy counts [default: the defaults of all settings]
     #[arg(long, value_name = "FILE")]
@@ -255,9 +256,9 @@ pub struct PoliciesOptions {
     /// Output format [default: a table]
     #[arg(long, short, value_name = "FORMAT")]
     pub output: Option<PoliciesFormat>,
-    /// Kubeconfig of the target cluster [default: $KUBECONFIG, ~/.kube/config, in-cluster]
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<String>,
+    /// The connection to the cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
 }
 
 /// Output format of `get`, other than the table that is cut to the width of the terminal.

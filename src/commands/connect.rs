@@ -1,15 +1,20 @@
 //! Makes clients; they find their cluster as kubectl does.
 
-use std::{io, path::PathBuf, rc::Rc};
+use std::{error::Error as _, fmt, io, path::PathBuf, rc::Rc};
 
 use cluster::{
-    AnswerRoom, BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings,
+    AnswerRoom, ApiError, BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings,
 };
 use kit::{Clock, Random};
 use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::CommandError;
-use crate::api::resources::side::Side;
+use crate::{
+    actors::resource_manager::garbage_collector::survey::SurveyError, api::resources::side::Side,
+    cli::ConnectionOptions,
+};
+
+const DEFINITION: &str = "kubectl apply -f deploy/crd-managedresources.yaml";
 
 /// Why there is no client. Texts hold no credentials.
 #[derive(Debug, thiserror::Error)]
@@ -36,38 +41,111 @@ impl From<KubeconfigError> for ConnectError {
     }
 }
 
-/// Runs requests to a cluster. First warns of environment variables whose value is not a usable proxy.
+/// A client, and the cluster that it talks to.
+pub(super) struct Connected {
+    pub(super) client: kube::Client,
+    pub(super) endpoint: Endpoint,
+}
+
+/// The cluster of a client, for errors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    server: String,
+    /// The context, and where it comes from; `None` in a Pod.
+    context: Option<(String, String)>,
+}
+
+/// Runs requests to a cluster. First warns of environment variables whose value is not a usable proxy. Errors of a cluster
+/// that cannot be reached name it.
 pub(super) fn with_client<T>(
-    kubeconfig: Option<&str>,
+    options: &ConnectionOptions,
     env: &dyn Fn(&str) -> Option<String>,
     work: impl AsyncFnOnce(kube::Client) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     warnings(&ProxySettings::of(env)).for_each(|warning| eprintln!("{warning}"));
     rustls::crypto::ring::default_provider().install_default().ok();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ConnectError::Runtime)?;
-    runtime.block_on(async { work(client(kubeconfig, env).await?).await })
+    runtime.block_on(async {
+        let Connected { client, endpoint } = client(options, env).await?;
+        work(client).await.map_err(|error| named(error, &endpoint))
+    })
 }
 
 /// Looks at the given kubeconfig, `$KUBECONFIG`, `~/.kube/config`, then the Pod. Uses proxies (spec 70 §8.1).
 pub(super) async fn client(
-    given: Option<&str>,
+    options: &ConnectionOptions,
     env: &dyn Fn(&str) -> Option<String>,
-) -> Result<kube::Client, ConnectError> {
+) -> Result<Connected, ConnectError> {
     let proxies = ProxySettings::of(env);
-    let (config, proxy) = match kubeconfig(given, env)? {
+    let (config, proxy, context) = match kubeconfig(options.kubeconfig.as_deref(), env)? {
         Some(mut kubeconfig) => {
             let given = GivenProxy::take(&mut kubeconfig);
-            let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+            let chosen = options.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+            let choice = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
+            let mut config = Config::from_custom_kubeconfig(kubeconfig, &choice).await?;
             let proxy = given.choose(&mut config, &proxies)?;
-            (config, proxy)
+            let file = options.kubeconfig.clone().or_else(|| env("KUBECONFIG").filter(|list| !list.is_empty()));
+            (config, proxy, Some((chosen, file.unwrap_or_else(|| "~/.kube/config".to_owned()))))
         }
         None => {
             let config = Config::incluster().map_err(ConnectError::Nowhere)?;
             let proxy = proxies.choose(&config.cluster_url, None)?;
-            (config, proxy)
+            (config, proxy, None)
         }
     };
-    Ok(cluster::client_through(proxy.as_ref(), config)?)
+    // A URL may hold credentials; scheme, host and port do not.
+    let url = &config.cluster_url;
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let server = format!("{}://{}{port}", url.scheme_str().unwrap_or("https"), url.host().unwrap_or_default());
+    let client = cluster::client_through(proxy.as_ref(), config)?;
+    Ok(Connected { client, endpoint: Endpoint { server, context } })
+}
+
+/// Adds a hint to an error: the cluster if it cannot be reached, or the command that installs a missing definition.
+pub(super) fn named(error: CommandError, endpoint: &dyn fmt::Display) -> CommandError {
+    if matches!(error, CommandError::Of { .. }) {
+        return error;
+    }
+    let hint = match cause(&error) {
+        Some(api) if is_unreachable(api) => format!("the cluster is {endpoint}"),
+        Some(api) if api.is_not_served() && error.to_string().contains("ManagedResource") => {
+            format!("{endpoint} may not serve ManagedResources; {DEFINITION} installs their definition")
+        }
+        Some(_) | None => return error,
+    };
+    CommandError::Of { error: Box::new(error), hint }
+}
+
+/// Whether the cluster did not answer, or does not know the user.
+pub(super) fn is_unreachable(error: &ApiError) -> bool {
+    let is_silent = matches!(error, ApiError::Transport { .. } | ApiError::Timeout | ApiError::NotSent);
+    is_silent || matches!(error, ApiError::Discovery(_)) || error.is_unauthorized()
+}
+
+fn cause(error: &CommandError) -> Option<&ApiError> {
+    use SurveyError::{Candidates, Holders, Watch};
+
+    if let CommandError::Garbage(Candidates(_, error) | Holders(_, error) | Watch(_, error)) = error {
+        return Some(error);
+    }
+    let mut next = error.source();
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<ApiError>() {
+            return Some(error);
+        }
+        next = error.source();
+    }
+    None
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.server)?;
+        match &self.context {
+            Some((context, file)) => write!(f, " (context {context:?} of {file})"),
+            None => f.write_str(" (of this Pod)"),
+        }
+    }
 }
 
 fn warnings(proxies: &ProxySettings) -> impl Iterator<Item = String> {
@@ -100,16 +178,21 @@ fn kubeconfig(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Resu
 
 /// Returns a cluster whose write fence is closed, so that nothing can be written.
 pub(super) fn read_only(client: kube::Client, side: Side, clock: Clock, random: Random) -> Cluster {
-    let options =
-        ClusterOptions { label: side.label(), host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
     let fence = Fence::open();
     fence.shut("this command writes nothing");
+    with_fence(client, side, (clock, random), fence)
+}
+
+fn with_fence(client: kube::Client, side: Side, (clock, random): (Clock, Random), fence: Fence) -> Cluster {
+    let options =
+        ClusterOptions { label: side.label(), host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
     Cluster::new(client, options, ClusterEnv { clock, random, fence, room: AnswerRoom::default() }, Rc::new(NoObserver))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::get::GetError;
 
     fn file(folder: &tempfile::TempDir, name: &str, context: &str) -> String {
         let path = folder.path().join(name);
@@ -167,6 +250,30 @@ mod tests {
         let raw = Kubeconfig::from_yaml("users: [{token: sesame, token: [}]").unwrap_err();
         let error = ConnectError::from(raw);
         assert!(!format!("{error} {error:?}").contains("sesame"), "{error} {error:?}");
+    }
+
+    #[test]
+    fn cluster_error_names_the_cluster_or_the_missing_definition() {
+        let context = Some(("c".to_owned(), "/k".to_owned()));
+        let endpoint = Endpoint { server: "https://h:6443".to_owned(), context };
+        let text = |source: ApiError| {
+            let error = GetError::Read { what: "the ManagedResources".to_owned(), source };
+            named(named(error.into(), &endpoint), &endpoint).to_string()
+        };
+        let status = |code, reason: &str| {
+            ApiError::Status(Box::new(cluster::Status {
+                code,
+                reason: reason.to_owned(),
+                ..cluster::Status::default()
+            }))
+        };
+        let place = "the cluster is https://h:6443 (context \"c\" of /k)";
+
+        assert!(text(ApiError::Timeout).ends_with(&format!("did not answer in time — {place}")));
+        assert!(text(status(401, "Unauthorized")).ends_with(place));
+        assert!(text(status(404, "NotFound")).ends_with(&format!("{DEFINITION} installs their definition")));
+        assert_eq!(text(status(403, "Forbidden")), "cannot read the ManagedResources: ");
+        assert_eq!(Endpoint { context: None, ..endpoint.clone() }.to_string(), "https://h:6443 (of this Pod)");
     }
 
     /// spec 70 §8.1

@@ -1,7 +1,6 @@
 //! The commands: functions from their input to a text and an exit code. [`run`] reads files, opens connections and
-//! prints. `diff/` and `get/` read clusters through a [`kube::Client`] that is passed in. `diff/` calls the
-//! controller's own functions; `get/` prints while it runs, because it can watch. `bundles.rs` separates bundles from
-//! other manifests. `cli/tools.rs` declares the flags.
+//! prints. `diff/` and `get/` read clusters through a [`kube::Client`] that is passed in. `diff/` calls the controller's own functions; `get/` prints while it runs, because it can
+//! watch. `bundles.rs` separates bundles from other manifests. `cli/tools.rs` declares the flags.
 
 mod bundles;
 pub(crate) mod colours;
@@ -31,7 +30,7 @@ use cluster::object::NamespacedName;
 use kit::{Clock, Random};
 
 use self::{
-    connect::ConnectError,
+    connect::{ConnectError, Connected, named},
     get::{GetError, Screen},
     input::{InputError, Source},
     output::{OutputError, one_line},
@@ -40,8 +39,8 @@ use crate::{
     actors::resource_manager::garbage_collector::survey::SurveyError,
     api::resources::side::Side,
     cli::{
-        DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesFormat, PoliciesOptions, RegistrationOptions,
-        ReviewOptions, Tool, UnpackOptions, ValidateOptions, WebhookTool,
+        ConnectionOptions, DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesFormat, PoliciesOptions,
+        RegistrationOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions, WebhookTool,
     },
     producer::ProducerError,
 };
@@ -70,6 +69,8 @@ enum CommandError {
     Garbage(#[from] SurveyError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error("{error} — {hint}")]
+    Of { error: Box<CommandError>, hint: String },
     #[error("{0}")]
     Usage(String),
 }
@@ -133,7 +134,7 @@ fn unpack(
     let Some(NamespacedName { namespace, name }) = &options.managed_resource else {
         return Ok(unpack::from_files(&input::read(&options.paths, stdin)?, options.list));
     };
-    connect::with_client(options.kubeconfig.as_deref(), env, async |client| {
+    connect::with_client(&options.connection, env, async |client| {
         let secrets = crate::producer::bundle::secrets(&client, namespace, name).await.map_err(Box::new)?;
         Ok(unpack::secrets(&secrets, options.list))
     })
@@ -170,22 +171,30 @@ fn diff(
         None => input::read(&options.paths, stdin)?,
     };
     let request = diff::Request::new(options, &sources)?;
-    connect::with_client(options.kubeconfig.as_deref(), env, async |source| {
-        let target = match &options.target_kubeconfig {
-            Some(path) => connect::client(Some(path), env).await?,
-            None => source.clone(),
+    connect::with_client(&options.connection, env, async |source| {
+        let Some(_) = &options.target_kubeconfig else {
+            return compared(diff::compare(source.clone(), source, &request).await?, colours);
         };
-        let report = diff::compare(source, target, &request).await?;
-        let code = report.exit_code();
-        Ok(Said { out: report.render(colours), remarks: report.remarks, code })
+        let connection = target_of(&options.connection, &options.target_kubeconfig);
+        let Connected { client, endpoint } = connect::client(&connection, env).await?;
+        match diff::compare(source, client, &request).await {
+            Ok(report) => compared(report, colours),
+            Err(error) => Err(named(error.into(), &format_args!("the source, or the target {endpoint}"))),
+        }
     })
 }
 
+fn compared(report: diff::Report, colours: bool) -> Result<Said, CommandError> {
+    let code = report.exit_code();
+    Ok(Said { out: report.render(colours), remarks: report.remarks, code })
+}
+
 fn garbage(options: &GarbageOptions, env: &dyn Fn(&str) -> Option<String>) -> Result<Said, CommandError> {
-    connect::with_client(options.kubeconfig.as_deref(), env, async |client| {
+    connect::with_client(&options.connection, env, async |client| {
         let clock = Clock::system();
         let now = clock.wall();
-        garbage::garbage(&connect::read_only(client, Side::Target, clock, Random::from_entropy()), now).await
+        let cluster = connect::read_only(client, Side::Target, clock, Random::from_entropy());
+        garbage::garbage(&cluster.limited(options.connection.request_timeout.get()), now).await
     })
 }
 
@@ -213,12 +222,13 @@ fn policies(
         return Ok(said);
     }
     let service = service.unwrap_or_default();
-    connect::with_client(options.kubeconfig.as_deref(), env, async |client| {
+    connect::with_client(&options.connection, env, async |client| {
         let name = match service.split_once('/') {
             Some((namespace, name)) => NamespacedName::new(namespace, name),
             None => NamespacedName::new(namespace.unwrap_or_else(|| client.default_namespace()), service),
         };
         let cluster = connect::read_only(client, Side::Target, Clock::system(), Random::from_entropy());
+        let cluster = cluster.limited(options.connection.request_timeout.get());
         Ok(match policies::gather(&cluster, &name, &rules).await? {
             None => {
                 let text = format!("error: there is no Service {} in namespace {}", name.name, name.namespace);
@@ -230,13 +240,18 @@ fn policies(
 }
 
 fn get(options: &GetOptions, env: &dyn Fn(&str) -> Option<String>, screen: Screen<'_>) -> Result<Said, CommandError> {
-    connect::with_client(options.kubeconfig.as_deref(), env, async |client| {
+    connect::with_client(&options.connection, env, async |client| {
         let code = match get::get(client, (Clock::system(), Random::from_entropy()), options, screen).await {
             Err(GetError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => OK,
             result => result?,
         };
         Ok(Said { code, ..Said::default() })
     })
+}
+
+/// The connection to a target cluster with a kubeconfig of its own. `--context` is one of the source's kubeconfig.
+fn target_of(connection: &ConnectionOptions, kubeconfig: &Option<String>) -> ConnectionOptions {
+    ConnectionOptions { kubeconfig: kubeconfig.clone(), context: None, request_timeout: connection.request_timeout }
 }
 
 fn refuse_folders(files: &[String]) -> Result<(), CommandError> {

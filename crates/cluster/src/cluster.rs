@@ -1,4 +1,4 @@
-use std::rc::Rc;
+use std::{rc::Rc, time::Duration};
 
 use http::Method;
 use kit::{Clock, Deadline, Priority, Random};
@@ -25,6 +25,8 @@ pub struct Cluster {
     inner: Rc<Inner>,
     /// Whether answers are reduced to metadata.
     metadata_only: bool,
+    /// Time limit of each request, beside the deadline of its context.
+    request_limit: Option<Duration>,
 }
 
 #[derive(Clone)]
@@ -121,17 +123,22 @@ impl Cluster {
         let transport = Rc::new(Transport { client, host, observer, warnings, contact: Contact::default(), room });
         let discovery = Discovery::new(transport.clone());
         let inner = Inner { transport, options, env, request_scheduler, discovery };
-        Self { inner: Rc::new(inner), metadata_only: false }
+        Self { inner: Rc::new(inner), metadata_only: false, request_limit: None }
     }
 
     fn with(&self, inner: Inner) -> Self {
-        Self { inner: Rc::new(inner), metadata_only: self.metadata_only }
+        Self { inner: Rc::new(inner), ..self.clone() }
     }
 
     /// Returns the cluster with `PartialObjectMetadata` as the answer to a read, creation, patch or deletion of an
     /// object: no Secret's content is read.
     pub fn metadata_only(&self) -> Self {
         Self { metadata_only: true, ..self.clone() }
+    }
+
+    /// Returns the cluster with a time limit for each request, but not for watches and discovery.
+    pub fn limited(&self, request_limit: Duration) -> Self {
+        Self { request_limit: Some(request_limit), ..self.clone() }
     }
 
     /// Returns the cluster without request scheduler and fence: for Leases, which open the fence, and for last Events.
@@ -359,7 +366,8 @@ impl Cluster {
             let guard = if write { Some(fence.enter()?) } else { None };
             Ok(Admission { _permit, guard })
         };
-        let result = self.inner.transport.perform(call, ctx.deadline, admit).await;
+        let deadline = self.request_limit.map_or(ctx.deadline, |limit| ctx.deadline.min(Deadline::after(limit)));
+        let result = self.inner.transport.perform(call, deadline, admit).await;
         let is_served = match &result {
             Ok(_) => Some(true),
             Err(error) if error.is_not_served() => Some(false),

@@ -48,7 +48,7 @@ use crate::{
     },
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIME: Duration = Duration::from_secs(300);
 
 struct Clusters {
     source: Cluster,
@@ -69,7 +69,8 @@ type Kinds = BTreeMap<GroupVersionKind, Option<Resource>>;
 /// Fails if something cannot be read; objects that cannot be applied are part of the report.
 pub async fn compare(source: kube::Client, target: kube::Client, request: &Request) -> Result<Report, DiffError> {
     let (clock, random) = (Clock::system(), Random::from_entropy());
-    let cluster = |client, side| connect::read_only(client, side, clock.clone(), random.clone());
+    let cluster =
+        |client, side| connect::read_only(client, side, clock.clone(), random.clone()).limited(request.timeout);
     let clusters = Clusters { source: cluster(source, Side::Source), target: cluster(target, Side::Target) };
     let mut report = Report { remarks: request.remarks.clone(), ..Report::default() };
     for wanted in &request.bundles {
@@ -80,20 +81,25 @@ pub async fn compare(source: kube::Client, target: kube::Client, request: &Reque
 }
 
 fn context() -> Context {
-    Context::new(Priority::High, Deadline::after(PATIENCE), "diff")
-}
-
-/// Returns the object, or `None` if it does not exist or its kind is not served.
-async fn find(cluster: &Cluster, resource: &Resource, key: &NamespacedName) -> Result<Option<Value>, DiffError> {
-    let (kind, name) = (resource.group_version_kind(), (key.namespace.as_str(), key.name.as_str()));
-    match cluster.locate(&context(), &kind, name, 0).await {
-        Ok(Located::At(_, object)) => Ok(Some(object)),
-        Ok(Located::Nowhere(_)) => Ok(None),
-        Err(source) => Err(DiffError::Read { what: format!("{} {key}", resource.kind), source }),
-    }
+    Context::new(Priority::High, Deadline::after(TIME), "diff")
 }
 
 impl Clusters {
+    /// Returns the object, or `None` if it does not exist or its kind is not served.
+    async fn find(
+        &self,
+        cluster: &Cluster,
+        resource: &Resource,
+        key: &NamespacedName,
+    ) -> Result<Option<Value>, DiffError> {
+        let (kind, name) = (resource.group_version_kind(), (key.namespace.as_str(), key.name.as_str()));
+        match cluster.locate(&context(), &kind, name, 0).await {
+            Ok(Located::At(_, object)) => Ok(Some(object)),
+            Ok(Located::Nowhere(_)) => Ok(None),
+            Err(source) => Err(DiffError::Read { what: format!("{} {key}", resource.kind), source }),
+        }
+    }
+
     async fn bundle(&self, wanted: &Wanted, report: &mut Report) -> Result<Bundle, DiffError> {
         let key = &wanted.key;
         let live = self.managed_resource(key).await?;
@@ -140,7 +146,7 @@ impl Clusters {
     }
 
     async fn managed_resource(&self, key: &NamespacedName) -> Result<Option<ManagedResource>, DiffError> {
-        let live = find(&self.source, &kinds::MANAGED_RESOURCE, key).await?;
+        let live = self.find(&self.source, &kinds::MANAGED_RESOURCE, key).await?;
         live.map(|live| ManagedResource::from_value(&live))
             .transpose()
             .map_err(|error| DiffError::Unreadable { what: format!("ManagedResource {key}"), cause: error.to_string() })
@@ -148,7 +154,7 @@ impl Clusters {
 
     async fn secret(&self, bundle: &NamespacedName, name: &str) -> Result<Value, DiffError> {
         let key = NamespacedName::new(&bundle.namespace, name);
-        let found = find(&self.source, &kinds::SECRET, &key).await?;
+        let found = self.find(&self.source, &kinds::SECRET, &key).await?;
         found.ok_or_else(|| {
             DiffError::Input(format!(
                 "{bundle} names Secret {name:?}, which does not exist — create it, or give its file"
@@ -160,7 +166,7 @@ impl Clusters {
     async fn before(&self, bundle: &mut Bundle, secrets: &[String]) -> Result<(), DiffError> {
         for name in secrets {
             let key = NamespacedName::new(&bundle.key.namespace, name);
-            let Some(secret) = find(&self.source, &kinds::SECRET, &key).await? else { continue };
+            let Some(secret) = self.find(&self.source, &kinds::SECRET, &key).await? else { continue };
             let Ok(data) = unique::content(&secret) else { continue };
             let secret = SecretData { namespace: &key.namespace, name, data: &data };
             for document in Decoder::new([secret], Limits::default()).flatten() {
@@ -223,7 +229,7 @@ impl Clusters {
         }
         let resource = GroupVersionKind::of(&planned.manifest).and_then(|kind| kinds.get(&kind)?.as_ref());
         let live = match resource {
-            Some(resource) => find(&self.target, resource, &NamespacedName::of(&planned.manifest)).await?,
+            Some(resource) => self.find(&self.target, resource, &NamespacedName::of(&planned.manifest)).await?,
             None => {
                 report.remarks.push(format!("warning: {display}: the target does not serve this kind yet"));
                 None
@@ -302,7 +308,7 @@ impl Clusters {
         if !itself::is_named_secret(&bundle.mr, &bundle.key, &key) {
             return Ok(None);
         }
-        let secret = find(&self.source, &kinds::SECRET, &NamespacedName::new(&key.namespace, &key.name)).await?;
+        let secret = self.find(&self.source, &kinds::SECRET, &NamespacedName::new(&key.namespace, &key.name)).await?;
         let is_own = secret.is_some_and(|secret| object::uid(&secret) == object::uid(live));
         Ok(is_own.then_some("the bundle reads its manifests from it"))
     }
@@ -313,7 +319,7 @@ impl Clusters {
         let mut manifest = serde_json::json!({"kind": kind.kind, "metadata": {"namespace": reference.namespace}});
         normalise_namespace(&mut manifest, scope(kinds, &kind));
         let key = NamespacedName::new(object::namespace(&manifest), &reference.name);
-        find(&self.target, resource, &key).await
+        self.find(&self.target, resource, &key).await
     }
 
     async fn kinds(&self, bundle: &Bundle) -> Result<Kinds, DiffError> {

@@ -1,4 +1,4 @@
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use cluster::object::{self, NamespacedName};
 use serde_json::Value;
@@ -20,6 +20,8 @@ pub struct Request {
     pub(super) remarks: Vec<String>,
     pub(super) cluster_id: String,
     pub(super) managed_by: String,
+    /// Time limit of one request.
+    pub(super) timeout: Duration,
 }
 
 pub(super) struct Wanted {
@@ -55,6 +57,7 @@ impl Request {
             remarks,
             cluster_id: options.cluster_id.clone(),
             managed_by: options.managed_by.clone().unwrap_or_else(|| keys::DEFAULT_MANAGED_BY.to_owned()),
+            timeout: options.connection.request_timeout.get(),
         })
     }
 }

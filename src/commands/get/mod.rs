@@ -34,7 +34,6 @@ use crate::{
     cli::{GetOptions, OutputFormat},
 };
 
-const PATIENCE: Duration = Duration::from_secs(30);
 const LIST_TIME: Duration = Duration::from_secs(300);
 const MOST_LISTS: u32 = 3; // how often a list is started again if it expires while it is read
 
@@ -76,6 +75,7 @@ pub(super) async fn get(
     let given = options.namespace.as_deref().unwrap_or(client.default_namespace());
     let scope = (!options.all_namespaces).then(|| given.to_owned());
     let cluster = connect::read_only(client, Side::Source, clock, random);
+    let cluster = cluster.limited(options.connection.request_timeout.get());
     let mut get = Get { cluster, resource: kinds::MANAGED_RESOURCE, options, scope, screen };
     if options.watch {
         get.follow().await
@@ -147,7 +147,7 @@ impl Get<'_, '_> {
     }
 
     async fn find(&mut self, name: &str) -> Result<Option<Value>, GetError> {
-        let context = Context::new(Priority::High, Deadline::after(PATIENCE), "get");
+        let context = Context::new(Priority::High, Deadline::after(LIST_TIME), "get");
         let namespace = self.scope.as_deref().unwrap_or_default();
         match self.cluster.get(&context, &self.resource.at(namespace, name)).await {
             Ok(object) => Ok(Some(object)),

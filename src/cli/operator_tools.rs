@@ -1,0 +1,56 @@
+//! The options of the commands for operators, and of the connection to a cluster. The comments are the texts of the help.
+
+#![allow(rustdoc::broken_intra_doc_links, reason = "the help shows defaults in brackets")]
+
+use std::{str::FromStr, time::Duration};
+
+use clap::Args;
+use kit::duration::{DurationError, GoDuration};
+
+const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How a command reaches a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
+pub struct ConnectionOptions {
+    /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, in-cluster]
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<String>,
+    /// Context of the kubeconfig [default: its current context]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Time limit of a request, e.g. 30s; 0 for none [default: 15s]
+    #[arg(long, value_name = "DURATION", default_value = "15s", hide_default_value = true, hide_short_help = true)]
+    pub request_timeout: RequestTimeout,
+}
+
+/// Time limit of one request to a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestTimeout(Duration);
+
+impl RequestTimeout {
+    /// Returns the limit. None is a year, so that deadlines can be computed.
+    pub fn get(self) -> Duration {
+        const NONE: Duration = Duration::from_secs(365 * 24 * 3600);
+        if self.0.is_zero() { NONE } else { self.0 }
+    }
+}
+
+impl Default for RequestTimeout {
+    fn default() -> Self {
+        Self(DEFAULT_REQUEST_TIMEOUT)
+    }
+}
+
+impl FromStr for RequestTimeout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        duration(text).map(Self)
+    }
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed: GoDuration = text.parse().map_err(|error: DurationError| error.to_string())?;
+    parsed.to_std().ok_or_else(|| "must not be negative".to_owned())
+}
