@@ -80,7 +80,7 @@ fn offline_commands_work_in_a_pipe() {
 
 #[test]
 fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
-    let table: [(&[&str], &str, i32, &str); 13] = [
+    let table: [(&[&str], &str, i32, &str); 14] = [
         (&["pack", "-", "--name", "web"], "kind: A", 1, "-: the object has no apiVersion or no kind"),
         (&["validate", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
         (&["unpack", "-"], CONFIG_MAP, 1, "-: v1/ConfigMap/default/a is no Secret"),
@@ -91,6 +91,7 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
         (&["diff", "-", "--name", "a"], CONFIG_MAP, 2, "must be <namespace>/<name>"),
         (&["get"], "", 2, "give a kubeconfig with --kubeconfig or $KUBECONFIG"),
         (&["get", "-A", "web"], "", 2, "cannot be used with"),
+        (&["describe", "a/b/c"], "", 2, "must be <name> or <namespace>/<name>"),
         (&["get", "--request-timeout", "5"], "", 2, "missing unit in duration"),
         (&["get", "-A", "-n", "garden"], "", 2, "cannot be used with"),
         (&["get", "-o", "table"], "", 2, "[possible values: wide, json, yaml, name]"),
@@ -214,7 +215,7 @@ fn terminal_escapes_in_secret_keys_are_not_printed() {
 
 #[test]
 fn help_of_each_command_has_an_example_and_exit_codes() {
-    for command in ["pack", "unpack", "validate", "diff", "get"] {
+    for command in ["pack", "unpack", "validate", "diff", "get", "describe"] {
         let output = run(&[command, "--help"], "");
 
         let help = text(&output.stdout);
@@ -290,7 +291,7 @@ fn cluster_that_cannot_be_reached_is_named() {
     std::fs::write(&path, content).unwrap();
     let kubeconfig = path.display().to_string();
 
-    for command in [&["get"][..], &["garbage"]] {
+    for command in [&["get"][..], &["describe", "web"], &["garbage"]] {
         let output = run(&[command, &["--kubeconfig", &kubeconfig, "--context", "other"]].concat(), "");
 
         let stderr = text(&output.stderr);

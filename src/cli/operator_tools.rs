@@ -4,7 +4,7 @@
 
 use std::{str::FromStr, time::Duration};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use kit::duration::{DurationError, GoDuration};
 
 const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -28,6 +28,37 @@ pub struct ConnectionOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestTimeout(Duration);
 
+/// Options of `describe`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
+pub struct DescribeOptions {
+    /// The ManagedResource.
+    #[arg(value_name = "[NAMESPACE/]NAME", value_parser = maybe_namespaced)]
+    pub name: String,
+    /// Namespace of the ManagedResource [default: that of the kubeconfig's context]
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Show each object below the Secret and the document that it comes from.
+    #[arg(long)]
+    pub tree: bool,
+    /// Output format [default: a text]
+    #[arg(long, short, value_name = "FORMAT")]
+    pub output: Option<ReportFormat>,
+    /// Kubeconfig of the target cluster [default: the source cluster]
+    #[arg(long, value_name = "FILE")]
+    pub target_kubeconfig: Option<String>,
+    /// The connection to the source cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
+}
+
+/// Output format of a report, other than the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// JSON.
+    Json,
+}
+
 impl RequestTimeout {
     /// Returns the limit. None is a year, so that deadlines can be computed.
     pub fn get(self) -> Duration {
@@ -48,6 +79,12 @@ impl FromStr for RequestTimeout {
     fn from_str(text: &str) -> Result<Self, String> {
         duration(text).map(Self)
     }
+}
+
+fn maybe_namespaced(text: &str) -> Result<String, &'static str> {
+    let mut parts = text.split('/');
+    let is_name = parts.clone().count() <= 2 && parts.all(|part| !part.is_empty());
+    if is_name { Ok(text.to_owned()) } else { Err("must be <name> or <namespace>/<name>") }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

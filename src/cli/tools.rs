@@ -5,7 +5,11 @@
 use clap::{Args, Subcommand, ValueEnum};
 use cluster::object::NamespacedName;
 
-use super::{epilogue::epilogue, operator_tools::ConnectionOptions, webhook::WebhookTool};
+use super::{
+    epilogue::epilogue,
+    operator_tools::{ConnectionOptions, DescribeOptions},
+    webhook::WebhookTool,
+};
 
 const PATHS: &str = "Files and directories; - reads standard input. Directories are read recursively, in sorted order: \
      *.yaml, *.yml and *.json";
@@ -73,6 +77,20 @@ pub enum Tool {
         )
     )]
     Get(GetOptions),
+    /// Show a ManagedResource: its conditions, its Events, and the state of its objects in the target cluster. Nothing is
+    /// written.
+    ///
+    /// Objects are read and judged as the controller does it: healthy, progressing, unhealthy, missing, unknown (they
+    /// cannot be read), or present (nothing but their existence is checked). Old Pods of a Deployment are not counted.
+    /// With --tree, the Secrets are read too, and each object stands below the document that it comes from.
+    #[command(
+        about = "Show a ManagedResource with its conditions, Events and objects",
+        after_long_help = epilogue(
+            &["describe garden/web", "describe -n garden web --tree", "describe garden/web -o json"],
+            "the ManagedResource does not exist",
+        )
+    )]
+    Describe(DescribeOptions),
     /// Show what the garbage collector would delete.
     #[command(
         long_about = "Show the collectable Secrets and ConfigMaps that nothing refers to: what the garbage collector \

@@ -116,6 +116,11 @@ pub(super) fn named(error: CommandError, endpoint: &dyn fmt::Display) -> Command
     CommandError::Of { error: Box::new(error), hint }
 }
 
+/// The remedy for a cluster without ManagedResources.
+pub(super) fn not_served() -> String {
+    format!("the cluster does not serve ManagedResources — install their definition: {DEFINITION}")
+}
+
 /// Whether the cluster did not answer, or does not know the user.
 pub(super) fn is_unreachable(error: &ApiError) -> bool {
     let is_silent = matches!(error, ApiError::Transport { .. } | ApiError::Timeout | ApiError::NotSent);

@@ -1,14 +1,16 @@
 //! The commands: functions from their input to a text and an exit code. [`run`] reads files, opens connections and
-//! prints. `diff/` and `get/` read clusters through a [`kube::Client`] that is passed in. `diff/` calls the controller's own functions; `get/` prints while it runs, because it can
+//! prints. `diff/`, `get/` and `inspect/` read clusters through a [`kube::Client`] that is passed in. `diff/` and `inspect/` call the controller's own functions; `get/` prints while it runs, because it can
 //! watch. `bundles.rs` separates bundles from other manifests. `cli/tools.rs` declares the flags.
 
 mod bundles;
 pub(crate) mod colours;
+mod columns;
 mod connect;
 pub mod diff;
 mod garbage;
 mod get;
 mod input;
+mod inspect;
 mod output;
 mod pack;
 mod policies;
@@ -33,14 +35,15 @@ use self::{
     connect::{ConnectError, Connected, named},
     get::{GetError, Screen},
     input::{InputError, Source},
+    inspect::{Clusters, InspectError},
     output::{OutputError, one_line},
 };
 use crate::{
     actors::resource_manager::garbage_collector::survey::SurveyError,
     api::resources::side::Side,
     cli::{
-        ConnectionOptions, DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesFormat, PoliciesOptions,
-        RegistrationOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions, WebhookTool,
+        ConnectionOptions, DescribeOptions, DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesFormat,
+        PoliciesOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions, WebhookTool,
     },
     producer::ProducerError,
 };
@@ -69,6 +72,8 @@ enum CommandError {
     Garbage(#[from] SurveyError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
     #[error("{error} — {hint}")]
     Of { error: Box<CommandError>, hint: String },
     #[error("{0}")]
@@ -92,6 +97,7 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Tool::Unpack(options) => unpack(options, env, stdin),
         Tool::Validate(options) => validate(options, stdin),
         Tool::Diff(options) => diff(options, env, stdin, colours),
+        Tool::Describe(options) => describe(options, env, colours),
         Tool::Garbage(options) => garbage(options, env),
         Tool::Policies(options) => policies(options, env, stdin),
         Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
@@ -246,6 +252,40 @@ fn get(options: &GetOptions, env: &dyn Fn(&str) -> Option<String>, screen: Scree
             result => result?,
         };
         Ok(Said { code, ..Said::default() })
+    })
+}
+
+fn describe(
+    options: &DescribeOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    colours: bool,
+) -> Result<Said, CommandError> {
+    let (connection, target) = (&options.connection, &options.target_kubeconfig);
+    with_clusters(connection, target, env, async |clusters| {
+        Ok(inspect::describe::describe(&clusters, options, colours).await?)
+    })
+}
+
+fn with_clusters(
+    connection: &ConnectionOptions,
+    target: &Option<String>,
+    env: &dyn Fn(&str) -> Option<String>,
+    work: impl AsyncFnOnce(Clusters) -> Result<Said, CommandError>,
+) -> Result<Said, CommandError> {
+    connect::with_client(connection, env, async |source| {
+        let (target, endpoint) = match target {
+            Some(_) => {
+                let Connected { client, endpoint } = connect::client(&target_of(connection, target), env).await?;
+                (Some(client), Some(endpoint))
+            }
+            None => (None, None),
+        };
+        let environment = (Clock::system(), Random::from_entropy());
+        let done = work(Clusters::new(source, target, environment, connection.request_timeout)).await;
+        done.map_err(|error| match (error, endpoint) {
+            (error @ CommandError::Inspect(InspectError::ReadTarget { .. }), Some(endpoint)) => named(error, &endpoint),
+            (error, _) => error,
+        })
     })
 }
 

@@ -17,7 +17,7 @@ pub mod controllers;
 pub mod csr_approver;
 pub mod figures;
 pub mod garbage_collector;
-mod health;
+pub(crate) mod health;
 pub mod istio_cluster_configuration;
 pub mod managed_resource;
 pub mod network_policy;

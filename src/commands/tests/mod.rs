@@ -4,6 +4,8 @@ mod diff;
 mod garbage;
 #[cfg(feature = "sim")]
 mod get;
+#[cfg(feature = "sim")]
+mod inspect;
 mod packing;
 mod policies;
 mod registration;

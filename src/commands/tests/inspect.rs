@@ -1,0 +1,227 @@
+use std::{collections::BTreeMap, ffi::OsString};
+
+use serde_json::{Value, json};
+use sim::{Fault, Seen};
+
+use super::*;
+use crate::{
+    cli::{Cli, Command, RequestTimeout, Tool},
+    commands::{
+        DIFFERENT, OK,
+        inspect::{Clusters, InspectError, describe::describe},
+    },
+    producer::{Registry, SecretBuilder},
+};
+
+const SECRET_VALUE: &str = "sesame";
+
+fn clusters((sim, clock): &(Sim, Clock)) -> Clusters {
+    Clusters::new(sim.client(), None, (clock.clone(), Random::seeded(1)), RequestTimeout::default())
+}
+
+async fn run(cluster: &(Sim, Clock), line: &str) -> Result<Said, InspectError> {
+    let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    let tool = match Cli::parse_from(&arguments, &|_| None) {
+        Ok(Command::Tool(tool)) => tool,
+        other => panic!("{line}: {other:?}"),
+    };
+    cluster.0.clear_requests();
+    let clusters = clusters(cluster);
+    let said = match &tool {
+        Tool::Describe(options) => describe(&clusters, options, false).await,
+        other => panic!("{other:?}"),
+    };
+    for request in cluster.0.requests() {
+        assert!(["get", "list"].contains(&request.info.verb.as_str()), "{}", request.info.verb);
+    }
+    said
+}
+
+fn manifest(kind: &str, name: &str) -> String {
+    let api_version = if kind == "Deployment" { "apps/v1" } else { "v1" };
+    format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {{namespace: ns, name: {name}}}\n")
+}
+
+fn event(name: &str, about: &str, reason: &str, last: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "ns", "name": name}, "type": "Warning",
+        "involvedObject": {"apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+            "namespace": "ns", "name": about},
+        "reason": reason, "message": format!("message of {name}"), "count": 2, "lastTimestamp": last,
+    })
+}
+
+/// ManagedResource `ns/web` has a Pod that failed, a Secret, a ConfigMap that is gone, and a Secret that does not exist.
+fn web() -> (Sim, Clock) {
+    let cluster = cluster_and_clock();
+    let mut registry = Registry::default();
+    let secret = format!("{}stringData: {{password: {SECRET_VALUE}}}\n", manifest("Secret", "login"));
+    let documents = [manifest("Pod", "p"), secret.clone(), manifest("ConfigMap", "gone"), manifest("ConfigMap", "new")];
+    registry.add_serialized("all", documents.join("---\n"));
+    let data: BTreeMap<String, Vec<u8>> = registry.data();
+    cluster.0.put(SecretBuilder::new("ns", "bundle").data(data).build()).unwrap();
+    let reference = |kind: &str, name: &str| json!({"apiVersion": "v1", "kind": kind, "namespace": "ns", "name": name});
+    let condition = |kind: &str, status: &str, message: &str| {
+        json!({"type": kind, "status": status, "reason": "R", "message": message,
+            "lastTransitionTime": "2025-12-31T23:55:00Z", "lastUpdateTime": "2025-12-31T23:55:00Z"})
+    };
+    let errors = "Could not apply: 2 errors occurred: [error during a: x, y, error during b: z]";
+    let origin = json!({"resources.gardener.cloud/origin": "ns/web"});
+    let objects = [
+        json!({
+            "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+            "metadata": {"namespace": "ns", "name": "web", "creationTimestamp": "2025-12-31T20:00:00Z",
+                "generation": 2, "annotations": {"resources.gardener.cloud/ignore": "true"}},
+            "spec": {"class": "seed", "secretRefs": [{"name": "bundle"}, {"name": "nowhere"}]},
+            "status": {
+                "observedGeneration": 1,
+                "conditions": [condition("ResourcesApplied", "False", errors)],
+                "resources": [reference("ConfigMap", "gone"), reference("ConfigMap", "old"), reference("Pod", "p"),
+                    reference("Secret", "login")],
+            },
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "ns", "name": "p", "annotations": origin},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}, "status": {"phase": "Failed"},
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "ns", "name": "login"},
+            "stringData": {"password": SECRET_VALUE},
+        }),
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "ns", "name": "old"}}),
+        event("b", "web", "Later", "2025-12-31T23:59:00Z"),
+        event("a", "web", "Earlier", "2025-12-31T23:58:00Z"),
+        event("c", "other", "Other", "2025-12-31T23:57:00Z"),
+    ];
+    for object in objects {
+        cluster.0.put(object).unwrap();
+    }
+    cluster
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+fn has(text: &str, line: &str) {
+    assert!(words(text).iter().any(|it| it == line), "{line:?} is not in\n{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn describe_shows_conditions_events_and_live_objects() {
+    let cluster = web();
+
+    let said = run(&cluster, "describe ns/web").await.unwrap();
+
+    assert_eq!((said.code, said.remarks.as_slice()), (OK, [].as_slice()));
+    for line in [
+        "Class: seed",
+        "Age: 4h",
+        "Generation: 2, observed is 1",
+        "Ignored: yes, by the annotation resources.gardener.cloud/ignore",
+        "Deleting: no",
+        "Secrets: bundle",
+        "nowhere (does not exist)",
+        "ResourcesApplied False 5m R",
+        "error during a: x, y",
+        "error during b: z",
+        "Objects (4):",
+        "v1/ConfigMap/ns/gone missing",
+        "v1/ConfigMap/ns/old present",
+        "v1/Secret/ns/login present",
+    ] {
+        has(&said.out, line);
+    }
+    let pod = words(&said.out).into_iter().find(|line| line.contains("/Pod/")).unwrap();
+    assert!(pod.starts_with("v1/Pod/ns/p unhealthy pod is in invalid phase \"Failed\""), "{pod}");
+    let (earlier, later) = (said.out.find("Earlier").unwrap(), said.out.find("Later").unwrap());
+    assert!(earlier < later && !said.out.contains("Other"), "{}", said.out);
+}
+
+#[tokio::test(start_paused = true)]
+async fn describe_tree_puts_objects_below_their_documents() {
+    let cluster = web();
+
+    let said = run(&cluster, "describe web -n ns --tree").await.unwrap();
+
+    let lines = words(&said.out);
+    let tree =
+        lines.iter().skip_while(|line| *line != "ManagedResource ns/web").map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(tree[1], "├── Secret bundle", "{}", said.out);
+    assert!(tree[2].starts_with("│ ├── ") && tree[2].contains("document 1 v1/Pod/ns/p unhealthy"), "{}", said.out);
+    assert!(tree[3].ends_with("document 2 v1/Secret/ns/login present"), "{}", said.out);
+    assert!(tree[4].ends_with("document 3 v1/ConfigMap/ns/gone missing"), "{}", said.out);
+    assert!(tree[5].ends_with("document 4 v1/ConfigMap/ns/new not in the status"), "{}", said.out);
+    assert_eq!(
+        tree[6..],
+        ["├── Secret nowhere", "│ └── does not exist", "└── in no document", "└── v1/ConfigMap/ns/old present"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn inspection_never_prints_values_of_secrets() {
+    let cluster = web();
+
+    for line in ["describe ns/web", "describe ns/web --tree", "describe ns/web --tree -o json"] {
+        let said = run(&cluster, line).await.unwrap();
+
+        assert_eq!(said.code, OK, "{line}");
+        let base64 = "c2VzYW1l";
+        assert!(!said.out.contains(SECRET_VALUE) && !said.out.contains(base64), "{line}: {}", said.out);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn describe_prints_json_for_programs() {
+    let cluster = web();
+
+    let said = run(&cluster, "describe ns/web --tree -o json").await.unwrap();
+
+    let read: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(
+        (&read["class"], &read["ignored"], &read["deletionTimestamp"]),
+        (&json!("seed"), &json!(true), &Value::Null)
+    );
+    assert_eq!(read["secrets"][1], json!({"name": "nowhere", "exists": false, "error": null}));
+    assert_eq!((&read["objects"][0]["exists"], &read["objects"][2]["state"]), (&json!(false), &json!("unhealthy")));
+    assert_eq!(read["conditions"][0]["type"], "ResourcesApplied");
+    assert_eq!(read["events"][1]["reason"], "Later");
+    assert_eq!(read["tree"][0]["documents"][1]["object"], "v1/Secret/ns/login");
+    assert_eq!(read["tree"][1]["error"], "does not exist");
+}
+
+#[tokio::test(start_paused = true)]
+async fn describe_of_a_missing_name_is_exit_code_1() {
+    let said = run(&web(), "describe nowhere").await.unwrap();
+
+    assert_eq!((said.code, said.out.as_str()), (DIFFERENT, ""));
+    let text = "error: there is no ManagedResource default/nowhere — check name and namespace; get -A lists all";
+    assert_eq!(said.remarks, [text]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn describe_shows_objects_that_cannot_be_read_as_unknown() {
+    let cluster = web();
+    cluster.0.set_faults(|info| match info.resource.as_str() {
+        "pods" => Fault::FailBefore(Seen::status(403, "Forbidden", "pods are forbidden")),
+        "events" => Fault::FailBefore(Seen::status(403, "Forbidden", "events are forbidden")),
+        _ => Fault::None,
+    });
+
+    let said = run(&cluster, "describe ns/web").await.unwrap();
+
+    assert_eq!((said.code, said.remarks), (OK, vec!["warning: the state of 1 of 4 objects is unknown".to_owned()]));
+    has(&said.out, "v1/Pod/ns/p unknown pods are forbidden");
+    has(&said.out, "unknown: cannot read the Events: events are forbidden");
+}
+
+#[tokio::test(start_paused = true)]
+async fn inspection_names_the_command_that_installs_a_missing_definition() {
+    let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+    let sim = Sim::new(SimOptions::new(clock.clone(), Random::seeded(1)));
+
+    let error = run(&(sim, clock), "describe web").await.unwrap_err();
+
+    let text = error.to_string();
+    assert!(text.ends_with("install their definition: kubectl apply -f deploy/crd-managedresources.yaml"), "{text}");
+}
