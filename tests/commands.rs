@@ -215,7 +215,7 @@ fn terminal_escapes_in_secret_keys_are_not_printed() {
 
 #[test]
 fn help_of_each_command_has_an_example_and_exit_codes() {
-    for command in ["pack", "unpack", "validate", "diff", "get", "describe"] {
+    for command in ["pack", "unpack", "validate", "diff", "get", "describe", "events"] {
         let output = run(&[command, "--help"], "");
 
         let help = text(&output.stdout);
@@ -291,7 +291,7 @@ fn cluster_that_cannot_be_reached_is_named() {
     std::fs::write(&path, content).unwrap();
     let kubeconfig = path.display().to_string();
 
-    for command in [&["get"][..], &["describe", "web"], &["garbage"]] {
+    for command in [&["get"][..], &["describe", "web"], &["events"], &["garbage"]] {
         let output = run(&[command, &["--kubeconfig", &kubeconfig, "--context", "other"]].concat(), "");
 
         let stderr = text(&output.stderr);

@@ -52,6 +52,27 @@ pub struct DescribeOptions {
     pub connection: ConnectionOptions,
 }
 
+/// Options of `events`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
+pub struct EventsOptions {
+    /// The ManagedResource [default: all]
+    #[arg(value_name = "[NAMESPACE/]NAME", value_parser = maybe_namespaced)]
+    pub name: Option<String>,
+    /// Namespace of the ManagedResources [default: that of the kubeconfig's context]
+    #[arg(long, short, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
+    pub namespace: Option<String>,
+    /// List the Events of all namespaces.
+    #[arg(long, short = 'A', conflicts_with = "name")]
+    pub all_namespaces: bool,
+    /// Output format [default: a table]
+    #[arg(long, short, value_name = "FORMAT")]
+    pub output: Option<ReportFormat>,
+    /// The connection to the source cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
+}
+
 /// Output format of a report, other than the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {

@@ -7,7 +7,7 @@ use cluster::object::NamespacedName;
 
 use super::{
     epilogue::epilogue,
-    operator_tools::{ConnectionOptions, DescribeOptions},
+    operator_tools::{ConnectionOptions, DescribeOptions, EventsOptions},
     webhook::WebhookTool,
 };
 
@@ -91,6 +91,13 @@ pub enum Tool {
         )
     )]
     Describe(DescribeOptions),
+    /// List the Events about ManagedResources, the oldest first.
+    #[command(
+        long_about = "List the Events about ManagedResources, the oldest first. Nothing is written. API servers delete an \
+            Event after an hour, unless they are configured otherwise.",
+        after_long_help = epilogue(&["events -A", "events garden/web"], "")
+    )]
+    Events(EventsOptions),
     /// Show what the garbage collector would delete.
     #[command(
         long_about = "Show the collectable Secrets and ConfigMaps that nothing refers to: what the garbage collector \

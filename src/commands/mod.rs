@@ -42,8 +42,9 @@ use crate::{
     actors::resource_manager::garbage_collector::survey::SurveyError,
     api::resources::side::Side,
     cli::{
-        ConnectionOptions, DescribeOptions, DiffOptions, GarbageOptions, GetOptions, PackOptions, PoliciesFormat,
-        PoliciesOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions, WebhookTool,
+        ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions, PackOptions,
+        PoliciesFormat, PoliciesOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions,
+        WebhookTool,
     },
     producer::ProducerError,
 };
@@ -98,6 +99,7 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Tool::Validate(options) => validate(options, stdin),
         Tool::Diff(options) => diff(options, env, stdin, colours),
         Tool::Describe(options) => describe(options, env, colours),
+        Tool::Events(options) => events(options, env, colours),
         Tool::Garbage(options) => garbage(options, env),
         Tool::Policies(options) => policies(options, env, stdin),
         Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
@@ -263,6 +265,12 @@ fn describe(
     let (connection, target) = (&options.connection, &options.target_kubeconfig);
     with_clusters(connection, target, env, async |clusters| {
         Ok(inspect::describe::describe(&clusters, options, colours).await?)
+    })
+}
+
+fn events(options: &EventsOptions, env: &dyn Fn(&str) -> Option<String>, colours: bool) -> Result<Said, CommandError> {
+    with_clusters(&options.connection, &None, env, async |clusters| {
+        Ok(inspect::events::events(&clusters, options, colours).await?)
     })
 }
 

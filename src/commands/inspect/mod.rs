@@ -1,4 +1,4 @@
-//! `describe`: reads the source cluster and the target cluster, and writes nothing.
+//! `describe` and `events`: read the source cluster and the target cluster, and write nothing.
 //! ```text
 //! status.resources ─► live.rs: one object and how the controller judges it ┐
 //! Secrets ─► documents.rs: the objects of the documents                    ├─► describe.rs ─► text.rs, JSON
@@ -9,6 +9,7 @@
 pub(super) mod describe;
 mod documents;
 mod event;
+pub(super) mod events;
 mod live;
 mod text;
 

@@ -8,7 +8,7 @@ use crate::{
     cli::{Cli, Command, RequestTimeout, Tool},
     commands::{
         DIFFERENT, OK,
-        inspect::{Clusters, InspectError, describe::describe},
+        inspect::{Clusters, InspectError, describe::describe, events::events},
     },
     producer::{Registry, SecretBuilder},
 };
@@ -29,6 +29,7 @@ async fn run(cluster: &(Sim, Clock), line: &str) -> Result<Said, InspectError> {
     let clusters = clusters(cluster);
     let said = match &tool {
         Tool::Describe(options) => describe(&clusters, options, false).await,
+        Tool::Events(options) => events(&clusters, options, false).await,
         other => panic!("{other:?}"),
     };
     for request in cluster.0.requests() {
@@ -216,6 +217,28 @@ async fn describe_shows_objects_that_cannot_be_read_as_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_are_listed_the_oldest_first() {
+    let cluster = web();
+
+    let of_one = run(&cluster, "events ns/web").await.unwrap();
+    let of_namespace = run(&cluster, "events -n ns").await.unwrap();
+    let of_all = run(&cluster, "events -A -o json").await.unwrap();
+    let none = run(&cluster, "events").await.unwrap();
+
+    assert_eq!(
+        words(&of_one.out),
+        ["LAST TYPE REASON COUNT MESSAGE", "2m Warning Earlier 2 message of a", "60s Warning Later 2 message of b"]
+    );
+    assert_eq!(
+        words(&of_namespace.out)[..2],
+        ["NAME LAST TYPE REASON COUNT MESSAGE", "other 3m Warning Other 2 message of c"]
+    );
+    let all: Value = serde_json::from_str(&of_all.out).unwrap();
+    assert_eq!((all.as_array().map(Vec::len), &all[0]["name"]), (Some(3), &json!("other")));
+    assert_eq!(none.remarks, ["no Events found about ManagedResources in namespace default"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn inspection_names_the_command_that_installs_a_missing_definition() {
     let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
     let sim = Sim::new(SimOptions::new(clock.clone(), Random::seeded(1)));
@@ -224,4 +247,16 @@ async fn inspection_names_the_command_that_installs_a_missing_definition() {
 
     let text = error.to_string();
     assert!(text.ends_with("install their definition: kubectl apply -f deploy/crd-managedresources.yaml"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn request_that_is_not_answered_ends_at_its_time_limit() {
+    let cluster = web();
+    cluster.0.set_faults(|_| Fault::Hang);
+    let start = tokio::time::Instant::now();
+
+    let error = run(&cluster, "events -n ns").await.unwrap_err();
+
+    assert_eq!(error.to_string(), "cannot read the Events: the API server did not answer in time");
+    assert_eq!(start.elapsed().as_secs(), 15);
 }
