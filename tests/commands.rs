@@ -80,7 +80,7 @@ fn offline_commands_work_in_a_pipe() {
 
 #[test]
 fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
-    let table: [(&[&str], &str, i32, &str); 14] = [
+    let table: [(&[&str], &str, i32, &str); 15] = [
         (&["pack", "-", "--name", "web"], "kind: A", 1, "-: the object has no apiVersion or no kind"),
         (&["validate", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
         (&["unpack", "-"], CONFIG_MAP, 1, "-: v1/ConfigMap/default/a is no Secret"),
@@ -92,6 +92,7 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
         (&["get"], "", 2, "give a kubeconfig with --kubeconfig or $KUBECONFIG"),
         (&["get", "-A", "web"], "", 2, "cannot be used with"),
         (&["describe", "a/b/c"], "", 2, "must be <name> or <namespace>/<name>"),
+        (&["trace", "web"], "", 2, "must be <kind>/<name> or <kind>.<group>/<name>"),
         (&["get", "--request-timeout", "5"], "", 2, "missing unit in duration"),
         (&["get", "-A", "-n", "garden"], "", 2, "cannot be used with"),
         (&["get", "-o", "table"], "", 2, "[possible values: wide, json, yaml, name]"),
@@ -215,7 +216,7 @@ fn terminal_escapes_in_secret_keys_are_not_printed() {
 
 #[test]
 fn help_of_each_command_has_an_example_and_exit_codes() {
-    for command in ["pack", "unpack", "validate", "diff", "get", "describe", "events"] {
+    for command in ["pack", "unpack", "validate", "diff", "get", "describe", "events", "trace"] {
         let output = run(&[command, "--help"], "");
 
         let help = text(&output.stdout);
@@ -291,7 +292,7 @@ fn cluster_that_cannot_be_reached_is_named() {
     std::fs::write(&path, content).unwrap();
     let kubeconfig = path.display().to_string();
 
-    for command in [&["get"][..], &["describe", "web"], &["events"], &["garbage"]] {
+    for command in [&["get"][..], &["describe", "web"], &["events"], &["trace", "Pod/p"], &["garbage"]] {
         let output = run(&[command, &["--kubeconfig", &kubeconfig, "--context", "other"]].concat(), "");
 
         let stderr = text(&output.stderr);

@@ -27,7 +27,9 @@ use std::collections::BTreeMap;
 use cluster::kubeconfig::Environment;
 pub use flags::Cli;
 pub use load::{StartError, load};
-pub use operator_tools::{ConnectionOptions, DescribeOptions, EventsOptions, ReportFormat, RequestTimeout};
+pub use operator_tools::{
+    ConnectionOptions, DescribeOptions, EventsOptions, ReportFormat, RequestTimeout, TraceOptions,
+};
 pub use process::{
     BuildInfo,
     command_line::{SharedOptions, UsageError},

@@ -73,6 +73,27 @@ pub struct EventsOptions {
     pub connection: ConnectionOptions,
 }
 
+/// Options of `trace`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
+pub struct TraceOptions {
+    /// The object of the target cluster, e.g. Deployment/web or Deployment.apps/web.
+    #[arg(value_name = "KIND[.GROUP]/NAME", value_parser = kind_and_name)]
+    pub object: String,
+    /// Namespace of the object [default: that of the kubeconfig's context]
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Output format [default: a text]
+    #[arg(long, short, value_name = "FORMAT")]
+    pub output: Option<ReportFormat>,
+    /// Kubeconfig of the target cluster [default: the source cluster]
+    #[arg(long, value_name = "FILE")]
+    pub target_kubeconfig: Option<String>,
+    /// The connection to the source cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
+}
+
 /// Output format of a report, other than the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
@@ -106,6 +127,13 @@ fn maybe_namespaced(text: &str) -> Result<String, &'static str> {
     let mut parts = text.split('/');
     let is_name = parts.clone().count() <= 2 && parts.all(|part| !part.is_empty());
     if is_name { Ok(text.to_owned()) } else { Err("must be <name> or <namespace>/<name>") }
+}
+
+fn kind_and_name(text: &str) -> Result<String, &'static str> {
+    match text.split_once('/') {
+        Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => Ok(text.to_owned()),
+        _ => Err("must be <kind>/<name> or <kind>.<group>/<name>"),
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

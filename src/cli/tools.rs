@@ -7,7 +7,7 @@ use cluster::object::NamespacedName;
 
 use super::{
     epilogue::epilogue,
-    operator_tools::{ConnectionOptions, DescribeOptions, EventsOptions},
+    operator_tools::{ConnectionOptions, DescribeOptions, EventsOptions, TraceOptions},
     webhook::WebhookTool,
 };
 
@@ -98,6 +98,19 @@ pub enum Tool {
         after_long_help = epilogue(&["events -A", "events garden/web"], "")
     )]
     Events(EventsOptions),
+    /// Find the ManagedResource, the Secret and the document that an object of the target cluster comes from. Nothing is
+    /// written.
+    ///
+    /// The origin annotation of the object names the ManagedResource, or the status of the ManagedResource names the
+    /// object. Documents are counted from 1.
+    #[command(
+        about = "Find the ManagedResource, Secret and document of an object",
+        after_long_help = epilogue(
+            &["trace Deployment/web -n garden", "trace ClusterRole.rbac.authorization.k8s.io/web"],
+            "the object comes from no ManagedResource, or neither it nor its kind exists",
+        )
+    )]
+    Trace(TraceOptions),
     /// Show what the garbage collector would delete.
     #[command(
         long_about = "Show the collectable Secrets and ConfigMaps that nothing refers to: what the garbage collector \

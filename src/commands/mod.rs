@@ -43,8 +43,8 @@ use crate::{
     api::resources::side::Side,
     cli::{
         ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions, PackOptions,
-        PoliciesFormat, PoliciesOptions, RegistrationOptions, ReviewOptions, Tool, UnpackOptions, ValidateOptions,
-        WebhookTool,
+        PoliciesFormat, PoliciesOptions, RegistrationOptions, ReviewOptions, Tool, TraceOptions, UnpackOptions,
+        ValidateOptions, WebhookTool,
     },
     producer::ProducerError,
 };
@@ -100,6 +100,7 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Tool::Diff(options) => diff(options, env, stdin, colours),
         Tool::Describe(options) => describe(options, env, colours),
         Tool::Events(options) => events(options, env, colours),
+        Tool::Trace(options) => trace(options, env, colours),
         Tool::Garbage(options) => garbage(options, env),
         Tool::Policies(options) => policies(options, env, stdin),
         Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
@@ -271,6 +272,13 @@ fn describe(
 fn events(options: &EventsOptions, env: &dyn Fn(&str) -> Option<String>, colours: bool) -> Result<Said, CommandError> {
     with_clusters(&options.connection, &None, env, async |clusters| {
         Ok(inspect::events::events(&clusters, options, colours).await?)
+    })
+}
+
+fn trace(options: &TraceOptions, env: &dyn Fn(&str) -> Option<String>, colours: bool) -> Result<Said, CommandError> {
+    let (connection, target) = (&options.connection, &options.target_kubeconfig);
+    with_clusters(connection, target, env, async |clusters| {
+        Ok(inspect::trace::trace(&clusters, options, colours).await?)
     })
 }
 

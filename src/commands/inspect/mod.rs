@@ -1,8 +1,9 @@
-//! `describe` and `events`: read the source cluster and the target cluster, and write nothing.
+//! `describe`, `events` and `trace`: read the source cluster and the target cluster, and write nothing.
 //! ```text
 //! status.resources ─► live.rs: one object and how the controller judges it ┐
 //! Secrets ─► documents.rs: the objects of the documents                    ├─► describe.rs ─► text.rs, JSON
 //! Events ─► event.rs: one Event                                            ┘
+//! object ─► trace.rs: its ManagedResource, Secret and document
 //! ```
 //! Clusters are passed in, so tests use those of the simulator. Start reading at [`describe`](describe::describe).
 
@@ -12,6 +13,7 @@ mod event;
 pub(super) mod events;
 mod live;
 mod text;
+pub(super) mod trace;
 
 use std::time::Duration;
 

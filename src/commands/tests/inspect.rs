@@ -8,7 +8,7 @@ use crate::{
     cli::{Cli, Command, RequestTimeout, Tool},
     commands::{
         DIFFERENT, OK,
-        inspect::{Clusters, InspectError, describe::describe, events::events},
+        inspect::{Clusters, InspectError, describe::describe, events::events, trace::trace},
     },
     producer::{Registry, SecretBuilder},
 };
@@ -30,6 +30,7 @@ async fn run(cluster: &(Sim, Clock), line: &str) -> Result<Said, InspectError> {
     let said = match &tool {
         Tool::Describe(options) => describe(&clusters, options, false).await,
         Tool::Events(options) => events(&clusters, options, false).await,
+        Tool::Trace(options) => trace(&clusters, options, false).await,
         other => panic!("{other:?}"),
     };
     for request in cluster.0.requests() {
@@ -163,7 +164,9 @@ async fn describe_tree_puts_objects_below_their_documents() {
 async fn inspection_never_prints_values_of_secrets() {
     let cluster = web();
 
-    for line in ["describe ns/web", "describe ns/web --tree", "describe ns/web --tree -o json"] {
+    for line in
+        ["describe ns/web", "describe ns/web --tree", "describe ns/web --tree -o json", "trace Secret/login -n ns"]
+    {
         let said = run(&cluster, line).await.unwrap();
 
         assert_eq!(said.code, OK, "{line}");
@@ -236,6 +239,38 @@ async fn events_are_listed_the_oldest_first() {
     let all: Value = serde_json::from_str(&of_all.out).unwrap();
     assert_eq!((all.as_array().map(Vec::len), &all[0]["name"]), (Some(3), &json!("other")));
     assert_eq!(none.remarks, ["no Events found about ManagedResources in namespace default"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn trace_finds_managed_resource_secret_and_document() {
+    let cluster = web();
+
+    let by_origin = run(&cluster, "trace pod/p -n ns").await.unwrap();
+    let by_status = run(&cluster, "trace ConfigMap/gone -n ns").await.unwrap();
+    let json = run(&cluster, "trace Secret/login -n ns -o json").await.unwrap();
+
+    let document = words(&by_origin.out).pop().unwrap();
+    assert_eq!(
+        words(&by_origin.out)[..4],
+        ["Object: Pod ns/p", "Origin: ns/web", "ManagedResource: ns/web", "Secret: ns/bundle"],
+    );
+    assert!(words(&by_origin.out)[4].starts_with("Document: 1 of data.yaml"), "{document}");
+    assert_eq!(words(&by_status.out)[..2], ["Object: ConfigMap ns/gone (does not exist)", "Origin: none"]);
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["managedResources"][0]["documents"][0]["document"], 2);
+    assert_eq!(json["managedResources"][0]["errors"], json!(["nowhere: does not exist"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn trace_of_a_foreign_object_or_kind_fails() {
+    let cluster = web();
+
+    let foreign = run(&cluster, "trace ConfigMap/foreign -n ns").await.unwrap();
+    let kind = run(&cluster, "trace Nothing.example.com/x").await.unwrap_err();
+
+    assert_eq!((foreign.code, foreign.out.as_str()), (DIFFERENT, ""));
+    assert_eq!(foreign.remarks, ["error: no ManagedResource has ConfigMap ns/foreign, and it does not exist"]);
+    assert!(kind.to_string().starts_with("the target cluster does not serve Nothing.example.com — "), "{kind}");
 }
 
 #[tokio::test(start_paused = true)]
