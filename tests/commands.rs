@@ -80,7 +80,7 @@ fn offline_commands_work_in_a_pipe() {
 
 #[test]
 fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
-    let table: [(&[&str], &str, i32, &str); 15] = [
+    let table: [(&[&str], &str, i32, &str); 18] = [
         (&["pack", "-", "--name", "web"], "kind: A", 1, "-: the object has no apiVersion or no kind"),
         (&["validate", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
         (&["unpack", "-"], CONFIG_MAP, 1, "-: v1/ConfigMap/default/a is no Secret"),
@@ -93,6 +93,9 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
         (&["get", "-A", "web"], "", 2, "cannot be used with"),
         (&["describe", "a/b/c"], "", 2, "must be <name> or <namespace>/<name>"),
         (&["trace", "web"], "", 2, "must be <kind>/<name> or <kind>.<group>/<name>"),
+        (&["suspend"], "", 2, "required"),
+        (&["suspend", "web", "-l", "a=b"], "", 2, "cannot be used with"),
+        (&["reconcile", "web", "--timeout", "1m"], "", 2, "--wait"),
         (&["get", "--request-timeout", "5"], "", 2, "missing unit in duration"),
         (&["get", "-A", "-n", "garden"], "", 2, "cannot be used with"),
         (&["get", "-o", "table"], "", 2, "[possible values: wide, json, yaml, name]"),
@@ -216,7 +219,9 @@ fn terminal_escapes_in_secret_keys_are_not_printed() {
 
 #[test]
 fn help_of_each_command_has_an_example_and_exit_codes() {
-    for command in ["pack", "unpack", "validate", "diff", "get", "describe", "events", "trace"] {
+    for command in
+        ["pack", "unpack", "validate", "diff", "get", "describe", "events", "trace", "suspend", "resume", "reconcile"]
+    {
         let output = run(&[command, "--help"], "");
 
         let help = text(&output.stdout);
@@ -292,7 +297,9 @@ fn cluster_that_cannot_be_reached_is_named() {
     std::fs::write(&path, content).unwrap();
     let kubeconfig = path.display().to_string();
 
-    for command in [&["get"][..], &["describe", "web"], &["events"], &["trace", "Pod/p"], &["garbage"]] {
+    for command in
+        [&["get"][..], &["describe", "web"], &["events"], &["trace", "Pod/p"], &["suspend", "-l", "a=b"], &["garbage"]]
+    {
         let output = run(&[command, &["--kubeconfig", &kubeconfig, "--context", "other"]].concat(), "");
 
         let stderr = text(&output.stderr);

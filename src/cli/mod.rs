@@ -28,7 +28,8 @@ use cluster::kubeconfig::Environment;
 pub use flags::Cli;
 pub use load::{StartError, load};
 pub use operator_tools::{
-    ConnectionOptions, DescribeOptions, EventsOptions, ReportFormat, RequestTimeout, TraceOptions,
+    ConnectionOptions, DescribeOptions, EventsOptions, ReconcileOptions, ReportFormat, RequestTimeout,
+    SelectionOptions, TraceOptions,
 };
 pub use process::{
     BuildInfo,

@@ -94,6 +94,39 @@ pub struct TraceOptions {
     pub connection: ConnectionOptions,
 }
 
+/// Which ManagedResources `suspend`, `resume` and `reconcile` are about.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
+pub struct SelectionOptions {
+    /// Names of ManagedResources.
+    #[arg(value_name = "NAME", required_unless_present = "selector", conflicts_with = "selector")]
+    pub names: Vec<String>,
+    /// Label selector instead of names, e.g. app=web.
+    #[arg(long, short = 'l', value_name = "SELECTOR")]
+    pub selector: Option<String>,
+    /// Namespace of the ManagedResources [default: that of the kubeconfig's context]
+    #[arg(long, short, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// The connection to the source cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
+}
+
+/// Options of `reconcile`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
+pub struct ReconcileOptions {
+    /// Which ManagedResources.
+    #[command(flatten)]
+    pub selection: SelectionOptions,
+    /// Wait until the controller has reconciled them.
+    #[arg(long)]
+    pub wait: bool,
+    /// How long to wait [default: 5m]
+    #[arg(long, value_name = "DURATION", requires = "wait", value_parser = duration, hide_short_help = true)]
+    pub timeout: Option<Duration>,
+}
+
 /// Output format of a report, other than the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {

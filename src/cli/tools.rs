@@ -7,7 +7,9 @@ use cluster::object::NamespacedName;
 
 use super::{
     epilogue::epilogue,
-    operator_tools::{ConnectionOptions, DescribeOptions, EventsOptions, TraceOptions},
+    operator_tools::{
+        ConnectionOptions, DescribeOptions, EventsOptions, ReconcileOptions, SelectionOptions, TraceOptions,
+    },
     webhook::WebhookTool,
 };
 
@@ -111,6 +113,32 @@ pub enum Tool {
         )
     )]
     Trace(TraceOptions),
+    /// Let the controller ignore ManagedResources, until they are resumed.
+    #[command(
+        long_about = "Set the annotation resources.gardener.cloud/ignore=true of ManagedResources: the controller touches \
+            neither them nor their objects until they are resumed. A deletion goes on all the same.",
+        after_long_help = epilogue(&["suspend web -n garden", "suspend -l app=web"], "a ManagedResource was not changed")
+    )]
+    Suspend(SelectionOptions),
+    /// Let the controller look after suspended ManagedResources again.
+    #[command(
+        long_about = "Remove the annotation resources.gardener.cloud/ignore of ManagedResources. The controller reconciles \
+            them at once.",
+        after_long_help = epilogue(&["resume web -n garden", "resume -l app=web"], "a ManagedResource was not changed")
+    )]
+    Resume(SelectionOptions),
+    /// Ask the controller to reconcile ManagedResources now.
+    ///
+    /// Sets the annotation gardener.cloud/operation=reconcile, which the controller removes when it begins. With --wait,
+    /// waits until the annotation is gone and ResourcesApplied is True for the current generation.
+    #[command(
+        about = "Ask the controller to reconcile ManagedResources now",
+        after_long_help = epilogue(
+            &["reconcile web -n garden --wait", "reconcile -l app=web"],
+            "a ManagedResource was not changed, or was not applied in time",
+        )
+    )]
+    Reconcile(ReconcileOptions),
     /// Show what the garbage collector would delete.
     #[command(
         long_about = "Show the collectable Secrets and ConfigMaps that nothing refers to: what the garbage collector \

@@ -188,6 +188,11 @@ pub(super) fn read_only(client: kube::Client, side: Side, clock: Clock, random: 
     with_fence(client, side, (clock, random), fence)
 }
 
+/// Returns a cluster that can be written to.
+pub(super) fn writable(client: kube::Client, side: Side, clock: Clock, random: Random) -> Cluster {
+    with_fence(client, side, (clock, random), Fence::open())
+}
+
 fn with_fence(client: kube::Client, side: Side, (clock, random): (Clock, Random), fence: Fence) -> Cluster {
     let options =
         ClusterOptions { label: side.label(), host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };

@@ -1,7 +1,9 @@
 //! The commands: functions from their input to a text and an exit code. [`run`] reads files, opens connections and
-//! prints. `diff/`, `get/` and `inspect/` read clusters through a [`kube::Client`] that is passed in. `diff/` and `inspect/` call the controller's own functions; `get/` prints while it runs, because it can
+//! prints. `diff/`, `get/` and `inspect/` read clusters through a [`kube::Client`] that is passed in; `annotate.rs` writes
+//! annotations. `diff/` and `inspect/` call the controller's own functions; `get/` prints while it runs, because it can
 //! watch. `bundles.rs` separates bundles from other manifests. `cli/tools.rs` declares the flags.
 
+mod annotate;
 mod bundles;
 pub(crate) mod colours;
 mod columns;
@@ -26,12 +28,14 @@ use std::{
     io::{self, IsTerminal as _, Read, Write as _},
     path::Path,
     slice,
+    time::Duration,
 };
 
 use cluster::object::NamespacedName;
 use kit::{Clock, Random};
 
 use self::{
+    annotate::{AnnotateError, Request},
     connect::{ConnectError, Connected, named},
     get::{GetError, Screen},
     input::{InputError, Source},
@@ -43,8 +47,8 @@ use crate::{
     api::resources::side::Side,
     cli::{
         ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions, PackOptions,
-        PoliciesFormat, PoliciesOptions, RegistrationOptions, ReviewOptions, Tool, TraceOptions, UnpackOptions,
-        ValidateOptions, WebhookTool,
+        PoliciesFormat, PoliciesOptions, RegistrationOptions, ReviewOptions, SelectionOptions, Tool, TraceOptions,
+        UnpackOptions, ValidateOptions, WebhookTool,
     },
     producer::ProducerError,
 };
@@ -55,6 +59,9 @@ pub const OK: i32 = 0;
 pub const DIFFERENT: i32 = 1;
 /// Exit code: wrong usage, or a failure.
 pub const FAILED: i32 = 2;
+
+/// How long `reconcile --wait` waits.
+const WAIT: Duration = Duration::from_secs(300);
 
 /// Why a command failed. Texts hold names and positions, never content.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +80,8 @@ enum CommandError {
     Garbage(#[from] SurveyError),
     #[error(transparent)]
     Output(#[from] OutputError),
+    #[error(transparent)]
+    Annotate(#[from] AnnotateError),
     #[error(transparent)]
     Inspect(#[from] InspectError),
     #[error("{error} — {hint}")]
@@ -101,6 +110,12 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Tool::Describe(options) => describe(options, env, colours),
         Tool::Events(options) => events(options, env, colours),
         Tool::Trace(options) => trace(options, env, colours),
+        Tool::Suspend(options) => annotate(options, env, Request::Suspend),
+        Tool::Resume(options) => annotate(options, env, Request::Resume),
+        Tool::Reconcile(options) => {
+            let limit = options.wait.then(|| options.timeout.unwrap_or(WAIT));
+            annotate(&options.selection, env, Request::Reconcile(limit))
+        }
         Tool::Garbage(options) => garbage(options, env),
         Tool::Policies(options) => policies(options, env, stdin),
         Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
@@ -308,6 +323,19 @@ fn with_clusters(
 /// The connection to a target cluster with a kubeconfig of its own. `--context` is one of the source's kubeconfig.
 fn target_of(connection: &ConnectionOptions, kubeconfig: &Option<String>) -> ConnectionOptions {
     ConnectionOptions { kubeconfig: kubeconfig.clone(), context: None, request_timeout: connection.request_timeout }
+}
+
+fn annotate(
+    options: &SelectionOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    request: Request,
+) -> Result<Said, CommandError> {
+    connect::with_client(&options.connection, env, async |client| {
+        let namespace = client.default_namespace().to_owned();
+        let cluster = connect::writable(client, Side::Source, Clock::system(), Random::from_entropy());
+        let cluster = cluster.limited(options.connection.request_timeout.get());
+        Ok(annotate::annotate(&cluster, &namespace, options, request).await?)
+    })
 }
 
 fn refuse_folders(files: &[String]) -> Result<(), CommandError> {

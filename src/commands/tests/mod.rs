@@ -1,4 +1,6 @@
 #[cfg(feature = "sim")]
+mod annotate;
+#[cfg(feature = "sim")]
 mod diff;
 #[cfg(feature = "sim")]
 mod garbage;
