@@ -80,7 +80,7 @@ fn offline_commands_work_in_a_pipe() {
 
 #[test]
 fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
-    let table: [(&[&str], &str, i32, &str); 18] = [
+    let table: [(&[&str], &str, i32, &str); 20] = [
         (&["pack", "-", "--name", "web"], "kind: A", 1, "-: the object has no apiVersion or no kind"),
         (&["validate", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
         (&["unpack", "-"], CONFIG_MAP, 1, "-: v1/ConfigMap/default/a is no Secret"),
@@ -97,6 +97,8 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
         (&["suspend", "web", "-l", "a=b"], "", 2, "cannot be used with"),
         (&["reconcile", "web", "--timeout", "1m"], "", 2, "--wait"),
         (&["get", "--request-timeout", "5"], "", 2, "missing unit in duration"),
+        (&["descibe", "web"], "", 2, "describe"),
+        (&["nothing-like-it"], "", 1, "unknown command \"nothing-like-it\" for \"gardener-resource-manager\""),
         (&["get", "-A", "-n", "garden"], "", 2, "cannot be used with"),
         (&["get", "-o", "table"], "", 2, "[possible values: wide, json, yaml, name]"),
     ];
@@ -219,9 +221,21 @@ fn terminal_escapes_in_secret_keys_are_not_printed() {
 
 #[test]
 fn help_of_each_command_has_an_example_and_exit_codes() {
-    for command in
-        ["pack", "unpack", "validate", "diff", "get", "describe", "events", "trace", "suspend", "resume", "reconcile"]
-    {
+    for command in [
+        "pack",
+        "unpack",
+        "validate",
+        "diff",
+        "get",
+        "describe",
+        "events",
+        "trace",
+        "suspend",
+        "resume",
+        "reconcile",
+        "version",
+        "completion",
+    ] {
         let output = run(&[command, "--help"], "");
 
         let help = text(&output.stdout);
@@ -307,4 +321,14 @@ fn cluster_that_cannot_be_reached_is_named() {
         assert_eq!(code(&output), 2, "{command:?}: {stderr}");
         assert!(stderr.ends_with(&place) && !stderr.contains("sesame"), "{command:?}: {stderr}");
     }
+}
+
+#[test]
+fn version_command_prints_the_details_of_the_build() {
+    let lines = run(&["version"], "");
+    let json = run(&["version", "-o", "json"], "");
+
+    assert!(text(&lines.stdout).starts_with("version: "), "{}", text(&lines.stdout));
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert!(json["platform"].is_string(), "{json}");
 }

@@ -6,10 +6,11 @@
 //! ```
 //! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators,
 //! `operator_tools.rs` options of the latter, `legacy.rs` the flags from before there was a configuration file.
-//! `tests/reference.rs` generates the reference of all flags. `load.rs` merges
+//! `completion.rs` makes scripts for shells. `tests/reference.rs` generates the reference of all flags. `load.rs` merges
 //! flags, file and environment. Everything is pure: a function that is passed in reads files
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
 
+pub mod completion;
 pub mod controller_manager;
 mod epilogue;
 mod flags;
@@ -28,8 +29,8 @@ use cluster::kubeconfig::Environment;
 pub use flags::Cli;
 pub use load::{StartError, load};
 pub use operator_tools::{
-    ConnectionOptions, DescribeOptions, EventsOptions, ReconcileOptions, ReportFormat, RequestTimeout,
-    SelectionOptions, TraceOptions,
+    CompletionOptions, ConnectionOptions, DescribeOptions, EventsOptions, ReconcileOptions, ReportFormat,
+    RequestTimeout, SelectionOptions, Shell, TraceOptions, VersionOptions,
 };
 pub use process::{
     BuildInfo,

@@ -127,6 +127,35 @@ pub struct ReconcileOptions {
     pub timeout: Option<Duration>,
 }
 
+/// Options of `version`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
+pub struct VersionOptions {
+    /// Output format [default: lines]
+    #[arg(long, short, value_name = "FORMAT")]
+    pub output: Option<ReportFormat>,
+}
+
+/// Options of `completion`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[group(skip)]
+pub struct CompletionOptions {
+    /// The shell.
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+/// A shell with a completion script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// bash.
+    Bash,
+    /// zsh.
+    Zsh,
+    /// fish.
+    Fish,
+}
+
 /// Output format of a report, other than the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {

@@ -139,6 +139,19 @@ fn flags_unknown_incomplete_or_invalid_are_refused() {
     }
 }
 
+/// spec 70 §1
+#[test]
+fn misspelt_command_is_answered_with_the_nearest_one() {
+    let table = [("descibe", "describe"), ("evnets", "events"), ("suspnd", "suspend"), ("unpak", "unpack")];
+
+    for (word, nearest) in table {
+        match parse_in(&[word, "x"], &[]) {
+            Err(UsageError::Tool(text)) => assert!(text.contains(word) && text.contains(nearest), "{text}"),
+            other => panic!("{word}: {other:?}"),
+        }
+    }
+}
+
 #[test]
 fn request_timeout_has_a_default_and_zero_is_none() {
     let of = |args: &[&str]| match parse_in(args, &[]) {

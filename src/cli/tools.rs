@@ -8,7 +8,8 @@ use cluster::object::NamespacedName;
 use super::{
     epilogue::epilogue,
     operator_tools::{
-        ConnectionOptions, DescribeOptions, EventsOptions, ReconcileOptions, SelectionOptions, TraceOptions,
+        CompletionOptions, ConnectionOptions, DescribeOptions, EventsOptions, ReconcileOptions, SelectionOptions,
+        TraceOptions, VersionOptions,
     },
     webhook::WebhookTool,
 };
@@ -164,6 +165,18 @@ pub enum Tool {
         )
     )]
     Policies(PoliciesOptions),
+    /// Print the version and the details of the build.
+    #[command(
+        long_about = "Print the version and the details of the build.",
+        after_long_help = epilogue(&["version", "version -o json"], "")
+    )]
+    Version(VersionOptions),
+    /// Print a script that completes commands and flags in a shell.
+    #[command(
+        long_about = "Print a script that completes commands and flags in a shell.",
+        after_long_help = epilogue(&["completion bash > /etc/bash_completion.d/gardener-resource-manager"], "")
+    )]
+    Completion(CompletionOptions),
     /// Try and register webhooks, without a cluster.
     #[command(subcommand, arg_required_else_help = false)]
     Webhook(WebhookTool),

@@ -33,6 +33,8 @@ use std::{
 
 use cluster::object::NamespacedName;
 use kit::{Clock, Random};
+use process::BuildInfo;
+use serde_json::Value;
 
 use self::{
     annotate::{AnnotateError, Request},
@@ -48,7 +50,7 @@ use crate::{
     cli::{
         ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions, PackOptions,
         PoliciesFormat, PoliciesOptions, RegistrationOptions, ReviewOptions, SelectionOptions, Tool, TraceOptions,
-        UnpackOptions, ValidateOptions, WebhookTool,
+        UnpackOptions, ValidateOptions, VersionOptions, WebhookTool, completion,
     },
     producer::ProducerError,
 };
@@ -118,6 +120,8 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         }
         Tool::Garbage(options) => garbage(options, env),
         Tool::Policies(options) => policies(options, env, stdin),
+        Tool::Version(options) => Ok(version(options)),
+        Tool::Completion(options) => Ok(Said { out: completion::script(options.shell), ..Said::default() }),
         Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
         Tool::Webhook(WebhookTool::Registration(options)) => registration(options, stdin),
         Tool::Get(options) => get(options, env, Screen { out: &mut stdout, remarks: &mut stderr, colours, columns }),
@@ -336,6 +340,19 @@ fn annotate(
         let cluster = cluster.limited(options.connection.request_timeout.get());
         Ok(annotate::annotate(&cluster, &namespace, options, request).await?)
     })
+}
+
+fn version(options: &VersionOptions) -> Said {
+    let build = BuildInfo::of_this_binary();
+    let fields = build.fields();
+    let out = match options.output {
+        None => fields.map(|(name, value)| format!("{name}: {value}\n")).concat(),
+        Some(_) => {
+            let fields = fields.map(|(name, value)| (name.to_owned(), Value::from(value)));
+            format!("{:#}\n", Value::Object(fields.into_iter().collect()))
+        }
+    };
+    Said { out, ..Said::default() }
 }
 
 fn refuse_folders(files: &[String]) -> Result<(), CommandError> {

@@ -132,6 +132,7 @@ impl CommandLine {
             Ok(matches) => matches,
             Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(Parsed::Help(error.to_string())),
             Err(error) if has_command => return Err(UsageError::Tool(error.to_string())),
+            Err(error) if is_misspelt(&error, args) => return Err(UsageError::Tool(error.to_string())),
             Err(error) => return Err(usage_error(&error, program)),
         };
         let mut version = BuildInfo::of_this_binary();
@@ -234,6 +235,17 @@ pub fn print_config(yaml: &str, warnings: &[Warning]) -> i32 {
         writeln!(io::stderr(), "{}: {}", warning.path, warning.message()).ok();
     }
     print_or_fail(yaml)
+}
+
+/// Whether the first argument is nearly the name of a command. The error names that command.
+fn is_misspelt(error: &clap::Error, args: &[OsString]) -> bool {
+    let has_suggestion = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => !names.is_empty(),
+        Some(ContextValue::String(name)) => !name.is_empty(),
+        _ => false,
+    };
+    let is_word = args.first().and_then(|first| first.to_str()).is_some_and(|first| !first.starts_with('-'));
+    error.kind() == ErrorKind::InvalidSubcommand && has_suggestion && is_word
 }
 
 fn usage_error(error: &clap::Error, program: &'static str) -> UsageError {
