@@ -30,7 +30,7 @@ pub use flags::Cli;
 pub use load::{StartError, load};
 pub use operator_tools::{
     CompletionOptions, ConnectionOptions, DescribeOptions, EventsOptions, ReconcileOptions, ReportFormat,
-    RequestTimeout, SelectionOptions, Shell, TraceOptions, VersionOptions,
+    RequestTimeout, SelectionOptions, TraceOptions, VersionOptions,
 };
 pub use process::{
     BuildInfo,

@@ -142,18 +142,7 @@ pub struct VersionOptions {
 pub struct CompletionOptions {
     /// The shell.
     #[arg(value_name = "SHELL")]
-    pub shell: Shell,
-}
-
-/// A shell with a completion script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
-    /// bash.
-    Bash,
-    /// zsh.
-    Zsh,
-    /// fish.
-    Fish,
+    pub shell: clap_complete::Shell,
 }
 
 /// Output format of a report, other than the text.
