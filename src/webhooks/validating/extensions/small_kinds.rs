@@ -56,7 +56,8 @@ impl Rules for BackupEntry {
     type Spec<'a> = BackupEntrySpec<'a>;
     type Status<'a> = Nothing;
 
-    const KIND: ExtensionKind = ExtensionKind::new("BackupEntry", "backupentries", "backup entry");
+    const KIND: ExtensionKind =
+        ExtensionKind { namespaced: false, ..ExtensionKind::new("BackupEntry", "backupentries", "backup entry") };
 
     fn texts<'s>(spec: &'s BackupEntrySpec<'_>) -> Vec<TextRule<'s>> {
         vec![

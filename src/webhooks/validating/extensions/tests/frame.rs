@@ -29,6 +29,14 @@ fn good_object_of_each_kind_is_allowed() {
     assert_eq!(all().map(|extension| extension.kind.kind).iter().filter(|kind| !KINDS.contains(kind)).count(), 0);
 }
 
+/// spec 62 §1, column "Scope": the objects of the other tests follow what the kinds say of themselves.
+#[test]
+fn backup_buckets_and_entries_alone_are_in_no_namespace() {
+    let elsewhere = all().map(|extension| extension.kind).into_iter().filter(|kind| !kind.namespaced);
+
+    assert_eq!(elsewhere.map(|kind| kind.kind).collect::<Vec<_>>(), ["BackupBucket", "BackupEntry"]);
+}
+
 /// spec 62 scenario 1; spec 62 §2.2
 #[test]
 fn denial_is_a_complete_status() {
