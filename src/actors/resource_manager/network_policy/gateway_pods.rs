@@ -55,7 +55,11 @@ impl GatewayPods {
     fn end(&self, selector: &Selector) {
         if let Some(together) = self.together.get() {
             together.remove(selector);
-        } else if let Some(followed) = self.apart.borrow_mut().remove(selector) {
+            return;
+        }
+        // The borrow ends before the watch does, whose listeners may come back here.
+        let ended = self.apart.borrow_mut().remove(selector);
+        if let Some(followed) = ended {
             followed.watch.stop();
         }
     }
