@@ -239,6 +239,8 @@ pub(super) async fn set_protection<R: Cached>(
         |object: &Value| is_judged(object).then(|| object::finalizer_patch(object, PROTECTION, held)).flatten();
     Ok(match watch.patch(context, name, Lock::Version, change).await? {
         Wrote::Created(_) | Wrote::Updated(_) => true,
-        Wrote::Gone | Wrote::Unchanged(_) | Wrote::Deleting(_) | Wrote::Altered(_) => false,
+        // An object in deletion ends with its last finalizer.
+        Wrote::Gone => !held && watch.store().with(name, |_| ()).is_none(),
+        Wrote::Unchanged(_) | Wrote::Deleting(_) | Wrote::Altered(_) => false,
     })
 }
