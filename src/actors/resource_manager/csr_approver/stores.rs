@@ -43,12 +43,10 @@ impl Stores {
     /// upstream" 6).
     pub(super) fn wake_on_changes(&self, supervised: &Supervised<Approver>, by_node: &Index<String>) {
         let requests = by_node.clone();
-        let changed = Predicate::fields_changed().ignoring_first_list();
-        self.nodes.on_change(supervised, changed, move |name, _| requests.get(&name.name));
+        self.nodes.on_change(supervised, Predicate::fields_changed(), move |name, _| requests.get(&name.name));
         if let Some(machines) = &self.machines {
             let requests = by_node.clone();
-            let changed = Predicate::fields_changed().ignoring_first_list();
-            machines.watch.on_change(supervised, changed, move |_, machine| requests.get(&machine.fields.node));
+            machines.watch.on_change(supervised, Predicate::fields_changed(), move |_, machine| requests.get(&machine.fields.node));
         }
     }
 
