@@ -104,7 +104,10 @@ impl ManagedResources {
         context: &Context,
         key: &NamespacedName,
     ) -> Result<Option<ParsedManagedResource>, Failure> {
-        let Some(known) = self.parsed(key)? else { return Ok(None) };
+        let Some(known) = self.parsed(key)? else {
+            self.awaiting_kinds.borrow_mut().remove(key);
+            return Ok(None);
+        };
         if self.bundles.is_fresh_for(key) && !status.is_unconfirmed_now() {
             return Ok(Some(known));
         }
