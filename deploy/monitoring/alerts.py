@@ -133,7 +133,10 @@ sum by (namespace, reason) (
     ),
     Alert(
         "BundleUnhealthy",
-        'sum by (namespace, reason) (OWN_managedresource_status{JOB, condition="ResourcesHealthy", status="False"}) > 0',
+        """
+sum by (namespace, reason) (
+  OWN_managedresource_status{JOB, condition="ResourcesHealthy", status="False", reason!="DeletionPending"}
+) > 0""",
         15, "warning",
         f"Objects of gardener-resource-manager in namespace {NAMESPACE} are not healthy: {{{{ $labels.reason }}}}.",
         "List their ManagedResources first, with their problems: gardener-resource-manager get -A --unhealthy",

@@ -114,6 +114,7 @@ CASES = {
         quiet={
             'OWN_managedresource_status{JOB,condition="ResourcesHealthy",status="False",reason="DeploymentUnhealthy"}': "1x14 0x16",
             'OWN_managedresource_status{JOB,condition="ResourcesHealthy",status="True",reason="ResourcesHealthy"}': "9x30",
+            'OWN_managedresource_status{JOB,condition="ResourcesHealthy",status="False",reason="DeletionPending"}': "1x30",
             'OWN_managedresource_status{JOB,condition="ResourcesProgressing",status="False",reason="ResourcesRolledOut"}': "9x30",
         },
         minute=15,
