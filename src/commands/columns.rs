@@ -8,6 +8,8 @@ use super::{
     output::one_line,
 };
 
+/// Widest column. A longer cell shifts the rest of its own row: else one long text would lengthen each of many rows.
+pub(super) const WIDEST: usize = 256;
 const GAP: &str = "   ";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub(super) fn lines(rows: &[Vec<Cell>], indent: &str, colours: bool) -> String {
     let mut widths = vec![0; rows.iter().map(Vec::len).max().unwrap_or_default()];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.text.width().max(*width);
+            *width = cell.text.width().min(WIDEST).max(*width);
         }
     }
     let mut text = String::new();
@@ -59,5 +61,15 @@ mod tests {
 
         assert_eq!(lines(&rows, "  ", false), "  A      LONG   B\n  long   x\n");
         assert_eq!(lines(&rows[1..], "", true), "long   \x1b[31mx\x1b[0m\n");
+    }
+
+    #[test]
+    fn one_long_cell_does_not_lengthen_all_rows() {
+        let rows = [vec![plain("x".repeat(10_000)), plain("a")], vec![plain("x"), plain("b")]];
+
+        let text = lines(&rows, "", false);
+
+        let widths: Vec<usize> = text.lines().map(str::len).collect();
+        assert_eq!(widths, [10_000 + GAP.len() + 1, WIDEST + GAP.len() + 1]);
     }
 }

@@ -5,6 +5,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::row::{Row, RowVerdict};
 use crate::commands::{
     colours::{GREEN, PLAIN, RED, YELLOW, paint},
+    columns::WIDEST,
     output::one_line,
 };
 
@@ -44,7 +45,7 @@ impl Table {
     pub(super) fn lines<'a>(&mut self, rows: impl Iterator<Item = &'a Row> + Clone, now: Timestamp) -> String {
         for row in rows.clone() {
             for (width, cell) in self.widths.iter_mut().zip(cells(row, now)) {
-                *width = (*width).max(cell.text.width());
+                *width = (*width).max(cell.text.width().min(WIDEST));
             }
         }
         rows.map(|row| self.line_of(&cells(row, now))).collect()
