@@ -4,8 +4,8 @@ use serde_json::Value;
 use super::{
     DIFFERENT, OK, Said,
     bundles::{Bundles, is_secret},
+    columns::{lines, plain},
     input::Source,
-    output::one_line,
 };
 use crate::{
     actors::resource_manager::bundle::identity,
@@ -82,17 +82,10 @@ fn row(manifest: &Value, data_key: &str) -> [String; 5] {
     let kind = manifest["kind"].as_str().unwrap_or_default().to_owned();
     let bytes = yaml::document(manifest).len().to_string();
     let (namespace, name) = (object::namespace(manifest), object::name(manifest));
-    [one_line(&kind), one_line(namespace), one_line(name), one_line(data_key), bytes]
+    [kind, namespace.to_owned(), name.to_owned(), data_key.to_owned(), bytes]
 }
 
 fn table(rows: Vec<[String; 5]>) -> String {
-    let all: Vec<[String; 5]> = std::iter::once(HEADINGS.map(str::to_owned)).chain(rows).collect();
-    let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-    let widths = [0, 1, 2, 3].map(width);
-    let line = |row: &[String; 5]| {
-        let [kind, namespace, name, key, bytes] = row;
-        let [a, b, c, d] = widths;
-        format!("{kind:a$}   {namespace:b$}   {name:c$}   {key:d$}   {bytes}\n")
-    };
-    all.iter().map(line).collect()
+    let all = std::iter::once(HEADINGS.map(str::to_owned)).chain(rows);
+    lines(&all.map(|row| row.map(plain).to_vec()).collect::<Vec<_>>(), "", false)
 }

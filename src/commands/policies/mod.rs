@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 use cluster::object::{self, NamespacedName};
 
 pub(super) use self::gather::gather;
-use super::{CommandError, DIFFERENT, Said, input::Source, output::one_line};
+use super::{CommandError, DIFFERENT, Said, columns::WIDEST, input::Source, output::one_line};
 use crate::{
     actors::resource_manager::network_policy::{
         name,
@@ -192,7 +192,8 @@ fn table(rows: &[Row], compared: bool) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let width = rows.iter().map(|row| row.name.namespace.len()).max().unwrap_or_default().max("NAMESPACE".len());
+    let width = rows.iter().map(|row| row.name.namespace.len()).max().unwrap_or_default();
+    let width = width.clamp("NAMESPACE".len(), WIDEST);
     let state = |state: &str| if compared { format!("{state:<8}  ") } else { String::new() };
     let mut text = format!("{}WAY  {:<width$}  NAME\n", state("STATE"), "NAMESPACE");
     for row in rows {

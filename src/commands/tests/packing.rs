@@ -1,5 +1,7 @@
 use std::{collections::BTreeMap, io};
 
+use serde_json::json;
+
 use super::*;
 use crate::{
     cli::PackOptions,
@@ -31,6 +33,20 @@ fn pack_and_unpack_are_inverse() {
         assert_eq!(rows[0], ["KIND", "NAMESPACE", "NAME", "KEY", "BYTES"]);
         assert_eq!(rows[1][..4], ["ConfigMap", "ns", "a", key]);
     }
+}
+
+#[test]
+fn list_shows_a_very_long_name() {
+    let name = "x".repeat(100_000);
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "ns"},
+        "stringData": {"a": config_map(&name), "b": config_map("short")},
+    });
+
+    let listed = unpack::from_files(&[source("-", &secret.to_string())], true);
+
+    let lengths: Vec<usize> = listed.out.lines().map(str::len).collect();
+    assert!(listed.out.contains(&name) && lengths[2] < 500, "{lengths:?}");
 }
 
 #[test]
