@@ -3,6 +3,7 @@ use cluster::{
     object::{self, NamespacedName},
 };
 use jiff::Timestamp;
+use kit::quote::cut_after;
 use serde_json::{Value, json};
 
 use super::{Clusters, InspectError};
@@ -10,6 +11,9 @@ use crate::api::{
     kinds,
     resources::keys::{GROUP, KIND},
 };
+
+/// Longest text of an Event, in characters. Those of the controller are not longer. Other clients may write any text.
+const LONGEST: usize = 1024;
 
 /// An Event about a ManagedResource.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +50,10 @@ impl Clusters {
 impl Event {
     /// Returns `None` if it is about an object of another kind.
     fn of(event: &Value) -> Option<Self> {
-        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer: &str| {
+            let text = event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+            cut_after(LONGEST, text).into_owned()
+        };
         let api_version = text("/involvedObject/apiVersion");
         let is_ours = api_version.split('/').next() == Some(GROUP) || api_version.is_empty();
         if !is_ours || text("/involvedObject/kind") != KIND {

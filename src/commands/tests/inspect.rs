@@ -242,6 +242,20 @@ async fn events_are_listed_the_oldest_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn event_of_another_client_cannot_flood_the_list() {
+    let cluster = web();
+    let mut flood = event("f", "web", &"r".repeat(100_000), "2025-12-31T23:59:30Z");
+    flood["message"] = "m".repeat(100_000).into();
+    cluster.0.put(flood).unwrap();
+
+    let text = run(&cluster, "events ns/web").await.unwrap().out;
+    let json = run(&cluster, "events ns/web -o json").await.unwrap().out;
+
+    assert_eq!(text.lines().count(), 4);
+    assert!(text.len() < 5000 && json.len() < 5000, "{} {}", text.len(), json.len());
+}
+
+#[tokio::test(start_paused = true)]
 async fn trace_finds_managed_resource_secret_and_document() {
     let cluster = web();
 
