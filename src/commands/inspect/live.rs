@@ -32,19 +32,27 @@ pub(super) enum ObjectState {
 }
 
 impl Clusters {
-    /// Reads all objects. After the target cluster could not be reached once, the remaining objects are not read.
+    /// Reads all objects. After the target cluster could not be reached [`AT_ONCE`] times in a row, the remaining objects
+    /// are not read. A single object that is not answered, or whose kind is unknown, says nothing of the others.
     pub(super) async fn states(&self, references: &[ResourceRef]) -> Vec<ObjectState> {
-        let unreachable = RefCell::new(None);
+        let silence = RefCell::new((0, String::new()));
         let read = stream::iter(references).map(|reference| async {
-            let silent: Option<String> = unreachable.borrow().clone();
-            match silent {
-                Some(text) => ObjectState::Unknown(text),
-                None => self.state(reference).await.unwrap_or_else(|error| {
-                    if is_unreachable(&error) {
-                        unreachable.borrow_mut().get_or_insert_with(|| error.to_string());
-                    }
-                    ObjectState::Unknown(error.to_string())
-                }),
+            let (failures, text) = silence.borrow().clone();
+            if failures >= AT_ONCE {
+                return ObjectState::Unknown(text);
+            }
+            match self.state(reference).await {
+                Ok(state) => {
+                    silence.borrow_mut().0 = 0;
+                    state
+                }
+                Err(error) => {
+                    let text = error.to_string();
+                    let is_silent = is_unreachable(&error) && !matches!(error, ApiError::Discovery(_));
+                    let failures = if is_silent { silence.borrow().0 + 1 } else { 0 };
+                    silence.replace((failures, text.clone()));
+                    ObjectState::Unknown(text)
+                }
             }
         });
         read.buffered(AT_ONCE).collect().await

@@ -220,6 +220,26 @@ async fn describe_shows_objects_that_cannot_be_read_as_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn describe_reads_on_after_an_object_that_is_not_answered() {
+    let cluster = web();
+    let references: Vec<Value> = (0..30)
+        .map(|number| json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": format!("c{number}")}))
+        .collect();
+    cluster.0.edit(MANAGED_RESOURCE, "ns", "web", |object| object["status"]["resources"] = references.clone().into());
+    cluster.0.set_faults(|info| if info.name == "c0" { Fault::Hang } else { Fault::None });
+    let one = run(&cluster, "describe ns/web").await.unwrap();
+    cluster.0.set_faults(|info| if info.resource == "configmaps" { Fault::Hang } else { Fault::None });
+    let start = tokio::time::Instant::now();
+
+    let all = run(&cluster, "describe ns/web").await.unwrap();
+
+    assert_eq!(one.remarks, ["warning: the state of 1 of 30 objects is unknown"]);
+    has(&one.out, "v1/ConfigMap/ns/c29 missing");
+    assert_eq!(all.remarks, ["warning: the state of 30 of 30 objects is unknown"]);
+    assert!(start.elapsed().as_secs() <= 30, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn events_are_listed_the_oldest_first() {
     let cluster = web();
 
