@@ -311,9 +311,16 @@ fn cluster_that_cannot_be_reached_is_named() {
     std::fs::write(&path, content).unwrap();
     let kubeconfig = path.display().to_string();
 
-    for command in
-        [&["get"][..], &["describe", "web"], &["events"], &["trace", "Pod/p"], &["suspend", "-l", "a=b"], &["garbage"]]
-    {
+    let commands = [
+        &["get"][..],
+        &["describe", "web"],
+        &["events"],
+        &["trace", "Pod/p"],
+        &["suspend", "-l", "a=b"],
+        &["suspend", "web"],
+        &["garbage"],
+    ];
+    for command in commands {
         let output = run(&[command, &["--kubeconfig", &kubeconfig, "--context", "other"]].concat(), "");
 
         let stderr = text(&output.stderr);

@@ -98,8 +98,9 @@ pub struct TraceOptions {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 #[group(skip)]
 pub struct SelectionOptions {
-    /// Names of ManagedResources.
-    #[arg(value_name = "NAME", required_unless_present = "selector", conflicts_with = "selector")]
+    /// The ManagedResources.
+    #[arg(value_name = "[NAMESPACE/]NAME", value_parser = maybe_namespaced)]
+    #[arg(required_unless_present = "selector", conflicts_with = "selector")]
     pub names: Vec<String>,
     /// Label selector instead of names, e.g. app=web.
     #[arg(long, short = 'l', value_name = "SELECTOR")]
@@ -119,7 +120,7 @@ pub struct ReconcileOptions {
     /// Which ManagedResources.
     #[command(flatten)]
     pub selection: SelectionOptions,
-    /// Wait until the controller has reconciled them.
+    /// Wait until the controller has begun, and ResourcesApplied is True.
     #[arg(long)]
     pub wait: bool,
     /// How long to wait [default: 5m]

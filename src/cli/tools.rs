@@ -131,7 +131,8 @@ pub enum Tool {
     /// Ask the controller to reconcile ManagedResources now.
     ///
     /// Sets the annotation gardener.cloud/operation=reconcile, which the controller removes when it begins. With --wait,
-    /// waits until the annotation is gone and ResourcesApplied is True for the current generation.
+    /// waits until the annotation is gone and ResourcesApplied is True for the current generation. If it was True before,
+    /// the reconcile may not be over then.
     #[command(
         about = "Ask the controller to reconcile ManagedResources now",
         after_long_help = epilogue(

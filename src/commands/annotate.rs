@@ -10,7 +10,7 @@ use kit::{Deadline, Priority};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{DIFFERENT, Said};
+use super::{DIFFERENT, Said, connect::is_unreachable};
 use crate::{
     api::{
         kinds,
@@ -40,6 +40,8 @@ pub(super) enum Request {
 pub(super) enum AnnotateError {
     #[error("cannot read {what}: {source}")]
     Read { what: String, source: ApiError },
+    #[error("ManagedResource {key}: {source}")]
+    Lost { key: NamespacedName, source: ApiError },
 }
 
 /// Why a ManagedResource was not changed.
@@ -70,7 +72,8 @@ struct Annotator<'a> {
     namespace: &'a str,
 }
 
-/// Changes the ManagedResources one after the other, then waits. The exit code is 1 if one of them was not changed.
+/// Changes the ManagedResources one after the other, then waits. The exit code is 1 if one of them was not changed. Fails
+/// if the cluster cannot be reached for the first of them, or does not serve it.
 pub(super) async fn annotate(
     cluster: &Cluster,
     default_namespace: &str,
@@ -79,31 +82,34 @@ pub(super) async fn annotate(
 ) -> Result<Said, AnnotateError> {
     let namespace = options.namespace.as_deref().unwrap_or(default_namespace);
     let annotator = Annotator { cluster, namespace };
-    let names = match &options.selector {
+    let keys = match &options.selector {
         Some(selector) => annotator.selected(selector).await?,
-        None => options.names.clone(),
+        None => options.names.iter().map(|name| annotator.key(name)).collect(),
     };
     let mut said = Said::default();
-    if names.is_empty() {
+    if keys.is_empty() {
         said.remarks.push(format!("error: no ManagedResources found in namespace {namespace}"));
         said.code = DIFFERENT;
     }
     let mut changed = Vec::new();
-    for name in names {
-        match annotator.change(&name, request).await {
+    for key in keys {
+        match annotator.change(&key, request).await {
             Ok(text) => {
-                said.out.push_str(&format!("ManagedResource {namespace}/{name}: {text}\n"));
-                changed.push(name);
+                said.out.push_str(&format!("ManagedResource {key}: {text}\n"));
+                changed.push(key);
             }
-            Err(error) => said.fail(&annotator.key(&name), &error),
+            Err(Refusal::Api(source)) if said == Said::default() && is_lost(&source) => {
+                return Err(AnnotateError::Lost { key, source });
+            }
+            Err(error) => said.fail(&key, &error),
         }
     }
     if let Request::Reconcile(Some(limit)) = request {
         let deadline = Deadline::after(limit);
-        for name in changed {
-            match annotator.wait(&name, deadline, limit).await {
-                Ok(()) => said.out.push_str(&format!("ManagedResource {namespace}/{name}: applied\n")),
-                Err(error) => said.fail(&annotator.key(&name), &error),
+        for key in changed {
+            match annotator.wait(&key, deadline, limit).await {
+                Ok(text) => said.out.push_str(&format!("ManagedResource {key}: {text}\n")),
+                Err(error) => said.fail(&key, &error),
             }
         }
     }
@@ -111,51 +117,65 @@ pub(super) async fn annotate(
 }
 
 impl Annotator<'_> {
+    /// Returns namespace and name of `[namespace/]name`. `--namespace` counts if the name has no namespace.
     fn key(&self, name: &str) -> NamespacedName {
-        NamespacedName::new(self.namespace, name)
+        match name.split_once('/') {
+            Some((namespace, name)) => NamespacedName::new(namespace, name),
+            None => NamespacedName::new(self.namespace, name),
+        }
     }
 
     fn context(&self) -> Context {
         Context::new(Priority::High, Deadline::after(TIME), "annotate")
     }
 
-    async fn selected(&self, selector: &str) -> Result<Vec<String>, AnnotateError> {
+    async fn selected(&self, selector: &str) -> Result<Vec<NamespacedName>, AnnotateError> {
         let query = ListQuery { metadata_only: true, ..ListQuery::labelled(selector) };
         let mut pages =
             self.cluster.pages(self.context(), kinds::MANAGED_RESOURCE, Some(self.namespace.to_owned()), query);
-        let mut names = Vec::new();
+        let mut keys = Vec::new();
         while let Some(page) = pages.next().await {
             let what = format!("the ManagedResources of namespace {}", self.namespace);
             let page = page.map_err(|source| AnnotateError::Read { what, source })?;
-            names.extend(page.items.iter().map(|item| object::name(item).to_owned()));
+            keys.extend(page.items.iter().map(|item| NamespacedName::new(self.namespace, object::name(item))));
         }
-        Ok(names)
+        Ok(keys)
     }
 
-    async fn read(&self, name: &str) -> Result<ManagedResource, Refusal> {
-        let raw = self.cluster.get(&self.context(), &kinds::MANAGED_RESOURCE.named(&self.key(name))).await?;
+    async fn read(&self, key: &NamespacedName) -> Result<ManagedResource, Refusal> {
+        let raw = self.cluster.get(&self.context(), &kinds::MANAGED_RESOURCE.named(key)).await?;
         ManagedResource::from_value(&raw).map_err(|error| Refusal::Unreadable(error.to_string()))
     }
 
-    async fn change(&self, name: &str, request: Request) -> Result<String, Refusal> {
-        match decide(&self.read(name).await?, request)? {
+    async fn change(&self, key: &NamespacedName, request: Request) -> Result<String, Refusal> {
+        match decide(&self.read(key).await?, request)? {
             Decision::Nothing(text) => Ok(text),
             Decision::Patch(annotations, text) => {
                 let patch = json!({"metadata": {"annotations": annotations}});
-                let at = kinds::MANAGED_RESOURCE.named(&self.key(name));
+                let at = kinds::MANAGED_RESOURCE.named(key);
                 self.cluster.merge_patch(&self.context(), &at, None, &patch).await?;
                 Ok(text)
             }
         }
     }
 
-    /// Waits until the controller has begun, and the objects are applied.
-    async fn wait(&self, name: &str, deadline: Deadline, limit: Duration) -> Result<(), Refusal> {
+    /// Waits until the controller has begun, and the objects are applied, or the deletion is over.
+    async fn wait(&self, key: &NamespacedName, deadline: Deadline, limit: Duration) -> Result<&'static str, Refusal> {
+        let mut was_deleting = false;
         loop {
-            let mr = self.read(name).await?;
+            let mr = match self.read(key).await {
+                Err(Refusal::Api(error)) if was_deleting && error.is_not_found() => return Ok("deleted"),
+                // The API server may be back in a moment.
+                Err(Refusal::Api(error)) if is_unreachable(&error) && !deadline.is_over() => {
+                    sleep(PAUSE).await;
+                    continue;
+                }
+                result => result?,
+            };
+            was_deleting = mr.is_deleting();
             let has_begun = mr.annotation(OPERATION) != Some(OPERATION_RECONCILE);
             if has_begun && is_applied(&mr) {
-                return Ok(());
+                return Ok("applied");
             }
             if deadline.is_over() {
                 return Err(match has_begun {
@@ -166,6 +186,11 @@ impl Annotator<'_> {
             sleep(PAUSE).await;
         }
     }
+}
+
+/// Whether further requests would fail too.
+fn is_lost(error: &ApiError) -> bool {
+    is_unreachable(error) || error.is_not_served()
 }
 
 fn decide(mr: &ManagedResource, request: Request) -> Result<Decision, Refusal> {

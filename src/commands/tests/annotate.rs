@@ -10,7 +10,7 @@ use crate::{
     cli::{Cli, Command, Tool},
     commands::{
         DIFFERENT, OK,
-        annotate::{Request, annotate},
+        annotate::{AnnotateError, Request, annotate},
         connect::writable,
     },
 };
@@ -18,7 +18,11 @@ use crate::{
 const IGNORE: &str = "resources.gardener.cloud/ignore";
 const OPERATION: &str = "gardener.cloud/operation";
 
-async fn run((sim, clock): &(Sim, Clock), line: &str) -> Said {
+async fn run(cluster: &(Sim, Clock), line: &str) -> Said {
+    try_run(cluster, line).await.unwrap()
+}
+
+async fn try_run((sim, clock): &(Sim, Clock), line: &str) -> Result<Said, AnnotateError> {
     let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let (options, request) = match Cli::parse_from(&arguments, &|_| None) {
         Ok(Command::Tool(Tool::Suspend(options))) => (options, Request::Suspend),
@@ -30,7 +34,7 @@ async fn run((sim, clock): &(Sim, Clock), line: &str) -> Said {
         other => panic!("{line}: {other:?}"),
     };
     let cluster = writable(sim.client(), Side::Source, clock.clone(), Random::seeded(1));
-    annotate(&cluster, "ns", &options, request).await.unwrap()
+    annotate(&cluster, "ns", &options, request).await
 }
 
 fn cluster() -> (Sim, Clock) {
@@ -168,4 +172,43 @@ async fn suspend_goes_on_after_a_failure() {
         (none.code, none.remarks),
         (DIFFERENT, vec!["error: no ManagedResources found in namespace ns".to_owned()])
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspend_takes_names_with_namespaces() {
+    let cluster = cluster();
+
+    let said = run(&cluster, "suspend ns/a b -n elsewhere").await;
+
+    assert_eq!((said.out.as_str(), said.code), ("ManagedResource ns/a: suspended\n", DIFFERENT));
+    assert!(said.remarks[0].starts_with("error: ManagedResource elsewhere/b: "), "{:?}", said.remarks);
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspend_fails_if_the_cluster_is_not_reached() {
+    let cluster = cluster();
+    cluster.0.set_faults(|_| Fault::Hang);
+
+    let error = try_run(&cluster, "suspend a b").await.unwrap_err();
+
+    assert_eq!(error.to_string(), "ManagedResource ns/a: the API server did not answer in time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_waits_for_the_end_of_a_deletion() {
+    let cluster = cluster();
+    cluster.0.edit(MANAGED_RESOURCE, "ns", "a", |object| {
+        object["metadata"]["finalizers"] = json!(["example.com/f"]);
+        object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    });
+    let sim = cluster.0.clone();
+    let controller = async {
+        sleep(Duration::from_secs(5)).await;
+        sim.remove(MANAGED_RESOURCE, "ns", "a");
+    };
+
+    let (said, ()) = tokio::join!(run(&cluster, "reconcile a --wait"), controller);
+
+    let expected = "ManagedResource ns/a: reconcile requested\nManagedResource ns/a: deleted\n";
+    assert_eq!((said.out.as_str(), said.code), (expected, OK));
 }
