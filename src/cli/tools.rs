@@ -110,7 +110,7 @@ pub enum Tool {
         about = "Find the ManagedResource, Secret and document of an object",
         after_long_help = epilogue(
             &["trace Deployment/web -n garden", "trace ClusterRole.rbac.authorization.k8s.io/web"],
-            "the object comes from no ManagedResource, or neither it nor its kind exists",
+            "no ManagedResource has the object",
         )
     )]
     Trace(TraceOptions),
