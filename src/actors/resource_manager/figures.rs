@@ -16,7 +16,7 @@ const NODE_JOINS: [f64; 10] = [5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0,
 #[rustfmt::skip]
 declarations! {
     MANAGED_RESOURCES = MetricKind::Gauge, Own("managedresource_status"), ["condition", "status", "reason"], "ManagedResources",
-        "ManagedResources of the own class by condition. At most 100 combinations; further ones, very long reasons and foreign statuses count as other. Exists while the process leads.";
+        "ManagedResources of the own class by condition. At most 100 combinations, and a few more with reasons of the program itself. Further ones, very long reasons and foreign statuses count as other. Exists while the process leads.";
     MANAGED_RESOURCE = MetricKind::Gauge, Own("managedresource_condition"), ["namespace", "name", "condition", "status"], "always 1",
         "The conditions of each ManagedResource of the own class. Exists with server.metrics.perManagedResource, while the process leads.";
     GARBAGE = MetricKind::Gauge, Own("garbage"), ["state"], "objects",

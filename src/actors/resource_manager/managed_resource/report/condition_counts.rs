@@ -5,11 +5,16 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 use cluster::object::NamespacedName;
 use kit::Observers;
 
+use super::fit::STATUS_TOO_LARGE;
 use crate::api::{
     meta::conditions::{self, ConditionStatus},
     resources::{
         class::OwnClass,
-        condition_names::{RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
+        condition_names::{
+            APPLY_FAILED, APPLY_PROGRESSING, APPLY_SUCCEEDED, CANNOT_READ_SECRET, CHECKS_PENDING, DECODING_FAILED,
+            DELETION_PENDING, MANAGED_RESOURCE_IGNORED, RELEASE_FAILED, RESOURCES_APPLIED, RESOURCES_HEALTHY,
+            RESOURCES_PROGRESSING,
+        },
         managed_resource::ManagedResource,
     },
 };
@@ -19,7 +24,20 @@ const CONDITION: &str = "managedresource_condition";
 
 const COUNTED: [&str; 3] = [RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING];
 
-/// Most series with their own reason. Other clients may write any reason.
+/// Reasons that always have their own series: alerts leave some of them out.
+const OWN: [&str; 10] = [
+    APPLY_FAILED,
+    APPLY_PROGRESSING,
+    APPLY_SUCCEEDED,
+    CANNOT_READ_SECRET,
+    CHECKS_PENDING,
+    DECODING_FAILED,
+    DELETION_PENDING,
+    MANAGED_RESOURCE_IGNORED,
+    RELEASE_FAILED,
+    STATUS_TOO_LARGE,
+];
+/// Most series. Only those with a reason of [`OWN`] may be more.
 const MOST: usize = 100;
 /// Longest reason with its own series, in bytes.
 const LONGEST: usize = 128;
@@ -102,7 +120,8 @@ impl ConditionCounts {
 impl Counts {
     /// Returns the series under which the object is counted, and how many are.
     fn add(&mut self, series: &Series) -> (Series, u32) {
-        let has_room = self.shown < MOST && series.reason != OTHER;
+        let is_own = OWN.contains(&series.reason.as_str());
+        let has_room = is_own || self.shown < MOST && series.reason != OTHER;
         let shown = &mut self.shown;
         let count = self.by_series.entry(series.clone()).or_insert_with(|| {
             *shown += usize::from(has_room);
@@ -259,6 +278,13 @@ mod tests {
         counts.change(&named("a"), Some(&of(0)), None);
         counts.change(&named("a"), None, Some(&of(MOST)));
         assert_eq!(recording.0.borrow().get(others), Some(&22.0));
+
+        // Alerts leave it out, so it must not be among the others.
+        let deleting = managed_resource(None, "False", DELETION_PENDING);
+        counts.change(&named("a"), None, Some(&deleting));
+        let own = "managedresource_status ResourcesApplied False DeletionPending";
+        assert_eq!(recording.0.borrow().get(own), Some(&1.0));
+        counts.change(&named("a"), Some(&deleting), None);
 
         counts.change(&named("a"), Some(&long), None);
         for number in 1..MOST + 20 {

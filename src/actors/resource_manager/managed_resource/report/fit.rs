@@ -14,7 +14,7 @@ use crate::api::{
 /// Labels or annotations of one ref that take more bytes than this are left out first.
 const LARGE: usize = 1024;
 
-const STATUS_TOO_LARGE: &str = "StatusTooLarge";
+pub(super) const STATUS_TOO_LARGE: &str = "StatusTooLarge";
 
 const NOTE: &str = " The status is too large to be stored (";
 
