@@ -207,7 +207,8 @@ function showRow(row, index) {
   setTitle(row.line, actor?.line ?? "");
   const error = actor?.problem ?? actor?.lastError?.[1] ?? "";
   setTitle(row.error, error);
-  row.error.classList.toggle("past", actor !== null && !isBad(actor.activity) && actor.activity !== "backingOff");
+  const isPast = actor !== null && !actor.problem && !isBad(actor.activity) && actor.activity !== "backingOff";
+  row.error.classList.toggle("past", isPast);
   showTimes(row, actor);
 }
 
