@@ -193,6 +193,28 @@ fn deleted_and_ignored_bundles_are_not_broken() {
     assert!(!is_error("DeletionPending") && !is_error("ManagedResourceIgnored"), "{log}");
 }
 
+#[test]
+fn condition_that_another_client_wrote_twice_is_no_news() {
+    world(1, |world| async move {
+        good_bundle(&world).await;
+        let time = "2026-01-01T00:00:00Z";
+        let second = json!({
+            "type": "ResourcesApplied", "status": "False", "reason": "Foreign", "message": "m",
+            "lastTransitionTime": time, "lastUpdateTime": time,
+        });
+        world.sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |object| {
+            object["status"]["conditions"].as_array_mut().expect("conditions").push(second);
+        });
+        set_phase(&world, "Failed");
+        world.eventually("it is unhealthy", || !is_good(&world)).await;
+        seconds(15).await;
+
+        let events = events(&world);
+        assert!(events.iter().any(|[.., reason, _]| reason == "PodUnhealthy"), "{events:#?}");
+        assert!(events.iter().all(|[.., reason, _]| reason != "Foreign"), "{events:#?}");
+    });
+}
+
 /// Each write to the target is one record.
 #[test]
 fn writes_to_objects_are_logged_without_values() {

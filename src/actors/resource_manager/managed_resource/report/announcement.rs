@@ -5,9 +5,11 @@ use cluster::EventType;
 use kit::quote::{cut, cut_after};
 
 use crate::api::{
-    meta::conditions::{Condition, ConditionStatus},
+    meta::conditions::{self, Condition, ConditionStatus},
     resources::condition_names::{DELETION_PENDING, MANAGED_RESOURCE_IGNORED, RESOURCES_APPLIED, RESOURCES_HEALTHY},
 };
+
+const ANNOUNCED: [&str; 2] = [RESOURCES_APPLIED, RESOURCES_HEALTHY];
 
 /// Longest message of a problem, in characters. There are thousands of ManagedResources.
 const LONGEST_PROBLEM: usize = 256;
@@ -31,7 +33,8 @@ pub(super) fn event_type(old: Option<&Condition>, is_warned: bool, new: &Conditi
 
 /// Returns one line with what is broken, for the dashboard.
 pub(crate) fn problem(conditions: &[Condition]) -> Option<String> {
-    let broken = conditions.iter().filter(|condition| is_broken(condition));
+    let known = ANNOUNCED.into_iter().filter_map(|kind| conditions::find(conditions, kind));
+    let broken = known.filter(|condition| is_broken(condition));
     let texts: Vec<String> = broken
         .map(|Condition { kind, reason, message, .. }| {
             format!("{kind} {}: {}", cut(reason), cut_after(LONGEST_PROBLEM, message))
@@ -41,7 +44,7 @@ pub(crate) fn problem(conditions: &[Condition]) -> Option<String> {
 }
 
 fn is_announced(condition: &Condition) -> bool {
-    matches!(condition.kind.as_str(), RESOURCES_APPLIED | RESOURCES_HEALTHY)
+    ANNOUNCED.contains(&condition.kind.as_str())
 }
 
 #[cfg(test)]
@@ -137,6 +140,9 @@ mod tests {
         );
         assert_eq!(problem(&[condition(RESOURCES_HEALTHY, "False", DELETION_PENDING, "m")]), None);
         assert_eq!(problem(&[condition(RESOURCES_HEALTHY, "Unknown", CHECKS_PENDING, "m")]), None);
+        let twice =
+            [("b", "False"), ("a", "True")].map(|(reason, status)| condition(RESOURCES_APPLIED, status, reason, "m"));
+        assert_eq!(problem(&twice).as_deref(), Some("ResourcesApplied b: m"), "the first of a type counts");
         assert_eq!(problem(&[]), None);
     }
 }

@@ -102,7 +102,12 @@ impl StatusCell {
 
     /// Logs the conditions that a write changed, and records their Events.
     fn announce(&self, controller: &ManagedResources, before: &ManagedResource, after: &ManagedResource) {
+        let mut seen = BTreeSet::new();
         for new in &after.status.conditions {
+            // Other clients may write a type twice. The first counts.
+            if !seen.insert(&new.kind) {
+                continue;
+            }
             let old = conditions::find(&before.status.conditions, &new.kind);
             let is_same =
                 |old: &Condition| old.status == new.status && old.reason == new.reason && old.message == new.message;
