@@ -1,6 +1,9 @@
 //! The documents of a ManagedResource's Secrets: which object each describes, and never its content.
 
-use std::{cell::RefCell, collections::BTreeMap};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use cluster::object::{GroupVersionKind, ObjectKey};
 use serde_json::{Value, json};
@@ -46,14 +49,14 @@ impl Clusters {
     pub(super) async fn contents(&self, found: &Found) -> Vec<SecretContent> {
         let scopes = Scopes::default();
         let mut contents = Vec::new();
-        for reference in &found.mr.spec.secret_refs {
-            let at = kinds::SECRET.at(found.mr.metadata.namespace.as_str(), reference.name.as_str());
+        for name in found.secrets() {
+            let at = kinds::SECRET.at(found.mr.metadata.namespace.as_str(), name);
             let documents = match self.source.get(&self.context(), &at).await {
                 Ok(secret) => self.documents(&secret, &scopes).await,
                 Err(error) if error.is_not_found() => Err("does not exist".to_owned()),
                 Err(error) => Err(error.to_string()),
             };
-            contents.push(SecretContent { name: reference.name.clone(), documents });
+            contents.push(SecretContent { name: name.to_owned(), documents });
         }
         contents
     }
@@ -61,14 +64,14 @@ impl Clusters {
     /// Returns for each Secret whether it exists, without its data.
     pub(super) async fn existing(&self, found: &Found) -> Vec<(String, Result<bool, String>)> {
         let (metadata, mut secrets) = (self.source.metadata_only(), Vec::new());
-        for reference in &found.mr.spec.secret_refs {
-            let at = kinds::SECRET.at(found.mr.metadata.namespace.as_str(), reference.name.as_str());
+        for name in found.secrets() {
+            let at = kinds::SECRET.at(found.mr.metadata.namespace.as_str(), name);
             let exists = match metadata.get(&self.context(), &at).await {
                 Ok(_) => Ok(true),
                 Err(error) if error.is_not_found() => Ok(false),
                 Err(error) => Err(error.to_string()),
             };
-            secrets.push((reference.name.clone(), exists));
+            secrets.push((name.to_owned(), exists));
         }
         secrets
     }
@@ -106,7 +109,21 @@ impl Clusters {
     }
 }
 
+impl Found {
+    /// The names of its Secrets, each once: a user may name one thousands of times.
+    fn secrets(&self) -> impl Iterator<Item = &str> {
+        let mut seen = BTreeSet::new();
+        let names = self.mr.spec.secret_refs.iter().map(|reference| reference.name.as_str());
+        names.filter(move |name| seen.insert(*name))
+    }
+}
+
 impl SecretContent {
+    /// Returns true if it is known of each document which object it describes.
+    pub(super) fn is_read(&self) -> bool {
+        self.documents.as_ref().is_ok_and(|documents| documents.iter().all(|document| document.object.is_ok()))
+    }
+
     pub(super) fn json(&self) -> Value {
         let documents = self.documents.as_ref().map(|all| all.iter().map(Document::json).collect::<Vec<_>>());
         json!({"name": self.name, "documents": documents.as_ref().ok(), "error": documents.as_ref().err()})

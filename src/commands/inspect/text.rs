@@ -1,6 +1,9 @@
 //! The texts of `describe` and `events`.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use anstyle::Style;
 use cluster::object::{self, ObjectKey};
@@ -172,21 +175,24 @@ fn style(state: &ObjectState) -> Style {
 
 /// ManagedResource → Secret → document → object. Objects that no document has come last.
 fn tree(description: &Description, contents: &[SecretContent], shown: Shown) -> String {
-    let mut known: BTreeMap<ObjectKey, &(ResourceRef, ObjectState)> =
+    let known: BTreeMap<ObjectKey, &(ResourceRef, ObjectState)> =
         description.objects.iter().map(|object| (object.0.key(), object)).collect();
+    let mut placed = BTreeSet::new();
     let mut branches: Vec<(String, Vec<Vec<Cell>>)> = Vec::new();
     for content in contents {
         let leaves = match &content.documents {
             Err(error) => vec![vec![styled(error, RED)]],
-            Ok(documents) => documents.iter().map(|document| leaf(document, &mut known)).collect(),
+            Ok(documents) => documents.iter().map(|document| leaf(document, &known, &mut placed)).collect(),
         };
         branches.push((format!("Secret {}", content.name), leaves));
     }
-    if !known.is_empty() {
-        let mut rest: Vec<_> = known.into_values().collect();
+    let mut rest: Vec<_> = known.iter().filter(|(key, _)| !placed.contains(*key)).map(|(_, object)| *object).collect();
+    if !rest.is_empty() {
         rest.sort_by_cached_key(|(reference, _)| reference.to_string());
         let leaves = rest.into_iter().map(|(reference, state)| row(reference.to_string(), state)).collect();
-        branches.push(("in no document".to_owned(), leaves));
+        let all_read = contents.iter().all(SecretContent::is_read);
+        let title = if all_read { "in no document" } else { "in no document that can be read" };
+        branches.push((title.to_owned(), leaves));
     }
     let mut text = String::new();
     push_line(&mut text, &format!("  ManagedResource {}", description.found.mr.key()));
@@ -203,12 +209,19 @@ fn tree(description: &Description, contents: &[SecretContent], shown: Shown) -> 
     text
 }
 
-fn leaf(document: &Document, known: &mut BTreeMap<ObjectKey, &(ResourceRef, ObjectState)>) -> Vec<Cell> {
+fn leaf<'a>(
+    document: &'a Document,
+    known: &BTreeMap<ObjectKey, &(ResourceRef, ObjectState)>,
+    placed: &mut BTreeSet<&'a ObjectKey>,
+) -> Vec<Cell> {
     let place = plain(format!("{} document {}", document.data_key, document.number));
     let mut cells = match &document.object {
         Err(error) => vec![styled(format!("cannot be decoded: {error}"), RED)],
-        Ok((key, display)) => match known.remove(key) {
-            Some((reference, state)) => row(reference.to_string(), state),
+        Ok((key, display)) => match known.get(key) {
+            Some((reference, state)) => {
+                placed.insert(key);
+                row(reference.to_string(), state)
+            }
             None => vec![plain(display), styled("not in the status", YELLOW)],
         },
     };

@@ -156,8 +156,35 @@ async fn describe_tree_puts_objects_below_their_documents() {
     assert!(tree[5].ends_with("document 4 v1/ConfigMap/ns/new not in the status"), "{}", said.out);
     assert_eq!(
         tree[6..],
-        ["├── Secret nowhere", "│ └── does not exist", "└── in no document", "└── v1/ConfigMap/ns/old present"]
+        [
+            "├── Secret nowhere",
+            "│ └── does not exist",
+            "└── in no document that can be read",
+            "└── v1/ConfigMap/ns/old present"
+        ]
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn describe_tree_shows_each_secret_once_and_each_document() {
+    let cluster = web();
+    let again = manifest("Pod", "p");
+    let data = json!({"a": again, "b": again});
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "ns", "name": "twice"}, "stringData": data,
+    });
+    cluster.0.put(secret).unwrap();
+    let twice = vec![json!({"name": "twice"}); 100];
+    cluster.0.edit(MANAGED_RESOURCE, "ns", "web", |object| object["spec"]["secretRefs"] = twice.into());
+
+    let said = run(&cluster, "describe web -n ns --tree").await.unwrap();
+
+    let lines = words(&said.out);
+    let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
+    assert_eq!(count("Secret twice"), 1, "{}", said.out);
+    assert_eq!(count("document 1 v1/Pod/ns/p unhealthy"), 2, "{}", said.out);
+    assert_eq!(count("in no document"), 1, "{}", said.out);
+    assert_eq!(count("that can be read"), 0, "{}", said.out);
 }
 
 #[tokio::test(start_paused = true)]
