@@ -45,6 +45,9 @@ pub(in crate::commands) async fn describe(
     };
     let events = clusters.events(Some(&key.namespace), Some(&key.name)).await;
     let events = events.map(|all| newest(all, &found.mr.metadata.uid)).map_err(|error| error.to_string());
+    // The text says it itself.
+    let unknown_events =
+        events.as_ref().err().filter(|_| options.output.is_some()).map(|error| format!("warning: {error}"));
     let secrets = clusters.existing(&found).await;
     let references = found.mr.status.resources.clone();
     let states = clusters.states(&references).await;
@@ -59,7 +62,7 @@ pub(in crate::commands) async fn describe(
     let all = description.objects.len();
     let unread = description.objects.iter().filter(|(_, state)| matches!(state, ObjectState::Unknown(_))).count();
     let remarks = (unread > 0).then(|| format!("warning: the state of {unread} of {all} objects is unknown"));
-    let remarks = remarks.into_iter().collect();
+    let remarks = remarks.into_iter().chain(unknown_events).collect();
     Ok(Said { out, remarks, ..Said::default() })
 }
 

@@ -244,6 +244,8 @@ async fn describe_shows_objects_that_cannot_be_read_as_unknown() {
     assert_eq!((said.code, said.remarks), (OK, vec!["warning: the state of 1 of 4 objects is unknown".to_owned()]));
     has(&said.out, "v1/Pod/ns/p unknown pods are forbidden");
     has(&said.out, "unknown: cannot read the Events: events are forbidden");
+    let json = run(&cluster, "describe ns/web -o json").await.unwrap();
+    assert_eq!(json.remarks[1..], ["warning: cannot read the Events: events are forbidden"]);
 }
 
 #[tokio::test(start_paused = true)]
