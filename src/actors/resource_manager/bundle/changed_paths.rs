@@ -16,10 +16,10 @@ const SECRET: [&str; 2] = ["data", "stringData"];
 /// The paths at which two states of an object differ, separated by commas; empty if they do not differ. The status and
 /// what each write changes do not count.
 pub(crate) fn changed_paths(before: &Value, after: &Value) -> String {
-    let is_secret = [before, after].iter().any(|object| {
-        let text = |field: &str| object.get(field).and_then(Value::as_str);
-        text("kind") == Some("Secret") && text("apiVersion") == Some("v1")
-    });
+    // Other kinds of Secrets too, e.g. Gardener's InternalSecret.
+    let is_secret = [before, after]
+        .iter()
+        .any(|object| object.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("Secret")));
     let mut paths = Paths { is_secret, found: BTreeSet::new(), more: false };
     paths.compare(&mut String::new(), Some(before), Some(after));
     let mut text = paths.found.into_iter().collect::<Vec<_>>().join(", ");
@@ -128,6 +128,11 @@ mod tests {
             ),
             "data[…]"
         );
+        let internal = |value: &str| {
+            let kind = "InternalSecret";
+            json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "data": {"hidden": value}})
+        };
+        assert_eq!(changed_paths(&internal("eA=="), &internal("eQ==")), "data[…]");
     }
 
     #[test]
