@@ -8,7 +8,7 @@ use super::{
     output::one_line,
 };
 
-/// Widest column. A longer cell shifts the rest of its own row: else one long text would lengthen each of many rows.
+/// Widest column. A longer cell shifts the rest of its own row. Otherwise one long text would lengthen all rows.
 pub(super) const WIDEST: usize = 256;
 const GAP: &str = "   ";
 

@@ -48,7 +48,7 @@ pub struct ActorState {
     pub finished: u64,
     /// Time and text of the last error.
     pub last_error: Option<(Timestamp, String)>,
-    /// What is wrong with the actor's object, whatever the actor does. An actor with a problem that does not run is failing.
+    /// What is wrong with the actor's object, whatever the actor does. While such an actor does not run, it is failing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// When the actor's next timer ends.

@@ -254,7 +254,7 @@ impl Step<'_> {
         }
     }
 
-    /// Updates that repeat, and updates that change nothing, are of interest only to who looks for them.
+    /// An update that repeats, or that changes nothing, has the level debug.
     fn log_update(&self, live: &Value, answer: &Value) {
         let (object, changed) = (&self.display, changed_paths(live, answer));
         if self.again || changed.is_empty() {

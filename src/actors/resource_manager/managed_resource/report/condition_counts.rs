@@ -58,7 +58,7 @@ struct Series {
     reason: String,
 }
 
-/// Each series is counted by itself as long as it has an object, or under [`OTHER`] as long as it has one.
+/// A series is counted by itself, or under [`OTHER`]. This changes only after no object has it any more.
 #[derive(Default)]
 struct Counts {
     by_series: BTreeMap<Series, Count>,
