@@ -23,6 +23,8 @@ pub(super) enum ConnectError {
         "no cluster found: there is neither a kubeconfig nor the service account of a Pod ({0}) — give a kubeconfig with --kubeconfig or $KUBECONFIG"
     )]
     Nowhere(InClusterError),
+    #[error("there is no kubeconfig with the context {0:?} — give a kubeconfig with --kubeconfig or $KUBECONFIG")]
+    NoContext(String),
     #[error("cannot use the kubeconfig {}: {reason}", path.display())]
     File { path: PathBuf, reason: String },
     #[error("cannot use the kubeconfig: {0}")]
@@ -88,6 +90,10 @@ pub(super) async fn client(
             (config, proxy, Some((chosen, file.unwrap_or_else(|| "~/.kube/config".to_owned()))))
         }
         None => {
+            // The user does not mean the cluster of the Pod.
+            if let Some(context) = &options.context {
+                return Err(ConnectError::NoContext(context.clone()));
+            }
             let config = Config::incluster().map_err(ConnectError::Nowhere)?;
             let proxy = proxies.choose(&config.cluster_url, None)?;
             (config, proxy, None)
@@ -236,6 +242,15 @@ mod tests {
         let list = format!("{home}/gone:{b}:{a}");
         assert_eq!(contexts(None, &[("KUBECONFIG", &list)]), found("b", &["b", "a"]), "the first one's context counts");
         assert_eq!(contexts(None, &[("HOME", "/nowhere")]), None);
+    }
+
+    #[tokio::test]
+    async fn context_without_a_kubeconfig_is_an_error() {
+        let options = ConnectionOptions { context: Some("prod".to_owned()), ..ConnectionOptions::default() };
+
+        let error = client(&options, &|_| None).await.err();
+
+        assert!(matches!(error, Some(ConnectError::NoContext(context)) if context == "prod"));
     }
 
     #[test]
