@@ -348,7 +348,11 @@ fn flags_override_their_fields() {
         ("--tls-cert-dir=/t", "/server/webhooks/tls/serverCertDir", "\"/t\""),
         ("--bind-address=::", "/server/webhooks/bindAddress", "\"::\""),
         ("--port=1", "/server/webhooks/port", "1"),
-        ("--metrics-bind-address=[::1]:9", "/server/metrics", "{\"bindAddress\":\"::1\",\"port\":9}"),
+        (
+            "--metrics-bind-address=[::1]:9",
+            "/server/metrics",
+            "{\"bindAddress\":\"::1\",\"perManagedResource\":false,\"port\":9}",
+        ),
         ("--health-bind-address=h:9", "/server/healthProbes", "{\"bindAddress\":\"h\",\"port\":9}"),
         ("--profiling", "/debugging/enableProfiling", "true"),
         ("--contention-profiling", "/debugging/enableContentionProfiling", "true"),

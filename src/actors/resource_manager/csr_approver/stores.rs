@@ -46,7 +46,9 @@ impl Stores {
         self.nodes.on_change(supervised, Predicate::fields_changed(), move |name, _| requests.get(&name.name));
         if let Some(machines) = &self.machines {
             let requests = by_node.clone();
-            machines.watch.on_change(supervised, Predicate::fields_changed(), move |_, machine| requests.get(&machine.fields.node));
+            machines.watch.on_change(supervised, Predicate::fields_changed(), move |_, machine| {
+                requests.get(&machine.fields.node)
+            });
         }
     }
 
