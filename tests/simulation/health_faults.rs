@@ -333,9 +333,12 @@ fn event_is_sent_when_a_bundle_becomes_unhealthy_and_healthy_again() {
             let text = "Required ConfigMap \"a\" in namespace \"shoot\" is missing";
             let gone = ["health", "one", "Warning", "ConfigMapMissing", text];
             let back = ["health", "one", "Normal", ALL_HEALTHY[1], ALL_HEALTHY[2]];
+            let text = "Pod \"shoot/p\" is unhealthy: pod is in invalid phase \"Pending\" (expected one of [\"Running\" \
+                        \"Succeeded\"])";
+            let starting = ["health", "one", "Warning", "PodUnhealthy", text];
             let events = world.sim.objects("events");
             let events: BTreeSet<_> = events.iter().map(shown).filter(|event| event[0] == "health").collect();
-            assert_eq!(events, BTreeSet::from([gone, back].map(|event| event.map(str::to_owned))));
+            assert_eq!(events, BTreeSet::from([starting, gone, back].map(|event| event.map(str::to_owned))));
         });
     }
 }
