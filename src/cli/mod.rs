@@ -47,6 +47,7 @@ pub const PROGRAM: &str = "gardener-resource-manager";
 
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "a process makes one")]
 pub enum Command {
     /// Run the controllers and webhooks.
     Run(Box<RunOptions>),

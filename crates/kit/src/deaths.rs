@@ -2,14 +2,17 @@
 
 use tokio::sync::mpsc::UnboundedSender;
 
+/// Key and generation of an actor that died.
+pub(super) type DeathNotice<K> = (K, u64);
+
 /// Reports the death of the actor that holds it, unless it was disarmed.
 pub(super) struct Lifeline<K> {
-    deaths: UnboundedSender<(K, u64)>,
-    notice: Option<(K, u64)>,
+    deaths: UnboundedSender<DeathNotice<K>>,
+    notice: Option<DeathNotice<K>>,
 }
 
 impl<K> Lifeline<K> {
-    pub(super) fn new(deaths: UnboundedSender<(K, u64)>, key: K, generation: u64) -> Self {
+    pub(super) fn new(deaths: UnboundedSender<DeathNotice<K>>, key: K, generation: u64) -> Self {
         Self { deaths, notice: Some((key, generation)) }
     }
 

@@ -26,7 +26,7 @@ use super::{
     Causes, Env, Failure, GeneralController, Listening, Outcome, Priority, Reconcile, Reconciler, ReconcilerObserver,
     Role, Signal, Wake,
     concurrency_limiter::ConcurrencyLimiter,
-    deaths::Lifeline,
+    deaths::{DeathNotice, Lifeline},
     queue_entry::{LONGEST, Phase, QueueEntry},
     span::Spans,
     sync_requirements::Waiting,
@@ -58,8 +58,9 @@ pub(super) struct WorkQueue<C: GeneralController> {
     closing: bool,
     idle: Signal, // raised when the last reconcile of a closing queue has ended
     itself: Weak<RefCell<Self>>,
-    /// Death notices: key and generation of the actor. An actor may die while the queue is borrowed.
-    deaths: (UnboundedSender<(C::Key, u64)>, UnboundedReceiver<(C::Key, u64)>),
+    /// An actor may die while the queue is borrowed.
+    deaths: UnboundedReceiver<DeathNotice<C::Key>>,
+    death_notices: UnboundedSender<DeathNotice<C::Key>>,
     _listening: Vec<Listening>,
 }
 
@@ -111,6 +112,7 @@ impl<C: GeneralController> WorkQueue<C> {
                 });
             let requires = requires.collect();
             reconcilers.iter().for_each(ReconcilerQueue::show_ready);
+            let (death_notices, deaths) = mpsc::unbounded_channel();
             RefCell::new(Self {
                 spans: Spans::new(controller.causes()),
                 controller,
@@ -123,7 +125,8 @@ impl<C: GeneralController> WorkQueue<C> {
                 closing: false,
                 idle: Signal::default(),
                 itself: itself.clone(),
-                deaths: mpsc::unbounded_channel(),
+                deaths,
+                death_notices,
                 _listening: requires,
             })
         })
@@ -219,7 +222,7 @@ impl<C: GeneralController> WorkQueue<C> {
             self.generation += 1;
             entry.generation = self.generation;
             entry.nudged = false;
-            let lifeline = Lifeline::new(self.deaths.0.clone(), key.clone(), self.generation);
+            let lifeline = Lifeline::new(self.death_notices.clone(), key.clone(), self.generation);
             entry.actor = Some((self.starter)(queue, key.clone(), self.reconcilers.len(), lifeline));
         }
         // One nudge is enough for any number of wakes, so the mailbox never holds more than one.
@@ -252,7 +255,7 @@ impl<C: GeneralController> WorkQueue<C> {
     }
 
     pub(super) fn poll_death(&mut self, cx: &mut Context<'_>) -> Poll<Option<(C::Key, u64)>> {
-        self.deaths.1.poll_recv(cx)
+        self.deaths.poll_recv(cx)
     }
 
     #[cfg(test)]

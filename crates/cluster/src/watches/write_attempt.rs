@@ -250,7 +250,6 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
             resource_version: (self.lock == Lock::Version || uid.is_empty()).then(|| version.clone()),
             uid: Some(uid).filter(|uid| !uid.is_empty()),
             propagation,
-            ..DeleteOptions::default()
         };
         let (known, asked) = (self.known_version(), self.watch.now());
         match self.cluster.delete(self.ctx, &self.at, &options).await {

@@ -293,7 +293,8 @@ fn watch_listener_may_read_objects_and_start_watches() {
             _ => text(403, "no\n"),
         });
         let cluster = server.cluster();
-        let (own, reported): (Rc<RefCell<Option<Rc<ManagedObjects>>>>, Rc<Cell<usize>>) = Default::default();
+        let own: Rc<RefCell<Option<Rc<ManagedObjects>>>> = Rc::default();
+        let reported: Rc<Cell<usize>> = Rc::default();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         let (seen, count, object) = (own.clone(), reported.clone(), held.clone());
         let discovery = cluster.clone();
