@@ -180,7 +180,7 @@ impl Annotator<'_> {
             if deadline.is_over() {
                 return Err(match has_begun {
                     true => Refusal::NotApplied(limit, applied_text(&mr)),
-                    false => Refusal::NotBegun(limit, super::inspect::describe::class(&mr).to_owned()),
+                    false => Refusal::NotBegun(limit, super::inspect::description::class(&mr).to_owned()),
                 });
             }
             sleep(PAUSE).await;

@@ -8,6 +8,7 @@
 //! Clusters are passed in, so tests use those of the simulator. Start reading at [`describe`](describe::describe).
 
 pub(super) mod describe;
+pub(super) mod description;
 mod documents;
 mod event;
 pub(super) mod events;

@@ -10,7 +10,7 @@ use cluster::object::{self, ObjectKey};
 use jiff::Timestamp;
 
 use super::{
-    describe::{Description, class, created},
+    description::{Description, class, created},
     documents::{Document, SecretContent},
     event::Event,
     live::ObjectState,
