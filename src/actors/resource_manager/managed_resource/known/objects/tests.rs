@@ -13,6 +13,12 @@ use super::{
 };
 use crate::actors::resource_manager::health::HealthVerdict;
 
+/// Lets virtual time pass. Panics on a real clock.
+async fn seconds(seconds: u64) {
+    tokio::time::advance(Duration::ZERO).await;
+    tokio::time::sleep(Duration::from_secs(seconds)).await;
+}
+
 fn served(versions: &[&str]) -> Value {
     let resource = json!({"resource": "as", "scope": "Cluster", "responseKind": {"group": "g.io", "kind": "A"}});
     let version = |name: &&str| json!({"version": name, "freshness": "Current", "resources": [resource.clone()]});
@@ -52,7 +58,7 @@ fn watched_version_is_preferred_and_changes_when_it_is_no_longer_served() {
         {
             *versions.lock().unwrap() = served(served_now);
             cluster.discovery().refresh_requested("g.io");
-            tokio::time::sleep(Duration::from_secs(11)).await;
+            seconds(11).await;
             let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", asked, "A")).await.unwrap();
 
             objects.watch(&resource);
@@ -62,7 +68,7 @@ fn watched_version_is_preferred_and_changes_when_it_is_no_longer_served() {
         }
         *versions.lock().unwrap() = served(&["v2"]);
         cluster.discovery().refresh_requested("g.io");
-        tokio::time::sleep(Duration::from_secs(11)).await;
+        seconds(11).await;
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
         objects.follow_discovery();
         watched.push(objects.kinds.borrow().get(&kind).unwrap().watch.resource().version.to_string());
@@ -222,14 +228,14 @@ fn watch_without_owners_ends_after_a_while() {
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         objects.register(&bundle("one"), BTreeSet::from([held]));
         objects.watch(&resource);
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        seconds(1).await;
         let is_watched = || objects.kinds.borrow().contains_key(&resource.group_kind());
 
         objects.register(&bundle("one"), BTreeSet::new());
-        tokio::time::sleep(Duration::from_secs(299)).await;
+        seconds(299).await;
         objects.register(&bundle("two"), BTreeSet::new());
         assert!(is_watched());
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        seconds(2).await;
         objects.register(&bundle("two"), BTreeSet::new());
 
         assert!(!is_watched());
@@ -262,16 +268,16 @@ fn watch_in_another_version_still_notifies_the_owners_of_its_kind() {
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         objects.register(&bundle("one"), BTreeSet::from([held]));
         objects.watch(&resource);
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        seconds(5).await;
         assert!(reported.get() > 0, "the first watch is refused");
         *versions.lock().unwrap() = served(&["v2"]);
         cluster.discovery().refresh_requested("g.io");
-        tokio::time::sleep(Duration::from_secs(11)).await;
+        seconds(11).await;
         cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v2", "A")).await.unwrap();
 
         objects.follow_discovery();
         reported.set(0); // the end of the first watch was reported
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        seconds(5).await;
         let heard = reported.get();
         objects.stop();
 
@@ -316,10 +322,10 @@ fn watch_listener_may_read_objects_and_start_watches() {
         objects.register(&bundle("one"), BTreeSet::from([held.clone()]));
         objects.watch(&resource);
         for (version, follows) in [("v2", true), ("v3", false)] {
-            tokio::time::sleep(Duration::from_secs(5)).await;
+            seconds(5).await;
             *versions.lock().unwrap() = served(&[version]);
             cluster.discovery().refresh_requested("g.io");
-            tokio::time::sleep(Duration::from_secs(11)).await;
+            seconds(11).await;
             let next = cluster.discovery().mapping(&GroupVersionKind::new("g.io", version, "A")).await.unwrap();
             reported.set(0);
 
