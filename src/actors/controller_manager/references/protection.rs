@@ -102,9 +102,9 @@ impl Protection {
         })
     }
 
-    /// Returns the states of the objects of one referrer, which are in one namespace; an object that is left out does not
-    /// exist. Asks the server about an object for which the cache is no evidence, and about one that the cache lacks if
-    /// absence must be `confirmed`.
+    /// Returns the states of the objects of one referrer, without those that do not exist. All are in one namespace. Reads
+    /// an object from the server if the cache is no evidence for it. If absence must be `confirmed`, also reads objects
+    /// that the cache lacks.
     pub(super) async fn states_of(
         &self,
         context: &Context,

@@ -88,7 +88,7 @@ fn optional_kind_is_watched_if_another_reader_requires_it() {
     });
 }
 
-/// spec 80 §9: a reader that does without the kind does not wait, one that requires it does.
+/// spec 80 §9: a missing kind holds back only the readers that require it.
 #[test]
 fn kind_that_is_not_served_is_absent_for_optional_readers_only() {
     bare(|sim, watches| async move {
