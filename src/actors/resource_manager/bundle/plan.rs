@@ -50,7 +50,8 @@ pub struct Plan {
     pub removed: Vec<ResourceRef>,
     /// Old references that perhaps no manifest asks for ([`Input::incomplete`]), sorted; also in [`Plan::references`].
     pub kept: Vec<ResourceRef>,
-    /// Old references to release: their manifest is in Ignore mode now (spec 10 §14). Sorted by key string.
+    /// Old references to release: their manifest is in Ignore mode now (spec 10 §14). Sorted by key string. While part
+    /// of the manifests is unknown, references to declared equivalents of such a manifest are released with it.
     pub released: Vec<ResourceRef>,
     /// Keys of several manifests, unique and sorted, for a warning. These manifests are applied one after the other.
     pub duplicates: Vec<ObjectKey>,
@@ -117,20 +118,18 @@ pub fn plan(input: Input<'_>) -> Plan {
 
     let mut plan = Plan::default();
     let mut seen = BTreeSet::new();
-    let mut released = BTreeMap::new();
+    let (mut released, mut given_away) = (BTreeMap::new(), Vec::new());
     for (document, mut manifest) in documents.into_iter().enumerate() {
         let gvk = identity::gvk_of(&manifest);
         let scope = scope(&gvk);
         normalise::normalise_namespace(&mut manifest, scope);
         let key = identity::key_of_object(&manifest);
-        let mut hit = index.find(&key, equivalences);
-        if scope == Scope::Unknown {
-            hit = hit.or(index.find_despite_namespace(&key, equivalences));
-        }
+        let hit = find(&mut index, &key, scope, equivalences);
 
         let annotations = inject::string_map(&manifest, "annotations");
         if is_given_away(&annotations) {
-            released.extend(hit.map(|reference| (key, reference.clone())));
+            released.extend(hit.map(|reference| (key.clone(), reference.clone())));
+            given_away.push((key, scope));
             continue;
         }
         if !seen.insert(key.clone()) {
@@ -150,18 +149,52 @@ pub fn plan(input: Input<'_>) -> Plan {
     let is_released =
         |(key, reference): &(ObjectKey, ResourceRef)| !is_applied(key) && !is_applied(&old_key(reference));
     plan.released = released.into_iter().filter(is_released).map(|(_, reference)| reference).collect();
-    let not_found = index.not_found().into_iter().cloned();
+    let not_found = index.not_found();
     // A manifest with an error, e.g. without a name, may mean one of the old objects.
     if incomplete || plan.objects.iter().any(|object| object.error.is_some()) {
-        plan.kept.extend(not_found);
+        // The next plan finds more: references that joined lead to declared equivalents, those of manifests in Ignore
+        // mode hide none any more. Whatever it would find is settled now, so that plans of the same manifests agree.
+        let listed = plan.references.iter().chain(not_found.iter().copied());
+        let mut next = OldIndex::new(listed.map(|reference| (old_key(reference), reference)));
+        for object in &plan.objects {
+            find(&mut next, &object.key, scope(&identity::gvk_of(&object.manifest)), equivalences);
+        }
+        let keys_not_found = |index: &OldIndex<'_>| index.not_found().into_iter().map(old_key).collect::<BTreeSet<_>>();
+        let unwanted = keys_not_found(&next);
+        for (key, scope) in &given_away {
+            find(&mut next, key, *scope, equivalences);
+        }
+        let kept = keys_not_found(&next);
+        for reference in not_found {
+            let key = old_key(reference);
+            if kept.contains(&key) {
+                plan.kept.push(reference.clone());
+            } else if unwanted.contains(&key) && !is_applied(&key) {
+                plan.released.push(reference.clone());
+            }
+        }
         plan.references.extend(plan.kept.iter().cloned());
     } else {
-        plan.removed.extend(not_found)
+        plan.removed.extend(not_found.into_iter().cloned());
     }
     for list in [&mut plan.references, &mut plan.added, &mut plan.removed, &mut plan.kept, &mut plan.released] {
         sort_references(list);
     }
     plan
+}
+
+/// Returns the old reference of a manifest's object.
+fn find<'a>(
+    index: &mut OldIndex<'a>,
+    key: &ObjectKey,
+    scope: Scope,
+    equivalences: &Equivalences,
+) -> Option<&'a ResourceRef> {
+    let hit = index.find(key, equivalences);
+    match scope {
+        Scope::Unknown => hit.or(index.find_despite_namespace(key, equivalences)),
+        _ => hit,
+    }
 }
 
 /// The objects that manifests in Ignore mode name: their ManagedResource gives them up (spec 10 §9.4).

@@ -220,6 +220,28 @@ fn an_object_in_ignore_mode_is_not_released_while_the_manifest_that_is_applied_m
     assert!(plan.released.is_empty());
 }
 
+/// spec 10 §9.4, §10.3: the next plan would find the equivalent, and release it then
+#[test]
+fn an_object_in_ignore_mode_is_released_with_its_declared_equivalent_while_manifests_are_unknown() {
+    let thing = |group: &str| ResourceRef::new(&format!("{group}/v1"), "Thing", "ns", "a");
+    let manifest = json!({"apiVersion": "a.io/v1", "kind": "Thing",
+        "metadata": {"name": "a", "namespace": "ns", "annotations": {keys::MODE: "Ignore"}}});
+    let equivalences = Equivalences::with(&[vec![GroupKind::new("a.io", "Thing"), GroupKind::new("b.io", "Thing")]]);
+
+    let plan = plan(Input {
+        documents: vec![manifest],
+        old: &[thing("a.io"), thing("b.io"), thing("c.io")],
+        equivalences: &equivalences,
+        labels: &BTreeMap::new(),
+        incomplete: true,
+        scope: &unknown,
+    });
+
+    assert_eq!(shown(&plan.released), ["a.io/v1/Thing/ns/a", "b.io/v1/Thing/ns/a"]);
+    assert_eq!(shown(&plan.kept), ["c.io/v1/Thing/ns/a"]);
+    assert!(plan.removed.is_empty());
+}
+
 /// spec 10 §9.4: exactly `Ignore`
 #[test]
 fn mode_other_than_ignore_has_no_meaning() {
