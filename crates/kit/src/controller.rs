@@ -71,6 +71,18 @@ pub trait GeneralController: Sized + 'static {
         memory: &mut Self::Memory,
         reconcile: &Reconcile<Self::Key, Self::Ref>,
     ) -> impl Future<Output = Result<Outcome, Failure>>;
+
+    /// Describes the object of `key` for the dashboard: the name of a field, e.g. `bundle`, and its value; `None` if
+    /// there is nothing to add to the actor's row. `object` is the shared state, if the actor has made it. Runs on the
+    /// controllers' thread between other work: it must not wake, signal or panic, must take a few milliseconds at most,
+    /// and must bound the size of its value. The value must not contain contents of objects.
+    fn details(
+        self: &Rc<Self>,
+        _key: &Self::Key,
+        _object: Option<&Rc<Self::Object>>,
+    ) -> Option<(&'static str, serde_json::Value)> {
+        None
+    }
 }
 
 impl<C: Controller> GeneralController for C {

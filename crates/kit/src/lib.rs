@@ -161,6 +161,7 @@ mod hash;
 pub mod json;
 mod mailbox;
 mod object;
+mod object_summary;
 mod priority;
 mod queue_entry;
 pub mod quote;
@@ -186,6 +187,7 @@ pub use env::{Cpu, Env, JobPanicked, Observers, ReconcileObserver, ReconcileResu
 pub use fatal::{Fatal, Indispensable};
 pub use hash::hash_of;
 pub use mailbox::post;
+pub use object_summary::{ConditionSummary, ObjectSummary, Tone};
 pub use priority::Priority;
 pub use signal::{Listening, Moment, Signal};
 pub use status_registry::{Activity, ActorState, Cell, Role, StatusRegistry};

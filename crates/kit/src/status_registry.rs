@@ -11,6 +11,8 @@ use dashmap::DashMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::ObjectSummary;
+
 /// All actors of the process, by path, e.g. `managedresource/shoot--a--b/core`. Cheap to clone, for any thread.
 #[derive(Clone, Default, Debug)]
 pub struct StatusRegistry {
@@ -63,6 +65,9 @@ pub struct ActorState {
     pub heard: Option<Timestamp>,
     /// When the cell last changed.
     pub changed: Option<Timestamp>,
+    /// The actor's object, if it has conditions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<Arc<ObjectSummary>>,
 }
 
 /// Kind of actor.
@@ -164,6 +169,21 @@ impl Cell {
         !same
     }
 
+    /// Sets the actor's object and what is wrong with it. Returns false if both were set before.
+    pub(super) fn set_object(&self, now: Timestamp, object: Option<ObjectSummary>, problem: Option<String>) -> bool {
+        let same = {
+            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.problem == problem && state.object.as_deref() == object.as_ref()
+        };
+        if !same {
+            self.update(now, |state| {
+                state.object = object.map(Arc::new);
+                state.problem = problem;
+            });
+        }
+        !same
+    }
+
     /// Returns a copy of the state.
     pub fn read(&self) -> ActorState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -193,6 +213,7 @@ impl ActorState {
             details: Vec::new(),
             heard: None,
             changed: None,
+            object: None,
         }
     }
 }

@@ -12,7 +12,8 @@ use actix::{
 use futures::stream;
 
 use super::{
-    Activity, Cell, Env, GeneralController, Indispensable, Role, Signal, Wake, mailbox, object, sync_requirements,
+    Activity, Cell, Env, GeneralController, Indispensable, ObjectSummary, Role, Signal, Wake, mailbox, object,
+    sync_requirements,
     work_queue::{Alarm, Order, Shared, WorkQueue},
 };
 
@@ -131,6 +132,14 @@ impl<C: GeneralController> WeakSupervised<C> {
     pub fn set_problem(&self, key: &C::Key, problem: Option<String>) {
         if let Some(queue) = self.queue.upgrade() {
             queue.borrow().set_problem(key, problem);
+        }
+    }
+
+    /// Shows in the status registry the object of `key`, and what is wrong with it. Does nothing for a key without an
+    /// actor: wake it first.
+    pub fn set_object(&self, key: &C::Key, object: Option<ObjectSummary>, problem: Option<String>) {
+        if let Some(queue) = self.queue.upgrade() {
+            queue.borrow().set_object(key, object, problem);
         }
     }
 }

@@ -23,8 +23,8 @@ use tokio_util::time::DelayQueue;
 use tracing::Span;
 
 use super::{
-    Causes, Env, Failure, GeneralController, Listening, Outcome, Priority, Reconcile, Reconciler, ReconcilerObserver,
-    Role, Signal, Wake,
+    Causes, Env, Failure, GeneralController, Listening, ObjectSummary, Outcome, Priority, Reconcile, Reconciler,
+    ReconcilerObserver, Role, Signal, Wake,
     concurrency_limiter::ConcurrencyLimiter,
     deaths::{DeathNotice, Lifeline},
     queue_entry::{LONGEST, Phase, QueueEntry},
@@ -275,6 +275,14 @@ impl<C: GeneralController> WorkQueue<C> {
     pub(super) fn set_problem(&self, key: &C::Key, problem: Option<String>) {
         let Some(entry) = self.entries.get(key) else { return };
         if entry.cell.set_problem(self.env.clock.wall(), problem) {
+            self.show(key);
+        }
+    }
+
+    /// Shows the object of a key that has been woken, and what is wrong with it.
+    pub(super) fn set_object(&self, key: &C::Key, object: Option<ObjectSummary>, problem: Option<String>) {
+        let Some(entry) = self.entries.get(key) else { return };
+        if entry.cell.set_object(self.env.clock.wall(), object, problem) {
             self.show(key);
         }
     }
