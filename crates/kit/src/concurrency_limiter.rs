@@ -65,6 +65,16 @@ impl<T: PartialEq> ConcurrencyLimiter<T> {
         self.in_use = self.in_use.saturating_sub(1);
     }
 
+    /// Returns how many permits are in use, and how many there are.
+    pub(super) fn in_use(&self) -> (usize, usize) {
+        (self.in_use, self.permits)
+    }
+
+    /// Returns how many wait before `who`, apart from the turns of low priority.
+    pub(super) fn position(&self, who: &T) -> Option<usize> {
+        self.high.iter().chain(&self.low).position(|waiting| waiting == who)
+    }
+
     pub(super) fn waiting(&self, priority: Priority) -> usize {
         match priority {
             Priority::High => self.high.len(),

@@ -2,6 +2,7 @@
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
+use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::{Clock, Fatal, Priority, Random, StatusRegistry};
@@ -27,8 +28,8 @@ pub struct Env {
 
 /// Makes observers: one per reconciler, when its supervisor starts.
 pub trait Observers {
-    /// Returns the observer of the reconciler `name` with `permits` permits.
-    fn reconciler(&self, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver>;
+    /// Returns the observer of the reconciler `name` of `controller` with `permits` permits.
+    fn reconciler(&self, controller: &'static str, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver>;
 
     /// Sets a custom metric, or adds to its distribution. `label` tells figures of a name apart. Ignores unknown names.
     fn figure(&self, _name: &'static str, _label: &'static str, _value: f64) {}
@@ -39,7 +40,8 @@ pub trait Observers {
 }
 
 /// How a reconcile ended, for metrics (spec 70 §9.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ReconcileResult {
     /// Done; the next wake starts the next one.
     Success,
@@ -135,7 +137,7 @@ impl Cpu {
 }
 
 impl Observers for Unobserved {
-    fn reconciler(&self, _: &'static str, _: usize) -> Rc<dyn ReconcilerObserver> {
+    fn reconciler(&self, _: &'static str, _: &'static str, _: usize) -> Rc<dyn ReconcilerObserver> {
         Rc::new(Self)
     }
 }

@@ -124,9 +124,10 @@
 //!    the lease ends the process.
 //! 10. **Stopping**: [`Supervised::stop`] starts no more reconciles, not even for permits already granted. It waits for
 //!     the running ones, then drops them with their actors, timers and listeners. Later wakes do nothing.
-//! 11. **Everything can be observed** without asking an actor. Shared cells ([`StatusRegistry`]) hold activity, running
-//!     reconciles, waiting wakes and their high-water mark, restarts, last error, next timer and a line written by the
-//!     reconcile. Queue depths, waits, durations and results go to a [`ReconcilerObserver`], which makes one
+//! 11. **Everything can be observed.** Shared cells ([`StatusRegistry`]) hold activity, running reconciles, waiting
+//!     wakes and their high-water mark, restarts, last error, next timer and a line written by the reconcile. Readers
+//!     of cells ask no actor. Only the last reconciles, the causes of waiting wakes and the controller's description of
+//!     an object come from the supervisor ([`StatusRegistry::ask`]), one question at a time and within a time limit. Queue depths, waits, durations and results go to a [`ReconcilerObserver`], which makes one
 //!     [`ReconcileObserver`] per reconcile. That observer gets the result or, if the controller ends before, is
 //!     dropped.
 //! 12. **No globals.** Clock, random numbers, status registry, observers and CPU workers are in [`Env`]. `testing`
@@ -150,6 +151,7 @@
 //! | `ctx.wait` stacks and makes the actor deaf | phases of a queue entry and spawned futures instead |
 //! | timers follow tokio's clock; other arbiters have their own | a test universe has one arbiter |
 
+mod actor_details;
 mod clock;
 mod concurrency_limiter;
 mod controller;
@@ -158,6 +160,7 @@ pub mod duration;
 mod env;
 mod fatal;
 mod hash;
+mod history;
 pub mod json;
 mod mailbox;
 mod object;
@@ -178,6 +181,7 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use actor_details::{ActorDetails, PastReconcile, PendingReconcile, PendingState};
 pub use clock::{Clock, Deadline, Random};
 pub use controller::{
     Controller, Failure, GeneralController, IdleCheck, Key, Outcome, Reconcile, Reconciler, Singleton, SyncRequirement,
@@ -190,6 +194,6 @@ pub use mailbox::post;
 pub use object_summary::{ConditionSummary, ObjectSummary, Tone};
 pub use priority::Priority;
 pub use signal::{Listening, Moment, Signal};
-pub use status_registry::{Activity, ActorState, Cell, Role, StatusRegistry};
+pub use status_registry::{Activity, ActorState, Cell, Follower, RegistryChanges, Role, StatusRegistry, Unanswered};
 pub use supervisor::{Supervised, WeakSupervised};
 pub use wake::{Causes, MAX_REFS, Refs, Wake};

@@ -1,6 +1,11 @@
 //! The object actor: owns one key, and runs the reconciles for which its queue entry has permits.
 
-use std::{cell::OnceCell, panic::AssertUnwindSafe, rc::Rc, time::Duration};
+use std::{
+    cell::OnceCell,
+    panic::AssertUnwindSafe,
+    rc::{Rc, Weak},
+    time::Duration,
+};
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Recipient, WrapFuture};
 use futures::FutureExt;
@@ -27,15 +32,30 @@ struct ObjectActor<C: GeneralController> {
 
 type SharedObject<C> = Rc<OnceCell<Rc<<C as GeneralController>::Object>>>;
 
+/// What the queue holds of an actor. It does not keep the object, whose destructor may wake keys.
+pub(super) struct ActorLink<C: GeneralController> {
+    pub(super) orders: Recipient<Order>,
+    object: Weak<OnceCell<Rc<C::Object>>>,
+}
+
+impl<C: GeneralController> ActorLink<C> {
+    /// Returns the shared state of the actor, if a reconcile has made it.
+    pub(super) fn object(&self) -> Option<Rc<C::Object>> {
+        self.object.upgrade()?.get().cloned()
+    }
+}
+
 pub(super) fn start<C: GeneralController>(
     queue: Shared<C>,
     key: C::Key,
     reconcilers: usize,
     lifeline: Lifeline<C::Key>,
-) -> Recipient<Order> {
+) -> ActorLink<C> {
     let memories = std::iter::repeat_with(|| None).take(reconcilers).collect();
     let object = SharedObject::<C>::default();
-    ObjectActor { queue, key, object, memories, lifeline: Some(lifeline) }.start().recipient()
+    let weak = Rc::downgrade(&object);
+    let actor = ObjectActor { queue, key, object, memories, lifeline: Some(lifeline) }.start();
+    ActorLink { orders: actor.recipient(), object: weak }
 }
 
 impl<C: GeneralController> ObjectActor<C> {

@@ -1,9 +1,11 @@
 //! What an actor shows of its object: names, marks and conditions, never content.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use jiff::Timestamp;
 use serde::Serialize;
+
+use super::quote::cut_after;
 
 /// The object of an actor, as far as a list of objects needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -70,4 +72,28 @@ fn is_empty(text: impl AsRef<str>) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// Conditions of one object that are kept. Usual objects have three.
+const MOST_CONDITIONS: usize = 16;
+
+/// Longest text that is kept, in characters. Anybody who may write the object chooses its texts.
+const LONGEST_TEXT: usize = 256;
+
+impl ObjectSummary {
+    /// Cuts what is longer than usual.
+    pub(super) fn bounded(mut self) -> Self {
+        self.conditions.truncate(MOST_CONDITIONS);
+        for condition in &mut self.conditions {
+            for text in [&mut condition.kind, &mut condition.status, &mut condition.reason] {
+                if let Cow::Owned(short) = cut_after(LONGEST_TEXT, text) {
+                    *text = short.into();
+                }
+            }
+        }
+        if let Cow::Owned(short) = cut_after(LONGEST_TEXT, &self.class) {
+            self.class = short.into();
+        }
+        self
+    }
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tokio_util::time::delay_queue;
 use tracing::Span;
 
-use super::{Activity, Cell, IdleCheck, Listening, Priority, ReconcileObserver, Wake};
+use super::{Activity, Cell, IdleCheck, Listening, Priority, ReconcileObserver, Wake, history::History};
 
 const MAX_PANICS: usize = 5; // more panics than this within [`PANIC_WINDOW`] quarantine a reconciler (contract rule 6)
 
@@ -28,6 +28,7 @@ pub(super) struct QueueEntry<A, R> {
     pub(super) nudged: bool,
     pub(super) reconcilers: Vec<ReconcilerEntry<R>>,
     pub(super) cell: Cell,
+    pub(super) history: History,
 }
 
 pub(super) struct ReconcilerEntry<R> {
@@ -91,7 +92,7 @@ pub(super) enum TimerKind {
 impl<A, R: Ord> QueueEntry<A, R> {
     pub(super) fn new(reconcilers: usize, cell: Cell) -> Self {
         let reconcilers = std::iter::repeat_with(ReconcilerEntry::default).take(reconcilers).collect();
-        Self { actor: None, generation: 0, nudged: false, reconcilers, cell }
+        Self { actor: None, generation: 0, nudged: false, reconcilers, cell, history: History::default() }
     }
 
     /// Returns true if a reconciler asked for the end of the actor, and none is running or about to run. Timers do not

@@ -16,6 +16,13 @@ pub(super) struct Spans {
     causes: &'static [&'static str],
 }
 
+/// Names of the causes: the kit's, then the controller's own.
+fn names(causes: Causes, own: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
+    let kit = NAMES.iter().enumerate().map(|(bit, name)| (Causes::kit(bit), *name));
+    let own = own.iter().zip(0..).map(|(name, index)| (Causes::own(index), *name));
+    kit.chain(own).filter(move |(cause, _)| causes.meets(*cause)).map(|(_, name)| name)
+}
+
 struct Trigger {
     causes: Causes,
     own: &'static [&'static str],
@@ -24,6 +31,11 @@ struct Trigger {
 impl Spans {
     pub(super) fn new(causes: &'static [&'static str]) -> Self {
         Self { random: Random::from_entropy(), causes }
+    }
+
+    /// Returns the names of causes.
+    pub(super) fn names(&self, causes: Causes) -> impl Iterator<Item = &'static str> {
+        names(causes, self.causes)
     }
 
     /// Returns the span of a reconcile. `path` is the actor's path in the status registry: the controller, then the key
@@ -48,10 +60,8 @@ impl Spans {
 impl fmt::Display for Trigger {
     /// `object+timer`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kit = NAMES.iter().enumerate().map(|(bit, name)| (Causes::kit(bit), name));
-        let own = self.own.iter().zip(0..).map(|(name, index)| (Causes::own(index), name));
         let mut separator = "";
-        for (_, name) in kit.chain(own).filter(|(cause, _)| self.causes.meets(*cause)) {
+        for name in names(self.causes, self.own) {
             write!(f, "{separator}{name}")?;
             separator = "+";
         }

@@ -1,219 +1,183 @@
 //! The status registry: what every actor shows of itself, in shared cells (contract rule 11). Actors write their cell,
-//! HTTP threads read it, and no actor is ever asked. A cell holds names, counts, states and short texts: never the
-//! content of a Secret.
+//! HTTP threads read it, and no actor is asked, except for [details](StatusRegistry::ask). A cell holds names, counts,
+//! states and short texts: never the content of a Secret. `actor_state.rs` is the content of a cell; `follower.rs` finds
+//! changed cells; `questions.rs` asks a supervisor.
 
-use std::sync::{
-    Arc, Mutex, PoisonError,
-    atomic::{AtomicU64, Ordering},
+mod actor_state;
+mod follower;
+mod questions;
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use dashmap::DashMap;
 use jiff::Timestamp;
-use serde::Serialize;
 
+pub(super) use self::questions::Question;
+use self::questions::Questions;
+pub use self::{
+    actor_state::{Activity, ActorState, Role},
+    follower::{Follower, RegistryChanges},
+    questions::Unanswered,
+};
 use super::ObjectSummary;
 
 /// All actors of the process, by path, e.g. `managedresource/shoot--a--b/core`. Cheap to clone, for any thread.
 #[derive(Clone, Default, Debug)]
 pub struct StatusRegistry {
-    cells: Arc<DashMap<String, Cell>>,
+    cells: Arc<DashMap<Arc<str>, Cell>>,
     version: Arc<AtomicU64>,
+    questions: Questions,
 }
 
 /// The cell of one actor. [`StatusRegistry::leave`] removes it; dropping clones does not.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub struct Cell(Arc<SharedCell>);
+
+#[derive(Debug)]
+struct SharedCell {
     path: Arc<str>,
-    state: Arc<Mutex<ActorState>>,
+    /// Its path is empty, because it would cost as much again.
+    state: Mutex<ActorState>,
+    /// The registry's version of the last change, or [`CHANGING`].
+    stamp: AtomicU64,
     version: Arc<AtomicU64>,
 }
 
-/// The status of one actor.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ActorState {
-    /// Path in the tree; segments are separated by `/`, a parent's path is a prefix.
-    pub path: String,
-    /// Kind of actor.
-    pub role: Role,
-    /// What the actor does now.
-    pub activity: Activity,
-    /// The message or the reconciler at hand, e.g. `reconcile managedresource`.
-    pub current: Option<String>,
-    /// Wakes and questions that wait.
-    pub mailbox: u32,
-    /// High-water mark of `mailbox`.
-    pub mailbox_high: u32,
-    /// How often the actor was restarted after a panic.
-    pub restarts: u32,
-    /// Number of finished reconciles (or messages).
-    pub finished: u64,
-    /// Time and text of the last error.
-    pub last_error: Option<(Timestamp, String)>,
-    /// What is wrong with the actor's object, whatever the actor does. While such an actor does not run, it is failing.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub problem: Option<String>,
-    /// When the actor's next timer ends.
-    pub next_timer: Option<Timestamp>,
-    /// One free line, e.g. `20 objects, applied`.
-    pub line: String,
-    /// Further lines, label and text, e.g. the objects that are not healthy.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub details: Vec<(String, String)>,
-    /// Of a watch: the last contact with the server, in its most silent part; up to some seconds too early.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub heard: Option<Timestamp>,
-    /// When the cell last changed.
-    pub changed: Option<Timestamp>,
-    /// The actor's object, if it has conditions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub object: Option<Arc<ObjectSummary>>,
-}
-
-/// Kind of actor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Role {
-    /// Starts and stops the tree.
-    Root,
-    /// Supervises the actors of one controller.
-    Supervisor,
-    /// Reconciles one object.
-    Object,
-    /// Turns the stream of a kind into stores and wakes.
-    Watch,
-    /// Anything else that lives as long as the process: leader election, event recorder, …
-    Service,
-}
-
-/// What an actor does now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Activity {
-    /// Started, not yet working.
-    Starting,
-    /// Nothing to do.
-    Idle,
-    /// Waits for a permit.
-    Queued,
-    /// Waits for a store.
-    Waiting,
-    /// Working.
-    Running,
-    /// Waits for its back-off to end.
-    BackingOff,
-    /// Panicked too often; tried again rarely.
-    Quarantined,
-    /// Cannot do its work, or its object has a problem; the last error, or the problem, says why.
-    Failing,
-    /// Ended.
-    Stopped,
-}
+/// The stamp of a cell whose change has not got its version yet. Larger than every version.
+const CHANGING: u64 = u64::MAX;
 
 impl StatusRegistry {
     /// Returns the cell of the actor at `path`, and creates it if there is none.
     pub fn enter(&self, path: impl Into<String>, role: Role) -> Cell {
-        let path = path.into();
-        let cell = self.cells.entry(path.clone()).or_insert_with(|| Cell {
-            path: path.as_str().into(),
-            state: Arc::new(Mutex::new(ActorState::new(path, role))),
-            version: self.version.clone(),
+        let path: Arc<str> = path.into().into();
+        let cell = self.cells.entry(path.clone()).or_insert_with(|| {
+            Cell(Arc::new(SharedCell {
+                path,
+                state: Mutex::new(ActorState::new(role)),
+                stamp: AtomicU64::new(CHANGING),
+                version: self.version.clone(),
+            }))
         });
-        self.version.fetch_add(1, Ordering::Relaxed);
-        cell.clone()
+        let cell = cell.clone();
+        cell.change(|_| {});
+        cell
     }
 
     /// Removes the cell at `path`.
     pub fn leave(&self, path: &str) {
         if self.cells.remove(path).is_some() {
-            self.version.fetch_add(1, Ordering::Relaxed);
+            self.version.fetch_add(1, Ordering::AcqRel);
         }
+    }
+
+    /// Returns the state of the actor at `path`, if there is one.
+    pub fn actor(&self, path: &str) -> Option<ActorState> {
+        let cell = self.cells.get(path).map(|cell| cell.value().clone());
+        cell.map(|cell| cell.read())
     }
 
     /// Returns the states of all cells, sorted by path.
     pub fn snapshot(&self) -> Vec<ActorState> {
         let mut states: Vec<_> = self.cells.iter().map(|cell| cell.value().read()).collect();
-        states.sort_by(|a, b| a.path.cmp(&b.path));
+        states.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         states
     }
 
-    /// Returns a number that grows with each change of any cell. Poll it, and take a snapshot when it has changed.
+    /// Counts the actors by role and activity. Cheaper than a snapshot.
+    pub fn count(&self) -> HashMap<(Role, Activity), usize> {
+        let mut counts = HashMap::new();
+        for cell in self.cells.iter() {
+            let what = cell.value().look(|state| (state.role, state.activity));
+            *counts.entry(what).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Returns a number that grows with each change of any cell.
     pub fn version(&self) -> u64 {
-        self.version.load(Ordering::Relaxed)
+        self.version.load(Ordering::Acquire)
     }
 }
 
 impl Cell {
-    /// Changes the cell.
+    /// Changes the cell. `change` finds an empty path.
     pub fn update(&self, now: Timestamp, change: impl FnOnce(&mut ActorState)) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.change(|state| {
+            change(state);
+            state.mailbox_high = state.mailbox_high.max(state.mailbox);
+            state.changed = Some(now);
+        });
+    }
+
+    /// The stamp is [`CHANGING`] before the registry's version grows. So a [`Follower`] that read the new version finds
+    /// the cell changed, and then waits for the end of the change.
+    fn change(&self, change: impl FnOnce(&mut ActorState)) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut state);
-        state.mailbox_high = state.mailbox_high.max(state.mailbox);
-        state.changed = Some(now);
-        self.version.fetch_add(1, Ordering::Relaxed);
+        self.0.stamp.store(CHANGING, Ordering::Release);
+        let version = self.0.version.fetch_add(1, Ordering::AcqRel) + 1;
+        self.0.stamp.store(version, Ordering::Release);
+    }
+
+    fn stamp(&self) -> u64 {
+        self.0.stamp.load(Ordering::Acquire)
+    }
+
+    /// Returns a copy of the state, with the version of its last change.
+    fn stamped(&self) -> (ActorState, u64) {
+        self.look(|state| (self.named(state), self.stamp()))
+    }
+
+    /// Returns a copy of the state with its path.
+    fn named(&self, state: &ActorState) -> ActorState {
+        ActorState { path: self.path().to_owned(), ..state.clone() }
     }
 
     pub(super) fn detail(&self, now: Timestamp, details: Vec<(String, String)>) {
-        let same = self.state.lock().unwrap_or_else(PoisonError::into_inner).details == details;
-        if !same {
+        if !self.look(|state| state.details == details) {
             self.update(now, |state| state.details = details);
         }
     }
 
     /// Sets what is wrong with the actor's object. Returns false if it was set before.
     pub(super) fn set_problem(&self, now: Timestamp, problem: Option<String>) -> bool {
-        let same = self.state.lock().unwrap_or_else(PoisonError::into_inner).problem == problem;
-        if !same {
+        let is_changed = !self.look(|state| state.problem == problem);
+        if is_changed {
             self.update(now, |state| state.problem = problem);
         }
-        !same
+        is_changed
     }
 
     /// Sets the actor's object and what is wrong with it. Returns false if both were set before.
     pub(super) fn set_object(&self, now: Timestamp, object: Option<ObjectSummary>, problem: Option<String>) -> bool {
-        let same = {
-            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            state.problem == problem && state.object.as_deref() == object.as_ref()
-        };
-        if !same {
+        let object = object.map(ObjectSummary::bounded);
+        let is_changed = !self.look(|state| state.problem == problem && state.object.as_deref() == object.as_ref());
+        if is_changed {
             self.update(now, |state| {
                 state.object = object.map(Arc::new);
                 state.problem = problem;
             });
         }
-        !same
+        is_changed
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&ActorState) -> T) -> T {
+        look(&self.0.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns a copy of the state.
     pub fn read(&self) -> ActorState {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.look(|state| self.named(state))
     }
 
     /// Returns the path.
     pub fn path(&self) -> &str {
-        &self.path
-    }
-}
-
-impl ActorState {
-    fn new(path: String, role: Role) -> Self {
-        Self {
-            path,
-            role,
-            activity: Activity::Starting,
-            current: None,
-            mailbox: 0,
-            mailbox_high: 0,
-            restarts: 0,
-            finished: 0,
-            last_error: None,
-            problem: None,
-            next_timer: None,
-            line: String::new(),
-            details: Vec::new(),
-            heard: None,
-            changed: None,
-            object: None,
-        }
+        &self.0.path
     }
 }

@@ -7,14 +7,16 @@ use std::{
 };
 
 use actix::{
-    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, StreamHandler, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, MessageResult, StreamHandler,
+    WrapFuture,
 };
 use futures::stream;
 
 use super::{
     Activity, Cell, Env, GeneralController, Indispensable, ObjectSummary, Role, Signal, Wake, mailbox, object,
+    status_registry::Question,
     sync_requirements,
-    work_queue::{Alarm, Order, Shared, WorkQueue},
+    work_queue::{Alarm, Order, Shared, WorkQueue, describe},
 };
 
 /// A running controller: wakes go in here. Cheap to clone; for use on the controllers' arbiter.
@@ -156,6 +158,8 @@ impl<C: GeneralController> Actor for Supervisor<C> {
     fn started(&mut self, ctx: &mut Context<Self>) {
         let now = self.queue.borrow().env.clock.wall();
         self.cell.update(now, |state| state.activity = Activity::Idle);
+        let registry = self.queue.borrow().env.status_registry.clone();
+        registry.answered_by(self.cell.path(), ctx.address().recipient().downgrade());
         let queue = self.queue.clone();
         ctx.add_stream(stream::poll_fn(move |cx| {
             queue.borrow_mut().poll_timer(cx).map(|(key, reconciler, alarm)| Some(Tick::Timer(key, reconciler, alarm)))
@@ -183,6 +187,14 @@ impl<C: GeneralController> StreamHandler<Tick<C::Key>> for Supervisor<C> {
     fn finished(&mut self, _: &mut Context<Self>) {}
 }
 
+impl<C: GeneralController> Handler<Question> for Supervisor<C> {
+    type Result = MessageResult<Question>;
+
+    fn handle(&mut self, question: Question, _: &mut Context<Self>) -> Self::Result {
+        MessageResult(describe(&self.queue, &question.path))
+    }
+}
+
 impl<C: GeneralController> Handler<Stop> for Supervisor<C> {
     type Result = ();
 
@@ -190,7 +202,9 @@ impl<C: GeneralController> Handler<Stop> for Supervisor<C> {
         self.lifeline.disarm();
         let now = self.queue.borrow().env.clock.wall();
         self.cell.update(now, |state| state.activity = Activity::Stopped);
-        self.queue.borrow().env.status_registry.leave(self.cell.path());
+        let registry = &self.queue.borrow().env.status_registry;
+        registry.unanswered(self.cell.path());
+        registry.leave(self.cell.path());
         // One turn later, so that the actors end first.
         ctx.spawn(tokio::task::yield_now().into_actor(self).map(|(), _, ctx| ctx.stop()));
     }

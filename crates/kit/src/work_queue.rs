@@ -3,8 +3,9 @@
 //! only between awaits. While it is borrowed, the only foreign code that runs is observers,
 //! [`SyncRequirement::ready`](super::SyncRequirement::ready) and [`IdleCheck`](super::IdleCheck), which only read. So
 //! reconciles, listeners and destructors may wake keys. This file: construction, waking, permits. `reconciles`: their
-//! begin and end. `timers`: timers, deaths, closing.
+//! begin and end. `timers`: timers, deaths, closing. `details`: what the dashboard asks for.
 
+mod details;
 mod reconciles;
 mod timers;
 
@@ -15,10 +16,13 @@ use std::{
     time::Duration,
 };
 
-use actix::{Message, Recipient};
+use actix::Message;
 use futures::task::{Context, Poll};
-use jiff::SignedDuration;
-use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use jiff::{SignedDuration, Timestamp};
+use tokio::{
+    sync::mpsc::{self, UnboundedReceiver, UnboundedSender},
+    time::Instant,
+};
 use tokio_util::time::DelayQueue;
 use tracing::Span;
 
@@ -27,16 +31,19 @@ use super::{
     ReconcilerObserver, Role, Signal, Wake,
     concurrency_limiter::ConcurrencyLimiter,
     deaths::{DeathNotice, Lifeline},
+    object::ActorLink,
     queue_entry::{LONGEST, Phase, QueueEntry},
     span::Spans,
     sync_requirements::Waiting,
 };
 
+pub(super) use details::describe;
+
 pub(super) type Shared<C> = Rc<RefCell<WorkQueue<C>>>;
 
 /// Starts the actor of a key; the number is the number of reconcilers.
 pub(super) type Starter<C> =
-    fn(Shared<C>, <C as GeneralController>::Key, usize, Lifeline<<C as GeneralController>::Key>) -> Recipient<Order>;
+    fn(Shared<C>, <C as GeneralController>::Key, usize, Lifeline<<C as GeneralController>::Key>) -> ActorLink<C>;
 
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -52,7 +59,7 @@ pub(super) struct WorkQueue<C: GeneralController> {
     starter: Starter<C>,
     spans: Spans,
     pub(super) reconcilers: Vec<ReconcilerQueue<C::Key>>,
-    entries: BTreeMap<C::Key, QueueEntry<Recipient<Order>, C::Ref>>,
+    entries: BTreeMap<C::Key, QueueEntry<ActorLink<C>, C::Ref>>,
     timers: DelayQueue<(C::Key, usize, Alarm)>,
     generation: u64,
     closing: bool,
@@ -97,7 +104,7 @@ impl<C: GeneralController> WorkQueue<C> {
                 .reconcilers()
                 .into_iter()
                 .map(|spec| {
-                    let observer = env.observers.reconciler(spec.name, spec.permits.max(1));
+                    let observer = env.observers.reconciler(controller.name(), spec.name, spec.permits.max(1));
                     ReconcilerQueue { limiter: ConcurrencyLimiter::new(spec.permits), observer, spec }
                 })
                 .collect();
@@ -227,7 +234,7 @@ impl<C: GeneralController> WorkQueue<C> {
         }
         // One nudge is enough for any number of wakes, so the mailbox never holds more than one.
         if !entry.nudged {
-            entry.nudged = entry.actor.as_ref().is_some_and(|actor| actor.try_send(Order::Nudge).is_ok());
+            entry.nudged = entry.actor.as_ref().is_some_and(|actor| actor.orders.try_send(Order::Nudge).is_ok());
         }
     }
 
@@ -287,15 +294,18 @@ impl<C: GeneralController> WorkQueue<C> {
         }
     }
 
+    /// Returns the wall time of a moment to come.
+    fn wall_time(&self, moment: Instant) -> Option<Timestamp> {
+        let left = moment.saturating_duration_since(self.env.clock.monotonic());
+        self.env.clock.wall().checked_add(SignedDuration::try_from(left).ok()?).ok()
+    }
+
     fn show(&self, key: &C::Key) {
         let Some(entry) = self.entries.get(key) else { return };
-        let (now, wall) = (self.env.clock.monotonic(), self.env.clock.wall());
+        let wall = self.env.clock.wall();
         let running = entry.reconcilers.iter().zip(&self.reconcilers).filter(|(state, _)| state.running.is_some());
         let names: Vec<_> = running.map(|(_, reconciler)| reconciler.spec.name).collect();
-        let next_timer = entry.next_timer().and_then(|due| {
-            let left = SignedDuration::try_from(due.saturating_duration_since(now)).ok()?;
-            wall.checked_add(left).ok()
-        });
+        let next_timer = entry.next_timer().and_then(|due| self.wall_time(due));
         entry.cell.update(wall, |cell| {
             cell.activity = entry.activity(cell.problem.is_some());
             cell.mailbox = entry.waiting();

@@ -107,7 +107,7 @@ struct Recorder(Rc<RefCell<Vec<String>>>);
 struct Recording(Recorder);
 
 impl Observers for Recording {
-    fn reconciler(&self, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver> {
+    fn reconciler(&self, _: &'static str, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver> {
         self.0.say(format!("{name} has {permits}"));
         Rc::new(self.0.clone())
     }
@@ -251,4 +251,147 @@ fn rule_11_observer_sees_start_and_end_of_each_reconcile_even_when_its_actor_die
         assert_eq!((recorder.count("panicked"), recorder.count("timed out")), (1, 1));
         assert_eq!((recorder.count("added"), recorder.count("retried")), (4, 2));
     });
+}
+
+fn enter(registry: &StatusRegistry, path: &str) -> Cell {
+    registry.enter(path, Role::Object)
+}
+
+fn paths(changes: &RegistryChanges) -> (Vec<&str>, Vec<&str>) {
+    (
+        changes.changed.iter().map(|state| state.path.as_str()).collect(),
+        changes.gone.iter().map(|path| &**path).collect(),
+    )
+}
+
+#[test]
+fn follower_finds_new_changed_and_removed_cells() {
+    let registry = StatusRegistry::default();
+    let [a, b] = ["a", "b"].map(|path| enter(&registry, path));
+    let mut follower = Follower::new(registry.clone());
+
+    let first = follower.look().unwrap();
+    assert_eq!(paths(&first), (vec!["a", "b"], vec![]));
+    assert_eq!(follower.look(), None, "nothing changed");
+
+    b.update(jiff::Timestamp::UNIX_EPOCH, |state| state.finished = 7);
+    let changes = follower.look().unwrap();
+    assert_eq!(paths(&changes), (vec!["b"], vec![]));
+    assert_eq!((changes.changed[0].finished, changes.version), (7, registry.version()));
+
+    registry.leave("a");
+    enter(&registry, "c");
+    assert_eq!(paths(&follower.look().unwrap()), (vec!["c"], vec!["a"]));
+
+    registry.leave("b");
+    enter(&registry, "b");
+    assert_eq!(paths(&follower.look().unwrap()), (vec!["b"], vec![]), "another actor has the path");
+
+    a.update(jiff::Timestamp::UNIX_EPOCH, |_| {});
+    assert_eq!(paths(&follower.look().unwrap()), (vec![], vec![]), "the cell of an actor that is gone");
+}
+
+/// Each look may come between any two steps of a change, and finds it then or later.
+#[test]
+fn follower_loses_no_change_of_other_threads() {
+    const CHANGES: u64 = 20_000;
+    let registry = StatusRegistry::default();
+    let mut follower = Follower::new(registry.clone());
+    let mut known = std::collections::BTreeMap::new();
+    let mut look = || {
+        let Some(changes) = follower.look() else { return };
+        known.extend(changes.changed.into_iter().map(|state| (state.path, state.finished)));
+        known.retain(|path, _| !changes.gone.iter().any(|gone| **gone == **path));
+    };
+
+    std::thread::scope(|threads| {
+        let changing: Vec<_> = (0..2)
+            .map(|thread| {
+                let registry = registry.clone();
+                threads.spawn(move || {
+                    let cells: Vec<_> = (0..8).map(|cell| enter(&registry, &format!("{thread}/{cell}"))).collect();
+                    for number in 1..=CHANGES {
+                        cells[number as usize % 8].update(jiff::Timestamp::UNIX_EPOCH, |state| state.finished = number);
+                        let passing = format!("passing/{thread}/{}", number % 3);
+                        enter(&registry, &passing);
+                        registry.leave(&passing);
+                    }
+                })
+            })
+            .collect();
+        while changing.iter().any(|thread| !thread.is_finished()) {
+            look();
+        }
+    });
+    look();
+
+    let expected = registry.snapshot().into_iter().map(|state| (state.path, state.finished));
+    assert_eq!(known, expected.collect());
+    assert_eq!(known.len(), 16);
+}
+
+/// The dashboard looks four times a second while a page is open.
+#[test]
+fn follower_looks_at_ten_thousand_resting_cells_within_a_fraction_of_a_millisecond() {
+    const LOOKS: u32 = 50;
+    let registry = StatusRegistry::default();
+    let cells: Vec<_> = (0..10_000)
+        .map(|number| enter(&registry, &format!("managedresource/shoot--project--{}/bundle-{number}", number % 100)))
+        .collect();
+    let mut follower = Follower::new(registry);
+    assert_eq!(follower.look().unwrap().changed.len(), 10_000);
+
+    let begin = tokio::time::Instant::now();
+    for _ in 0..LOOKS {
+        cells[77].update(jiff::Timestamp::UNIX_EPOCH, |_| {});
+        assert_eq!(follower.look().unwrap().changed.len(), 1);
+    }
+    let each = begin.elapsed() / LOOKS;
+
+    println!("a look at 10000 cells, one of them changed, takes {each:?}");
+    assert!(each < Duration::from_millis(20), "{each:?}");
+}
+
+/// What an actor costs while nobody looks: its state, its history, and the texts of a usual bundle.
+#[test]
+fn actor_shows_itself_in_less_than_a_kibibyte() {
+    let registry = StatusRegistry::default();
+    let path = "managedresource/shoot--project--cluster/extension-controlplane-shoot";
+    let cell = enter(&registry, path);
+    let shared: std::sync::Arc<str> = "ResourcesApplied".into();
+    let condition = || ConditionSummary {
+        kind: shared.clone(),
+        status: shared.clone(),
+        reason: shared.clone(),
+        since: Some(jiff::Timestamp::UNIX_EPOCH),
+        tone: Tone::Good,
+    };
+    let object = ObjectSummary {
+        kind: "ManagedResource",
+        namespace: "shoot--project--cluster".into(),
+        name: "extension-controlplane-shoot".into(),
+        class: "seed".into(),
+        objects: 20,
+        marks: Vec::new(),
+        conditions: vec![condition(), condition(), condition()],
+    };
+    cell.update(jiff::Timestamp::UNIX_EPOCH, |state| {
+        state.line = "20 objects, applied".to_owned();
+        state.object = Some(object.clone().into());
+    });
+    let state = cell.read();
+
+    let two_counters = 2 * size_of::<usize>();
+    let summary = size_of::<ObjectSummary>()
+        + two_counters
+        + object.namespace.len()
+        + object.name.len()
+        + object.class.len()
+        + object.conditions.len() * size_of::<ConditionSummary>();
+    let entry_of_the_map = size_of::<std::sync::Arc<str>>() + size_of::<Cell>();
+    let path = path.len() + two_counters;
+    let cell = size_of::<ActorState>() + 4 * size_of::<usize>() + two_counters;
+    let bytes = cell + state.line.len() + path + summary + 2 * entry_of_the_map + size_of::<crate::history::History>();
+    println!("an actor with a bundle takes {bytes} bytes, of which {summary} for the summary of its object");
+    assert!(bytes < 1024, "{bytes}");
 }

@@ -19,6 +19,8 @@ pub(super) type ScriptedReconcile = Reconcile<String, String>;
 
 pub(super) type Script = Rc<dyn Fn(&ScriptedReconcile) -> Step>;
 
+pub(super) type Description = fn(&String) -> (&'static str, serde_json::Value);
+
 pub(super) enum Step {
     End(Result<Outcome, Failure>),
     After(Duration, Result<Outcome, Failure>),
@@ -39,6 +41,8 @@ pub(super) struct Scripted {
     pub(super) error: Rc<RefCell<Option<String>>>,
     pub(super) away: Rc<StdCell<bool>>,
     pub(super) resync: Option<Duration>,
+    /// What the controller adds to the details of an actor.
+    pub(super) description: StdCell<Option<Description>>,
     pub(super) log: RefCell<Vec<Run>>,
     pub(super) running: StdCell<usize>,
     pub(super) most_running: StdCell<usize>,
@@ -121,6 +125,10 @@ impl GeneralController for Scripted {
             }
         }
     }
+
+    fn details(self: &Rc<Self>, key: &String, object: Option<&Rc<()>>) -> Option<(&'static str, serde_json::Value)> {
+        object.and(self.description.get()).map(|description| description(key))
+    }
 }
 
 /// Counts a reconcile out, however it ends.
@@ -152,6 +160,7 @@ impl Scripted {
             error: Rc::default(),
             away: Rc::default(),
             resync: None,
+            description: StdCell::new(None),
             log: RefCell::default(),
             running: StdCell::new(0),
             most_running: StdCell::new(0),
@@ -225,7 +234,7 @@ pub(super) fn one_second() -> Step {
     Step::After(seconds(1), Ok(Outcome::Done))
 }
 
-pub(super) fn seconds(count: u64) -> Duration {
+pub(super) const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 

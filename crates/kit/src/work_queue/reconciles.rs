@@ -1,8 +1,11 @@
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::{Ended, Job, WorkQueue};
 use crate::{
     Causes, Deadline, Failure, GeneralController, Moment, Outcome, Reconcile, ReconcileResult, Reconciler, Wake,
+    history::Past,
     queue_entry::{LONGEST, Phase, QUARANTINE, QueueEntry, RunningReconcile, TimerKind, WALL_CLOCK_CHECK},
 };
 
@@ -50,9 +53,14 @@ impl<C: GeneralController> WorkQueue<C> {
         let span = span.entered();
         self.reconcilers[reconciler].limiter.release();
         let (panicked, timed_out) = (matches!(ended, Ended::Panicked), matches!(ended, Ended::TimedOut));
+        let causes = wake.causes;
         let result = self.result_of(key, reconciler, wake, ended);
         drop(span);
-        of_reconcile.finished(result, started.elapsed());
+        let took = started.elapsed();
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.history.add(past(self.env.clock.wall(), took, result, reconciler, causes));
+        }
+        of_reconcile.finished(result, took);
         let observer = &self.reconcilers[reconciler].observer;
         if panicked {
             observer.panicked();
@@ -217,4 +225,14 @@ impl<C: GeneralController> WorkQueue<C> {
             entry.cell.update(wall, |cell| cell.last_error = Some((wall, text.to_owned())));
         }
     }
+}
+
+pub(super) fn past(
+    ended: Timestamp,
+    took: Duration,
+    result: ReconcileResult,
+    reconciler: usize,
+    causes: Causes,
+) -> Past {
+    Past { ended, ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX), result, reconciler, causes }
 }

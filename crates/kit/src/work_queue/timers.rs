@@ -4,7 +4,7 @@ use actix::Recipient;
 use futures::task::{Context, Poll};
 use jiff::Timestamp;
 
-use super::{Alarm, Order, WorkQueue, alarm};
+use super::{Alarm, Order, WorkQueue, alarm, reconciles::past};
 use crate::{
     Causes, GeneralController, Moment, ReconcileResult, Wake,
     queue_entry::{LONGEST, Phase, QUARANTINE, Timer, TimerKind, WALL_CLOCK_CHECK},
@@ -93,13 +93,14 @@ impl<C: GeneralController> WorkQueue<C> {
             cell.restarts += 1;
             cell.last_error = Some((wall, "the actor panicked and was restarted".to_owned()));
         });
-        for (state, queue) in entry.reconcilers.iter_mut().zip(&mut self.reconcilers) {
+        for (number, (state, queue)) in entry.reconcilers.iter_mut().zip(&mut self.reconcilers).enumerate() {
             let under_way = state.running.take();
             if under_way.is_some() || state.phase == Phase::Granted {
                 queue.limiter.release();
             }
             if let Some(under_way) = under_way {
                 let took = now.saturating_duration_since(under_way.started);
+                entry.history.add(past(wall, took, ReconcileResult::Error, number, under_way.wake.causes));
                 under_way.observer.finished(ReconcileResult::Error, took);
                 state.retained.merge(under_way.wake);
             }
@@ -150,7 +151,7 @@ impl<C: GeneralController> WorkQueue<C> {
         let entries = std::mem::take(&mut self.entries);
         let left = entries.into_values().filter_map(|entry| {
             self.env.status_registry.leave(entry.cell.path());
-            entry.actor
+            entry.actor.map(|actor| actor.orders)
         });
         left.collect()
     }

@@ -183,7 +183,7 @@ mod tests {
     struct Recording(RefCell<BTreeMap<String, f64>>);
 
     impl Observers for Recording {
-        fn reconciler(&self, _: &'static str, _: usize) -> Rc<dyn ReconcilerObserver> {
+        fn reconciler(&self, _: &'static str, _: &'static str, _: usize) -> Rc<dyn ReconcilerObserver> {
             Rc::new(Unobserved)
         }
 
