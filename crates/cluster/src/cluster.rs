@@ -121,7 +121,7 @@ impl Cluster {
         let warnings = Warnings::default();
         let room = env.room.of_cluster();
         let transport = Rc::new(Transport { client, host, observer, warnings, contact: Contact::default(), room });
-        let discovery = Discovery::new(transport.clone());
+        let discovery = Discovery::new(transport.clone(), env.clock.clone());
         let inner = Inner { transport, options, env, request_scheduler, discovery };
         Self { inner: Rc::new(inner), metadata_only: false, request_limit: None }
     }

@@ -61,7 +61,7 @@ pub use cached::CachedFields;
 pub use client::{Connection, ConnectionError, SERVICE_ACCOUNT, read_kubeconfig, user_agent};
 pub use cluster::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation};
 pub use definitions::Definitions;
-pub use discovery::{Discovery, ProvedAbsent, Serving};
+pub use discovery::{Discovery, DiscoverySummary, DiscoveryView, ProvedAbsent, Serving};
 pub use error::{ApiError, Cause, Status};
 pub use events::{EventType, Recorder, Reference};
 pub use fence::{Fence, WriteGuard};

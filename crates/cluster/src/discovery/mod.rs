@@ -7,6 +7,7 @@
 mod absence;
 mod documents;
 mod fetch;
+mod view;
 
 use std::{
     cell::RefCell,
@@ -20,16 +21,20 @@ use futures::{
     future::{LocalBoxFuture, Shared, WeakShared},
     stream,
 };
+use kit::Clock;
 use tokio::{
     sync::{Notify, watch},
     time::Instant,
 };
 
-pub use self::absence::{ProvedAbsent, Serving};
 use self::{
     absence::{AbsenceVerdict, Answer},
     documents::{Served, Version},
     fetch::{Cached, SIDE_BY_SIDE},
+};
+pub use self::{
+    absence::{ProvedAbsent, Serving},
+    view::{DiscoverySummary, DiscoveryView},
 };
 use super::{ApiError, ApiName, Resource, transport::Transport};
 use crate::object::{GroupKind, GroupVersionKind};
@@ -51,6 +56,8 @@ struct Inner {
     asking: RefCell<BTreeMap<VersionKey, WeakShared<Asking>>>,
     version: watch::Sender<u64>,
     requested: Notify,
+    clock: Clock,
+    view: DiscoveryView,
 }
 
 type Refresh = LocalBoxFuture<'static, Result<(), ApiError>>;
@@ -82,7 +89,7 @@ struct DiscoveryState {
 }
 
 impl Discovery {
-    pub(super) fn new(transport: Rc<Transport>) -> Self {
+    pub(super) fn new(transport: Rc<Transport>, clock: Clock) -> Self {
         Self(Rc::new(Inner {
             transport,
             state: RefCell::default(),
@@ -90,6 +97,8 @@ impl Discovery {
             asking: RefCell::default(),
             version: watch::Sender::new(0),
             requested: Notify::new(),
+            clock,
+            view: DiscoveryView::default(),
         }))
     }
 
@@ -196,6 +205,9 @@ impl Discovery {
             .verdicts
             .retain(|_, old| now < old.asked + if old.missing_since.is_some() { MISSING } else { REMEMBERED });
         state.verdicts.insert(key.clone(), verdict);
+        if is_changed {
+            self.0.view.show(&state, None);
+        }
         drop(state);
         if is_changed {
             self.changed();
@@ -239,6 +251,11 @@ impl Discovery {
     pub(super) fn missed(&self, group: &str) {
         self.0.state.borrow_mut().requested.insert(group.into());
         self.0.requested.notify_one();
+    }
+
+    /// Returns a view of what it knows, for other threads.
+    pub fn view(&self) -> DiscoveryView {
+        self.0.view.clone()
     }
 
     /// Grows with each change of the served kinds.
@@ -335,7 +352,9 @@ impl Discovery {
             Err(error) => {
                 // Missing documents say nothing of a kind.
                 let error = if error.is_not_served() { ApiError::Discovery(error.to_string()) } else { error };
-                self.0.state.borrow_mut().failure = Some(error.clone());
+                let mut state = self.0.state.borrow_mut();
+                state.failure = Some(error.clone());
+                self.0.view.show(&state, Some(self.0.clock.wall()));
                 return Err(error);
             }
         };
@@ -346,6 +365,7 @@ impl Discovery {
         let merged = fresh.keeping(state.served.as_ref());
         let is_changed = state.served.as_ref() != Some(&merged);
         state.served = Some(merged);
+        self.0.view.show(&state, Some(self.0.clock.wall()));
         drop(state);
         if is_changed {
             self.changed();

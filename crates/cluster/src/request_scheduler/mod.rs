@@ -111,6 +111,11 @@ impl RequestScheduler {
         }
     }
 
+    /// Returns the requests per second and resource type, and the burst; `None` if there is no limit.
+    pub fn rate(&self) -> Option<(f64, f64)> {
+        self.0.state.borrow().schedule.rate()
+    }
+
     /// Returns the number of waiting requests.
     pub fn waiting(&self) -> usize {
         let (high, low) = self.0.state.borrow().schedule.waiting_by_priority();

@@ -90,6 +90,11 @@ impl Schedule {
         (self.high.waiting, self.low.waiting)
     }
 
+    /// Returns the requests per second and bucket, and the burst; `None` without buckets.
+    pub(super) fn rate(&self) -> Option<(f64, f64)> {
+        self.rate.as_ref().map(|rate| (rate.per_second, rate.burst))
+    }
+
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight
     }

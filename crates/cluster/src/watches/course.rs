@@ -132,10 +132,9 @@ impl Informer {
                 scope.listing.set(false);
                 scope.listed.set(true);
                 scope.position.replace(Some(position.clone()));
-                scope.error.replace(None);
                 scope.silent.set(0);
                 self.begin_from_now(scope);
-                self.record_contact(scope);
+                self.hear_well(scope);
                 position
             }
         };

@@ -379,10 +379,18 @@ impl Informer {
     }
 
     fn show_in_status_registry(&self) {
-        let states: Vec<_> = self.members().iter().map(|member| member.sink.state()).collect();
-        let error = states.iter().find_map(|state| match state {
+        let members = self.members();
+        let states: Vec<_> = members.iter().map(|member| member.sink.state()).collect();
+        let failing = states.iter().find_map(|state| match state {
             StoreState::Failing(error) => Some(error.clone()),
             StoreState::Off | StoreState::Starting | StoreState::Synced => None,
+        });
+        // A store stays synced for a while after its watch failed. Who looks is to see what the log says.
+        let error = failing.or_else(|| {
+            members.iter().find_map(|member| match self.reader_state(member) {
+                ReaderState::On { error, .. } => error,
+                ReaderState::Off => None,
+            })
         });
         let now = self.env.clock.wall();
         let line = self.line();

@@ -111,3 +111,34 @@ fn status_registry_shows_the_last_contact_of_a_silent_watch() {
         },
     );
 }
+
+/// The store stays evidence for 150 s after its watch failed; who looks at the watch sees the failure at once.
+#[test]
+fn status_registry_shows_a_failed_watch_as_failing_before_its_store_is_stale() {
+    scene(
+        Start::List,
+        |_| {},
+        |scene| async move {
+            let shown = || {
+                let actors = scene.watch.informer.env.status_registry.snapshot();
+                let watch = actors.into_iter().find(|actor| actor.path == "watch/target/configmaps.v1").unwrap();
+                (watch.activity, watch.last_error.map(|(_, text)| text).unwrap_or_default())
+            };
+            assert_eq!(shown(), (kit::Activity::Idle, String::new()));
+            scene.sim.set_faults(|request| match request.verb.as_str() {
+                "watch" => Fault::FailBefore(Seen::Disconnect),
+                _ => Fault::None,
+            });
+            scene.sim.break_watches(WatchEnd::Disconnect);
+            settle().await;
+
+            assert!(scene.watch.store().is_fresh());
+            let (activity, error) = shown();
+            assert_eq!(activity, kit::Activity::Failing, "{error}");
+            assert!(!error.is_empty());
+
+            scene.sim.set_faults(|_| Fault::None);
+            eventually("the watch is open again", IDLE_LIMIT, || shown().0 == kit::Activity::Idle).await;
+        },
+    );
+}
