@@ -3,7 +3,8 @@
 use std::{cell::OnceCell, rc::Rc};
 
 use cluster::{
-    Cluster, ClusterEnv, ClusterLabel, ClusterOptions, Definitions, Recorder, RequestObserver, Synced, Watches,
+    Cluster, ClusterEnv, ClusterLabel, ClusterOptions, Definitions, DiscoveryView, Recorder, RequestObserver, Synced,
+    Watches,
 };
 use kit::Env;
 use tokio::task::JoinHandle;
@@ -55,6 +56,17 @@ pub(super) struct Opened {
     pub(super) handle: ClusterHandle,
     /// Index of the cluster that it shares; `None`: it is one of its own.
     pub(super) shares: Option<usize>,
+}
+
+/// What other threads may read of a cluster.
+pub(super) struct ClusterView {
+    pub(super) name: &'static str,
+    /// As [`Opened::shares`].
+    pub(super) shares: Option<usize>,
+    pub(super) host: String,
+    /// As [`RequestScheduler::rate`](cluster::RequestScheduler::rate).
+    pub(super) rate: Option<(f64, f64)>,
+    pub(super) discovery: DiscoveryView,
 }
 
 /// The API of Events. Both have the same store in the API server, but deployers grant rights for each.
@@ -144,6 +156,27 @@ impl Clusters {
                 labels.fold(opened.handle.watches.synced(), |synced, other| synced.and(other.handle.watches.synced()));
             (&opened.handle, synced)
         })
+    }
+
+    /// Each cluster with its index among the opened ones.
+    pub(super) fn apart_by_index(&self) -> Vec<(usize, Cluster)> {
+        let apart = self.opened.iter().enumerate().filter(|(_, opened)| opened.shares.is_none());
+        apart.map(|(index, opened)| (index, opened.handle.cluster.clone())).collect()
+    }
+
+    /// What other threads may read of each label's cluster, in the order in which they were opened.
+    pub(super) fn views(&self) -> Vec<ClusterView> {
+        let views = self.opened.iter().map(|opened| {
+            let cluster = &opened.handle.cluster;
+            ClusterView {
+                name: cluster.options().label.as_str(),
+                shares: opened.shares,
+                host: cluster.options().host.clone(),
+                rate: cluster.request_scheduler().rate(),
+                discovery: cluster.discovery().view(),
+            }
+        });
+        views.collect()
     }
 
     fn connect(&self, client: kube::Client, options: ClusterOptions) -> Cluster {

@@ -12,7 +12,7 @@
 //!   on an in-memory API
 //! * `clusters`: opens clusters with their watches and Events; `root`: starts and stops controllers in the leader
 //! * `controller_registration`: a controller as the process sees it
-//! * [`leader`], [`logging`], [`metrics`], [`http`], [`dashboard`], [`traces`], `profiling`: parts that the process
+//! * [`leader`], [`logging`], [`metrics`], [`http`], [`dashboard`], [`figures`], [`traces`], `profiling`: parts that the process
 //!   puts together
 
 #[cfg(feature = "profiling")]
@@ -23,6 +23,7 @@ pub mod config;
 mod connect;
 pub mod controller_registration;
 pub mod dashboard;
+pub mod figures;
 pub mod http;
 pub mod leader;
 mod life;

@@ -42,6 +42,7 @@ pub struct Process<P: Program> {
     pub(super) election: Option<Addr<LeaderActor>>,
     pub(super) conductor: JoinHandle<ProcessError>,
     pub(super) prober: JoinHandle<()>,
+    pub(super) versions: JoinHandle<()>,
 }
 
 /// Why a process must end by itself. The texts are those of spec 70 §7.1, §12, §14.
@@ -81,6 +82,9 @@ impl<P: Program> Process<P> {
         let root = Rc::new(Root::<P>::open(config, links, &env, clusters));
         root.watch();
         vitals.show(root.clusters().synced());
+        vitals.show_clusters(root.clusters().views());
+        let versions = vitals.clone().read_versions(root.clusters().apart_by_index());
+        let versions = env.fatal.spawn("the reader of the API servers' versions".to_owned(), versions);
         let first = root.clusters().first();
         let prober = vitals.clone().probe(first.cluster.clone());
         let prober =
@@ -101,12 +105,13 @@ impl<P: Program> Process<P> {
                 recorder,
                 cell: env.status_registry.enter(LEADER, Role::Service),
                 leadership: leadership.clone(),
+                holder: vitals.holder_sender(),
                 lifeline: env.fatal.indispensable("the leader election"),
             };
             LeaderActor::new(setup).start()
         });
         let conductor = actix::spawn(conduct(root.clone(), elected.is_some(), leadership));
-        Ok(Self { env, root, fence, election: elected, conductor, prober })
+        Ok(Self { env, root, fence, election: elected, conductor, prober, versions })
     }
 
     /// What all controllers get.

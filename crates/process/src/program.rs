@@ -11,6 +11,7 @@ use crate::{
     life::Process,
     metrics::{Metrics, ProgramMetrics},
     settings::Settings,
+    vitals::Vitals,
 };
 
 /// A program of this family: everything that the process must know of it.
@@ -34,6 +35,8 @@ pub trait Program: Sized + 'static {
     const CLUSTERS: &'static [ClusterLabel];
     /// What the probes check.
     const PROBES: Probes;
+    /// The views of its dashboard, the first page first: `bundles` if it has objects with conditions, `actors`, `clusters`.
+    const VIEWS: &'static [&'static str];
     /// The API of its controllers' Events.
     const EVENTS: EventApi;
 
@@ -80,6 +83,8 @@ pub struct ServiceParts {
     pub metrics: Metrics,
     /// Shows them.
     pub status_registry: kit::StatusRegistry,
+    /// Shows figures of them.
+    pub vitals: Vitals,
     /// Bound of the process's open files.
     pub descriptors: Descriptors,
 }

@@ -158,8 +158,12 @@ async fn serve<P: Program>(
     tracing::info!("Setting up manager");
     let mut readiness = vitals.readiness();
     let descriptors = limits::descriptors();
-    let service_parts =
-        ServiceParts { metrics: metrics.clone(), status_registry: status_registry.clone(), descriptors };
+    let service_parts = ServiceParts {
+        metrics: metrics.clone(),
+        status_registry: status_registry.clone(),
+        vitals: vitals.clone(),
+        descriptors,
+    };
     let mut services = P::Services::prepare(&config, service_parts, &mut readiness)?;
     let servers = serve_http::<P>(&version, &settings, &host, &vitals, readiness, &metrics, &status_registry)?;
     watchdog::start(metrics.clone())?;
@@ -249,12 +253,23 @@ pub fn serve_http<P: Program>(
             waiting.map(|name| format!("controller {name} waits for its caches")).collect()
         }
     };
+    let leader = {
+        let vitals = vitals.clone();
+        move || vitals.holder()
+    };
+    let figures = {
+        let (vitals, metrics) = (vitals.clone(), metrics.clone());
+        move |now| vitals.figures::<P>(&metrics, now)
+    };
     let sources = Sources {
         liveness: vitals.liveness(),
         readiness: readiness.remarking(Arc::new(waiting)),
         metrics: metrics.clone(),
         status_registry: status_registry.clone(),
         leadership: Arc::new(shown),
+        leader: Arc::new(leader),
+        figures: Arc::new(figures),
+        config: settings.effective.as_str().into(),
         now: Arc::new(Clock::system_wall),
     };
     let process = ProcessInfo {

@@ -22,6 +22,8 @@ pub struct Settings {
     pub cache_sync_timeout: Duration,
     /// Shown as a metric: equivalent configurations have the same hash.
     pub hash: String,
+    /// Every key with its effective value, as `--print-config` prints it. It contains no credentials.
+    pub effective: String,
 }
 
 /// A token bucket.

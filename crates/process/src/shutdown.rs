@@ -43,6 +43,7 @@ impl<P: Program> Process<P> {
         let finished = self.root.stop(patience).await;
         self.fence.shut(SHUTTING_DOWN);
         self.prober.abort();
+        self.versions.abort();
         if !finished {
             tracing::error!("Reconciles were cut off because they did not end in time");
         }

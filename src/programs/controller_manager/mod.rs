@@ -56,6 +56,7 @@ impl Program for ControllerManager {
     const METRICS: ProgramMetrics = ProgramMetrics { prefix: "gardener_controller_manager", figures: &[] };
     const CLUSTERS: &'static [ClusterLabel] = &[GARDEN];
     const PROBES: Probes = Probes { informers: &["informer-sync"], api_server: None };
+    const VIEWS: &'static [&'static str] = &["actors", "clusters"];
     const EVENTS: EventApi = EventApi::EventsV1;
 
     fn controllers() -> &'static [Registration] {
@@ -71,6 +72,7 @@ impl Program for ControllerManager {
             logging: config.logging(),
             cache_sync_timeout: config.controllers.cache_sync_timeout.get(),
             hash: config.hash(),
+            effective: config.to_yaml(),
         }
     }
 
@@ -111,7 +113,7 @@ pub fn run(options: &RunOptions) -> i32 {
 /// Prints the effective configuration and warnings about it; returns the exit code.
 pub fn print_config(options: &RunOptions) -> i32 {
     match cli::load(options, &read_file) {
-        Ok(loaded) => command_line::print_config(&loaded.to_yaml(), &loaded.warnings),
+        Ok(loaded) => command_line::print_config(&loaded.config.to_yaml(), &loaded.warnings),
         Err(error) => refuse(&error.to_string(), &cli::usage()),
     }
 }

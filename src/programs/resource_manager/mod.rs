@@ -82,6 +82,7 @@ impl Program for ResourceManager {
     const CLUSTERS: &'static [ClusterLabel] = &[SOURCE, TARGET];
     const PROBES: Probes =
         Probes { informers: &["source-informer-sync", "target-informer-sync"], api_server: Some("apiserver-healthz") };
+    const VIEWS: &'static [&'static str] = &["bundles", "actors", "clusters"];
     const EVENTS: EventApi = EventApi::CoreV1;
 
     fn controllers() -> &'static [Registration] {
@@ -97,6 +98,7 @@ impl Program for ResourceManager {
             logging: config.logging(),
             cache_sync_timeout: config.controllers.cache_sync_timeout.get(),
             hash: config.hash(),
+            effective: config.to_yaml(),
         }
     }
 
@@ -148,7 +150,7 @@ pub fn run(options: &RunOptions) -> i32 {
 /// Prints the effective configuration and warnings about it; returns the exit code.
 pub fn print_config(options: &RunOptions) -> i32 {
     match cli::load(options, &read_file) {
-        Ok(loaded) => command_line::print_config(&loaded.to_yaml(), &loaded.warnings),
+        Ok(loaded) => command_line::print_config(&loaded.config.to_yaml(), &loaded.warnings),
         Err(error) => refuse(&error.to_string(), &Cli::usage()),
     }
 }

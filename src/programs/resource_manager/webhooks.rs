@@ -1,6 +1,6 @@
 //! The webhook server as a service of the process.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use process::{Process, ServiceParts, Services, StartError, http::probes::Checks};
 use tokio::time::Instant;
@@ -23,8 +23,10 @@ pub struct Webhooks {
 impl Services<ResourceManager> for Webhooks {
     /// The certificate must exist even if no webhook is enabled (spec 70 §11).
     fn prepare(config: &Rc<Config>, parts: ServiceParts, readiness: &mut Checks) -> Result<Self, StartError> {
-        let ServiceParts { metrics, status_registry, descriptors } = parts;
+        let ServiceParts { metrics, status_registry, vitals, descriptors } = parts;
         let metrics = WebhookServerMetrics::new(metrics.registrar());
+        let shown = metrics.clone();
+        vitals.show_webhooks(Arc::new(move |now| shown.figures(now)));
         let certificate_directory = config.server.webhooks.tls.cert_dir(&std::env::temp_dir());
         let pair = read_certificate(&certificate_directory);
         metrics.certificate_read(&pair);

@@ -1,9 +1,15 @@
 //! Metrics of the webhook server.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
+use jiff::Timestamp;
+use kit::Clock;
 use process::{
     declarations,
+    figures::{CertificateFigures, Latency, ServedWebhooks, WebhookFigures},
     metrics::{
         DECADES, Declaration, MetricKind,
         MetricName::{Common, Own},
@@ -45,6 +51,9 @@ declarations! {
 pub const FAILURE_CAUSES: [&str; 9] =
     ["denied", "status", "invalid", "namespace", "autoscalers", "nodes", "undecodable", "internal", "panic"];
 
+/// Those of them that are decisions.
+const DENIALS: [&str; 3] = ["denied", "status", "invalid"];
+
 /// Subjects of requests to an authorizer.
 pub const DECIDED_RESOURCES: [&str; 7] =
     ["certificatesigningrequests", "events", "leases", "nodes", "pods", "secrets", "other"];
@@ -59,6 +68,7 @@ pub struct WebhookMetrics {
     ok: IntCounter,
     in_flight: IntGauge,
     seconds: Histogram,
+    latency: Arc<Latency>,
     server: WebhookServerMetrics,
 }
 
@@ -75,6 +85,8 @@ pub struct WebhookServerMetrics {
     failures: IntCounterVec,
     decisions: IntCounterVec,
     denials: IntCounterVec,
+    /// Path and latency of each webhook.
+    shown: Arc<Mutex<Vec<(Arc<str>, Arc<Latency>)>>>,
 }
 
 impl WebhookServerMetrics {
@@ -91,6 +103,7 @@ impl WebhookServerMetrics {
             failures: WEBHOOK_FAILURES.counters(registrar),
             decisions: AUTHORIZER_DECISIONS.counters(registrar),
             denials: WEBHOOK_DENIALS.counters(registrar),
+            shown: Arc::default(),
         }
     }
 
@@ -109,24 +122,58 @@ impl WebhookServerMetrics {
         for cause in FAILURE_CAUSES {
             self.failures.with_label_values(&[path, cause]);
         }
+        let (path, latency): (Arc<str>, _) = (path.into(), Arc::<Latency>::default());
+        self.shown().push((path.clone(), latency.clone()));
         WebhookMetrics {
-            path: path.into(),
-            ok: self.requests.with_label_values(&[path, "200"]),
-            in_flight: self.in_flight.with_label_values(&[path]),
-            seconds: self.seconds.with_label_values(&[path]),
+            ok: self.requests.with_label_values(&[&*path, "200"]),
+            in_flight: self.in_flight.with_label_values(&[&*path]),
+            seconds: self.seconds.with_label_values(&[&*path]),
+            path,
+            latency,
             server: self.clone(),
         }
+    }
+
+    /// Returns the figures of the webhooks and of the serving certificate. The rates are 0.
+    pub fn figures(&self, now: Timestamp) -> ServedWebhooks {
+        let expiration = Some(self.certificate_expiration.get()).filter(|seconds| *seconds != 0);
+        let not_after = expiration.and_then(|seconds| Timestamp::from_second(seconds).ok());
+        ServedWebhooks {
+            webhooks: self.shown().iter().map(|(path, latency)| self.webhook_figures(path, latency, now)).collect(),
+            certificate: not_after.map(|not_after| CertificateFigures { not_after }),
+        }
+    }
+
+    fn webhook_figures(&self, path: &str, latency: &Latency, now: Timestamp) -> WebhookFigures {
+        let total = self.seconds.with_label_values(&[path]).get_sample_count();
+        let good = self.requests.with_label_values(&[path, "200"]).get();
+        let failed = FAILURE_CAUSES.iter().filter(|cause| !DENIALS.contains(cause));
+        let failed: u64 = failed.map(|cause| self.failures.with_label_values(&[path, cause]).get()).sum();
+        let quantiles = latency.quantiles(now, [0.5, 0.99]);
+        WebhookFigures {
+            path: path.to_owned(),
+            per_second: 0.0,
+            total,
+            errors: total.saturating_sub(good) + failed,
+            p50: quantiles.map(|[p50, _]| p50),
+            p99: quantiles.map(|[_, p99]| p99),
+        }
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Vec<(Arc<str>, Arc<Latency>)>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WebhookMetrics {
     /// A request was answered with the HTTP status `code` after `duration`.
     pub fn answered(&self, code: u16, duration: Duration) {
-        self.seconds.observe(duration.as_secs_f64());
         match code {
             200 => self.ok.inc(),
             code => self.server.requests.with_label_values(&[&*self.path, code.to_string().as_str()]).inc(),
         }
+        self.seconds.observe(duration.as_secs_f64());
+        self.latency.add(Clock::system_wall(), duration);
     }
 
     /// A request came (`1`) or was answered (`-1`).
@@ -253,6 +300,26 @@ mod tests {
         let bounds = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3, f64::INFINITY];
         let expected: Vec<_> = bounds.into_iter().map(|bound| (bound, u64::from(bound >= 2e-3))).collect();
         assert_eq!(buckets, expected, "in\n{text}");
+    }
+
+    #[test]
+    fn webhook_figures_count_what_was_not_decided_as_errors() {
+        let (_, metrics) = metrics();
+        let webhook = metrics.webhook("/webhooks/a");
+        let now = Clock::system_wall();
+        let empty = &metrics.figures(now).webhooks[0];
+        assert_eq!((empty.path.as_str(), empty.total, empty.errors, empty.p50), ("/webhooks/a", 0, 0, None));
+        for (code, cause) in [(200, ""), (200, "denied"), (200, "undecodable"), (429, ""), (500, "")] {
+            webhook.answered(code, Duration::from_millis(10));
+            FAILURE_CAUSES.iter().filter(|known| **known == cause).for_each(|cause| webhook.failed(cause));
+        }
+
+        let figures = metrics.figures(now);
+
+        let shown = &figures.webhooks[0];
+        assert_eq!((shown.total, shown.errors, figures.certificate), (5, 3, None));
+        let median = shown.p50.unwrap();
+        assert!((0.010..0.015).contains(&median), "{median}");
     }
 
     #[test]

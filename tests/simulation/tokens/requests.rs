@@ -237,7 +237,7 @@ const REJECTED: usize = 3;
 
 /// Everything that the program shows, except for its log.
 fn shown(world: &World) -> String {
-    let actors = serde_json::to_string(&world.actors_of(PROGRAM)).expect("JSON");
+    let actors = format!("{:?}", world.actors_of(PROGRAM));
     format!("{actors}\n{}", json!(world.sim.objects("events")))
 }
 

@@ -1,9 +1,13 @@
 //! The dashboard, and the servers of metrics and probes. Start reading at [`server::serve`]. Everything here only
 //! reads: shared cells (the status registry), counters ([`metrics`](crate::metrics)) and check functions
-//! ([`probes`](crate::http::probes)). No code here asks an actor, so a busy or broken actor cannot block a scrape or a
-//! probe. `page/` is the dashboard's page: HTML, CSS and JavaScript, embedded, no build step.
+//! ([`probes`](crate::http::probes)). Only `details` asks the controllers' thread, within a time limit. So a busy or
+//! broken actor cannot block a scrape, a probe or a stream. `page/` is the dashboard's page: HTML, CSS and JavaScript, embedded, no build step.
 
+mod details;
 mod feed;
 pub(crate) mod host;
+mod hub;
+mod row;
 pub mod server;
+mod shown;
 mod streams;

@@ -15,14 +15,17 @@ use kit::StatusRegistry;
 use tokio::{task::yield_now, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-pub use super::feed::{Leadership, LeadershipFn, NowFn, ProcessInfo};
+pub use super::shown::{LeaderFn, Leadership, LeadershipFn, NowFn, ProcessInfo};
 use super::{
-    feed::{Snapshots, events},
+    details,
+    feed::{Feed, events},
     host,
+    shown::Shown,
     streams::{MAX_STREAMS, Streams},
 };
 pub use crate::http::listen::{ListenAddress, ListenError};
 use crate::{
+    figures::FiguresFn,
     http::{
         answer::Exchange,
         connections::{Bounds, UNREAD},
@@ -64,6 +67,12 @@ pub struct Sources {
     pub status_registry: StatusRegistry,
     /// Whether this process leads.
     pub leadership: LeadershipFn,
+    /// Who leads.
+    pub leader: LeaderFn,
+    /// Figures of reconcilers, clusters and webhooks.
+    pub figures: FiguresFn,
+    /// The configuration in effect, without credentials.
+    pub config: Arc<str>,
     /// The wall clock.
     pub now: NowFn,
 }
@@ -113,7 +122,7 @@ const PAGE: [(&str, &str, &str); 6] = [
 ];
 
 struct Dashboard {
-    snapshots: Arc<Snapshots>,
+    feed: Arc<Feed>,
     streams: Streams,
 }
 
@@ -124,12 +133,7 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
 
     let stop_streams = CancellationToken::new();
     let dashboard = web::Data::new(Dashboard {
-        snapshots: Arc::new(Snapshots::new(
-            sources.status_registry.clone(),
-            options.process,
-            sources.leadership.clone(),
-            sources.now.clone(),
-        )),
+        feed: Arc::new(Feed::new(sources.shown(options.process))),
         streams: Streams::within(MAX_STREAMS, stop_streams.clone()),
     });
     let sources = web::Data::from(sources);
@@ -149,6 +153,20 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let metrics = metrics.map(|listeners| prepare("metrics", listeners, bounds, metrics_routes)).transpose()?;
     let probes = probes.map(|listeners| prepare("probes", listeners, bounds, probe_routes)).transpose()?;
     Ok(ServerHandles { probes: probes.map(Prepared::run), metrics: metrics.map(Prepared::run), stop_streams })
+}
+
+impl Sources {
+    fn shown(&self, process: ProcessInfo) -> Shown {
+        Shown {
+            status_registry: self.status_registry.clone(),
+            process,
+            leadership: self.leadership.clone(),
+            leader: self.leader.clone(),
+            figures: self.figures.clone(),
+            config: self.config.clone(),
+            now: self.now.clone(),
+        }
+    }
 }
 
 fn prepare(
@@ -270,8 +288,10 @@ fn metrics_routes(config: &mut web::ServiceConfig) {
     }
     // Links of the page are relative to `/dashboard`, so that it works behind a proxy that adds a path.
     config.service(web::redirect("/dashboard/", "../dashboard"));
-    let status_registry_resource = web::resource("/dashboard/actors").wrap(headers()).wrap(Compress::default());
-    config.service(status_registry_resource.wrap(from_fn(host::check)).route(web::get().to(status_registry)));
+    let actors = web::resource("/dashboard/actors").wrap(headers()).wrap(Compress::default());
+    config.service(actors.wrap(from_fn(host::check)).route(web::get().to(all_actors)));
+    let details = web::resource("/dashboard/details").wrap(headers()).wrap(Compress::default());
+    config.service(details.wrap(from_fn(host::check)).route(web::get().to(actor_details)));
     // Not compressed: the compressor would delay events.
     let events = web::resource("/dashboard/events").wrap(headers()).wrap(from_fn(host::check));
     config.service(events.route(web::get().to(event_stream)));
@@ -281,8 +301,12 @@ async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
     HttpResponse::Ok().content_type(METRICS_TYPE).body(sources.metrics.render())
 }
 
-async fn status_registry(dashboard: web::Data<Dashboard>) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json").body(dashboard.snapshots.json())
+async fn all_actors(dashboard: web::Data<Dashboard>) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/json").body(dashboard.feed.actors())
+}
+
+async fn actor_details(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
+    details::answer(&request, &dashboard.feed.shown).await
 }
 
 async fn event_stream(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
@@ -292,7 +316,7 @@ async fn event_stream(request: HttpRequest, dashboard: web::Data<Dashboard>) -> 
             close();
         }
     });
-    HttpResponse::Ok().content_type("text/event-stream").streaming(events(dashboard.snapshots.clone(), place))
+    HttpResponse::Ok().content_type("text/event-stream").streaming(events(dashboard.feed.clone(), place))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-/// Each stream costs a status registry as JSON (about 300 bytes per actor) while it is being sent.
+/// While a stream sends its first event, it may cost a status registry as JSON (about 400 bytes per actor).
 pub(super) const MAX_STREAMS: usize = 16;
 
 #[derive(Clone)]

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context, Handler, Message, ResponseActFuture,
@@ -68,6 +68,8 @@ pub struct LeaderSetup {
     pub cell: Cell,
     /// Receives changes; keep a receiver.
     pub leadership: watch::Sender<Leadership>,
+    /// Receives the identity of the lease's holder; keep a receiver.
+    pub holder: watch::Sender<Option<Arc<str>>>,
     /// Without the actor, the lease would not be renewed, and its loss not be reported.
     pub lifeline: Indispensable,
 }
@@ -124,6 +126,7 @@ impl LeaderActor {
 
     fn carry_out(&mut self, action: Action, ctx: &mut Context<Self>) {
         self.report();
+        self.show_holder();
         if self.releasing.is_some() {
             return self.release(ctx);
         }
@@ -249,6 +252,21 @@ impl LeaderActor {
         }
     }
 
+    /// A standby shows who leads.
+    fn show_holder(&self) {
+        let holder = self.setup.election.holder().filter(|holder| !holder.is_empty());
+        let is_news = self.setup.holder.send_if_modified(|known| {
+            let is_news = known.as_deref() != holder;
+            if is_news {
+                *known = holder.map(Into::into);
+            }
+            is_news
+        });
+        if is_news && *self.setup.leadership.borrow() == Leadership::Candidate {
+            self.announce(Leadership::Candidate);
+        }
+    }
+
     fn lose(&mut self) {
         self.setup.fence.shut(LOST);
         let holder = self.setup.election.holder().unwrap_or_default();
@@ -299,15 +317,16 @@ impl LeaderActor {
 
     fn announce(&self, leadership: Leadership) {
         self.setup.leadership.send_if_modified(|reported| std::mem::replace(reported, leadership) != leadership);
-        let (activity, line) = match leadership {
-            Leadership::Candidate => (Activity::Waiting, "candidate"),
-            Leadership::Leader => (Activity::Running, "leader"),
-            Leadership::Lost => (Activity::Failing, "lost the lease"),
-            Leadership::Released => (Activity::Stopped, "released"),
+        let (activity, line) = match (leadership, &*self.setup.holder.borrow()) {
+            (Leadership::Candidate, Some(holder)) => (Activity::Waiting, format!("candidate; {holder} leads")),
+            (Leadership::Candidate, None) => (Activity::Waiting, "candidate".to_owned()),
+            (Leadership::Leader, _) => (Activity::Running, "leader".to_owned()),
+            (Leadership::Lost, _) => (Activity::Failing, "lost the lease".to_owned()),
+            (Leadership::Released, _) => (Activity::Stopped, "released".to_owned()),
         };
         self.setup.cell.update(self.setup.cluster.clock().wall(), |state| {
             state.activity = activity;
-            state.line = line.into();
+            state.line = line;
         });
     }
 
@@ -336,6 +355,7 @@ impl StreamHandler<Result<WatchEvent, ApiError>> for LeaderActor {
             // A deleted Lease is not free: its holder may write until its own deadline. An error ends the stream.
             Ok(WatchEvent { kind: WatchKind::Deleted | WatchKind::Bookmark, .. }) | Err(_) => false,
         };
+        self.show_holder();
         if is_free && self.releasing.is_none() && *self.setup.leadership.borrow() == Leadership::Candidate {
             self.hurry(ctx);
         }

@@ -6,11 +6,13 @@ use std::{
     time::Duration,
 };
 
-use kit::{Priority, ReconcileObserver, ReconcileResult, ReconcilerObserver};
-use prometheus::{Gauge, Histogram, IntCounter, IntGauge};
+use jiff::Timestamp;
+use kit::{Clock, Priority, ReconcileObserver, ReconcileResult, ReconcilerObserver};
+use prometheus::{Gauge, Histogram, IntCounter, IntGauge, core::Metric as _};
 use tokio::time::Instant;
 
 use super::{Registrar, declared, gauge_value};
+use crate::figures::{HistogramFigures, MinuteFigures, Minutes, ReconcilerFigures};
 
 /// The series of one controller. Clones share them.
 #[derive(Clone)]
@@ -23,6 +25,10 @@ struct RunningReconcile {
 }
 
 struct Series {
+    /// Name of the controller that the reconciler belongs to.
+    of: &'static str,
+    /// By result: success, error, requeue, requeue after.
+    minutes: Minutes<4>,
     success: IntCounter,
     error: IntCounter,
     requeue: IntCounter,
@@ -56,11 +62,13 @@ struct Running {
 
 impl ControllerMetrics {
     /// Registers the series with value 0. Panics if this name has them already.
-    pub(super) fn new(registrar: &Registrar, name: &str) -> Self {
+    pub(super) fn new(registrar: &Registrar, of: &'static str, name: &str) -> Self {
         let result = |result| declared::RECONCILES.counter(registrar, &[name, result]);
         let depth = |priority| declared::QUEUE_DEPTH.gauge(registrar, &[name, name, priority]);
         let (controller, queue) = ([name], [name, name]);
         Self(Arc::new(Series {
+            of,
+            minutes: Minutes::default(),
             success: result("success"),
             error: result("error"),
             requeue: result("requeue"),
@@ -94,6 +102,30 @@ impl ControllerMetrics {
         self.0.ready.get() != 0
     }
 
+    /// Returns the figures of the reconciler `name`.
+    pub(super) fn figures(&self, name: &'static str, now: Timestamp) -> ReconcilerFigures {
+        let series = &*self.0;
+        let minutes = series.minutes.last(now).into_iter();
+        ReconcilerFigures {
+            controller: series.of,
+            reconciler: name,
+            permits: count(&series.max_concurrent),
+            running: count(&series.active),
+            waiting: count(&series.depth_high) + count(&series.depth_low),
+            durations: histogram(&series.seconds),
+            waits: histogram(&series.wait_seconds),
+            minutes: minutes
+                .map(|(at, [success, error, requeue, requeue_after])| MinuteFigures {
+                    at,
+                    success,
+                    error,
+                    requeue,
+                    requeue_after,
+                })
+                .collect(),
+        }
+    }
+
     /// Sets the ages of the running reconciles.
     pub(super) fn refresh(&self, now: Instant) {
         let mut unfinished = 0.0;
@@ -106,6 +138,25 @@ impl ControllerMetrics {
         self.0.unfinished.set(unfinished);
         self.0.longest.set(longest);
     }
+}
+
+fn count(gauge: &IntGauge) -> u64 {
+    u64::try_from(gauge.get()).unwrap_or_default()
+}
+
+/// The buckets of the library are cumulative, and the last one is left out.
+fn histogram(histogram: &Histogram) -> HistogramFigures {
+    let metric = histogram.metric();
+    let known = metric.get_histogram();
+    let mut figures = HistogramFigures::default();
+    let mut below = 0;
+    for bucket in known.get_bucket().iter().filter(|bucket| bucket.upper_bound().is_finite()) {
+        figures.bounds.push(bucket.upper_bound());
+        figures.counts.push(bucket.cumulative_count().saturating_sub(below));
+        below = bucket.cumulative_count();
+    }
+    figures.counts.push(known.get_sample_count().saturating_sub(below));
+    figures
 }
 
 impl Series {
@@ -166,6 +217,13 @@ impl ReconcileObserver for RunningReconcile {
         let series = &*self.series;
         series.work_seconds.observe(took.as_secs_f64());
         series.seconds.observe(took.as_secs_f64());
+        let index = match result {
+            ReconcileResult::Success => 0,
+            ReconcileResult::Error | ReconcileResult::TerminalError => 1,
+            ReconcileResult::Requeue => 2,
+            ReconcileResult::RequeueAfter => 3,
+        };
+        series.minutes.count(Clock::system_wall(), index);
         match result {
             ReconcileResult::Success => series.success.inc(),
             ReconcileResult::Error | ReconcileResult::TerminalError => {

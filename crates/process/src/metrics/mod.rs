@@ -30,9 +30,11 @@ pub use figure::{Figure, FigureKind};
 use jiff::Timestamp;
 use kit::{Activity, Clock, Observers, ReconcilerObserver, Role, StatusRegistry};
 use process::{ProcessFamilies, ProcessFigures};
-use prometheus::{IntCounter, IntCounterVec, IntGaugeVec, Registry, TextEncoder};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder, core::Collector as _};
 pub use reference::reference;
 use tokio::time::Instant;
+
+use crate::figures::{ReconcilerFigures, RequestFigures};
 
 /// The metrics of one program beside those of every program.
 #[derive(Debug, Clone, Copy)]
@@ -139,6 +141,36 @@ impl Metrics {
         waiting.map(|(name, _)| *name).collect()
     }
 
+    /// Returns the figures of the reconcilers that have started, by name.
+    pub(crate) fn reconciler_figures(&self, now: Timestamp) -> Vec<ReconcilerFigures> {
+        self.controllers().iter().map(|(name, controller)| controller.figures(name, now)).collect()
+    }
+
+    /// Returns the requests to the API server at `host`, by method and status. The rates are 0.
+    pub(crate) fn request_figures(&self, host: &str) -> Vec<RequestFigures> {
+        let mut requests = Vec::new();
+        for family in self.shared.rest_requests.collect() {
+            for metric in family.get_metric() {
+                let label = |name| metric.get_label().iter().find(|it| it.name() == name).map_or("", |it| it.value());
+                if label("host") == host {
+                    let (verb, code) = (label("method").to_owned(), label("code").to_owned());
+                    let total = metric.get_counter().get_value() as u64; // counters of whole numbers
+                    requests.push(RequestFigures { verb, code, per_second: 0.0, total });
+                }
+            }
+        }
+        requests.sort_by(|a, b| (&a.verb, &a.code).cmp(&(&b.verb, &b.code)));
+        requests
+    }
+
+    /// Returns how many requests to a cluster wait for their turn, and how many writes for their answer.
+    pub(crate) fn scheduler_figures(&self, cluster: &str) -> (u64, u64) {
+        let value = |gauge: IntGauge| u64::try_from(gauge.get()).unwrap_or_default();
+        let waiting = ["high", "low"]
+            .map(|priority| value(self.shared.scheduler_waiting.with_label_values(&[cluster, priority])));
+        (waiting.iter().sum(), value(self.shared.scheduler_in_flight.with_label_values(&[cluster])))
+    }
+
     /// Counts a standstill of the controllers' thread.
     pub fn arbiter_stalled(&self) {
         self.shared.arbiter_stalls.inc();
@@ -177,18 +209,18 @@ impl Metrics {
                 actors.with_label_values(&[role_text(role), activity_text(activity)]).set(0);
             }
         }
-        for state in self.shared.status_registry.snapshot() {
-            actors.with_label_values(&[role_text(state.role), activity_text(state.activity)]).inc();
+        for ((role, activity), count) in self.shared.status_registry.count() {
+            actors.with_label_values(&[role_text(role), activity_text(activity)]).set(gauge_value(count));
         }
     }
 }
 
 impl Observers for Metrics {
     /// All series of the reconciler exist afterwards.
-    fn reconciler(&self, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver> {
+    fn reconciler(&self, of: &'static str, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver> {
         let mut controllers = self.controllers();
         let controller =
-            controllers.entry(name).or_insert_with(|| ControllerMetrics::new(&self.shared.registrar, name));
+            controllers.entry(name).or_insert_with(|| ControllerMetrics::new(&self.shared.registrar, of, name));
         controller.max_concurrent(permits);
         Rc::new(controller.clone())
     }

@@ -27,7 +27,7 @@ fn assert_series(text: &str, series: &str, expected: f64) {
 fn all_series_of_a_started_controller_exist_with_zero() {
     let metrics = metrics();
 
-    metrics.reconciler("garbage-collector", 3);
+    metrics.reconciler("garbage-collector", "garbage-collector", 3);
 
     let text = render(&metrics);
     for result in ["success", "error", "requeue", "requeue_after"] {
@@ -68,7 +68,7 @@ fn all_series_of_a_started_controller_exist_with_zero() {
 #[test]
 fn reconciliations_are_counted_by_result() {
     let metrics = metrics();
-    let reconciler = metrics.reconciler("health", 5);
+    let reconciler = metrics.reconciler("health", "health", 5);
 
     reconciler.started().finished(ReconcileResult::Success, Duration::from_millis(20));
     reconciler.started().finished(ReconcileResult::TerminalError, Duration::from_secs(2));
@@ -103,9 +103,9 @@ fn reconciliations_are_counted_by_result() {
 #[test]
 fn a_controller_asked_for_again_keeps_its_counts() {
     let metrics = metrics();
-    metrics.reconciler("health", 5).started().finished(ReconcileResult::Requeue, Duration::ZERO);
+    metrics.reconciler("health", "health", 5).started().finished(ReconcileResult::Requeue, Duration::ZERO);
 
-    metrics.reconciler("health", 8);
+    metrics.reconciler("health", "health", 8);
 
     let text = render(&metrics);
     assert_series(&text, r#"controller_runtime_reconcile_total{controller="health",result="requeue"}"#, 1.0);
@@ -115,7 +115,7 @@ fn a_controller_asked_for_again_keeps_its_counts() {
 #[tokio::test(start_paused = true)]
 async fn running_reconciles_age_until_they_end() {
     let metrics = metrics();
-    let reconciler = metrics.reconciler("health", 5);
+    let reconciler = metrics.reconciler("health", "health", 5);
     let first = reconciler.started();
     tokio::time::advance(Duration::from_secs(4)).await;
     let second = reconciler.started();
@@ -228,7 +228,7 @@ fn metrics_show_the_values_that_were_set() {
 #[test]
 fn metrics_are_all_rendered_with_help_and_type() {
     let metrics = metrics();
-    metrics.reconciler("health", 1);
+    metrics.reconciler("health", "health", 1);
     metrics.request_scheduler(ClusterLabel::may_be_down("source"), 0, 0, 0);
     metrics.finished("GET", "a:443", Some(200));
     metrics.leader("a", false);
@@ -306,7 +306,7 @@ fn figure_series_has_all_labels_and_can_be_removed() {
 #[test]
 fn controller_is_ready_while_its_required_caches_are() {
     let metrics = metrics();
-    let reconciler = metrics.reconciler("quota", 5);
+    let reconciler = metrics.reconciler("quota", "quota", 5);
 
     for (is_ready, shown, waiting) in [(false, 0.0, vec!["quota"]), (true, 1.0, vec![]), (false, 0.0, vec!["quota"])] {
         reconciler.ready(is_ready);

@@ -81,14 +81,12 @@ const fn former(accepted: &'static str, official: &'static str) -> Alias {
     Alias { accepted, official, both: BothSpellings::OfficialWins, is_deprecated: true }
 }
 
-impl Loaded {
+impl Config {
     /// An equivalent file with every key and its value. It contains paths of kubeconfigs, not their contents.
     pub fn to_yaml(&self) -> String {
-        to_yaml(&self.config)
+        to_yaml(self)
     }
-}
 
-impl Config {
     /// The log.
     pub fn logging(&self) -> Logging {
         Logging::named(&self.log_level, &self.log_format)

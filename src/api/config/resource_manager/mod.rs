@@ -109,21 +109,20 @@ const fn former(accepted: &'static str, official: &'static str) -> Alias {
     Alias { accepted, official, both: BothSpellings::OfficialWins, is_deprecated: true }
 }
 
-impl Loaded {
+impl Config {
     /// An equivalent file with every key and its value. It contains paths of kubeconfigs, not their contents.
     pub fn to_yaml(&self) -> String {
-        let config = &self.config;
         let only_flags_say = [
-            (config.server.health_probes_off, "# no server for probes: --health-bind-address=0\n"),
-            (config.server.metrics_off, "# no server for metrics: --metrics-bind-address=0\n"),
+            (self.server.health_probes_off, "# no server for probes: --health-bind-address=0\n"),
+            (self.server.metrics_off, "# no server for metrics: --metrics-bind-address=0\n"),
             (
-                config.controllers.token_requestor.settings.any_class,
+                self.controllers.token_requestor.settings.any_class,
                 "# flags alone: the token requestor looks at Secrets of any class, and without a kubeconfig that of the \
                  user (~/.kube/config) is taken\n",
             ),
         ];
         let remarks: String = only_flags_say.iter().filter_map(|(said, remark)| said.then_some(*remark)).collect();
-        remarks + &to_yaml(config)
+        remarks + &to_yaml(self)
     }
 }
 

@@ -13,6 +13,7 @@ use tokio::{
 };
 
 use super::*;
+use crate::figures::Figures;
 
 fn sources() -> Arc<Sources> {
     let status_registry = StatusRegistry::default();
@@ -23,6 +24,9 @@ fn sources() -> Arc<Sources> {
         metrics: Metrics::new(crate::metrics::testing::PROGRAM, &[], "v1", status_registry.clone()),
         status_registry,
         leadership: Arc::new(|| Leadership::Leading),
+        leader: Arc::new(|| None),
+        figures: Arc::new(|_| Figures::default()),
+        config: "".into(),
         now: Arc::new(|| Timestamp::UNIX_EPOCH),
     })
 }
@@ -38,12 +42,7 @@ fn process() -> ProcessInfo {
 
 fn dashboard(sources: &Sources, streams: usize) -> web::Data<Dashboard> {
     web::Data::new(Dashboard {
-        snapshots: Arc::new(Snapshots::new(
-            sources.status_registry.clone(),
-            process(),
-            sources.leadership.clone(),
-            sources.now.clone(),
-        )),
+        feed: Arc::new(Feed::new(sources.shown(process()))),
         streams: Streams::within(streams, CancellationToken::new()),
     })
 }
@@ -167,6 +166,7 @@ async fn dashboard_serves_its_files_and_the_status_registry() {
         ("/dashboard/style.css", "text/css; charset=utf-8"),
         ("/dashboard/icon.svg", "image/svg+xml"),
         ("/dashboard/actors", "application/json"),
+        ("/dashboard/details?path=managedresource", "application/json"),
     ];
     for (path, content_type) in table {
         let (status, actual, body) = get(path).await;
@@ -175,6 +175,40 @@ async fn dashboard_serves_its_files_and_the_status_registry() {
     }
     assert_eq!(get("/dashboard/").await.0, 307);
     assert_eq!(get("/dashboard/other").await.0, 404);
+}
+
+#[actix_web::test]
+async fn dashboard_details_name_what_is_wrong() {
+    for (path, text) in [
+        (
+            "/dashboard/details?path=managedresource%2Fns%2Fa",
+            r#"{"error":"there is no actor \"managedresource/ns/a\""}"#,
+        ),
+        ("/dashboard/details", r#"{"error":"there is no actor \"\""}"#),
+    ] {
+        assert_eq!(get(path).await, (404, "application/json".to_owned(), text.to_owned()));
+    }
+    let (_, _, body) = get("/dashboard/details?path=managedresource").await;
+    let expected = serde_json::json!({
+        "now": "1970-01-01T00:00:00Z", "row": {"path": "managedresource", "role": "supervisor", "activity": "starting"},
+        "details": [], "reconciles": [], "pending": [],
+    });
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&body).unwrap(), expected);
+}
+
+#[actix_web::test]
+async fn dashboard_data_have_the_headers_of_the_page() {
+    let sources = sources();
+    let service = test::init_service(App::new().app_data(dashboard(&sources, 1)).configure(metrics_routes)).await;
+    for path in ["", "/app.js", "/actors", "/details?path=x", "/events"] {
+        let request = test::TestRequest::get().uri(&format!("/dashboard{path}")).to_request();
+        let response = test::call_service(&service, request).await;
+        let header = |name| response.headers().get(name).map(|value| value.to_str().unwrap());
+        assert_eq!(header(header::CONTENT_SECURITY_POLICY), Some(PAGE_POLICY), "{path}");
+        assert_eq!(header(header::REFERRER_POLICY), Some("no-referrer"), "{path}");
+        assert_eq!(header(header::X_CONTENT_TYPE_OPTIONS), Some("nosniff"), "{path}");
+        assert_eq!(header(header::CACHE_CONTROL), Some("no-cache"), "{path}");
+    }
 }
 
 #[actix_web::test]
@@ -257,7 +291,10 @@ async fn dashboard_refuses_foreign_host_names() {
         String::from_utf8_lossy(&answer[9..]).into_owned()
     };
 
-    for path in ["/dashboard", "/dashboard/app.js", "/dashboard/actors", "/dashboard/events", "/debug/pprof/actors"] {
+    let details = "/dashboard/details?path=managedresource";
+    for path in
+        ["/dashboard", "/dashboard/app.js", "/dashboard/actors", details, "/dashboard/events", "/debug/pprof/actors"]
+    {
         assert_eq!(status(path, "evil.example").await, "421", "{path}");
         assert_eq!(status(path, "localhost:8080").await, "200", "{path}");
     }
@@ -393,7 +430,7 @@ async fn servers_answer_on_their_sockets_and_stop_with_open_streams() {
     assert!(probe.contains("\r\nx-content-type-options: nosniff\r\n"), "{probe}");
     assert!(probe.ends_with("\r\n\r\nok"), "{probe}");
     let events = String::from_utf8(events).unwrap();
-    assert!(events.contains("event: actors\ndata: {"), "{events}");
+    assert!(events.contains("event: snapshot\ndata: {"), "{events}");
     assert!(events.ends_with("0\r\n\r\n"), "the stream ends properly: {events}");
 }
 

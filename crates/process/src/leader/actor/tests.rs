@@ -91,6 +91,8 @@ struct Replica {
     address: Addr<LeaderActor>,
     fence: Fence,
     leadership: watch::Receiver<Leadership>,
+    holder: watch::Receiver<Option<Arc<str>>>,
+    cell: Cell,
     recorder: Recorder,
 }
 
@@ -100,6 +102,8 @@ fn replica(server: &Server, identity: &str) -> Replica {
     let cluster = server.cluster_with(fence.clone(), Rc::new(NoObserver));
     let recorder = Recorder::new(&cluster, "leader");
     let (sender, leadership) = watch::channel(Leadership::Candidate);
+    let (holder_sender, holder) = watch::channel(None);
+    let cell = StatusRegistry::default().enter("leader", Role::Service);
     let setup = LeaderSetup {
         election: Election::new(identity.into(), "ns".into(), "grm".into(), timing, Instant::now()),
         namespace: "ns".into(),
@@ -107,11 +111,12 @@ fn replica(server: &Server, identity: &str) -> Replica {
         cluster,
         fence: fence.clone(),
         recorder: recorder.clone(),
-        cell: StatusRegistry::default().enter("leader", Role::Service),
+        cell: cell.clone(),
         leadership: sender,
+        holder: holder_sender,
         lifeline: Fatal::default().indispensable("the leader election"),
     };
-    Replica { address: LeaderActor::new(setup).start(), fence, leadership, recorder }
+    Replica { address: LeaderActor::new(setup).start(), fence, leadership, holder, cell, recorder }
 }
 
 impl Replica {
@@ -132,6 +137,9 @@ fn leader_election_has_one_leader_and_its_fence_stays_open() {
             assert!(first.is(Leadership::Leader) && first.fence.check().is_ok());
             assert!(second.is(Leadership::Candidate) && second.fence.check().is_err());
         }
+        assert_eq!((first.holder.borrow().as_deref(), &*first.cell.read().line), (Some("a"), "leader"));
+        let standby = (second.holder.borrow().as_deref().map(str::to_owned), second.cell.read().line);
+        assert_eq!(standby, (Some("a".to_owned()), "candidate; a leads".to_owned()));
 
         let (watches, reads): (Vec<_>, Vec<_>) = server
             .lines()

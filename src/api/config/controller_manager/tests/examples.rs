@@ -115,7 +115,7 @@ fn printed_configuration_can_be_loaded_again() {
 
     for yaml in table {
         let loaded = loaded(yaml);
-        let printed = loaded.to_yaml();
+        let printed = loaded.config.to_yaml();
         let again = load(printed.as_bytes(), None).unwrap_or_else(|error| panic!("{error}:\n{printed}"));
 
         assert_eq!(again.config.hash(), loaded.config.hash(), "{printed}");

@@ -347,7 +347,7 @@ fn the_effective_configuration_can_be_loaded_again() {
     for text in table {
         let text = if text.is_empty() { "leaderElection: {leaderElect: false}" } else { text };
         let loaded = load(text.as_bytes()).expect("it is a configuration");
-        let printed = loaded.to_yaml();
+        let printed = loaded.config.to_yaml();
         let again = load(printed.as_bytes()).unwrap_or_else(|error| panic!("{error}:\n{printed}"));
 
         assert_eq!(again.config, loaded.config, "{printed}");

@@ -1,0 +1,205 @@
+//! What all viewers of the dashboard share: the last look at the status registry, and the events of the recent past,
+//! each rendered once. There is a hub as long as there is a viewer. It works when a viewer asks.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use kit::{ActorState, Follower, RegistryChanges};
+use serde::Serialize;
+use tokio::time::Instant;
+
+use super::{
+    row::Row,
+    shown::{Shown, ShownProcess},
+};
+use crate::figures::{Figures, Rates};
+
+/// Shortest time between two looks, so that viewers get events at most four times a second.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Shortest time between two events with figures.
+pub(super) const FIGURES_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Events that are kept for slow viewers, by number and by bytes. A viewer that is further behind gets a snapshot.
+pub(super) const MOST_EVENTS: usize = 120;
+pub(super) const MOST_BYTES: usize = 2 * 1024 * 1024;
+
+/// A snapshot is shared by the viewers that come within this time.
+const SNAPSHOT_LIFE: Duration = Duration::from_secs(10);
+
+/// Where a viewer is in the stream: the number of its next event.
+pub(super) type Position = u64;
+
+pub(super) struct Hub {
+    shown: Arc<Shown>,
+    follower: Follower,
+    process: ShownProcess,
+    figures: Figures,
+    rates: Rates,
+    looked: Instant,
+    figured: Instant,
+    /// Recent events, the oldest first.
+    events: VecDeque<Bytes>,
+    bytes: usize,
+    /// The number of the first of them.
+    first: Position,
+    snapshot: Option<Snapshot>,
+}
+
+struct Snapshot {
+    event: Bytes,
+    made: Instant,
+    /// The event after it.
+    next: Position,
+}
+
+#[derive(Serialize)]
+struct SnapshotDocument<'a> {
+    version: u64,
+    now: Timestamp,
+    process: &'a ShownProcess,
+    actors: Vec<Row<'a>>,
+    figures: &'a Figures,
+    config: &'a str,
+}
+
+#[derive(Serialize)]
+struct ChangesDocument<'a> {
+    version: u64,
+    now: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    process: Option<&'a ShownProcess>,
+    actors: Vec<Row<'a>>,
+    gone: &'a [Arc<str>],
+}
+
+#[derive(Serialize)]
+struct FiguresDocument<'a> {
+    now: Timestamp,
+    figures: &'a Figures,
+}
+
+impl Hub {
+    /// Begins with a snapshot.
+    pub(super) fn new(shown: Arc<Shown>, now: Instant) -> Self {
+        let mut hub = Self {
+            follower: Follower::new(shown.status_registry.clone()),
+            process: shown.process(),
+            figures: (shown.figures)(shown.now()),
+            rates: Rates::default(),
+            looked: now,
+            figured: now,
+            events: VecDeque::new(),
+            bytes: 0,
+            first: 0,
+            snapshot: None,
+            shown,
+        };
+        hub.rates.set(&mut hub.figures, now);
+        let actors = hub.follower.look().map(|changes| changes.changed).unwrap_or_default();
+        hub.take_snapshot(hub.follower.version(), &actors, now);
+        hub
+    }
+
+    /// Looks what is new, if the last look is long enough ago.
+    pub(super) fn look(&mut self, now: Instant) {
+        self.snapshot.take_if(|snapshot| now.saturating_duration_since(snapshot.made) >= SNAPSHOT_LIFE);
+        if now.saturating_duration_since(self.looked) < LOOK_INTERVAL {
+            return;
+        }
+        let changes = self.follower.look();
+        let process = Some(self.shown.process()).filter(|process| *process != self.process);
+        let mut news = Vec::new();
+        if changes.is_some() || process.is_some() {
+            self.looked = now;
+            self.process = process.clone().unwrap_or_else(|| self.process.clone());
+            self.render_changes(&changes.unwrap_or_else(|| self.nothing()), process.as_ref(), &mut news);
+        }
+        if now.saturating_duration_since(self.figured) >= FIGURES_INTERVAL {
+            self.figured = now;
+            let mut figures = (self.shown.figures)(self.shown.now());
+            self.rates.set(&mut figures, now);
+            if figures != self.figures {
+                self.looked = now;
+                self.figures = figures;
+                write_event("figures", &FiguresDocument { now: self.shown.now(), figures: &self.figures }, &mut news);
+            }
+        }
+        if !news.is_empty() {
+            self.keep(news.into());
+        }
+    }
+
+    /// Returns the next event of a viewer: a snapshot if the viewer is new or too far behind.
+    pub(super) fn next(&mut self, position: &mut Option<Position>, now: Instant) -> Option<Bytes> {
+        let ahead = position.and_then(|next| next.checked_sub(self.first));
+        let Some(ahead) = ahead else { return Some(self.snapshot(position, now)) };
+        let event = self.events.get(usize::try_from(ahead).ok()?)?.clone();
+        *position = Some(self.first + ahead + 1);
+        Some(event)
+    }
+
+    fn snapshot(&mut self, position: &mut Option<Position>, now: Instant) -> Bytes {
+        let known = self.snapshot.take().filter(|snapshot| snapshot.next >= self.first);
+        let snapshot = match known {
+            Some(snapshot) => self.snapshot.insert(snapshot),
+            None => {
+                // The version comes first, so that a change in between is reported once more, and not lost.
+                let version = self.shown.status_registry.version();
+                let actors = self.shown.status_registry.snapshot();
+                self.take_snapshot(version, &actors, now)
+            }
+        };
+        *position = Some(snapshot.next);
+        snapshot.event.clone()
+    }
+
+    fn take_snapshot(&mut self, version: u64, actors: &[ActorState], now: Instant) -> &Snapshot {
+        let document = SnapshotDocument {
+            version,
+            now: self.shown.now(),
+            process: &self.process,
+            actors: actors.iter().map(Row::short).collect(),
+            figures: &self.figures,
+            config: &self.shown.config,
+        };
+        let mut event = Vec::new();
+        write_event("snapshot", &document, &mut event);
+        let next = self.first + self.events.len() as u64;
+        self.snapshot.insert(Snapshot { event: event.into(), made: now, next })
+    }
+
+    fn render_changes(&self, changes: &RegistryChanges, process: Option<&ShownProcess>, news: &mut Vec<u8>) {
+        let document = ChangesDocument {
+            version: changes.version,
+            now: self.shown.now(),
+            process,
+            actors: changes.changed.iter().map(Row::short).collect(),
+            gone: &changes.gone,
+        };
+        write_event("changes", &document, news);
+    }
+
+    fn nothing(&self) -> RegistryChanges {
+        RegistryChanges { version: self.follower.version(), changed: Vec::new(), gone: Vec::new() }
+    }
+
+    fn keep(&mut self, event: Bytes) {
+        self.bytes += event.len();
+        self.events.push_back(event);
+        while self.events.len() > MOST_EVENTS || self.bytes > MOST_BYTES {
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.bytes -= oldest.len();
+            self.first += 1;
+        }
+    }
+}
+
+fn write_event(name: &str, document: &impl Serialize, events: &mut Vec<u8>) {
+    events.extend_from_slice(format!("event: {name}\ndata: ").as_bytes());
+    if let Err(error) = serde_json::to_writer(&mut *events, document) {
+        tracing::error!(%error, "Could not render the dashboard");
+    }
+    events.extend_from_slice(b"\n\n");
+}
