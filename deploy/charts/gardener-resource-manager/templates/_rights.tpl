@@ -1,0 +1,32 @@
+{{/* The rules of one section of files/rights.yaml, as a list `items`: those of all parts that the configuration enables. */}}
+{{- define "grm.rights" -}}
+{{- $section := .section }}
+{{- $config := include "grm.config" .root | fromYaml }}
+{{- $items := list }}
+{{- range .root.Files.Get "files/rights.yaml" | fromYamlArray }}
+{{- $isOn := true }}
+{{- with .part }}{{ if not (include "grm.setting" (dict "config" $config "path" (printf "%s.enabled" .))) }}{{ $isOn = false }}{{ end }}{{ end }}
+{{- with .when }}{{ if not (include "grm.setting" (dict "config" $config "path" .)) }}{{ $isOn = false }}{{ end }}{{ end }}
+{{- if $isOn }}
+{{- range get . $section | default list }}
+{{- $verbs := list }}
+{{- range .verbs }}
+{{- if eq . "r" }}{{ $verbs = concat $verbs (list "get" "list" "watch") }}{{ else }}{{ $verbs = append $verbs . }}{{ end }}
+{{- end }}
+{{- $items = append $items (set . "verbs" $verbs) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- toYaml (dict "items" ($items | uniq)) }}
+{{- end }}
+
+{{/* The rules of the target: all rights, because bundles may contain anything, or what is known to be needed. */}}
+{{- define "grm.targetRules" -}}
+{{- $rbac := .Values.global.rbac.target }}
+{{- if eq $rbac.rights "all" }}
+{{- toYaml (list (dict "apiGroups" (list "*") "resources" (list "*") "verbs" (list "*"))) }}
+{{- else }}
+{{- $parts := (include "grm.rights" (dict "root" . "section" "target") | fromYaml).items }}
+{{- toYaml (concat $parts ($rbac.rules | default list)) }}
+{{- end }}
+{{- end }}
