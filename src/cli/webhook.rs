@@ -35,10 +35,16 @@ pub enum WebhookTool {
     ///
     /// Give the configuration of the program with --config: a webhook that is registered but not enabled answers 404,
     /// and the API server then refuses all objects it selects.
+    ///
+    /// --authorizer prints the two files that a kube-apiserver reads to ask the authorizer for node agents: its
+    /// structured authorization configuration, and the kubeconfig that this names.
     #[command(
         about = "Print the webhook configurations to apply to the target cluster",
         after_long_help = epilogue(
-            &["webhook registration --place seed --ca-file ca.crt --config config.yaml | kubectl apply -f -"],
+            &[
+                "webhook registration --place seed --ca-file ca.crt --config config.yaml | kubectl apply -f -",
+                "webhook registration --place shoot --ca-file ca.crt --authorizer",
+            ],
             "",
         )
     )]
@@ -79,6 +85,9 @@ pub struct RegistrationOptions {
     /// Namespace of the program's Service [default: garden]
     #[arg(long, short, value_name = "NAMESPACE", default_value = "garden", hide_default_value = true)]
     pub namespace: String,
+    /// Print the files of kube-apiserver for the authorizer instead.
+    #[arg(long)]
+    pub authorizer: bool,
     /// Prefix of the names of the program's objects, e.g. virtual-garden-.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, hide_short_help = true)]
     pub prefix: String,

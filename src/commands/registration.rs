@@ -31,6 +31,10 @@ pub(super) fn registration(
     if !ca.bytes.starts_with(b"-----BEGIN CERTIFICATE-----") {
         return Err(CommandError::Usage(format!("{} does not begin with a PEM certificate", ca.name)));
     }
+    let ca_bundle = BASE64_STANDARD.encode(&ca.bytes);
+    if options.authorizer {
+        return authorizer(options, place, config, &ca_bundle);
+    }
     let mut enabled = place.entries(&if config.is_some() { WHATEVER_IS_ON } else { Circumstances::default() });
     let mut said = Said::default();
     let webhooks = configured(config)?;
@@ -50,7 +54,7 @@ pub(super) fn registration(
         prefix: options.prefix.clone(),
         namespace: options.namespace.clone(),
         enabled,
-        ca_bundle: BASE64_STANDARD.encode(&ca.bytes),
+        ca_bundle,
     };
     let configurations = [
         Some(registration::configuration(&deployment)),
@@ -58,4 +62,23 @@ pub(super) fn registration(
     ];
     said.out = yaml::stream(&configurations.into_iter().flatten().collect::<Vec<_>>());
     Ok(said)
+}
+
+fn authorizer(
+    options: &RegistrationOptions,
+    place: RegisteredCluster,
+    config: Option<&Source>,
+    ca_bundle: &str,
+) -> Result<Said, CommandError> {
+    let files = registration::authorizer(place, &options.prefix, ca_bundle).ok_or_else(|| {
+        let places = RegisteredCluster::NAMED.iter().filter(|(_, place, _)| place.has_authorizer());
+        let places = places.map(|(name, ..)| *name).collect::<Vec<_>>().join(", ");
+        CommandError::Usage(format!("the authorizer is for node agents, so --place must be one of {places}"))
+    })?;
+    let is_served = configured(config)?.node_agent_authorizer.on().is_some();
+    let remarks = (!is_served).then(|| {
+        "warning: webhooks.nodeAgentAuthorizer is not enabled, so the API server will deny what node agents request"
+            .into()
+    });
+    Ok(Said { out: yaml::stream(&files), remarks: remarks.into_iter().collect(), ..Said::default() })
 }

@@ -180,12 +180,15 @@ impl RegistrationEntry {
             Self::LoadBalancing => Selector::default().label(ROLE, "shoot"),
             Self::LoadBalancingOfVirtualGarden => Selector::default().label(NAME, "garden"),
             Self::SystemComponentsConfig => match mode {
-                Mode::Runtime => base.label("system-components-config.resources.gardener.cloud/consider", "true"),
+                Mode::Runtime | Mode::Plain => {
+                    base.label("system-components-config.resources.gardener.cloud/consider", "true")
+                }
                 Mode::Shoot => base,
             },
             Self::TokenInvalidator => match mode {
                 Mode::Runtime => Selector::default().not_in(PURPOSE_OF_NAMESPACE, &SYSTEM_NAMESPACES),
                 Mode::Shoot => Selector::default().one_of(PURPOSE_OF_NAMESPACE, &SYSTEM_NAMESPACES),
+                Mode::Plain => base,
             },
         }
     }
@@ -194,7 +197,7 @@ impl RegistrationEntry {
     pub(super) fn objects(self, mode: Mode, app: &str) -> Selector {
         let all = Selector::default();
         let managed = || match mode {
-            Mode::Runtime => Selector::default(),
+            Mode::Runtime | Mode::Plain => Selector::default(),
             Mode::Shoot => Selector::default().label(MANAGED_BY.0, MANAGED_BY.1),
         };
         match self {
@@ -223,11 +226,13 @@ impl RegistrationEntry {
     }
 }
 
-/// The namespaces that Gardener manages (spec 50 §3.3).
+/// The namespaces that Gardener manages (spec 50 §3.3). Without Gardener: all but the one without whose Pods nothing can
+/// be repaired.
 fn base(mode: Mode) -> Selector {
     match mode {
         Mode::Runtime => Selector::default().exists(ROLE).not_in(NAME, &SYSTEM_NAMESPACES),
         Mode::Shoot => Selector::default().one_of(NAME, &SYSTEM_NAMESPACES),
+        Mode::Plain => Selector::default().not_in(NAME, &SYSTEM_NAMESPACES[..1]),
     }
 }
 

@@ -1,11 +1,13 @@
-//! Registrations: which requests API servers send to the mutating and validating webhooks (spec 50 §3, spec 60 §4).
+//! Registrations: which requests API servers send to the mutating and validating webhooks (spec 50 §3, spec 60 §4), and
+//! to the authorizer (spec 71 §9).
 //! They are part of a webhook's behaviour: handlers do not check skip labels themselves. The program never writes these
 //! objects; its deployer does. [`configuration`] makes the whole object for a [`Deployment`], so that the command
 //! `webhook registration`, tests and the examples in `deploy/webhooks/` agree.
 //! * `entries.rs`: one row for each mutating webhook: name, path, rules, selectors, policies. `validating.rs`: the
 //!   validating webhooks.
-//! * `registered_cluster.rs`: the entries of each of Gardener's deployments.
+//! * `registered_cluster.rs`: the entries of each of Gardener's deployments. `authorizer.rs`: the authorizer of node agents.
 
+mod authorizer;
 mod entries;
 mod registered_cluster;
 #[cfg(test)]
@@ -19,6 +21,7 @@ use serde_json::{Value, json};
 
 use self::entries::Row;
 pub use self::{
+    authorizer::authorizer,
     entries::RegistrationEntry,
     registered_cluster::{Circumstances, RegisteredCluster},
 };
@@ -48,6 +51,8 @@ pub enum Mode {
     Runtime,
     /// Gardener creates it: shoot, virtual garden.
     Shoot,
+    /// It has no role in Gardener, and its namespaces have no labels of Gardener (spec 71 §12.2).
+    Plain,
 }
 
 /// How an API server reaches the program (spec 50 §3.2).
@@ -63,7 +68,7 @@ pub enum Client {
 /// `is_served` tells whether a path is served.
 pub fn validating(deployment: &Deployment, is_served: impl Fn(&str) -> bool) -> Option<Value> {
     let webhooks = validating::webhooks(deployment, is_served);
-    let has_any = deployment.mode == Mode::Runtime && !webhooks.is_empty();
+    let has_any = deployment.mode != Mode::Shoot && !webhooks.is_empty();
     has_any.then(|| deployment.configuration("ValidatingWebhookConfiguration", webhooks))
 }
 
@@ -81,7 +86,7 @@ impl Deployment {
 
     fn object_name(&self) -> String {
         match self.mode {
-            Mode::Runtime => self.app(),
+            Mode::Runtime | Mode::Plain => self.app(),
             Mode::Shoot => format!("{}-shoot", self.app()),
         }
     }
@@ -92,7 +97,7 @@ impl Deployment {
             Mode::Runtime => {
                 json!({ "app": self.app(), "remediation.webhook.shoot.gardener.cloud/exclude": "true" })
             }
-            Mode::Shoot => json!({ "app": self.app() }),
+            Mode::Shoot | Mode::Plain => json!({ "app": self.app() }),
         }
     }
 

@@ -1,10 +1,10 @@
-//! The entries of each of Gardener's deployments (spec 50 §3.5).
+//! The entries of each of Gardener's deployments (spec 50 §3.5), and of a cluster without Gardener.
 
 use std::collections::BTreeSet;
 
 use super::{Client, Mode, RegistrationEntry};
 
-/// A deployment of the program by Gardener.
+/// A deployment of the program: by Gardener, or in a cluster of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RegisteredCluster {
     /// In a seed, for the seed itself.
@@ -21,6 +21,8 @@ pub enum RegisteredCluster {
     WorkerlessShoot,
     /// In the runtime cluster of a garden, for the virtual garden.
     VirtualGarden,
+    /// In a cluster without Gardener, for itself (spec 71 §12.2).
+    Plain,
 }
 
 /// Settings that also decide which entries exist. By default all are off.
@@ -42,7 +44,7 @@ pub struct Circumstances {
 
 impl RegisteredCluster {
     /// All deployments: name in commands, value, description.
-    pub const NAMED: [(&str, Self, &str); 7] = [
+    pub const NAMED: [(&str, Self, &str); 8] = [
         ("seed", Self::SeedRuntime, "A seed, for itself"),
         ("garden", Self::GardenRuntime, "The runtime cluster of a garden, for itself"),
         ("self-hosted-runtime", Self::SelfHostedRuntime, "Namespace garden of a self-hosted shoot"),
@@ -50,6 +52,7 @@ impl RegisteredCluster {
         ("self-hosted-shoot", Self::SelfHostedShoot, "Namespace kube-system of a self-hosted shoot"),
         ("workerless-shoot", Self::WorkerlessShoot, "A seed, for a shoot without workers"),
         ("virtual-garden", Self::VirtualGarden, "The runtime cluster of a garden, for the virtual garden"),
+        ("cluster", Self::Plain, "A cluster without Gardener, for itself"),
     ];
 
     /// Returns the role of the managed cluster.
@@ -57,25 +60,40 @@ impl RegisteredCluster {
         match self {
             Self::SeedRuntime | Self::GardenRuntime | Self::SelfHostedRuntime => Mode::Runtime,
             Self::HostedShoot | Self::SelfHostedShoot | Self::WorkerlessShoot | Self::VirtualGarden => Mode::Shoot,
+            Self::Plain => Mode::Plain,
         }
     }
 
     /// Returns how the API server reaches the program (spec 50 §3.2).
     pub fn client(self) -> Client {
         match self {
-            Self::SeedRuntime | Self::GardenRuntime | Self::SelfHostedRuntime | Self::SelfHostedShoot => {
+            Self::SeedRuntime | Self::GardenRuntime | Self::SelfHostedRuntime | Self::SelfHostedShoot | Self::Plain => {
                 Client::Service
             }
             Self::HostedShoot | Self::WorkerlessShoot | Self::VirtualGarden => Client::Url,
         }
     }
 
-    /// Returns the entries of its registration.
+    /// Tells whether its API server asks the authorizer of node agents (spec 71 §9). The one of a workerless shoot does,
+    /// although the webhook is off there: no request matches.
+    pub fn has_authorizer(self) -> bool {
+        matches!(self, Self::HostedShoot | Self::SelfHostedShoot | Self::WorkerlessShoot)
+    }
+
+    /// Tells whether its API server authorizes kubelets by their nodes.
+    pub(super) fn has_kubelets(self) -> bool {
+        self != Self::WorkerlessShoot
+    }
+
+    /// Returns the entries of its registration. A cluster without Gardener can have each of them.
     pub fn entries(self, circumstances: &Circumstances) -> BTreeSet<RegistrationEntry> {
         RegistrationEntry::ALL.into_iter().filter(|entry| self.has(*entry, circumstances)).collect()
     }
 
     fn has(self, entry: RegistrationEntry, now: &Circumstances) -> bool {
+        if self == Self::Plain {
+            return entry != RegistrationEntry::LoadBalancingOfVirtualGarden;
+        }
         let (seed, garden) = (self == Self::SeedRuntime, self == Self::GardenRuntime);
         let (own_runtime, hosted) = (self == Self::SelfHostedRuntime, self == Self::HostedShoot);
         let runtime = seed || garden || own_runtime;

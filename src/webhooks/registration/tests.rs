@@ -401,29 +401,60 @@ fn validating_registration_exists_in_clusters_that_run_control_planes() {
     assert_eq!(super::validating(&deployment(Mode::Runtime), |_| false), None);
 }
 
+/// spec 71 §12.2: no label of Gardener is needed, and Pods of `kube-system` can be created while the program is down.
+#[test]
+fn registration_of_a_cluster_without_gardener_needs_no_labels_of_namespaces() {
+    let all_but_system = "kubernetes.io/metadata.name notin (kube-system)";
+    let deployment =
+        Deployment { enabled: RegisteredCluster::Plain.entries(&Circumstances::default()), ..deployment(Mode::Plain) };
+
+    let made = configuration(&deployment);
+
+    assert_eq!(
+        made["metadata"],
+        json!({ "name": "gardener-resource-manager", "labels": { "app": "gardener-resource-manager" } })
+    );
+    assert_eq!(made["webhooks"].as_array().unwrap().len(), RegistrationEntry::ALL.len() - 1);
+    for entry in
+        [RegistrationEntry::ProjectedTokenMount, RegistrationEntry::SeccompProfile, RegistrationEntry::TokenInvalidator]
+    {
+        assert_eq!(shown(&deployment.entry(entry)["namespaceSelector"]), all_but_system, "{entry:?}");
+    }
+    let components = deployment.entry(RegistrationEntry::SystemComponentsConfig);
+    let consider = "system-components-config.resources.gardener.cloud/consider=true";
+    assert_eq!(shown(&components["namespaceSelector"]), format!("{consider}, {all_but_system}"));
+    assert!(!shown(&components["objectSelector"]).contains("managed-by"), "spec 71 §12.3 no. 14");
+    assert!(super::validating(&deployment, |_| true).is_some());
+}
+
 /// `RENEW_EXAMPLES=1 cargo test --lib webhooks::registration` renews the files.
 #[test]
 fn registration_examples_are_up_to_date() {
-    for (file, place, namespace) in [
-        ("runtime.yaml", RegisteredCluster::GardenRuntime, "garden"),
-        ("shoot.yaml", RegisteredCluster::HostedShoot, "shoot--demo--a"),
-    ] {
+    let mut files: Vec<(String, Vec<Value>)> = Vec::new();
+    for (name, place, _) in RegisteredCluster::NAMED {
+        let namespace = if place.has_authorizer() { "shoot--demo--a" } else { "garden" };
         let deployment = Deployment {
             mode: place.mode(),
             client: place.client(),
             prefix: String::new(),
-            namespace: namespace.into(),
+            namespace: if place == RegisteredCluster::SelfHostedShoot { "kube-system" } else { namespace }.into(),
             enabled: place.entries(&EVERYTHING),
-            ca_bundle: "<Base64 of the CA certificates in PEM>".into(),
+            ca_bundle: CA.into(),
         };
-        let examples = [Some(configuration(&deployment)), super::validating(&deployment, |_| true)];
+        let validating = super::validating(&deployment, |_| true);
+        files.push((format!("{name}.yaml"), [configuration(&deployment)].into_iter().chain(validating).collect()));
+    }
+    files.push(("authorizer.yaml".into(), authorizer(RegisteredCluster::HostedShoot, "", CA).unwrap().into()));
+
+    for (file, objects) in files {
         let options = serde_saphyr::ser_options! { prefer_block_scalars: false, compact_list_indent: true };
-        let written = examples.iter().flatten().map(|example| {
+        let written = objects.iter().map(|example| {
             let yaml = serde_saphyr::to_string_with_options(example, options.clone()).unwrap();
             assert_eq!(object(&yaml), *example, "{file} means what was rendered");
             yaml
         });
-        let expected = format!("{HEADER}{}", written.collect::<Vec<_>>().join("---\n"));
+        let header = if file == "authorizer.yaml" { AUTHORIZER_HEADER } else { HEADER };
+        let expected = format!("{header}{}", written.collect::<Vec<_>>().join("---\n"));
         let path = format!("{}/deploy/webhooks/{file}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var_os("RENEW_EXAMPLES").is_some() {
             std::fs::write(&path, &expected).unwrap();
@@ -439,10 +470,19 @@ fn registration_examples_are_up_to_date() {
     }
 }
 
+const CA: &str = "<Base64 of the CA certificates in PEM>";
+
 const HEADER: &str = "\
-# Generated from src/webhooks/registration/; a test compares. All entries that such a deployment can have.
+# Generated from src/webhooks/registration/; a test compares. All entries that such a deployment can have. The charts take
+# from this file the entries that their values enable.
 #
 # Do not apply it as it is: a webhook that your configuration does not enable answers 404, and then nothing that its entry
 # selects can be created. This prints what fits your configuration:
 # gardener-resource-manager webhook registration --place PLACE --config config.yaml --ca-file ca.crt
+";
+
+const AUTHORIZER_HEADER: &str = "\
+# Generated from src/webhooks/registration/; a test compares. The authorizer for node agents of a shoot: the file for
+# kube-apiserver's flag --authorization-config, and the kubeconfig that this file names. This prints both with your CA:
+# gardener-resource-manager webhook registration --place shoot --authorizer --ca-file ca.crt
 ";

@@ -38,7 +38,7 @@ pub const PATH: &str = "/webhooks/auth/nodeagent";
 const KUBE_SYSTEM: &str = "kube-system";
 
 const PREFIX: &str = "gardener.cloud:node-agent:machine:";
-const GROUP: &str = "gardener.cloud:node-agents";
+pub(crate) const GROUP: &str = "gardener.cloud:node-agents";
 
 /// The longest name of an object or Namespace that an API server accepts, in bytes.
 const LONGEST_NAME: usize = 253;
