@@ -171,7 +171,7 @@ metadata:
   labels: {{ mergeOverwrite (dict) $.c.labels (ternary (dict "prometheus" $.c.monitor) (dict) (ne $.c.monitor "")) (.labels | default dict) | toYaml | nindent 4 }}
 spec:
   selector:
-    matchLabels: {{ toYaml $.c.selector | nindent 6 }}
+    matchLabels: {{ toYaml $.c.labels | nindent 6 }}
   endpoints:
   - port: metrics
     {{- with .interval }}
