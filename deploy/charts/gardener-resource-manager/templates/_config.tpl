@@ -41,6 +41,11 @@ chart turned into today's (spec 71 §12.3 no. 1 and 2).
 {{- $_ := unset $config $key }}
 {{- end }}
 {{- end }}
+{{- /* The former spelling also means the Machines in the only namespace of the source (spec 70 §2.2). */}}
+{{- $namespaces := dig "sourceClientConnection" "namespaces" (list) $config }}
+{{- if and (hasKey (.Values.global.config.controllers | default dict) "kubeletCSRApprover") (eq (len $namespaces) 1) (not $controllers.csrApprover.machineNamespace) }}
+{{- $_ := set $controllers.csrApprover "machineNamespace" (first $namespaces) }}
+{{- end }}
 {{- $election := $config.leaderElection }}
 {{- $_ := set $election "resourceName" ($election.resourceName | default $c.name) }}
 {{- $_ := set $election "resourceNamespace" ($election.resourceNamespace | default $c.namespace) }}
