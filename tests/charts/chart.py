@@ -87,8 +87,12 @@ def helm(*arguments: str, kubeconfig: Path | None = None, fails: bool = False, t
 
 def render(chart: str | Path, namespace: str, *arguments: str) -> list[dict]:
     """The objects of a chart, those of its tests included, without the definitions in `crds/`."""
-    out = helm("template", RELEASE, str(CHARTS / chart), f"--namespace={namespace}", *arguments)
-    return [document for document in yaml.safe_load_all(out) if document]
+    return [document for document in yaml.load_all(_rendered(chart, namespace, *arguments), getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if document]
+
+
+@functools.cache
+def _rendered(chart: str | Path, namespace: str, *arguments: str) -> str:
+    return helm("template", RELEASE, str(CHARTS / chart), f"--namespace={namespace}", *arguments)
 
 
 def refused(chart: str, *arguments: str) -> str:
