@@ -14,7 +14,7 @@ use crate::{
 
 const WHATEVER_IS_ON: Circumstances = Circumstances {
     default_seccomp_profile: true,
-    garden_is_self_hosted: false,
+    garden_is_self_hosted: true,
     bootstrapping: false,
     bin_packing: true,
     topology_aware_routing: true,

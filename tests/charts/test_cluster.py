@@ -14,8 +14,9 @@ import yaml
 from chart import CHARTS, GCM, GRM, ROOT, case, cases, configuration, delivered, helm, only
 from definitions import RESOURCES as FOREIGN, definitions
 
-from harness.client import RESOURCES, ApiError, eventually
-from harness.controlplane import free_port
+from harness.certs import Authority
+from harness.client import RESOURCES, ApiError, Client, eventually
+from harness.controlplane import ADMIN_TOKEN, ControlPlane, free_port
 from harness.gcm import Garden
 from harness.objects import namespace
 from harness.program import Program
@@ -264,3 +265,29 @@ def chart_takes_over_a_release_of_gardeners_chart(cluster):
     assert cluster.k.get("Service", ns, GRM)["spec"]["clusterIP"] == "None"
     uninstall(cluster, ns)
     assert [o["metadata"]["name"] for o in objects if exists(cluster, o)] == []
+
+
+def webhook_authorizer_files_are_those_that_a_kube_apiserver_reads(tmp_path):
+    """spec 71 §9: while the authorizer answers nobody, node agents are denied, and nobody else notices."""
+    authority = Authority("authorizer")
+    (tmp_path / "ca.crt").write_bytes(authority.cert_pem)
+    printed = subprocess.run([os.environ["GRM_BIN"], "webhook", "registration", "--place=shoot", "--authorizer", f"--ca-file={tmp_path / 'ca.crt'}"],
+                             capture_output=True, text=True, check=True).stdout
+    configuration, kubeconfig = yaml.safe_load_all(printed)
+    assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://gardener-resource-manager/webhooks/auth/nodeagent"
+    kubeconfig["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_port()}/webhooks/auth/nodeagent"
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
+    configuration["authorizers"][-1]["webhook"]["connectionInfo"]["kubeConfigFile"] = str(tmp_path / "kubeconfig")
+
+    plane = ControlPlane(authorization_config=yaml.safe_dump(configuration), name="authorizer")
+    try:
+        admin = Client(plane.url, str(plane.dir / "ca.crt"), ADMIN_TOKEN)
+        assert admin.list("Node") == []
+        with pytest.raises(ApiError, match="forbidden"):
+            admin.acting_as("gardener.cloud:node-agent:machine:a", "gardener.cloud:node-agents").list("Node")
+        with pytest.raises(ApiError, match="forbidden"):
+            admin.acting_as("alice").list("Node")
+        asked = [line for line in plane.log("kube-apiserver").splitlines() if "webhooks/auth/nodeagent" in line]
+        assert asked, "the API server asked the authorizer"
+    finally:
+        plane.stop()

@@ -32,7 +32,9 @@ webhooks: {seccompProfile: {enabled: true}, systemComponentsConfig: {enabled: tr
 
     let seed = registered("seed", Some(config), CA).unwrap();
     let shoot = registered("shoot", Some(config), CA).unwrap();
+    let garden = registered("garden", Some(config), CA).unwrap();
 
+    assert_eq!(names(&garden), ["seccomp-profile", "system-components-config"], "of a garden on a self-hosted shoot");
     assert_eq!((seed.code, names(&seed)), (OK, vec!["seccomp-profile".to_owned()]));
     assert_eq!(seed.remarks, ["warning: webhooks.systemComponentsConfig is not used with this --place"]);
     assert_eq!(names(&shoot), ["system-components-config"]);
