@@ -38,6 +38,15 @@ def cluster():
     garden.stop()
 
 
+@pytest.fixture
+def releases(cluster):
+    """Namespaces whose release is removed after the case, whatever becomes of it: releases share objects of the cluster."""
+    used: list[str] = []
+    yield used
+    for ns in used:
+        helm("uninstall", "release", f"--namespace={ns}", "--ignore-not-found", kubeconfig=cluster.kubeconfig)
+
+
 @pytest.mark.parametrize("at", cases(), ids=str)
 def chart_passes_the_strict_validation_of_an_api_server(at, cluster):
     objects = at.objects()
@@ -133,9 +142,10 @@ def run_test_pod(cluster: Garden, ns: str, name: str, program: str, kubeconfig: 
     return ran[0]
 
 
-def chart_installs_upgrades_tests_and_uninstalls(cluster, tmp_path):
+def chart_installs_upgrades_tests_and_uninstalls(cluster, releases, tmp_path):
     """The definition of ManagedResources, the Lease and the namespace stay; docs/install.md says so."""
     ns = "grm-life"
+    releases.append(ns)
     webhooks = "--set-json=global.config.webhooks={\"seccompProfile\": {\"enabled\": true}, \"projectedTokenMount\": {\"enabled\": true}}"
     first = install(cluster, GRM, ns, webhooks)
     user, kubeconfig = account_of(cluster, first)
@@ -170,9 +180,10 @@ def chart_installs_upgrades_tests_and_uninstalls(cluster, tmp_path):
     assert cluster.k.find("Lease", ns, GRM)
 
 
-def chart_grants_what_the_program_needs_with_all_of_its_parts(cluster):
+def chart_grants_what_the_program_needs_with_all_of_its_parts(cluster, releases):
     """spec 71 §5.2: all controllers and webhooks are on, and the API server refuses nothing."""
     ns = "grm-rights"
+    releases.append(ns)
     values = [f"--values={file}" for file in case(GRM, "everything").files]
     values += ["--set=global.tls.existingSecret=", "--set=global.serviceAccount.name=", "--set-json=global.imagePullSecrets=[]",
                "--set=global.config.logFormat=json", "--set=global.config.leaderElection.retryPeriod=1s",
@@ -205,12 +216,12 @@ def chart_grants_what_the_program_needs_with_all_of_its_parts(cluster):
         program.stop()
 
     assert refusals(cluster, user, mark) == []
-    uninstall(cluster, ns)
 
 
-def chart_with_the_rights_of_no_part_shows_what_is_missing(cluster):
+def chart_with_the_rights_of_no_part_shows_what_is_missing(cluster, releases):
     """The counterpart of the case above: refused requests are found."""
     ns = "grm-none"
+    releases.append(ns)
     objects = install(cluster, GRM, ns, "--set=global.rbac.create=false", "--set=global.config.leaderElection.leaderElect=false")
     user, kubeconfig = account_of(cluster, objects)
     mark = cluster.audit_mark()
@@ -219,12 +230,12 @@ def chart_with_the_rights_of_no_part_shows_what_is_missing(cluster):
         eventually(lambda: refusals(cluster, user, mark), "a request is refused", timeout=60)
     finally:
         program.stop()
-    uninstall(cluster, ns)
 
 
-def chart_of_gardener_controller_manager_lives_in_a_garden_cluster(cluster, tmp_path):
+def chart_of_gardener_controller_manager_lives_in_a_garden_cluster(cluster, releases, tmp_path):
     """spec 80 §18: with the rights of the table nothing is refused."""
     ns = "garden"
+    releases.append(ns)
     objects = install(cluster, GCM, ns, "--set-json=global.controller.config.controllers.event={}")
     user, kubeconfig = account_of(cluster, objects)
     tested = run_test_pod(cluster, ns, f"{GCM}-test", "GCM_BIN", None, tmp_path)
@@ -246,10 +257,11 @@ def chart_of_gardener_controller_manager_lives_in_a_garden_cluster(cluster, tmp_
     assert [o["metadata"]["name"] for o in upgraded if exists(cluster, o)] == []
 
 
-def chart_takes_over_a_release_of_gardeners_chart(cluster):
+def chart_takes_over_a_release_of_gardeners_chart(cluster, releases):
     """The labels and selectors of its Deployment and Service are the same, which cannot be changed. Its Service stays headless until it
     is deleted; docs/upgrade.md says so."""
     ns = "grm-take-over"
+    releases.append(ns)
     cluster.k.ensure(namespace(ns))
     labels = {"app": "gardener", "role": "resource-manager"}
     helms = {"annotations": {"meta.helm.sh/release-name": "release", "meta.helm.sh/release-namespace": ns}}
@@ -283,11 +295,9 @@ def webhook_authorizer_files_are_those_that_a_kube_apiserver_reads(tmp_path):
     try:
         admin = Client(plane.url, str(plane.dir / "ca.crt"), ADMIN_TOKEN)
         assert admin.list("Node") == []
-        with pytest.raises(ApiError, match="forbidden"):
+        with pytest.raises(ApiError, match="/webhooks/auth/nodeagent.*connection refused"):
             admin.acting_as("gardener.cloud:node-agent:machine:a", "gardener.cloud:node-agents").list("Node")
         with pytest.raises(ApiError, match="forbidden"):
             admin.acting_as("alice").list("Node")
-        asked = [line for line in plane.log("kube-apiserver").splitlines() if "webhooks/auth/nodeagent" in line]
-        assert asked, "the API server asked the authorizer"
     finally:
         plane.stop()

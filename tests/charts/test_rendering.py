@@ -150,9 +150,11 @@ def chart_excludes_its_own_pods_from_its_webhooks_and_no_others():
                     assert not [e for e in expressions if e["key"] == "role" or e.get("values") == ["gardener"]], w["name"]
                     if w["failurePolicy"] != "Fail" or w["name"].startswith("pod-kube-apiserver-load-balancing"):
                         continue  # it does not block, or selects namespaces of shoots only
-                    labels = deployment["metadata"]["labels"] if "deployments" in str(w["rules"]) else pod
-                    if any(kind in str(w["rules"]) for kind in ("pods", "deployments")):
-                        assert not _selects(w["objectSelector"], labels), f"{at}: {w['name']} selects the program itself"
+                    own = {"pods": [pod], "deployments": [deployment["metadata"]["labels"]],
+                           "verticalpodautoscalers": [v["metadata"]["labels"] for v in of_kind(objects, "VerticalPodAutoscaler")]}
+                    for kind, labels in own.items():
+                        if any(kind in rule["resources"] for rule in w["rules"]):
+                            assert not any(_selects(w["objectSelector"], each) for each in labels), f"{at}: {w['name']} selects the program itself"
 
 
 def _selects(selector: dict, labels: dict) -> bool:

@@ -135,7 +135,7 @@ kind: VerticalPodAutoscaler
 metadata:
   name: {{ $.c.name }}-vpa
   namespace: {{ $.c.namespace }}
-  labels: {{ toYaml $.c.labels | nindent 4 }}
+  labels: {{ merge (dict) ($.labels | default dict) $.c.labels | toYaml | nindent 4 }}
 spec:
   targetRef:
     apiVersion: apps/v1
