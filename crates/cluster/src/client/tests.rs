@@ -124,6 +124,22 @@ async fn clients_are_built_for_each_kind_of_connection() {
     }
 }
 
+/// spec 71 §13: an image has no CAs of a system, and the library fails where it finds none.
+#[test]
+fn cas_of_the_system_are_not_read_where_no_certificate_is_verified() {
+    let folder = TempDir::new().unwrap();
+    for (cluster, are_read) in [
+        ("{server: 'https://a:1'}", true),
+        ("{server: 'https://a:1', insecure-skip-tls-verify: true}", false),
+        ("{server: 'http://a:1'}", false),
+        ("{server: 'http://a:1', proxy-url: 'https://p:1'}", true),
+    ] {
+        let connection = from_kubeconfig(&kubeconfig(&folder, "a", cluster, "{token: x}")).unwrap();
+
+        assert_eq!(connection.config.root_cert.is_none(), are_read, "{cluster}");
+    }
+}
+
 /// spec 70 §8.3
 #[test]
 fn user_agent_begins_with_the_name_of_the_program() {
