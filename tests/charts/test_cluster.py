@@ -100,7 +100,7 @@ def refusals(cluster: Garden, user: str, mark: int) -> list[str]:
 
 
 def install(cluster: Garden, chart: str, ns: str, *arguments: str, verb: str = "install") -> list[dict]:
-    helm(verb, "release", str(CHARTS / chart), f"--namespace={ns}", "--create-namespace", *arguments, kubeconfig=cluster.kubeconfig)
+    helm(verb, "release", str(CHARTS / chart), f"--namespace={ns}", *(["--create-namespace"] if verb == "install" else []), *arguments, kubeconfig=cluster.kubeconfig)
     return manifest(cluster, ns)
 
 
@@ -257,24 +257,35 @@ def chart_of_gardener_controller_manager_lives_in_a_garden_cluster(cluster, rele
     assert [o["metadata"]["name"] for o in upgraded if exists(cluster, o)] == []
 
 
-def chart_takes_over_a_release_of_gardeners_chart(cluster, releases):
+def chart_takes_over_a_release_of_gardeners_chart(cluster, releases, tmp_path):
     """The labels and selectors of its Deployment and Service are the same, which cannot be changed. Its Service stays headless until it
     is deleted; docs/upgrade.md says so."""
     ns = "grm-take-over"
     releases.append(ns)
-    cluster.k.ensure(namespace(ns))
     labels = {"app": "gardener", "role": "resource-manager"}
-    helms = {"annotations": {"meta.helm.sh/release-name": "release", "meta.helm.sh/release-namespace": ns}}
-    meta = {"name": GRM, "namespace": ns, "labels": labels | {"app.kubernetes.io/managed-by": "Helm"}, **helms}
+    meta = {"name": GRM, "labels": labels}
     pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": GRM, "image": "old"}]}}
-    cluster.k.create({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"selector": {"matchLabels": labels}, "template": pod}})
-    cluster.k.create({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"clusterIP": "None", "selector": labels, "ports": [
-        {"name": "metrics", "port": 8080}, {"name": "health", "port": 8081}, {"name": "server", "port": 443, "targetPort": 10250}]}})
+    old = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"selector": {"matchLabels": labels}, "template": pod}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"clusterIP": "None", "selector": labels, "ports": [
+            {"name": "metrics", "port": 8080, "targetPort": 8080}, {"name": "health", "port": 8081, "targetPort": 8081},
+            {"name": "server", "port": 443, "targetPort": 10250}]}},
+        {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": meta | {"name": f"{GRM}-source"},
+         "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}]},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta | {"name": f"{GRM}-config"}, "data": {"config.yaml": "{}"}},
+    ]
+    chart = tmp_path / GRM
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text(f"apiVersion: v2\nname: {GRM}\nversion: 0.1.0\n")
+    (chart / "templates" / "all.yaml").write_text(yaml.safe_dump_all(old))
+    # As Helm 3 does.
+    helm("install", "release", str(chart), f"--namespace={ns}", "--create-namespace", "--server-side=false", kubeconfig=cluster.kubeconfig)
 
-    objects = install(cluster, GRM, ns, "--force-conflicts")
+    objects = install(cluster, GRM, ns, *(f"--values={file}" for file in case(GRM, "upstream").files), verb="upgrade")
 
     assert cluster.k.get("Deployment", ns, GRM)["spec"]["template"]["spec"]["containers"][0]["image"] != "old"
     assert cluster.k.get("Service", ns, GRM)["spec"]["clusterIP"] == "None"
+    assert not cluster.k.find("ClusterRole", None, f"{GRM}-source"), "the values name a namespace, so there is a Role instead"
     uninstall(cluster, ns)
     assert [o["metadata"]["name"] for o in objects if exists(cluster, o)] == []
 
