@@ -112,9 +112,8 @@ def image_has_a_bill_of_materials_that_refers_to_it(program, images):
     assert not names & {"proptest", "sim"}, "what only tests use is not in the image"
 
 
-@BOTH
-def image_is_the_same_for_the_same_input(program, images, tmp_path):
-    image = images(program)
+def image_is_the_same_for_the_same_input(images, tmp_path):
+    image = images(GCM)
     assert Image.tool("layout", *image.arguments, f"--output={tmp_path / 'again'}") == image.said
 
 
