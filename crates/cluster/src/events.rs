@@ -23,6 +23,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use kit::{Deadline, Priority};
 use serde_json::Value;
 use tokio::{
@@ -42,6 +43,21 @@ const COALESCE: Duration = Duration::from_secs(10); // a repeated Event is writt
 const REFUSED: Duration = Duration::from_secs(3600);
 const EXPIRES: Duration = Duration::from_secs(3600); // API servers delete an Event after this time by default
 const REQUEST: Duration = Duration::from_secs(10);
+
+/// An Event that was recorded, with its repetitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedEvent {
+    /// Its type.
+    pub event_type: EventType,
+    /// Its reason.
+    pub reason: String,
+    /// Its message.
+    pub message: String,
+    /// How often it was recorded.
+    pub count: u32,
+    /// When it was recorded last.
+    pub last: Timestamp,
+}
 
 /// Records the Events of one component (their source) in one cluster; clones share memory and queue.
 #[derive(Clone)]
@@ -165,6 +181,16 @@ impl Recorder {
         }
     }
 
+    /// Returns the Events about an object that this recorder and its clones still remember, the latest first. Sends no
+    /// request. An Event is forgotten if the server refused it, or after about a thousand later ones about any object.
+    pub fn about(&self, regarding: &Reference) -> Vec<RecordedEvent> {
+        let notebook = self.shared.notebook.borrow();
+        let own = notebook.entries.iter().filter(|(subject, _)| subject.regarding == *regarding);
+        let mut events: Vec<_> = own.map(|(subject, entry)| RecordedEvent::of(subject, entry)).collect();
+        events.sort_by_key(|event| std::cmp::Reverse(event.last));
+        events
+    }
+
     /// Number of Events that are not written yet.
     pub fn waiting(&self) -> usize {
         self.shared.notebook.borrow().waiting()
@@ -248,6 +274,14 @@ impl Shared {
             Err(error) if error.is_already_exists() => Ok(()),
             result => result.map(drop),
         }
+    }
+}
+
+impl RecordedEvent {
+    fn of(subject: &Subject, entry: &EventEntry) -> Self {
+        let Subject { event_type, reason, message, .. } = subject;
+        let (event_type, reason, message) = (*event_type, reason.clone(), message.clone());
+        Self { event_type, reason, message, count: entry.count, last: entry.last }
     }
 }
 

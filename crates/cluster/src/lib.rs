@@ -63,7 +63,7 @@ pub use cluster::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, D
 pub use definitions::Definitions;
 pub use discovery::{Discovery, DiscoverySummary, DiscoveryView, ProvedAbsent, Serving};
 pub use error::{ApiError, Cause, Status};
-pub use events::{EventType, Recorder, Reference};
+pub use events::{EventType, RecordedEvent, Recorder, Reference};
 pub use fence::{Fence, WriteGuard};
 pub use label::ClusterLabel;
 pub use locate::{Located, Nowhere};

@@ -230,6 +230,29 @@ async fn flush_writes_remaining_events_behind_a_shut_fence() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn event_is_remembered_with_its_repetitions_and_without_a_request() {
+    let server = accepting();
+    let recorder = Recorder::new(&server.cluster(), "me");
+    recorder.for_component("other").warning(&regarding("a"), "Bad", "it is bad");
+    recorder.normal(&regarding("b"), "R", "m");
+    recorder.normal(&Reference { uid: "earlier".into(), ..regarding("a") }, "R", "m");
+    recorder.for_component("other").warning(&regarding("a"), "Bad", "it is bad");
+    recorder.normal(&regarding("a"), "Good", "it is good");
+
+    let about: Vec<_> = recorder.about(&regarding("a"));
+
+    let briefly = |event: &RecordedEvent| (event.event_type, event.reason.clone(), event.message.clone(), event.count);
+    let mut all: Vec<_> = about.iter().map(briefly).collect();
+    all.sort();
+    let expected = [
+        (EventType::Normal, "Good".to_owned(), "it is good".to_owned(), 1),
+        (EventType::Warning, "Bad".to_owned(), "it is bad".to_owned(), 2),
+    ];
+    assert_eq!(all, expected);
+    assert_eq!((recorder.about(&regarding("c")), server.lines().len()), (Vec::new(), 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn flush_ends_at_its_deadline() {
     let server = Server::new(|_| Reply::Broken);
     let recorder = Recorder::new(&server.cluster(), "me");
