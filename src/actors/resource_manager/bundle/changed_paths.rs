@@ -1,6 +1,11 @@
-//! The paths at which an update changed an object, for the log. Values never appear, nor do the keys of a Secret's data.
+//! The paths at which an update changed an object, for the log and the dashboard. Values never appear, nor do the keys
+//! of a Secret's data.
 
-use std::{borrow::Cow, collections::BTreeSet, fmt::Write as _};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    fmt::{self, Write as _},
+};
 
 use kit::quote::cut_after;
 use serde_json::{Map, Value};
@@ -13,29 +18,52 @@ const LONGEST: usize = 128;
 const BOOKKEEPING: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
 const SECRET: [&str; 2] = ["data", "stringData"];
 
-/// The paths at which two states of an object differ, separated by commas; empty if they do not differ. The status and
-/// what each write changes do not count.
-pub(crate) fn changed_paths(before: &Value, after: &Value) -> String {
-    // Other kinds of Secrets too, e.g. Gardener's InternalSecret.
-    let is_secret = [before, after]
-        .iter()
-        .any(|object| object.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("Secret")));
-    let mut paths = Paths { is_secret, found: BTreeSet::new(), more: false };
-    paths.compare(&mut String::new(), Some(before), Some(after));
-    let mut text = paths.found.into_iter().collect::<Vec<_>>().join(", ");
-    if paths.more {
-        text.push_str(", …");
-    }
-    text
-}
-
-struct Paths {
-    is_secret: bool,
+/// The paths at which two states of an object differ, sorted, up to a bound.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct ChangedPaths {
     found: BTreeSet<String>,
     more: bool,
 }
 
-impl Paths {
+struct Comparison {
+    is_secret: bool,
+    paths: ChangedPaths,
+}
+
+/// Returns the paths at which two states of an object differ. The status and what each write changes do not count.
+pub(crate) fn changed_paths(before: &Value, after: &Value) -> ChangedPaths {
+    // Other kinds of Secrets too, e.g. Gardener's InternalSecret.
+    let is_secret = [before, after]
+        .iter()
+        .any(|object| object.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("Secret")));
+    let mut comparison = Comparison { is_secret, paths: ChangedPaths::default() };
+    comparison.compare(&mut String::new(), Some(before), Some(after));
+    comparison.paths
+}
+
+impl ChangedPaths {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Returns the first paths, at most `most`, and `…` if there are more.
+    pub(crate) fn first(&self, most: usize) -> impl Iterator<Item = &str> {
+        let more = self.more || self.found.len() > most;
+        self.found.iter().take(most).map(String::as_str).chain(more.then_some("…"))
+    }
+}
+
+impl fmt::Display for ChangedPaths {
+    /// Separated by commas.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, path) in self.first(MOST).enumerate() {
+            write!(f, "{}{path}", if index > 0 { ", " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl Comparison {
     fn compare(&mut self, path: &mut String, before: Option<&Value>, after: Option<&Value>) {
         if before == after {
             return;
@@ -72,10 +100,10 @@ impl Paths {
     }
 
     fn add(&mut self, path: &str) {
-        if self.found.len() < MOST {
-            self.found.insert(cut_after(LONGEST, path).into_owned());
+        if self.paths.found.len() < MOST {
+            self.paths.found.insert(cut_after(LONGEST, path).into_owned());
         } else {
-            self.more = true;
+            self.paths.more = true;
         }
     }
 }
@@ -110,8 +138,10 @@ mod tests {
 
         let paths = changed_paths(&before, &after);
 
-        assert_eq!(paths, "data.k, data.more, list[1].a, longer, metadata.annotations.[a.io/b]");
-        assert_eq!(changed_paths(&before, &before), "");
+        assert_eq!(paths.to_string(), "data.k, data.more, list[1].a, longer, metadata.annotations.[a.io/b]");
+        assert_eq!(paths.first(2).collect::<Vec<_>>(), ["data.k", "data.more", "…"]);
+        assert_eq!(paths.first(5).count(), 5);
+        assert!(!paths.is_empty() && changed_paths(&before, &before).is_empty());
     }
 
     #[test]
@@ -120,19 +150,14 @@ mod tests {
 
         let paths = changed_paths(&secret(json!({"password": "eA=="})), &secret(json!({"other": "eQ=="})));
 
-        assert_eq!(paths, "data[…]");
-        assert_eq!(
-            changed_paths(
-                &secret(json!({"a": "eA=="})),
-                &json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque"})
-            ),
-            "data[…]"
-        );
+        assert_eq!(paths.to_string(), "data[…]");
+        let empty = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque"});
+        assert_eq!(changed_paths(&secret(json!({"a": "eA=="})), &empty).to_string(), "data[…]");
         let internal = |value: &str| {
             let kind = "InternalSecret";
             json!({"apiVersion": "core.gardener.cloud/v1beta1", "kind": kind, "data": {"hidden": value}})
         };
-        assert_eq!(changed_paths(&internal("eA=="), &internal("eQ==")), "data[…]");
+        assert_eq!(changed_paths(&internal("eA=="), &internal("eQ==")).to_string(), "data[…]");
     }
 
     #[test]
@@ -140,9 +165,9 @@ mod tests {
         let many = |value: u32| (0..MOST + 5).map(|key| (format!("k{key:02}"), json!(value))).collect::<Value>();
         let long = |value: u32| json!({"x".repeat(1000): value});
 
-        let few = changed_paths(&many(1), &many(2));
+        let few = changed_paths(&many(1), &many(2)).to_string();
 
         assert!(few.ends_with("k09, …") && few.starts_with("k00, k01"), "{few}");
-        assert_eq!(changed_paths(&long(1), &long(2)).chars().count(), LONGEST + 1);
+        assert_eq!(changed_paths(&long(1), &long(2)).to_string().chars().count(), LONGEST + 1);
     }
 }
