@@ -23,7 +23,7 @@ pub(super) struct JudgedState(u64);
 
 impl JudgedState {
     pub(super) fn of(class: &OwnClass, reconciler: HealthReconciler, summary: &ManagedResourceSummary) -> Option<Self> {
-        let ManagedResourceSummary { mr, references } = summary;
+        let ManagedResourceSummary { mr, references, .. } = summary;
         let is_judged = eligibility::of(class, mr) == Eligibility::Eligible;
         is_judged.then(|| {
             let written: &[&str] = match reconciler {

@@ -24,6 +24,8 @@ pub(crate) struct ManagedResourceSummary {
     /// With an empty `status.resources`.
     pub(crate) mr: ManagedResource,
     pub(crate) references: u64,
+    /// Number of references.
+    pub(crate) objects: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -72,6 +74,7 @@ impl ManagedResourceSummary {
         Self {
             mr: ManagedResource { metadata: metadata.clone(), spec: spec.clone(), status },
             references: hash_of(&mr.status.resources),
+            objects: u32::try_from(mr.status.resources.len()).unwrap_or(u32::MAX),
         }
     }
 }

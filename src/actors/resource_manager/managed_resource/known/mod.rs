@@ -7,6 +7,7 @@
 //! * `autoscalers`: which objects a HorizontalPodAutoscaler scales
 //! * `lingering`: autoscalers that are gone and still count for a while
 //! * `pods`: the Pods that are counted for Deployments, one watch for all
+//! * `shared_texts`: texts that many objects have in common
 //! * `admission`: which kinds webhooks and policies may change
 //!
 //! Of our own work:
@@ -32,6 +33,7 @@ mod objects;
 mod pods;
 mod revalidation;
 mod secrets;
+mod shared_texts;
 
 pub(super) use admission::{Admission, MatchedKinds};
 pub(super) use autoscalers::{Autoscalers, ScalingListener};
@@ -45,3 +47,4 @@ pub(super) use objects::{Drift, DriftListener, HealthListener, ManagedObjects, N
 pub(super) use pods::{Counted, Pods, PodsListener};
 pub(super) use revalidation::{ADMISSION_LAG, Revalidation, SPREAD, millis};
 pub(super) use secrets::{CachedSecret, Secrets};
+pub(super) use shared_texts::SharedTexts;

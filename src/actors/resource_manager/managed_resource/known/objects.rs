@@ -2,7 +2,6 @@
 //! Registered keys, not the origin annotation, tell which ManagedResources an object's drift concerns: each registers
 //! the keys of its manifests and refs. A kind is watched while one of its objects has an owner; only those are cached.
 
-mod origins;
 mod owners;
 mod revision;
 mod watch;
@@ -22,12 +21,12 @@ use kit::{Listening, Moment};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::{origins::Origins, owners::Owners};
+use self::owners::Owners;
 pub(crate) use self::{
     revision::ObjectsRevision,
     watch::{Drift, DriftListener, HealthListener, News},
 };
-use super::{bodies::Bodies, cached_object::CachedObject, named::Named};
+use super::{bodies::Bodies, cached_object::CachedObject, named::Named, shared_texts::SharedTexts};
 use crate::actors::resource_manager::health::{Judgement, judge, pods::PodSummary};
 
 /// A kind is watched for this long after its last object lost its owner.
@@ -59,7 +58,8 @@ pub(crate) struct ManagedObjects {
     drift: DriftListener,
     health: HealthListener,
     bodies: Bodies,
-    origins: Rc<Origins>,
+    /// All objects of a ManagedResource have the same.
+    origins: Rc<SharedTexts>,
 }
 
 struct WatchedKind {

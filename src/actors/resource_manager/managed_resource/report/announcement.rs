@@ -2,11 +2,16 @@
 //! so (spec 20, before §1).
 
 use cluster::EventType;
-use kit::quote::{cut, cut_after};
+use kit::{
+    Tone,
+    quote::{cut, cut_after},
+};
 
 use crate::api::{
     meta::conditions::{self, Condition, ConditionStatus},
-    resources::condition_names::{DELETION_PENDING, MANAGED_RESOURCE_IGNORED, RESOURCES_APPLIED, RESOURCES_HEALTHY},
+    resources::condition_names::{
+        DELETION_PENDING, MANAGED_RESOURCE_IGNORED, RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING,
+    },
 };
 
 const ANNOUNCED: [&str; 2] = [RESOURCES_APPLIED, RESOURCES_HEALTHY];
@@ -17,6 +22,23 @@ const LONGEST_PROBLEM: usize = 256;
 /// Returns true if the condition says that the ManagedResource does not work. A deletion is no defect.
 pub(crate) fn is_broken(condition: &Condition) -> bool {
     is_announced(condition) && condition.status == ConditionStatus::False && condition.reason != DELETION_PENDING
+}
+
+/// Returns what a condition means for the ManagedResource. Conditions of other programs mean nothing here.
+pub(crate) fn tone(condition: &Condition) -> Tone {
+    let Condition { kind, status, reason, .. } = condition;
+    let is_done = match kind.as_str() {
+        RESOURCES_APPLIED | RESOURCES_HEALTHY => *status == ConditionStatus::True,
+        RESOURCES_PROGRESSING => *status == ConditionStatus::False,
+        _ => return Tone::None,
+    };
+    match reason.as_str() {
+        _ if is_broken(condition) => Tone::Bad,
+        MANAGED_RESOURCE_IGNORED => Tone::None,
+        DELETION_PENDING => Tone::Pending,
+        _ if is_done => Tone::Good,
+        _ => Tone::Pending,
+    }
 }
 
 /// Returns the type of the Event that a changed condition deserves. `is_warned`: the last Event about the condition was a
@@ -53,7 +75,7 @@ mod tests {
 
     use super::*;
     use crate::api::resources::condition_names::{
-        APPLY_FAILED, APPLY_PROGRESSING, APPLY_SUCCEEDED, CHECKS_PENDING, DECODING_FAILED, RESOURCES_PROGRESSING,
+        APPLY_FAILED, APPLY_PROGRESSING, APPLY_SUCCEEDED, CHECKS_PENDING, DECODING_FAILED,
     };
 
     const WARNING: Option<EventType> = Some(EventType::Warning);
@@ -113,6 +135,28 @@ mod tests {
             }
             let condition = |(status, reason)| condition(RESOURCES_PROGRESSING, status, reason, "m");
             assert_eq!(event_type(old.map(condition).as_ref(), false, &condition(new)), None, "a roll-out");
+        }
+    }
+
+    #[test]
+    fn tone_of_a_condition_is_bad_only_if_somebody_has_to_do_something() {
+        for (kind, status, reason, expected) in [
+            (RESOURCES_APPLIED, "True", APPLY_SUCCEEDED, Tone::Good),
+            (RESOURCES_APPLIED, "False", APPLY_FAILED, Tone::Bad),
+            (RESOURCES_APPLIED, "Progressing", APPLY_PROGRESSING, Tone::Pending),
+            (RESOURCES_APPLIED, "Progressing", DELETION_PENDING, Tone::Pending),
+            (RESOURCES_APPLIED, "True", MANAGED_RESOURCE_IGNORED, Tone::None),
+            (RESOURCES_HEALTHY, "True", "ResourcesHealthy", Tone::Good),
+            (RESOURCES_HEALTHY, "False", "PodUnhealthy", Tone::Bad),
+            (RESOURCES_HEALTHY, "False", DELETION_PENDING, Tone::Pending),
+            (RESOURCES_HEALTHY, "Unknown", CHECKS_PENDING, Tone::Pending),
+            (RESOURCES_PROGRESSING, "False", "ResourcesRolledOut", Tone::Good),
+            (RESOURCES_PROGRESSING, "True", "DeploymentProgressing", Tone::Pending),
+            (RESOURCES_PROGRESSING, "Unknown", CHECKS_PENDING, Tone::Pending),
+            (RESOURCES_PROGRESSING, "False", MANAGED_RESOURCE_IGNORED, Tone::None),
+            ("SomebodyElses", "False", "R", Tone::None),
+        ] {
+            assert_eq!(tone(&condition(kind, status, reason, "m")), expected, "{kind} {status} {reason}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! * [`status_cell`]: the only path by which reconcilers write the status; it logs changed conditions and records Events
 //! * `announcement`: which conditions are bad, and which changes are Events
 //! * `condition_counts`: the metrics of conditions
+//! * `summary`: the ManagedResource in a list
 
 mod announcement;
 mod condition_counts;
@@ -12,7 +13,9 @@ mod fit;
 pub(super) mod message;
 pub(super) mod status;
 mod status_cell;
+mod summary;
 
-pub(super) use announcement::problem;
+pub(super) use announcement::{problem, tone};
 pub(super) use condition_counts::ConditionCounts;
 pub(super) use status_cell::StatusCell;
+pub(super) use summary::{Summaries, class_of};

@@ -18,7 +18,7 @@ use super::{
             CachedManagedResource, CachedSecret, HealthListener, HealthRegistry, ManagedObjects,
             ManagedResourceSummary, News, PodsListener, ScalingListener,
         },
-        report::{self, ConditionCounts},
+        report::{self, ConditionCounts, Summaries},
         shared::{CHANGED, HEALTH, ManagedResources, REJUDGE, ROLLOUT, SCALED, SECRET},
     },
     trigger,
@@ -40,6 +40,7 @@ pub(crate) fn subscribe_bundles(
 ) {
     let (class, waker, registry) =
         (controller.settings.class.clone(), waker.clone(), controller.health_registry.clone());
+    let summaries = Summaries::new(&class);
     let counts = ConditionCounts::new(&controller.env.observers, &class, controller.settings.metric_per_bundle);
     bundles.subscribe(move |change| {
         let (old, new) =
@@ -48,10 +49,10 @@ pub(crate) fn subscribe_bundles(
         let causes = bundle_causes(&class, change.how, old, new);
         let first = change.how == How::First;
         waker.wake(change.name, if first { Wake::low(causes) } else { Wake::high(causes) });
-        let (old, new) = (old.map(|old| &old.mr), new.map(|new| &new.mr));
-        counts.change(change.name, old, new);
-        let own = new.filter(|new| class.is_responsible(new));
-        waker.set_problem(change.name, own.and_then(|own| report::problem(&own.status.conditions)));
+        counts.change(change.name, old.map(|old| &old.mr), new.map(|new| &new.mr));
+        let own = new.filter(|new| class.is_responsible(&new.mr));
+        let problem = own.and_then(|own| report::problem(&own.mr.status.conditions));
+        waker.set_object(change.name, new.and_then(|new| summaries.of(change.name, new)), problem);
     });
 }
 

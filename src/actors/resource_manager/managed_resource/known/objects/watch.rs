@@ -65,7 +65,7 @@ impl ManagedObjects {
             let of = if covered { CachedObject::of_metadata } else { CachedObject::of_object };
             let mut cached = of(object, named.as_deref());
             let judgement = judged.as_ref().and_then(|kind| Judgement::of(kind, object));
-            cached.origin = cached.origin.map(|origin| origins.shared(origin));
+            cached.origin = cached.origin.map(|origin| origins.shared(&origin));
             Some(CachedObject { judgement, ..cached })
         };
         let (owners, key_of) = (self.owners.clone(), keys_of(group_kind.clone()));
