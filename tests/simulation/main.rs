@@ -7,6 +7,7 @@ mod bad_input;
 mod broken_group;
 #[path = "../../src/actors/resource_manager/csr_approver/tests/builder.rs"]
 mod builder;
+mod bundle_page;
 mod certificates;
 mod common_path;
 mod conditions;

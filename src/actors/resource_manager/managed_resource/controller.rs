@@ -7,9 +7,11 @@ use cluster::{
     object::{NamespacedName, ObjectKey},
 };
 use kit::{Failure, GeneralController, Outcome, Reconcile, Reconciler, Supervised, WeakSupervised};
+use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::{
+    details,
     health::{self, HealthMemory, HealthReconciler},
     initial_sync,
     known::{
@@ -17,9 +19,9 @@ use super::{
         Revalidation, Secrets,
     },
     reconcile,
-    report::StatusCell,
     shared::{
-        CAUSES, CHANGED, DRIFT, HEALTH, KIND, ManagedResources, REJUDGE, REVALIDATE, ROLLOUT, SCALED, SECRET, Settings,
+        ActorObject, CAUSES, CHANGED, DRIFT, HEALTH, KIND, ManagedResources, REJUDGE, REVALIDATE, ROLLOUT, SCALED,
+        SECRET, Settings,
     },
     wake::{self, AdmissionChanges},
 };
@@ -133,7 +135,7 @@ impl Running {
 impl GeneralController for ManagedResources {
     type Key = NamespacedName;
     type Ref = ObjectKey;
-    type Object = StatusCell;
+    type Object = ActorObject;
     type Memory = Memories;
 
     fn name(&self) -> &'static str {
@@ -169,21 +171,29 @@ impl GeneralController for ManagedResources {
         ]
     }
 
-    fn object(&self, _: &NamespacedName) -> StatusCell {
-        StatusCell::default()
+    fn object(&self, _: &NamespacedName) -> ActorObject {
+        ActorObject::default()
+    }
+
+    fn details(
+        self: &Rc<Self>,
+        key: &NamespacedName,
+        object: Option<&Rc<ActorObject>>,
+    ) -> Option<(&'static str, Value)> {
+        details::details(self, key, object).map(|page| (details::FIELD, page))
     }
 
     async fn reconcile(
         self: &Rc<Self>,
-        status: &Rc<StatusCell>,
+        object: &Rc<ActorObject>,
         memory: &mut Memories,
         reconcile: &Reconcile<NamespacedName, ObjectKey>,
     ) -> Result<Outcome, Failure> {
         let Memories { apply, health } = memory;
         match reconcile.reconciler {
-            0 => reconcile::run(self, status, apply.get_or_insert_default(), reconcile).await,
-            1 => health::run(self, status, health.get_or_insert_default(), reconcile, HealthReconciler::Health).await,
-            _ => health::run(self, status, health.get_or_insert_default(), reconcile, HealthReconciler::Progress).await,
+            0 => reconcile::run(self, object, apply.get_or_insert_default(), reconcile).await,
+            1 => health::run(self, object, health.get_or_insert_default(), reconcile, HealthReconciler::Health).await,
+            _ => health::run(self, object, health.get_or_insert_default(), reconcile, HealthReconciler::Progress).await,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! * `apply`: from manifests to the target
 //! * `remove`: pruning, deletion, release
 //! * `report`: what users see
+//! * `record`: what reconcilers note for the page of a ManagedResource; `details`: that page
 //! * `initial_sync`: ten thousand objects at once
 //! * `health`: from verdicts to conditions, by two further reconcilers of the same actor (spec 20)
 //!
@@ -16,10 +17,12 @@
 
 mod apply;
 mod controller;
+mod details;
 mod health;
 mod initial_sync;
 mod known;
 mod reconcile;
+mod record;
 mod registration;
 mod remove;
 mod report;

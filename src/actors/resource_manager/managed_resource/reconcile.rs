@@ -11,8 +11,8 @@ use super::{
     apply, initial_sync,
     known::Memory,
     remove,
-    report::{StatusCell, status},
-    shared::ManagedResources,
+    report::status,
+    shared::{ActorObject, ManagedResources},
     steps::{self, Run, Todo},
     wake::trigger::{self, Operation, ReconcilePath},
 };
@@ -22,17 +22,18 @@ const STARTING: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(
     controller: &Rc<ManagedResources>,
-    status: &StatusCell,
+    object: &ActorObject,
     memory: &mut Memory,
     reconcile: &Reconcile<NamespacedName, ObjectKey>,
 ) -> Result<Outcome, Failure> {
     let context = controller.context(reconcile);
+    let ActorObject { status, record } = object;
     let Some(bundle) = controller.bundle(status, &context, &reconcile.key).await? else {
         controller.objects.register(&reconcile.key, BTreeSet::new());
         controller.initial_sync.leaves(&reconcile.key);
         return Ok(Outcome::Retire);
     };
-    let mut run = Run { controller, status, reconcile, context, bundle, period_due: false, last_period: None };
+    let mut run = Run { controller, status, record, reconcile, context, bundle, period_due: false, last_period: None };
     match trigger::operation(&run.bundle.mr) {
         Operation::Stop => {
             controller.initial_sync.leaves(&reconcile.key);

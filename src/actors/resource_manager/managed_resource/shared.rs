@@ -14,6 +14,7 @@ use super::{
         Autoscalers, CachedManagedResource, HealthRegistry, InitialSync, ManagedObjects, ParsedManagedResource, Pods,
         Revalidation, Secrets, millis,
     },
+    record::BundleRecord,
     report::StatusCell,
 };
 use crate::{
@@ -46,8 +47,25 @@ pub(super) const ROLLOUT: Causes = Causes::own(7);
 pub(super) const CAUSES: [&str; 9] =
     ["changed", "secret", "drift", "kind", "scaled", "rejudge", "health", "rollout", "revalidate"];
 
+/// Names of the causes that every controller has.
+const KIT_CAUSES: [(Causes, &str); 7] = [
+    (Causes::LISTED, "listed"),
+    (Causes::OBJECT, "object"),
+    (Causes::TIMER, "timer"),
+    (Causes::AGAIN, "again"),
+    (Causes::STORE, "store"),
+    (Causes::RESTARTED, "restarted"),
+    (Causes::RESYNC, "resync"),
+];
+
 /// A conflict of two owners about one object is reported this often (decision 11).
 const REPORT_AGAIN: Duration = Duration::from_secs(3600);
+
+pub(super) fn cause_names(causes: Causes) -> Vec<&'static str> {
+    let own = CAUSES.into_iter().zip(0..).map(|(name, index)| (Causes::own(index), name));
+    let all = KIT_CAUSES.into_iter().chain(own);
+    all.filter(|(cause, _)| causes.meets(*cause)).map(|(_, name)| name).collect()
+}
 
 /// Settings of the controller (spec 10 §3.1).
 #[derive(Debug, Clone)]
@@ -63,6 +81,13 @@ pub(super) struct Settings {
     pub(super) metric_per_bundle: bool,
     /// Whether the garbage collector runs: objects that it collects are left to it (spec 10 §13.2).
     pub(super) garbage_collector: bool,
+}
+
+/// What the reconcilers of one ManagedResource share.
+#[derive(Default)]
+pub(super) struct ActorObject {
+    pub(super) status: StatusCell,
+    pub(super) record: Rc<BundleRecord>,
 }
 
 pub(super) struct ManagedResources {

@@ -6,16 +6,19 @@ use cluster::{
     ApiError, Deleted, ObjectRef, Propagation, Resource,
     object::{self, GroupVersionKind, NamespacedName, ObjectKey},
 };
+use kit::Causes;
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
 use super::{
     super::{
         known::{self, CachedObject, Fingerprint},
+        record::WriteKind,
         remove::clean::{
             self,
             invalid_update::{self, Reaction},
         },
+        shared::{DRIFT, REVALIDATE},
         steps::{self, Bundle, Run, Todo},
     },
     left::Left,
@@ -237,7 +240,7 @@ impl Step<'_> {
         }
         match self.put(&merged).await {
             Ok(answer) => {
-                self.log_update(live, &answer);
+                self.note_update(live, &answer);
                 self.written(&answer);
                 let cached = self.cached(&answer).await;
                 let repaired = differs && (self.same_manifest || self.again);
@@ -254,14 +257,27 @@ impl Step<'_> {
         }
     }
 
-    /// An update that repeats, or that changes nothing, has the level debug.
-    fn log_update(&self, live: &Value, answer: &Value) {
+    /// Logs and notes an update. If it repeats, or changes nothing, its record has the level debug.
+    fn note_update(&self, live: &Value, answer: &Value) {
         let (object, changed) = (&self.display, changed_paths(live, answer));
         if self.again || changed.is_empty() {
             tracing::debug!(object = %object, changed = %changed, "an object was sent again");
         } else {
             tracing::info!(object = %object, changed = %changed, "an object was updated");
         }
+        if !changed.is_empty() {
+            self.note(WriteKind::updated(&changed));
+        }
+    }
+
+    fn note(&self, kind: WriteKind) {
+        let because = match self.forced {
+            Forced::Revalidation => REVALIDATE,
+            // It was as this manifest describes it.
+            Forced::No if self.same_manifest => DRIFT,
+            Forced::No | Forced::AlwaysUpdate => Causes::NONE,
+        };
+        self.scene.run.note_write(&self.planned.key, kind, because);
     }
 
     async fn recreate(&self) -> Result<Done, NotUpToDate> {
@@ -350,6 +366,7 @@ impl Step<'_> {
         } else {
             tracing::info!(object = %self.display, "an object was created");
         }
+        self.note(WriteKind::Created);
         self.written(&answer);
         Ok(Done { cached: Some(self.cached(&answer).await), repaired: false, sent: true })
     }

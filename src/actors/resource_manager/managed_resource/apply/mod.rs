@@ -16,7 +16,7 @@ pub(crate) use apply_object::OWN_MANAGER;
 pub(super) use apply_object::Scene;
 use cluster::object::ObjectKey;
 use futures::{StreamExt, stream::FuturesUnordered};
-use kit::{Failure, Outcome};
+use kit::{Causes, Failure, Outcome};
 pub(super) use object_error::ObjectError;
 use tokio::time::Instant;
 
@@ -26,6 +26,7 @@ use self::{
 };
 use super::{
     known::{Applied, Fingerprint, Memory},
+    record::WriteKind,
     remove,
     report::{message, status},
     shared::KIND,
@@ -137,6 +138,8 @@ fn includes(known: &[ResourceRef], references: &[ResourceRef]) -> bool {
 
 /// Prunes: deletes objects that left the manifests (spec 10 §9.8). Returns an outcome if it is not done yet.
 async fn prune(run: &mut Run<'_>, memory: &mut Memory, bundle: &Bundle) -> Result<Option<Outcome>, Failure> {
+    let removed: BTreeSet<ObjectKey> = bundle.plan.removed.iter().map(ResourceRef::key).collect();
+    run.record.deletions.borrow_mut().keep(|object| removed.contains(object));
     if bundle.plan.removed.is_empty() {
         return Ok(None);
     }
@@ -216,8 +219,10 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
     memory.progress = None;
     if let Todo::All { .. } = todo {
         let generation = run.mr().metadata.generation;
-        let left =
-            bundle.uncertain.as_deref().map(|unconfirmed| remove::left_unconfirmed(&bundle.plan.kept, unconfirmed));
+        let left = bundle
+            .uncertain
+            .as_deref()
+            .map(|unconfirmed| remove::left_unconfirmed(run, &bundle.plan.kept, unconfirmed));
         let set = status::AppliedSet {
             refs: bundle.plan.references.clone(),
             checksum: bundle.checksum.clone(),
@@ -326,6 +331,7 @@ async fn apply_rank(
         scene.learn(memory, &object.key, manifest, look, &result);
         match result {
             Ok(done) => {
+                scene.run.record.writes.borrow_mut().is_right(&object.key);
                 memory.failing.remove(&object.key);
                 memory.progress.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
@@ -338,6 +344,7 @@ async fn apply_rank(
                 }
             }
             Err(error) => {
+                scene.run.note_write(&object.key, WriteKind::failed(&error.to_string()), Causes::NONE);
                 let since = memory.has_failed(&object.key, manifest, begun);
                 held_up |= clock.monotonic().saturating_duration_since(since) < PATIENCE;
                 let progress = memory.progress.get_or_insert_default();

@@ -1,6 +1,6 @@
 //! What a health reconciler of a ManagedResource remembers between reconciles. All of it may be lost.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
 use cluster::object::{GroupKind, GroupVersionKind, ObjectKey};
 use tokio::time::Instant;
@@ -12,8 +12,7 @@ use crate::{
 
 #[derive(Default)]
 pub(crate) struct HealthMemory {
-    /// Objects that no watch delivers, as they were when last read.
-    read: BTreeMap<ObjectKey, (Instant, Seen)>,
+    reads: Rc<LiveReads>,
     failing: BTreeMap<GroupKind, Instant>,
     undiscovered: BTreeMap<GroupVersionKind, Instant>,
     unread: BTreeMap<ObjectKey, Instant>,
@@ -27,6 +26,10 @@ pub(crate) struct HealthMemory {
     flipping: BTreeMap<&'static str, (Flip, Instant)>,
 }
 
+/// Objects that no watch delivers, as they were when last read. The dashboard shows them too.
+#[derive(Default)]
+pub(crate) struct LiveReads(RefCell<BTreeMap<ObjectKey, (Instant, Seen)>>);
+
 /// Pause after a check, for each object: while a thousand objects come up, they are not all checked for each.
 const PAUSE_PER_OBJECT: Duration = Duration::from_micros(200);
 
@@ -39,7 +42,7 @@ pub(super) enum Flip {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     Missing,
     There(Option<Box<Judgement>>),
 }
@@ -61,7 +64,18 @@ impl Flip {
     }
 }
 
+impl LiveReads {
+    /// Returns what the object was when it was read last, whenever that was.
+    pub(crate) fn last(&self, key: &ObjectKey) -> Option<Seen> {
+        self.0.borrow().get(key).map(|(_, seen)| seen.clone())
+    }
+}
+
 impl HealthMemory {
+    pub(super) fn reads(&self) -> &Rc<LiveReads> {
+        &self.reads
+    }
+
     /// Returns how long the next check has to wait. `applied`: the ManagedResource was applied since the last check.
     pub(super) fn pause(&mut self, applied: bool, now: Instant) -> Option<Duration> {
         self.applied |= applied;
@@ -71,7 +85,7 @@ impl HealthMemory {
     /// A check of this many objects begins. Forgets what was read of them before they were applied.
     pub(super) fn begins(&mut self, objects: usize, now: Instant) {
         if std::mem::take(&mut self.applied) {
-            self.read.clear();
+            self.reads.0.borrow_mut().clear();
             self.failing.clear();
             self.unread.clear();
             self.undiscovered.clear();
@@ -98,23 +112,24 @@ impl HealthMemory {
         Some(left)
     }
 
-    pub(super) fn read(&self, key: &ObjectKey, now: Instant, limit: Duration) -> Option<&Seen> {
-        let (when, seen) = self.read.get(key)?;
-        (now.saturating_duration_since(*when) < limit).then_some(seen)
+    pub(super) fn read(&self, key: &ObjectKey, now: Instant, limit: Duration) -> Option<Seen> {
+        let reads = self.reads.0.borrow();
+        let (when, seen) = reads.get(key)?;
+        (now.saturating_duration_since(*when) < limit).then(|| seen.clone())
     }
 
     pub(super) fn has_read(&mut self, key: &ObjectKey, now: Instant, seen: Seen) {
         self.unread.remove(key);
-        self.read.insert(key.clone(), (now, seen));
+        self.reads.0.borrow_mut().insert(key.clone(), (now, seen));
     }
 
     pub(super) fn forget_read(&mut self, key: &ObjectKey) {
-        self.read.remove(key);
+        self.reads.0.borrow_mut().remove(key);
         self.unread.remove(key);
     }
 
     pub(super) fn keep_read(&mut self, is_kept: impl Fn(&ObjectKey) -> bool) {
-        self.read.retain(|key, _| is_kept(key));
+        self.reads.0.borrow_mut().retain(|key, _| is_kept(key));
         self.unread.retain(|key, _| is_kept(key));
     }
 
@@ -169,7 +184,7 @@ mod tests {
         memory.begins(20, now);
         memory.has_read(&key("a"), now, Seen::Missing);
         memory.begins(20, now);
-        assert_eq!(memory.read(&key("a"), now, limit), Some(&Seen::Missing));
+        assert_eq!(memory.read(&key("a"), now, limit), Some(Seen::Missing));
 
         memory.pause(true, now);
         memory.pause(false, now + limit / 2);
@@ -187,7 +202,7 @@ mod tests {
         }
         memory.keep_read(|held| held.name == "a");
 
-        assert_eq!(memory.read(&key("a"), now + limit / 2, limit), Some(&Seen::There(None)));
+        assert_eq!(memory.read(&key("a"), now + limit / 2, limit), Some(Seen::There(None)));
         assert_eq!(memory.read(&key("a"), now + limit, limit), None);
         assert_eq!(memory.read(&key("b"), now, limit), None);
     }

@@ -19,6 +19,6 @@ mod run;
 mod service;
 mod survey;
 
-pub(super) use memory::HealthMemory;
+pub(super) use memory::{HealthMemory, LiveReads, Seen};
 pub(super) use reconcile::run;
 pub(super) use run::HealthReconciler;

@@ -13,7 +13,7 @@ use super::{
     super::{
         known::CachedManagedResource,
         report::{StatusCell, message},
-        shared::{ManagedResources, REJUDGE},
+        shared::{ActorObject, ManagedResources, REJUDGE},
     },
     idle::JudgedState,
     memory::HealthMemory,
@@ -50,11 +50,14 @@ pub(super) type NewCondition = (&'static str, Report);
 
 pub(crate) async fn run(
     controller: &Rc<ManagedResources>,
-    cell: &StatusCell,
+    object: &ActorObject,
     memory: &mut HealthMemory,
     reconcile: &Reconcile<NamespacedName, ObjectKey>,
     reconciler: HealthReconciler,
 ) -> Result<Outcome, Failure> {
+    if reconciler == HealthReconciler::Health {
+        object.record.live_reads.replace(Rc::downgrade(memory.reads()));
+    }
     if let Some(moment) = controller.initial_sync.under_way(&reconcile.key) {
         // The lists of the initial sync enter what would have to be read one by one.
         return Ok(Outcome::Wait(vec![moment]));
@@ -89,7 +92,7 @@ pub(crate) async fn run(
         }
     }
     memory.begins(mr.status.resources.len(), now);
-    run.look(cell, memory, &mr).await
+    run.look(&object.status, memory, &mr).await
 }
 
 impl HealthRun<'_> {

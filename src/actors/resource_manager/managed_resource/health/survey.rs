@@ -368,7 +368,7 @@ impl HealthRun<'_> {
             Standing::Unknown => {
                 // A period may be a tenth shorter than set. Reads of the last period must be too old for this one.
                 let limit = self.controller.settings.health.sync_period.get() * 8 / 10;
-                let known = memory.read(&key, now, limit).cloned();
+                let known = memory.read(&key, now, limit);
                 let seen = match known {
                     Some(seen) => Ok(seen),
                     None if read => self.read(memory, reference, resource, now).await,

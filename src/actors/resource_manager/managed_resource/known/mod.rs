@@ -43,7 +43,9 @@ pub(super) use health_registry::HealthRegistry;
 pub(super) use initial_sync::{InitialSync, InitialSyncStep, WantedBy, WantedKind, WantedObject};
 pub(super) use memory::{Applied, Fingerprint, Fingerprints, Memory};
 pub(super) use named::Named;
-pub(super) use objects::{Drift, DriftListener, HealthListener, ManagedObjects, News, ObjectsRevision, Standing};
+pub(super) use objects::{
+    Drift, DriftListener, Glance, HealthListener, ManagedObjects, News, ObjectsRevision, Standing,
+};
 pub(super) use pods::{Counted, Pods, PodsListener};
 pub(super) use revalidation::{ADMISSION_LAG, Revalidation, SPREAD, millis};
 pub(super) use secrets::{CachedSecret, Secrets};

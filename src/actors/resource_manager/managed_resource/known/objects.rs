@@ -10,6 +10,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
+    sync::Arc,
     time::Duration,
 };
 
@@ -41,6 +42,14 @@ pub(crate) enum Standing {
     Unknown,
     Starting,
     Failing(String),
+}
+
+/// What is known of an object, for people: of the last event, whether that is evidence or not.
+#[derive(Debug, Clone)]
+pub(crate) struct Glance {
+    pub(crate) standing: Standing,
+    pub(crate) deleting: bool,
+    pub(crate) origin: Option<Arc<str>>,
 }
 
 /// Returns true if a kind is defined by a CustomResourceDefinition: such kinds count generations.
@@ -248,6 +257,18 @@ impl ManagedObjects {
                 .with(&name_in_store(watch.resource(), key), |cached| Standing::Known(cached.judgement.clone()))
                 .unwrap_or(Standing::Unknown),
         }
+    }
+
+    pub(crate) fn glance(&self, key: &ObjectKey) -> Glance {
+        let standing = self.standing(key);
+        let kinds = self.kinds.borrow();
+        let watch = kinds.get(&key.group_kind()).map(|kind| &kind.watch);
+        let known = watch.and_then(|watch| {
+            let name = name_in_store(watch.resource(), key);
+            watch.store().with(&name, |cached| (cached.deleting, cached.origin.clone()))
+        });
+        let (deleting, origin) = known.unwrap_or_default();
+        Glance { standing, deleting, origin }
     }
 
     pub(crate) fn deployments_of(&self, namespace: &str, pods: &[&PodSummary]) -> Vec<ObjectKey> {

@@ -95,6 +95,27 @@ impl Pods {
         }
     }
 
+    /// Returns whether a Deployment has the Pods that it wants, as far as the running watch knows. Starts nothing.
+    /// `budget`: how many Pods may still be looked at. At 0, the answer is `None`.
+    pub(crate) fn known(&self, namespace: &str, quota: &Quota, budget: &mut usize) -> Option<bool> {
+        let watch = self.running.borrow().as_ref().map(|running| running.watch.clone())?;
+        let is_known = match watch.state_in(namespace) {
+            StoreState::Off | StoreState::Starting => false,
+            StoreState::Failing(_) => watch.age_in(namespace).is_some(),
+            StoreState::Synced => true,
+        };
+        if !is_known || *budget == 0 {
+            return None;
+        }
+        let (mut pods, mut seen) = (0, 0);
+        watch.store().for_each_in(namespace, |_, pod| {
+            seen += 1;
+            pods += usize::from(quota.counts(&pod.fields));
+        });
+        *budget = budget.saturating_sub(seen);
+        Some(quota.is_met_by(pods))
+    }
+
     fn watch(&self) -> Watch<CachedPod> {
         if let Some(running) = &*self.running.borrow() {
             return running.watch.clone();

@@ -98,6 +98,12 @@ impl Secrets {
         !store.is_fresh() || store.with(secret, |cached| cached.version != version).unwrap_or(true)
     }
 
+    /// Returns true if the Secret is known not to exist.
+    pub(crate) fn is_missing(&self, secret: &NamespacedName) -> bool {
+        let store = self.watch.store();
+        store.is_fresh() && store.with(secret, |_| ()).is_none()
+    }
+
     /// Returns true if the Secret has this uid. Asks the server if it is not cached. *Not found* is no error.
     pub(crate) async fn is(&self, context: &Context, secret: &NamespacedName, uid: &str) -> Result<bool, ApiError> {
         if let Some(known) = self.watch.store().with(secret, |cached| *cached.uid == *uid) {

@@ -1,15 +1,38 @@
 //! Deletes one object, unless it is not ours (spec 10 §13).
 
 use cluster::{ApiError, Deleted, ObjectRef};
+use kit::Causes;
 use tokio::time::Instant;
 
-use super::{super::steps::Run, clean, own_refs};
+use super::{
+    super::{
+        record::{PendingDeletion, WriteKind},
+        steps::Run,
+    },
+    clean, own_refs,
+};
 use crate::api::resources::{keys::ORIGIN, managed_resource::ResourceRef};
 
 /// What became of an object that left a bundle.
 pub(super) enum Pruned {
     Done,
-    Pending(Option<String>),
+    Pending(StillThere),
+}
+
+/// An object that still exists.
+#[derive(Default)]
+pub(super) struct StillThere {
+    /// What speaks against its deletion.
+    pub(super) error: Option<String>,
+    /// What is known of its deletion, for the dashboard.
+    pub(super) deletion: PendingDeletion,
+}
+
+impl Pruned {
+    pub(super) fn failed(error: String) -> Self {
+        let deletion = PendingDeletion::because(&error);
+        Self::Pending(StillThere { error: Some(error), deletion })
+    }
 }
 
 pub(super) async fn delete(
@@ -24,7 +47,9 @@ pub(super) async fn delete(
     let propagation = clean::propagation(&key.group);
     run.controller.autoscalers.is_deleted_by(&run.reconcile.key, &key);
     let answer = run.controller.target.delete_seen(&run.context, at, uid, Some(version), propagation).await;
-    Ok(match answer.map_err(unsent)? {
+    let deleted = answer.map_err(unsent)?;
+    run.note_write(&key, WriteKind::Deleted, Causes::NONE);
+    Ok(match deleted {
         Deleted::Gone => {
             tracing::info!(object = %reference, "an object was deleted");
             run.controller.objects.gone(&key, version.parse().ok(), &run.context.key);
@@ -35,7 +60,9 @@ pub(super) async fn delete(
             run.controller.objects.wrote(&key, &object, &run.context.key, asked);
             // Its grace time begins now. If that is unreadable, it is reported at once.
             let grace = clean::forced_finalization(&object, run.controller.env.clock.wall());
-            Pruned::Pending(grace.err().map(|error| error.to_string()))
+            let error = grace.err().map(|error| error.to_string());
+            let deletion = PendingDeletion::of(&object).with_error(error.as_deref());
+            Pruned::Pending(StillThere { error, deletion })
         }
     })
 }
@@ -63,7 +90,7 @@ pub(super) async fn left_alone(
     match spared {
         Ok(false) => None,
         Ok(true) => Some(Pruned::Done),
-        Err(unconfirmed) => Some(Pruned::Pending(Some(unconfirmed))),
+        Err(unconfirmed) => Some(Pruned::failed(unconfirmed)),
     }
 }
 

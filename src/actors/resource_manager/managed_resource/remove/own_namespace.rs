@@ -7,7 +7,7 @@ use cluster::{
 };
 
 use super::{
-    super::steps::Run,
+    super::{record::PendingDeletion, steps::Run},
     clean::{self, itself},
     deletion::{Pruned, delete, left_alone},
 };
@@ -34,9 +34,14 @@ pub(super) async fn sort(run: &Run<'_>, references: &[ResourceRef]) -> Held {
     let Some(own) = references.iter().find(|reference| may_be_own(reference)) else { return held };
     match is_in_target(run).await {
         Ok(false) => return held,
-        Ok(true) => held.own = Some(own.clone()),
+        Ok(true) => {
+            held.own = Some(own.clone());
+            let why = PendingDeletion::because("it is deleted last: the ManagedResource is in it");
+            run.record.deletions.borrow_mut().note(own.key(), why);
+        }
         Err(error) => {
             let text = format!("whether the ManagedResource is in it cannot be told: {error}");
+            run.record.deletions.borrow_mut().note(own.key(), PendingDeletion::because(&text));
             held.unconfirmed = Some(clean::still_pending(&own.to_string(), Some(&text), ""));
         }
     }
@@ -80,7 +85,7 @@ async fn try_delete(run: &Run<'_>, reference: &ResourceRef) -> Result<Option<Str
         return Ok(None);
     }
     match left_alone(run, reference, uid, origin).await {
-        Some(Pruned::Pending(unconfirmed)) => return Ok(unconfirmed),
+        Some(Pruned::Pending(still_there)) => return Ok(still_there.error),
         Some(Pruned::Done) => return Ok(None),
         None => {}
     }

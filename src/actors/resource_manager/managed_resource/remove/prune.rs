@@ -7,18 +7,19 @@ use cluster::{
     object::{self, ObjectKey},
 };
 use futures::{StreamExt, stream};
-use kit::{Failure, Outcome};
+use kit::{Causes, Failure, Outcome};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
     super::{
         known::{CachedObject, Memory},
+        record::{PendingDeletion, WriteKind},
         report::{message, status},
         steps::Run,
     },
     clean::{self, ForcedFinalization, volume_claims},
-    deletion::{Pruned, delete, left_alone},
+    deletion::{Pruned, StillThere, delete, left_alone},
     own_namespace::{self, Held},
 };
 use crate::{
@@ -45,6 +46,7 @@ pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Res
     if !keep {
         let references = run.mr().status.resources.clone();
         let keys: BTreeSet<_> = references.iter().map(ResourceRef::key).collect();
+        run.record.deletions.borrow_mut().keep(|object| keys.contains(object));
         controller.objects.register(&run.reconcile.key, keys);
         let Held { others, own, unconfirmed } = own_namespace::sort(run, &references).await;
         let Some(mut pending) = prune(run, memory, &others).await else { return Ok(Outcome::Continue) };
@@ -77,7 +79,9 @@ pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Res
     Ok(Outcome::After(CHECK_INTERVAL))
 }
 
-pub(crate) fn left_unconfirmed(references: &[ResourceRef], unconfirmed: &str) -> Vec<String> {
+pub(crate) fn left_unconfirmed(run: &Run<'_>, references: &[ResourceRef], unconfirmed: &str) -> Vec<String> {
+    let mut deletions = run.record.deletions.borrow_mut();
+    references.iter().for_each(|it| deletions.note(it.key(), PendingDeletion::because(unconfirmed)));
     references.iter().map(|reference| clean::still_pending(&reference.to_string(), Some(unconfirmed), "")).collect()
 }
 
@@ -99,8 +103,14 @@ pub(crate) async fn prune(run: &Run<'_>, memory: &mut Memory, references: &[Reso
         for (key, reference, result) in looked {
             memory.forget(&key);
             let item = match result {
-                Pruned::Done => None,
-                Pruned::Pending(error) => Some(pending_item(run, reference, error).await),
+                Pruned::Done => {
+                    run.record.deletions.borrow_mut().is_gone(&key);
+                    None
+                }
+                Pruned::Pending(StillThere { error, deletion }) => {
+                    run.record.deletions.borrow_mut().note(key.clone(), deletion);
+                    Some(pending_item(run, reference, error).await)
+                }
             };
             pruned.insert(key, item);
         }
@@ -124,7 +134,7 @@ async fn clean_one(run: &Run<'_>, reference: &ResourceRef, discovered: u64) -> P
         Err(error) if error.is_not_found() => gone(run, reference, known, &Nowhere::NotFound),
         // No object can have a name that no request can carry.
         Err(ApiError::BadRequest(_)) => gone(run, reference, known, &Nowhere::NotFound),
-        Err(error) => Pruned::Pending(Some(error.to_string())),
+        Err(error) => Pruned::failed(error.to_string()),
     }
 }
 
@@ -213,7 +223,7 @@ async fn clean_live(
         && is_stateful_set(reference)
         && let Err(text) = delete_claims(run, live).await
     {
-        return Ok(Pruned::Pending(Some(text)));
+        return Ok(Pruned::failed(text));
     }
     if object::deletion_timestamp(live).is_none() {
         return delete(run, reference, at, object::uid(live), object::resource_version(live), asked).await;
@@ -229,17 +239,23 @@ async fn finalize(run: &Run<'_>, reference: &ResourceRef, at: &ObjectRef, live: 
         Ok(ForcedFinalization::RemoveFinalizers) => {
             let patch = clean::remove_finalizers_patch(live);
             controller.target.merge_patch(&run.context, at, None, &patch).await?;
+            run.note_write(&reference.key(), WriteKind::finalized("metadata.finalizers"), Causes::NONE);
             tracing::info!(object = %reference, "finalizers of an object were removed: its grace time is over");
         }
         Ok(ForcedFinalization::FinalizeNamespace) => {
             let emptied = clean::finalized_namespace(live);
             controller.target.replace(&run.context, at, Some("finalize"), &emptied).await?;
+            run.note_write(&reference.key(), WriteKind::finalized("spec.finalizers"), Causes::NONE);
             tracing::info!(object = %reference, "a Namespace was finalized: its grace time is over");
         }
-        Err(error) => return Ok(Pruned::Pending(Some(error.to_string()))),
+        Err(error) => {
+            let error = error.to_string();
+            let deletion = PendingDeletion::of(live).with_error(Some(&error));
+            return Ok(Pruned::Pending(StillThere { error: Some(error), deletion }));
+        }
     }
     // The next check tells whether the object is gone now.
-    Ok(Pruned::Pending(None))
+    Ok(Pruned::Pending(StillThere { error: None, deletion: PendingDeletion::of(live) }))
 }
 
 /// Deletes the PersistentVolumeClaims of a StatefulSet, before it is deleted itself (spec 10 §13.3).

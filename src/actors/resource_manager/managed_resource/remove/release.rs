@@ -2,8 +2,12 @@
 
 use cluster::Located;
 use futures::{StreamExt, stream};
+use kit::Causes;
 
-use super::{super::steps::Run, clean};
+use super::{
+    super::{record::WriteKind, steps::Run},
+    clean,
+};
 use crate::api::resources::managed_resource::ResourceRef;
 
 const SIDE_BY_SIDE: usize = 16;
@@ -37,6 +41,7 @@ async fn release_one(run: &Run<'_>, display: String, reference: &ResourceRef, as
     match target.merge_patch(&run.context, &at, None, &patch).await {
         Ok(_) => {
             tracing::info!(object = %reference, "an object was released");
+            run.note_write(&key, WriteKind::Released, Causes::NONE);
             Ok(())
         }
         Err(error) if error.is_not_found() => Ok(()),

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use super::{
     super::{
         known::{Applied, Fingerprint, Fingerprints, Memory, ObjectsRevision},
+        record::BundleRecord,
         shared::ManagedResources,
         wake::trigger::{self, Operation, ReconcilePath},
     },
@@ -25,6 +26,7 @@ pub(crate) struct BundleRevision {
 
 struct IdlePeriod {
     controller: Rc<ManagedResources>,
+    record: Rc<BundleRecord>,
     bundle: NamespacedName,
     applied: Rc<Applied>,
     objects: Rc<Fingerprints>,
@@ -39,9 +41,11 @@ pub(crate) fn until_due(run: &Run<'_>, memory: &Memory, now: Instant, unchanged:
     let again = memory.sent_again(run, now);
     let next = memory.next(now, run.controller.settings.apply.sync_period.get());
     let next = again.map_or(next, |again| next.min(again.saturating_duration_since(now)));
+    run.record.next_check.set(now.checked_add(next));
     let Some(applied) = memory.applied.clone().filter(|_| memory.is_idle()) else { return Outcome::After(next) };
     let idle = IdlePeriod {
         controller: run.controller.clone(),
+        record: run.record.clone(),
         bundle: run.reconcile.key.clone(),
         applied,
         objects: memory.objects.clone(),
@@ -90,7 +94,9 @@ impl IdlePeriod {
     fn period(&self) -> Duration {
         let period = self.controller.idle_period(self.controller.settings.apply.sync_period.get());
         let now = self.controller.env.clock.monotonic();
-        self.again.map_or(period, |again| period.min(again.saturating_duration_since(now)))
+        let period = self.again.map_or(period, |again| period.min(again.saturating_duration_since(now)));
+        self.record.next_check.set(now.checked_add(period));
+        period
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::{
     super::{
         known::{CachedManagedResource, Named},
+        record::{DocumentPlace, Documents},
         report::status,
     },
     run::Run,
@@ -48,8 +49,8 @@ pub(crate) struct Bundle {
     warnings: Vec<LabelWarning>,
     pub(crate) merging: Rc<MergeSettings>,
     pub(crate) equivalences: Equivalences,
-    /// The positions of documents that no cluster would accept, in words.
-    places: BTreeMap<usize, String>,
+    /// Where each manifest is, by its number.
+    places: Vec<DocumentPlace>,
     /// How the target serves the kinds; `None` if it does not, or if that is unknown.
     kinds: BTreeMap<GroupVersionKind, Option<Resource>>,
     /// See [`Kinds::uncertain`].
@@ -210,12 +211,11 @@ fn planned(run: &Run<'_>, secrets: Vec<(String, u64)>, decoded: Decoded, kinds: 
         scope: &scope,
     });
     let kept = plan.objects.iter().filter_map(|object| Some(documents.get(object.document)?.raw)).collect();
-    let unusable = plan.objects.iter().filter(|object| object.error.is_some()).map(|object| object.document);
-    let place = |document: usize| {
-        let ManifestDocument { secret, data_key, index, .. } = documents.get(document)?;
-        Some((document, format!("document at index {index} in '{data_key}' in secret '{secret}'")))
+    let place = |document: ManifestDocument| {
+        let ManifestDocument { secret, data_key, index, .. } = document;
+        DocumentPlace { secret, data_key, index }
     };
-    let places = unusable.filter_map(place).collect();
+    let places = documents.into_iter().map(place).collect();
     let checksum = String::new();
     (Bundle { secrets, plan, checksum, errors, warnings, merging, equivalences, places, kinds, uncertain }, kept)
 }
@@ -235,6 +235,7 @@ impl Bundle {
         let old = run.mr().status.resources.iter().map(ResourceRef::key);
         let keys = self.plan.objects.iter().map(|object| object.key.clone()).chain(old).collect();
         controller.objects.register(&run.reconcile.key, keys);
+        self.note_documents(run);
         let spec = &run.mr().spec;
         let (labels, annotations) = (spec.force_overwrite_labels, spec.force_overwrite_annotations);
         let named = |object: &PlannedObject| {
@@ -263,8 +264,21 @@ impl Bundle {
         self.plan.objects.iter().any(|object| hpa::is_scalable(&object.key.group_kind()))
     }
 
-    pub(crate) fn place(&self, document: usize) -> &str {
-        self.places.get(&document).map_or("", String::as_str)
+    fn note_documents(&self, run: &Run<'_>) {
+        let place = |object: &PlannedObject| {
+            Some((run.controller.objects.shared(&object.key), self.places.get(object.document)?.clone()))
+        };
+        run.record.documents.replace(Documents::of(self.plan.objects.iter().filter_map(place)));
+    }
+
+    /// Returns the place of a document in words.
+    pub(crate) fn place(&self, document: usize) -> String {
+        let place = self.places.get(document);
+        place
+            .map(|DocumentPlace { secret, data_key, index }| {
+                format!("document at index {index} in '{data_key}' in secret '{secret}'")
+            })
+            .unwrap_or_default()
     }
 
     pub(crate) fn all_kinds_known(&self) -> bool {

@@ -11,7 +11,13 @@ use kit::{Causes, Deadline, Failure, Reconcile};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::super::{known::ParsedManagedResource, report::StatusCell, shared::ManagedResources, wake::trigger};
+use super::super::{
+    known::ParsedManagedResource,
+    record::{BundleRecord, WriteKind},
+    report::StatusCell,
+    shared::ManagedResources,
+    wake::trigger,
+};
 use crate::api::resources::{
     managed_resource::{ManagedResource, ManagedResourceStatus},
     origin::Origin,
@@ -23,6 +29,7 @@ const STATUS_TIME: Duration = Duration::from_secs(5);
 pub(crate) struct Run<'a> {
     pub(crate) controller: &'a Rc<ManagedResources>,
     pub(crate) status: &'a StatusCell,
+    pub(crate) record: &'a Rc<BundleRecord>,
     pub(crate) reconcile: &'a Reconcile<NamespacedName, ObjectKey>,
     pub(crate) context: Context,
     pub(crate) bundle: ParsedManagedResource,
@@ -91,6 +98,13 @@ impl Run<'_> {
         let seen = self.bundle.cached.raw().map_err(|error| ApiError::Decode(error.to_string()))?;
         let answer = controller.source.set_finalizer(&self.context, &at, &seen, name, held).await;
         self.go_on_with(answer, asked)
+    }
+
+    /// Notes what was done to an object, for the dashboard. `more`: causes beside those of the reconcile.
+    pub(crate) fn note_write(&self, object: &ObjectKey, kind: WriteKind, more: Causes) {
+        let (controller, causes) = (self.controller, self.reconcile.wake.causes.with(more));
+        let (object, now) = (controller.objects.shared(object), controller.env.clock.wall());
+        self.record.writes.borrow_mut().note(object, kind, causes, now);
     }
 
     pub(crate) fn origin(&self) -> Origin {
