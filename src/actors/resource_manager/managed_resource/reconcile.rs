@@ -55,6 +55,7 @@ pub(super) async fn run(
         other => {
             controller.initial_sync.leaves(&reconcile.key);
             memory.forget_objects();
+            record.next_check.set(None);
             if other != ReconcilePath::Delete {
                 // A deletion can take several reconciles. Everything else starts over.
                 memory.progress = None;

@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::super::{
     health::Seen,
     known::{Glance, Standing},
-    record::{BundleRecord, LastWrite, PendingDeletion, WriteKind},
+    record::{BundleRecord, PendingDeletion, WriteKind, WriteNote},
     remove::clean,
     shared::{ManagedResources, cause_names},
 };
@@ -157,8 +157,8 @@ impl<'a> ObjectRows<'a> {
         let truncated = references.len() - rows.len();
         let listed: BTreeSet<ObjectKey> = references.iter().map(ResourceRef::key).collect();
         let writes = self.record.writes.borrow();
-        let left = writes.iter().filter(|write| write.has_left() && !listed.contains(&write.object));
-        rows.extend(left.map(|write| self.row_of_left(write)));
+        let left = writes.left().filter(|(object, _)| !listed.contains(object));
+        rows.extend(left.map(|(object, note)| self.row_of_left(object, note)));
         (rows, truncated)
     }
 
@@ -178,16 +178,12 @@ impl<'a> ObjectRows<'a> {
         }
     }
 
-    fn row_of_left(&self, write: &LastWrite) -> ObjectRow {
-        let ObjectKey { group, kind, name, .. } = &*write.object;
-        let namespace = namespace_of(self.controller, &write.object);
-        let served = self.controller.target.discovery().known_preferred(&write.object.group_kind());
+    fn row_of_left(&self, object: &ObjectKey, note: &WriteNote) -> ObjectRow {
+        let ObjectKey { group, kind, name, .. } = object;
+        let namespace = namespace_of(self.controller, object);
+        let served = self.controller.target.discovery().known_preferred(&object.group_kind());
         let api_version = served.map_or_else(|| group.clone(), |served| served.api_version());
-        ObjectRow {
-            last: Some(LastRow::of(write)),
-            gone: true,
-            ..ObjectRow::named(&api_version, kind, namespace, name)
-        }
+        ObjectRow { last: Some(LastRow::of(note)), gone: true, ..ObjectRow::named(&api_version, kind, namespace, name) }
     }
 
     fn state(&mut self, reference: &ResourceRef, key: &ObjectKey, standing: &Standing) -> State {
@@ -290,10 +286,10 @@ impl State {
 }
 
 impl LastRow {
-    fn of(write: &LastWrite) -> Self {
-        let (at, why) = (write.at(), cause_names(write.causes));
+    fn of(note: &WriteNote) -> Self {
+        let (at, why) = (note.at(), cause_names(note.causes));
         let row = |what| Self { what, at, why, paths: Vec::new(), error: None };
-        match &write.kind {
+        match &note.kind {
             WriteKind::Created => row("created"),
             WriteKind::Updated(paths) => {
                 Self { paths: paths.iter().map(|path| path.to_string()).collect(), ..row("updated") }

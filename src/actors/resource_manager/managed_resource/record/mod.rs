@@ -18,7 +18,7 @@ use tokio::time::Instant;
 pub(super) use self::{
     deletions::{Deletions, PendingDeletion},
     documents::{DocumentPlace, Documents},
-    writes::{LastWrite, LastWrites, WriteKind},
+    writes::{LastWrites, WriteKind, WriteNote},
 };
 use super::health::LiveReads;
 

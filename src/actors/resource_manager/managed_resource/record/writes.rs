@@ -1,6 +1,6 @@
 //! What was last done to each object of a ManagedResource, and why. Only writes are noted, and failed attempts.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use cluster::object::ObjectKey;
 use jiff::Timestamp;
@@ -32,9 +32,9 @@ pub(crate) enum WriteKind {
     Failed(Box<str>),
 }
 
+/// What was done to an object, or to several in the same second.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct LastWrite {
-    pub(crate) object: Rc<ObjectKey>,
+pub(crate) struct WriteNote {
     pub(crate) kind: WriteKind,
     /// Causes of the reconcile that did it.
     pub(crate) causes: Causes,
@@ -42,9 +42,19 @@ pub(crate) struct LastWrite {
     at: u32,
 }
 
+#[derive(Debug)]
+struct LastWrite {
+    object: Rc<ObjectKey>,
+    note: Rc<WriteNote>,
+}
+
 /// Sorted by object, so that it takes no more memory than its entries.
 #[derive(Debug, Default)]
-pub(crate) struct LastWrites(Vec<LastWrite>);
+pub(crate) struct LastWrites {
+    writes: Vec<LastWrite>,
+    /// The newest note. A reconcile that creates many objects notes the same for all.
+    newest: Weak<WriteNote>,
+}
 
 impl WriteKind {
     pub(crate) fn updated(paths: &ChangedPaths) -> Self {
@@ -59,20 +69,16 @@ impl WriteKind {
     pub(crate) fn failed(error: &str) -> Self {
         Self::Failed(cut_after(LONGEST_ERROR, error).into())
     }
-
-    fn is_end(&self) -> bool {
-        matches!(self, Self::Deleted | Self::Released)
-    }
 }
 
-impl LastWrite {
+impl WriteNote {
     pub(crate) fn at(&self) -> Timestamp {
         Timestamp::from_second(self.at.into()).unwrap_or_default()
     }
 
     /// Returns true if the object left the ManagedResource, as far as this process knows.
-    pub(crate) fn has_left(&self) -> bool {
-        self.kind.is_end()
+    fn has_left(&self) -> bool {
+        matches!(self.kind, WriteKind::Deleted | WriteKind::Released)
     }
 }
 
@@ -80,19 +86,23 @@ impl LastWrites {
     /// Notes a write. It replaces the one before of the same object.
     pub(crate) fn note(&mut self, object: Rc<ObjectKey>, kind: WriteKind, causes: Causes, now: Timestamp) {
         let at = seconds(now);
-        self.0.retain(|write| !write.kind.is_end() || at.saturating_sub(write.at) < AFTER_LEAVING);
-        let write = LastWrite { object, kind, causes, at };
-        match self.place(&write.object) {
-            Ok(place) => self.0[place] = write,
+        self.writes.retain(|write| !write.note.has_left() || at.saturating_sub(write.note.at) < AFTER_LEAVING);
+        let note = WriteNote { kind, causes, at };
+        let newest = self.newest.upgrade().filter(|newest| **newest == note);
+        let note = newest.unwrap_or_else(|| Rc::new(note));
+        self.newest = Rc::downgrade(&note);
+        match self.place(&object) {
+            Ok(place) => self.writes[place].note = note,
             Err(mut place) => {
-                if self.0.len() >= MOST {
-                    let oldest = (0..self.0.len()).min_by_key(|index| self.0[*index].at).unwrap_or_default();
-                    self.0.remove(oldest);
+                if self.writes.len() >= MOST {
+                    let oldest = (0..self.writes.len()).min_by_key(|index| self.writes[*index].note.at);
+                    let oldest = oldest.unwrap_or_default();
+                    self.writes.remove(oldest);
                     place -= usize::from(oldest < place);
-                } else if self.0.len() == self.0.capacity() {
-                    self.0.reserve_exact(ROOM);
+                } else if self.writes.len() == self.writes.capacity() {
+                    self.writes.reserve_exact(ROOM);
                 }
-                self.0.insert(place, write);
+                self.writes.insert(place, LastWrite { object, note });
             }
         }
     }
@@ -100,22 +110,24 @@ impl LastWrites {
     /// The object is as it should be: a failure is over.
     pub(crate) fn is_right(&mut self, object: &ObjectKey) {
         if let Ok(place) = self.place(object)
-            && matches!(self.0[place].kind, WriteKind::Failed(_))
+            && matches!(self.writes[place].note.kind, WriteKind::Failed(_))
         {
-            self.0.remove(place);
+            self.writes.remove(place);
         }
     }
 
-    pub(crate) fn of(&self, object: &ObjectKey) -> Option<&LastWrite> {
-        self.place(object).ok().map(|place| &self.0[place])
+    pub(crate) fn of(&self, object: &ObjectKey) -> Option<&WriteNote> {
+        self.place(object).ok().map(|place| &*self.writes[place].note)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &LastWrite> {
-        self.0.iter()
+    /// Returns the objects that left, as far as they are remembered.
+    pub(crate) fn left(&self) -> impl Iterator<Item = (&ObjectKey, &WriteNote)> {
+        let all = self.writes.iter().map(|LastWrite { object, note }| (&**object, &**note));
+        all.filter(|(_, note)| note.has_left())
     }
 
     fn place(&self, object: &ObjectKey) -> Result<usize, usize> {
-        self.0.binary_search_by(|write| (*write.object).cmp(object))
+        self.writes.binary_search_by(|write| (*write.object).cmp(object))
     }
 }
 
@@ -125,6 +137,8 @@ fn seconds(time: Timestamp) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use jiff::ToSpan;
     use serde_json::json;
 
@@ -150,7 +164,7 @@ mod tests {
 
         assert_eq!((write.at(), write.causes), (at(7), Causes::own(2)));
         assert_eq!(write.kind, WriteKind::Updated(["a", "b", "c", "…"].map(Box::from).into()));
-        assert_eq!((writes.iter().count(), writes.of(&key(2))), (1, None));
+        assert_eq!((writes.writes.len(), writes.of(&key(2))), (1, None));
     }
 
     #[test]
@@ -161,10 +175,10 @@ mod tests {
             writes.note(Rc::new(key(number)), WriteKind::failed(&"x".repeat(10_000)), Causes::TIMER, at(second));
         }
 
-        assert_eq!(writes.0.len(), MOST);
-        assert!(writes.0.is_sorted_by(|a, b| a.object < b.object));
+        assert_eq!(writes.writes.len(), MOST);
+        assert!(writes.writes.is_sorted_by(|a, b| a.object < b.object));
         assert!(writes.of(&key(0)).is_some() && writes.of(&key(MOST)).is_none());
-        let error = |write: &LastWrite| match &write.kind {
+        let error = |note: &WriteNote| match &note.kind {
             WriteKind::Failed(text) => text.chars().count(),
             other => panic!("{other:?}"),
         };
@@ -178,12 +192,12 @@ mod tests {
         writes.note(Rc::new(key(2)), WriteKind::Created, Causes::OBJECT, at(0));
         let later = at(0).checked_add(59.minutes()).unwrap();
         writes.note(Rc::new(key(3)), WriteKind::Released, Causes::OBJECT, later);
-        assert!(writes.of(&key(1)).is_some_and(LastWrite::has_left));
+        let left = |writes: &LastWrites| writes.left().map(|(object, _)| object.name.clone()).collect::<Vec<_>>();
+        assert_eq!(left(&writes), ["0001", "0003"]);
 
         writes.note(Rc::new(key(4)), WriteKind::Created, Causes::OBJECT, at(3600));
 
-        let left: Vec<_> = writes.iter().map(|write| write.object.name.as_str()).collect();
-        assert_eq!(left, ["0002", "0003", "0004"]);
+        assert_eq!((left(&writes), writes.writes.len()), (vec!["0003".to_owned()], 3));
     }
 
     #[test]
@@ -201,11 +215,16 @@ mod tests {
 
     /// Ten thousand ManagedResources have ten thousand of these.
     #[test]
-    fn last_write_takes_40_bytes() {
-        assert_eq!(size_of::<LastWrite>(), 40);
+    fn last_writes_of_one_reconcile_take_16_bytes_each() {
         let mut writes = LastWrites::default();
-        (0..20).for_each(|number| writes.note(Rc::new(key(number)), WriteKind::Created, Causes::LISTED, at(0)));
+        let mut note = |number, kind, second| writes.note(Rc::new(key(number)), kind, Causes::LISTED, at(second));
+        (0..20).for_each(|number| note(number, WriteKind::Created, 0));
+        note(3, WriteKind::Deleted, 0);
+        note(4, WriteKind::Created, 1);
 
-        assert_eq!(writes.0.capacity(), 20);
+        assert_eq!((size_of::<LastWrite>(), writes.writes.capacity()), (16, 20));
+        let notes: BTreeSet<_> = writes.writes.iter().map(|write| Rc::as_ptr(&write.note)).collect();
+        assert_eq!(notes.len(), 3);
+        assert!(size_of::<WriteNote>() <= 40);
     }
 }
