@@ -263,15 +263,14 @@ impl State {
         Self { health: Health::Unhealthy, text: Some(text.into()), progress: None }
     }
 
-    /// What the verdicts of an object say. Versions without rules only need to exist (spec 20 §11).
+    /// What the verdicts of an object say. Versions without rules only need to exist (spec 20 §11). Whether an object is
+    /// in a roll-out does not depend on the version (spec 20 §13).
     fn of(kind: &GroupVersionKind, judgement: Option<&Judgement>) -> Self {
-        if !judge::is_checked(kind) {
-            return Self { health: Health::Unchecked, text: None, progress: None };
-        }
         let fine = Judgement::default();
         let Judgement { health, rollout, .. } = judgement.unwrap_or(&fine);
         let cannot = |text: &str| format!("cannot be checked: {text}");
         let state = match health {
+            _ if !judge::is_checked(kind) => Self { health: Health::Unchecked, text: None, progress: None },
             HealthVerdict::Fine => Self { health: Health::Healthy, text: None, progress: None },
             HealthVerdict::Bad(text) => Self::bad(&**text),
             HealthVerdict::Unreadable(text) => Self::bad(cannot(text)),
@@ -303,4 +302,44 @@ impl LastRow {
 
 fn bounded(text: String) -> String {
     cut_after(LONGEST, &text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judgement(health: HealthVerdict, rollout: HealthVerdict) -> Judgement {
+        Judgement { health, rollout, pods: None }
+    }
+
+    #[test]
+    fn state_of_an_object_says_what_its_verdicts_say() {
+        let (bad, unreadable) = (HealthVerdict::Bad("b".into()), HealthVerdict::Unreadable("u".into()));
+        let set = GroupVersionKind::new("apps", "v1", "StatefulSet");
+        for (kind, judgement, health, text, progress) in [
+            (&set, None, Health::Healthy, None, None),
+            (&set, Some(judgement(bad.clone(), HealthVerdict::Fine)), Health::Unhealthy, Some("b"), None),
+            (&set, Some(judgement(HealthVerdict::Fine, bad.clone())), Health::Healthy, None, Some("b")),
+            (
+                &set,
+                Some(judgement(unreadable.clone(), unreadable)),
+                Health::Unhealthy,
+                Some("cannot be checked: u"),
+                Some("cannot be checked: u"),
+            ),
+            (&GroupVersionKind::new("", "v1", "ConfigMap"), None, Health::Unchecked, None, None),
+            // The watch judges apps/v1. Another version only needs to exist.
+            (
+                &GroupVersionKind::new("apps", "v1beta1", "StatefulSet"),
+                Some(judgement(bad.clone(), bad)),
+                Health::Unchecked,
+                None,
+                Some("b"),
+            ),
+        ] {
+            let State { health: is, text: says, progress: goes } = State::of(kind, judgement.as_ref());
+
+            assert_eq!((is, says.as_deref(), goes.as_deref()), (health, text, progress), "{kind} {judgement:?}");
+        }
+    }
 }
