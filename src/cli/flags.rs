@@ -2,9 +2,9 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, FromArgMatches as _, Subcommand as _};
 use cluster::kubeconfig::Environment;
-use process::command_line::{CommandLine, Parsed, UsageError, bare, flag_is_set, text, value};
+use process::command_line::{CommandLine, Parsed, UsageError, bare, text, value};
 
-use super::{Command, DemoOptions, PROGRAM, RunOptions, Tool, legacy};
+use super::{Command, PROGRAM, RunOptions, Tool, demo, legacy};
 
 const ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources";
 const LONG_ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources.
@@ -42,7 +42,7 @@ impl Cli {
             Parsed::Run(given) => *given,
         };
         match matches.subcommand() {
-            Some(("demo", matches)) => return Ok(Command::Demo(DemoOptions { keep: flag_is_set(matches, "keep")? })),
+            Some(("demo", matches)) => return Ok(Command::Demo(demo::options(matches)?)),
             Some(_) => {
                 let tool = Tool::from_arg_matches(&matches).map_err(|error| UsageError::Tool(error.to_string()))?;
                 return Ok(Command::Tool(tool));
@@ -81,15 +81,8 @@ pub(super) fn command_line() -> CommandLine {
         .args(legacy::FLAGS.iter().map(legacy_arg));
     // The comment of `Tool` would be the text of the whole program.
     let command = Tool::augment_subcommands(command).about(ABOUT).long_about(LONG_ABOUT);
-    line.command = if cfg!(feature = "sim") { command.subcommand(demo()) } else { command };
+    line.command = if cfg!(feature = "sim") { command.subcommand(demo::command()) } else { command };
     line
-}
-
-fn demo() -> clap::Command {
-    clap::Command::new("demo")
-        .about("Show the program at work on an in-memory cluster")
-        .args_override_self(true)
-        .arg(bare("keep").value_name("true|false").help("Stay up after the last step, until Ctrl-C"))
 }
 
 fn legacy_arg(flag: &legacy::LegacyFlag) -> Arg {

@@ -5,13 +5,14 @@
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
 //! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators,
-//! `operator_tools.rs` options of the latter, `legacy.rs` the flags from before there was a configuration file.
+//! `operator_tools.rs` options of the latter, `demo.rs` those of the demonstration, `legacy.rs` the flags from before there was a configuration file.
 //! `completion.rs` makes scripts for shells. `tests/reference.rs` generates the reference of all flags. `load.rs` merges
 //! flags, file and environment. Everything is pure: a function that is passed in reads files
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
 
 pub mod completion;
 pub mod controller_manager;
+mod demo;
 mod epilogue;
 mod flags;
 mod legacy;
@@ -26,6 +27,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use cluster::kubeconfig::Environment;
+pub use demo::DemoOptions;
 pub use flags::Cli;
 pub use load::{StartError, load};
 pub use operator_tools::{
@@ -74,13 +76,6 @@ pub struct RunOptions {
     pub environment: Environment,
     /// The legacy flags that were set, with their checked texts.
     legacy: BTreeMap<&'static str, String>,
-}
-
-/// Options of [`Command::Demo`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct DemoOptions {
-    /// Keep running after the last step, until interrupted.
-    pub keep: bool,
 }
 
 impl RunOptions {

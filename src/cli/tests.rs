@@ -207,11 +207,37 @@ fn help_short_has_the_common_options_and_names_the_long_one() {
 #[cfg(feature = "sim")]
 #[test]
 fn demo_is_a_command() {
-    assert_eq!(parse(&["demo"]), Ok(Command::Demo(DemoOptions { keep: false })));
-    assert_eq!(parse(&["demo", "--keep"]), Ok(Command::Demo(DemoOptions { keep: true })));
-    assert_eq!(parse(&["demo", "--keep=false"]), Ok(Command::Demo(DemoOptions { keep: false })));
+    let second = Some(Duration::from_secs(1));
+    let story = DemoOptions { keep: false, bundles: None, change_interval: second };
+    assert_eq!(parse(&["demo"]), Ok(Command::Demo(story)));
+    assert_eq!(parse(&["demo", "--keep"]), Ok(Command::Demo(DemoOptions { keep: true, ..story })));
+    assert_eq!(parse(&["demo", "--keep=false"]), Ok(Command::Demo(story)));
     assert!(parse(&["demo", "--keep=x"]).is_err());
     assert!(matches!(parse(&["demo", "--help"]), Ok(Command::Help(text)) if text.contains("--keep")));
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn demo_takes_a_number_of_bundles_and_a_rate_of_changes_within_limits() {
+    let options = |args: &[&str]| match parse(&[&["demo"], args].concat()) {
+        Ok(Command::Demo(options)) => Ok((options.bundles, options.change_interval)),
+        other => Err(format!("{other:?}")),
+    };
+
+    assert_eq!(options(&["--bundles", "10000"]), Ok((Some(10_000), Some(Duration::from_secs(1)))));
+    assert_eq!(options(&["--bundles=1", "--changes-per-second=4"]), Ok((Some(1), Some(Duration::from_millis(250)))));
+    assert_eq!(options(&["--changes-per-second", "0"]), Ok((None, None)));
+    for (args, named) in [
+        (["--bundles", "0"], "1..=20000"),
+        (["--bundles", "1000000"], "1..=20000"),
+        (["--bundles", "many"], "'many'"),
+        (["--changes-per-second", "-1"], "from 0.001 to 100"),
+        (["--changes-per-second", "NaN"], "from 0.001 to 100"),
+        (["--changes-per-second", "1e9"], "from 0.001 to 100"),
+    ] {
+        let error = options(&args).unwrap_err();
+        assert!(error.contains(named) && error.contains(args[0]), "{error}");
+    }
 }
 
 #[test]

@@ -1,27 +1,36 @@
 //! Address of an object, for requests and for `kubectl`.
 
 use super::examples::NAMESPACE;
+use crate::api::resources::keys;
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct DemoObject {
-    pub(super) api_version: &'static str,
-    pub(super) resource: &'static str,
-    pub(super) namespace: &'static str,
-    pub(super) name: &'static str,
+pub(super) struct DemoObject<'a> {
+    pub(super) api_version: &'a str,
+    pub(super) resource: &'a str,
+    pub(super) namespace: &'a str,
+    pub(super) name: &'a str,
 }
 
-impl DemoObject {
-    pub(super) const fn core(resource: &'static str, namespace: &'static str, name: &'static str) -> Self {
+impl<'a> DemoObject<'a> {
+    pub(super) const fn core(resource: &'a str, namespace: &'a str, name: &'a str) -> Self {
         Self { api_version: "v1", resource, namespace, name }
     }
 
-    pub(super) const fn secret(name: &'static str) -> Self {
+    pub(super) const fn apps(resource: &'a str, namespace: &'a str, name: &'a str) -> Self {
+        Self { api_version: "apps/v1", resource, namespace, name }
+    }
+
+    pub(super) const fn secret(name: &'a str) -> Self {
         Self::core("secrets", NAMESPACE, name)
     }
 
-    pub(super) const fn bundle(name: &'static str) -> Self {
-        let api_version = "resources.gardener.cloud/v1alpha1";
-        Self { api_version, resource: "managedresources", namespace: NAMESPACE, name }
+    /// A ManagedResource of the story.
+    pub(super) const fn bundle(name: &'a str) -> Self {
+        Self::managed_resource(NAMESPACE, name)
+    }
+
+    pub(super) const fn managed_resource(namespace: &'a str, name: &'a str) -> Self {
+        Self { api_version: keys::API_VERSION, resource: keys::PLURAL, namespace, name }
     }
 
     pub(super) fn for_kubectl(self) -> String {

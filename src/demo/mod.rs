@@ -1,9 +1,11 @@
-//! The demonstration (command `demo`): the program at work on an in-memory cluster, explained step by step.
+//! The demonstration (command `demo`): the program at work on an in-memory cluster, explained step by step; or a cluster
+//! with many bundles, for the dashboard.
 //! ```text
-//! mod.rs ── log into a file, System ─► scene.rs (Sim, process::Process, kubectl) ◄── story.rs ──► screen.rs
+//! mod.rs ── log into a file, System ─► scene.rs (Sim, program.rs, kubectl) ◄── story.rs or world/ ──► screen.rs
 //! ```
-//! * `story.rs`: the steps in their order; start reading there.
-//! * `scene.rs`: simulator, program, a user with `kubectl`, and waits; `journal.rs`: the program's requests to the API.
+//! * `story.rs`: the steps in their order; start reading there. `world/`: many bundles (`--bundles`).
+//! * `scene.rs`: simulator, program, a user with `kubectl`, and waits; `program.rs`: starts the program as production does;
+//!   `journal.rs`: its requests to the API; `rollouts.rs`: the cluster rolls out Deployments.
 //!
 //! The program does not know the demonstration. The panic of one step comes from the scene's observer of requests,
 //! which the program calls during a reconcile.
@@ -11,12 +13,16 @@
 mod demo_object;
 mod examples;
 mod journal;
+mod program;
+mod rollouts;
 mod scene;
 mod screen;
 mod story;
+mod world;
 
 use std::{
     fs::File,
+    future::Future,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -27,6 +33,7 @@ use actix::System;
 use futures::future::LocalBoxFuture;
 use kit::{Clock, json};
 use process::logging::{self, Logging};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::{
     layer::SubscriberExt as _,
     util::{SubscriberInitExt as _, TryInitError},
@@ -80,8 +87,8 @@ enum DemoError {
 /// Runs the demonstration in the terminal. Returns the exit code: 0, or 1 if a step did not happen.
 pub fn run(options: DemoOptions) -> i32 {
     let screen = Screen::of_process();
-    match play_story(options, screen) {
-        Ok(played) => exit_code(&played),
+    match perform(options, screen) {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("Error: {error}");
             1
@@ -89,27 +96,89 @@ pub fn run(options: DemoOptions) -> i32 {
     }
 }
 
-fn play_story(options: DemoOptions, screen: Screen) -> Result<Vec<PlayedStep>, DemoError> {
+fn perform(options: DemoOptions, screen: Screen) -> Result<i32, DemoError> {
     let path = log_path(&std::env::temp_dir());
     let log = log_into(&path)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
-    let played = System::with_tokio_rt(|| runtime).block_on(perform(options, screen, &path))?;
+    let system = System::with_tokio_rt(|| runtime);
+    let code = match options.bundles {
+        None => system.block_on(tell_story(options, screen, &path)),
+        Some(count) => system.block_on(show_world(options, screen, &path, count)),
+    }?;
     log.finish(LAST_RECORDS);
-    Ok(played)
+    Ok(code)
 }
 
-async fn perform(options: DemoOptions, screen: Screen, log: &Path) -> Result<Vec<PlayedStep>, DemoError> {
-    let stage = Stage { scene: Scene::new()?, screen };
+async fn tell_story(options: DemoOptions, screen: Screen, log: &Path) -> Result<i32, DemoError> {
+    let stage = Stage { scene: Scene::for_story()?, screen };
     story::prologue(&stage, log);
     let played = play(&STORY, &stage, &stage.screen).await;
     stage.screen.summary(&played);
-    if options.keep && exit_code(&played) == 0 {
-        story::keep(&stage).await?;
+    let code = exit_code(&played);
+    if options.keep && code == 0 {
+        let mut interrupt = Interrupt::listen()?;
+        stage.screen.say("");
+        stage.scene.forget_requests();
+        announce(&stage.scene, &stage.screen, options);
+        interrupt.or(story::live(&stage, options.change_interval)).await;
+        stage.screen.say("Stopping.");
     } else if !options.keep {
         story::epilogue(&stage);
     }
     stage.scene.stop(LAST_RECONCILES).await;
-    Ok(played)
+    Ok(code)
+}
+
+async fn show_world(options: DemoOptions, screen: Screen, log: &Path, count: usize) -> Result<i32, DemoError> {
+    let mut interrupt = Interrupt::listen()?;
+    let scene = Scene::for_many_bundles()?;
+    world::prologue(&screen, log, count);
+    let code = match interrupt.or(world::fill(&scene, &screen, count)).await {
+        Some(Ok(())) if options.keep => {
+            announce(&scene, &screen, options);
+            interrupt.or(world::live(&scene, count, options.change_interval)).await;
+            screen.say("Stopping.");
+            0
+        }
+        Some(Ok(())) => 0,
+        Some(Err(missed)) => {
+            screen.missed(&missed);
+            1
+        }
+        None => {
+            screen.say("Stopping.");
+            0
+        }
+    };
+    scene.stop(LAST_RECONCILES).await;
+    Ok(code)
+}
+
+/// Says that the program stays up.
+fn announce(scene: &Scene, screen: &Screen, options: DemoOptions) {
+    screen.say(&format!("The program stays up: {}", scene.url("/dashboard")));
+    screen.say(match options.change_interval {
+        Some(_) => "Now and then somebody edits, deletes or breaks something. Ctrl-C ends it.",
+        None => "Nobody changes anything. Ctrl-C ends it.",
+    });
+}
+
+/// Ctrl-C.
+struct Interrupt(Signal);
+
+impl Interrupt {
+    fn listen() -> Result<Self, io::Error> {
+        Ok(Self(signal(SignalKind::interrupt())?))
+    }
+
+    /// Returns what `work` returns, or `None` after Ctrl-C.
+    async fn or<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            _ = self.0.recv() => None,
+            done = work => Some(done),
+        }
+    }
 }
 
 async fn play<S>(steps: &[Step<S>], stage: &S, screen: &Screen) -> Vec<PlayedStep> {

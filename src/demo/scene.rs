@@ -2,22 +2,14 @@
 
 use std::{
     cell::{Cell, RefCell},
-    net::SocketAddr,
     rc::Rc,
     time::Duration,
 };
 
-use cluster::{ClusterLabel, RequestObserver, user_agent};
+use cluster::user_agent;
 use http::{Method, Request, header};
-use kit::{Activity, ActorState, Clock, Cpu, Env, Fatal, Random, StatusRegistry};
-use process::{
-    self, Process, ProcessParts, Program as _, Vitals,
-    config::PlainServer,
-    dashboard::server::{ServeError, ServerHandles},
-    http::probes::ProbeQuery,
-    leader::ElectionError,
-    metrics::Metrics,
-};
+use kit::{Activity, ActorState, Clock, Random};
+use process::config::{PlainServer, Workers};
 use serde_json::Value;
 use sim::{ClientOptions, PutError, Sim, SimOptions};
 use tokio::time::{Instant, sleep};
@@ -27,6 +19,8 @@ use super::{
     demo_object::DemoObject,
     examples::{Example, NAMESPACE},
     journal::Journal,
+    program::{DemoProgram, PROGRAM, ProgramError},
+    rollouts::{self, roll_out},
 };
 use crate::{
     api::{
@@ -35,7 +29,6 @@ use crate::{
         resources::{condition_names::RESOURCES_APPLIED, crd, keys::ORIGIN, managed_resource::ManagedResource},
     },
     cli::BuildInfo,
-    programs::resource_manager::{Link, Links, ResourceManager},
 };
 
 pub(super) const LATENCY: Duration = Duration::from_millis(1);
@@ -43,9 +36,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 const LIMIT_OF_ALL: Duration = Duration::from_secs(16); // time limit of all conditions together, from the beginning
 const POLL: Duration = Duration::from_millis(1);
 const QUIET: Duration = Duration::from_millis(100); // the program is idle after this time without requests
-const CPU_JOBS: usize = 2;
+const UNLIMITED: f64 = -1.0; // requests per second
+const MANY_WORKERS: Workers = Workers::new(20);
 
-const PROGRAM: &str = ResourceManager::NAME;
 const LOOPBACK: &str = "127.0.0.1";
 
 const MANAGED_RESOURCES: &str = "managedresources.resources.gardener.cloud";
@@ -60,20 +53,6 @@ pub(super) struct Scene {
     end: Instant,
 }
 
-struct DemoProgram {
-    process: Process<ResourceManager>,
-    servers: ServerHandles,
-    status_registry: StatusRegistry,
-    metrics: Metrics,
-    vitals: Vitals,
-}
-
-/// Panics once if `armed`. Only reconciles send updates, so the panic is that of a reconcile.
-struct Saboteur {
-    production: Metrics,
-    armed: Rc<Cell<bool>>,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SceneError {
     #[error(transparent)]
@@ -83,17 +62,30 @@ pub(super) enum SceneError {
     #[error(transparent)]
     Put(#[from] PutError),
     #[error(transparent)]
-    Serve(#[from] ServeError),
-    #[error(transparent)]
-    Election(#[from] ElectionError),
-    #[error("cannot listen for Ctrl-C: {0}")]
-    Signal(#[from] std::io::Error),
+    Program(#[from] ProgramError),
 }
 
 impl Scene {
-    pub(super) fn new() -> Result<Self, SceneError> {
+    /// An empty cluster for the story, whose requests are recorded.
+    pub(super) fn for_story() -> Result<Self, SceneError> {
+        Self::new(true)
+    }
+
+    /// An empty cluster for many bundles. The program may send as many requests as it can.
+    pub(super) fn for_many_bundles() -> Result<Self, SceneError> {
+        let scene = Self::new(false)?;
+        let mut config = scene.config.borrow_mut();
+        (config.source.qps, config.target.qps) = (UNLIMITED, UNLIMITED);
+        config.controllers.managed_resource.concurrent_syncs = MANY_WORKERS;
+        config.controllers.health.concurrent_syncs = MANY_WORKERS;
+        drop(config);
+        Ok(scene)
+    }
+
+    fn new(recording: bool) -> Result<Self, SceneError> {
         let options = SimOptions::new(Clock::system(), Random::from_entropy());
-        let sim = Sim::new(SimOptions { latency: LATENCY, ..options });
+        let sim = Sim::new(SimOptions { latency: LATENCY, recording, ..options });
+        actix::spawn(roll_out(sim.clone()));
         let definition: Value = serde_saphyr::from_str(crd::MANAGED_RESOURCES)
             .map_err(|error| SceneError::Definition(error.to_string()))?;
         sim.put(definition)?;
@@ -112,77 +104,32 @@ impl Scene {
         })
     }
 
-    pub(super) fn start(&self) -> Result<(), SceneError> {
-        let (version, status_registry, vitals) =
-            (&self.version, StatusRegistry::default(), Vitals::new::<ResourceManager>());
-        let metrics = Metrics::new(
-            ResourceManager::METRICS,
-            ResourceManager::CLUSTERS,
-            &version.version,
-            status_registry.clone(),
-        );
-        let servers = self.serve(&vitals, &metrics, &status_registry)?;
-        let env = Env {
-            clock: Clock::system(),
-            random: Random::from_entropy(),
-            status_registry: status_registry.clone(),
-            cpu: Cpu::pool(CPU_JOBS),
-            observers: Rc::new(metrics.clone()),
-            fatal: Fatal::default(),
-            sync_timeout: Config::default().controllers.cache_sync_timeout.get(),
-        };
-        let client = self.sim.client_of(ClientOptions {
-            user: PROGRAM.to_owned(),
-            groups: vec!["system:masters".to_owned()],
-            user_agent: user_agent(PROGRAM, &version.version, &version.git_commit, false),
-            process: sim::Process::new(),
-        });
-        let process = Process::start(ProcessParts {
-            links: Links { source: Link { client, host: "in-memory".to_owned(), ca: Rc::default() }, target: None },
-            election: None,
-            host: "demo".to_owned(),
-            config: Rc::new(self.config.borrow().clone()),
-            env,
-            requests: Rc::new(Saboteur { production: metrics.clone(), armed: self.sabotage.clone() }),
-            vitals: vitals.clone(),
-        })?;
-        self.program.replace(Some(DemoProgram { process, servers, status_registry, metrics, vitals }));
-        Ok(())
-    }
-
     /// Prefers the ports of the last run, so that a browser finds the dashboard again.
-    fn serve(
-        &self,
-        vitals: &Vitals,
-        metrics: &Metrics,
-        status_registry: &StatusRegistry,
-    ) -> Result<ServerHandles, SceneError> {
+    pub(super) fn start(&self) -> Result<(), SceneError> {
         let mut config = self.config.borrow_mut();
-        let serve = |config: &Config| {
-            process::serve_http::<ResourceManager>(
-                &self.version.version,
-                &ResourceManager::settings(config),
-                "demonstration",
-                vitals,
-                vitals.readiness(),
-                metrics,
-                status_registry,
-            )
+        let start = |config: &Config| {
+            let user_agent = user_agent(PROGRAM, &self.version.version, &self.version.git_commit, false);
+            let client = self.sim.client_of(ClientOptions {
+                user: PROGRAM.to_owned(),
+                groups: vec!["system:masters".to_owned()],
+                user_agent,
+                process: sim::Process::new(),
+            });
+            DemoProgram::start(config, &self.version.version, client, self.sabotage.clone())
         };
-        let servers = serve(&config).or_else(|_| {
-            set_ports(&mut config, 0, 0);
-            serve(&config)
+        let program = start(&config).or_else(|_| {
+            set_ports(&mut config, [0; 2]);
+            start(&config)
         })?;
-        let port = |address: Option<SocketAddr>| address.map_or(0, |address| address.port());
-        set_ports(&mut config, port(servers.metrics_address()), port(servers.probes_address()));
-        Ok(servers)
+        set_ports(&mut config, program.ports());
+        self.program.replace(Some(program));
+        Ok(())
     }
 
     pub(super) async fn stop(&self, patience: Duration) {
         let program = self.program.borrow_mut().take();
         if let Some(program) = program {
-            program.process.stop(patience).await;
-            program.servers.stop().await;
+            program.stop(patience).await;
         }
     }
 
@@ -197,10 +144,24 @@ impl Scene {
     }
 
     fn readiness(&self) -> Result<(), String> {
-        let program = self.program.borrow();
-        let Some(program) = program.as_ref() else { return Err("the program does not run".to_owned()) };
-        let answer = program.vitals.readiness().aggregate(&ProbeQuery { local: true, ..ProbeQuery::default() });
-        if answer.status == 200 { Ok(()) } else { Err(answer.body) }
+        self.program
+            .borrow()
+            .as_ref()
+            .map_or_else(|| Err("the program does not run".to_owned()), DemoProgram::readiness)
+    }
+
+    /// Stores an object past the API, as if it had been there before.
+    pub(super) fn put(&self, object: Value) -> Result<(), SceneError> {
+        Ok(self.sim.put(object).map(drop)?)
+    }
+
+    /// Returns what `look` finds in each ManagedResource.
+    pub(super) fn managed_resources<T>(&self, look: impl FnMut(&Value) -> T) -> Vec<T> {
+        self.sim.look_at_all(MANAGED_RESOURCES, look)
+    }
+
+    pub(super) fn is_rolled_out(&self) -> bool {
+        rollouts::are_done(&self.sim)
     }
 
     /// Waits until the actors of all ManagedResources are idle and the program sends no requests.
@@ -226,14 +187,12 @@ impl Scene {
     }
 
     pub(super) fn url(&self, path: &str) -> String {
-        let program = self.program.borrow();
-        let address =
-            program.as_ref().and_then(|program| program.servers.metrics_address()).map(|address| address.to_string());
-        format!("http://{}{path}", address.unwrap_or_default())
+        let address = self.program.borrow().as_ref().and_then(DemoProgram::metrics_address);
+        format!("http://{}{path}", address.map(|address| address.to_string()).unwrap_or_default())
     }
 
     fn actors(&self) -> Vec<ActorState> {
-        self.program.borrow().as_ref().map(|program| program.status_registry.snapshot()).unwrap_or_default()
+        self.program.borrow().as_ref().map(DemoProgram::actors).unwrap_or_default()
     }
 
     pub(super) fn actor(&self, bundle: &str) -> Option<ActorState> {
@@ -246,12 +205,12 @@ impl Scene {
     }
 
     pub(super) fn series(&self, name: &str) -> Vec<String> {
-        let text = self.program.borrow().as_ref().map(|program| program.metrics.render()).unwrap_or_default();
+        let text = self.program.borrow().as_ref().map(DemoProgram::render_metrics).unwrap_or_default();
         text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
     }
 }
 
-fn set_ports(config: &mut Config, metrics: u16, probes: u16) {
+fn set_ports(config: &mut Config, [metrics, probes]: [u16; 2]) {
     config.server.metrics.port = metrics.into();
     config.server.health_probes.port = probes.into();
 }
@@ -262,15 +221,15 @@ impl Scene {
         self.create(DemoObject::bundle(example.name), &example.managed_resource()).await
     }
 
-    pub(super) async fn create(&self, place: DemoObject, object: &Value) -> Result<(), Missed> {
+    pub(super) async fn create(&self, place: DemoObject<'_>, object: &Value) -> Result<(), Missed> {
         self.send(Method::POST, &place.collection(), "application/json", Some(object)).await.map(drop)
     }
 
-    pub(super) async fn patch(&self, place: DemoObject, patch: &Value) -> Result<Value, Missed> {
+    pub(super) async fn patch(&self, place: DemoObject<'_>, patch: &Value) -> Result<Value, Missed> {
         self.send(Method::PATCH, &place.path(), "application/merge-patch+json", Some(patch)).await
     }
 
-    pub(super) async fn delete(&self, place: DemoObject) -> Result<(), Missed> {
+    pub(super) async fn delete(&self, place: DemoObject<'_>) -> Result<(), Missed> {
         self.send(Method::DELETE, &place.path(), "application/json", None).await.map(drop)
     }
 
@@ -285,11 +244,11 @@ impl Scene {
 }
 
 impl Scene {
-    pub(super) fn object(&self, place: DemoObject) -> Option<Value> {
+    pub(super) fn object(&self, place: DemoObject<'_>) -> Option<Value> {
         self.sim.object(&place.for_kubectl(), place.namespace, place.name)
     }
 
-    pub(super) fn text(&self, place: DemoObject, field: &str) -> String {
+    pub(super) fn text(&self, place: DemoObject<'_>, field: &str) -> String {
         let object = self.object(place).unwrap_or_default();
         object.pointer(field).and_then(Value::as_str).unwrap_or_default().to_owned()
     }
@@ -372,23 +331,6 @@ async fn eventually<T>(
             Err(found) if Instant::now() >= limit => return Err(Missed::new(expected, found)),
             Err(_) => sleep(POLL).await,
         }
-    }
-}
-
-impl RequestObserver for Saboteur {
-    fn finished(&self, method: &str, host: &str, code: Option<u16>) {
-        self.production.finished(method, host, code);
-        if method == Method::PUT.as_str() && self.armed.take() {
-            panic!("thrown by the demonstration");
-        }
-    }
-
-    fn request_scheduler(&self, cluster: ClusterLabel, high: usize, low: usize, writes_in_flight: usize) {
-        self.production.request_scheduler(cluster, high, low, writes_in_flight);
-    }
-
-    fn event_dropped(&self) {
-        self.production.event_dropped();
     }
 }
 

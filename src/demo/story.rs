@@ -1,16 +1,16 @@
-use std::{path::Path, time::Duration};
+use std::{future::pending, path::Path, time::Duration};
 
 use futures::{FutureExt as _, try_join};
 use kit::ActorState;
 use process::PATIENCE;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use super::{
     Missed, Seen, Step,
     demo_object::DemoObject,
     examples::{self, BROKEN, MONITORING, NAMESPACE, WEBAPP},
-    scene::{Scene, SceneError, rests},
+    scene::{Scene, rests},
     screen::{Screen, time},
 };
 use crate::api::resources::condition_names::{APPLY_SUCCEEDED, DECODING_FAILED, DELETION_PENDING};
@@ -32,17 +32,15 @@ pub(super) const STORY: [Step<Stage>; 9] = [
     Step { title: "A bundle is deleted", play: |stage| leave(stage).boxed_local() },
 ];
 
-const NOW_AND_THEN: Duration = Duration::from_secs(4);
-
-const SETTINGS: DemoObject = DemoObject::core("configmaps", "webshop", "webapp-settings");
-const SERVICE: DemoObject = DemoObject::core("services", "webshop", "webapp");
-const RECEIVERS: DemoObject = DemoObject::core("configmaps", NAMESPACE, "alert-receivers");
-const MORNING: DemoObject = DemoObject::core("configmaps", NAMESPACE, "colour-of-morning");
-const NOON: DemoObject = DemoObject::core("configmaps", NAMESPACE, "colour-of-noon");
-const EVENING: DemoObject = DemoObject::core("configmaps", NAMESPACE, "colour-of-evening");
-const ROLE: DemoObject =
+const SETTINGS: DemoObject<'static> = DemoObject::core("configmaps", "webshop", "webapp-settings");
+const SERVICE: DemoObject<'static> = DemoObject::core("services", "webshop", "webapp");
+const RECEIVERS: DemoObject<'static> = DemoObject::core("configmaps", NAMESPACE, "alert-receivers");
+const MORNING: DemoObject<'static> = DemoObject::core("configmaps", NAMESPACE, "colour-of-morning");
+const NOON: DemoObject<'static> = DemoObject::core("configmaps", NAMESPACE, "colour-of-noon");
+const EVENING: DemoObject<'static> = DemoObject::core("configmaps", NAMESPACE, "colour-of-evening");
+const ROLE: DemoObject<'static> =
     DemoObject { api_version: "rbac.authorization.k8s.io/v1", resource: "roles", namespace: "webshop", name: "webapp" };
-const ALERT: DemoObject = DemoObject {
+const ALERT: DemoObject<'static> = DemoObject {
     api_version: "monitoring.example.com/v1",
     resource: "alertrules",
     namespace: NAMESPACE,
@@ -120,7 +118,7 @@ async fn edit(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 }
 
 /// Edits a field by hand, waits until it has its old value, and returns the time.
-async fn repaired(scene: &Scene, place: DemoObject, field: &str, value: &str) -> Result<Duration, Missed> {
+async fn repaired(scene: &Scene, place: DemoObject<'_>, field: &str, value: &str) -> Result<Duration, Missed> {
     let before = scene.text(place, field);
     let patch = field
         .split('/')
@@ -152,7 +150,7 @@ async fn delete(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
 }
 
 /// Deletes an object by hand, waits for a new one, and returns the time.
-async fn replaced(scene: &Scene, place: DemoObject) -> Result<Duration, Missed> {
+async fn replaced(scene: &Scene, place: DemoObject<'_>) -> Result<Duration, Missed> {
     let old = scene.text(place, "/metadata/uid");
     scene.delete(place).await?;
     let begin = Instant::now();
@@ -338,28 +336,16 @@ async fn leave(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     }
 }
 
-pub(super) async fn keep(Stage { scene, screen }: &Stage) -> Result<(), SceneError> {
-    let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())?;
-    scene.forget_requests();
-    screen.say("");
-    screen.say(&format!("The program stays up: {}", scene.url("/dashboard")));
-    screen.say("Now and then somebody edits, deletes or breaks something. Ctrl-C ends it.");
-    let life = async {
-        // An action may fail, for example because the object does not exist again yet; the loop goes on.
-        scene.delete(DemoObject::secret(WEBAPP.secret)).await.ok();
-        scene.apply(&WEBAPP).await.ok();
-        for act in 0_usize.. {
-            tokio::time::sleep(NOW_AND_THEN).await;
-            something(scene, act).await.ok();
-        }
-    };
-    tokio::select! {
-        biased;
-        _ = interrupt.recv() => {}
-        () = life => {}
+/// Applies the deleted bundle again, and changes something now and then, for ever.
+pub(super) async fn live(Stage { scene, .. }: &Stage, change_interval: Option<Duration>) {
+    // An action may fail, for example because the object does not exist again yet; the loop goes on.
+    scene.delete(DemoObject::secret(WEBAPP.secret)).await.ok();
+    scene.apply(&WEBAPP).await.ok();
+    let Some(pause) = change_interval else { return pending().await };
+    for act in 0_usize.. {
+        sleep(pause).await;
+        something(scene, act).await.ok();
     }
-    screen.say("Stopping.");
-    Ok(())
 }
 
 async fn something(scene: &Scene, act: usize) -> Result<(), Missed> {
