@@ -112,12 +112,35 @@ const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-const PAGE: [(&str, &str, &str); 6] = [
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+
+/// Path below `/dashboard`, type and content of the page's files.
+const PAGE: [(&str, &str, &str); 25] = [
     ("", "text/html; charset=utf-8", include_str!("page/index.html")),
-    ("/app.js", "text/javascript; charset=utf-8", include_str!("page/app.js")),
-    ("/actors.js", "text/javascript; charset=utf-8", include_str!("page/actors.js")),
-    ("/connection.js", "text/javascript; charset=utf-8", include_str!("page/connection.js")),
-    ("/style.css", "text/css; charset=utf-8", include_str!("page/style.css")),
+    ("/actor-details.js", JAVASCRIPT, include_str!("page/actor-details.js")),
+    ("/actors-view.js", JAVASCRIPT, include_str!("page/actors-view.js")),
+    ("/actors.js", JAVASCRIPT, include_str!("page/actors.js")),
+    ("/app.js", JAVASCRIPT, include_str!("page/app.js")),
+    ("/bundle-objects.js", JAVASCRIPT, include_str!("page/bundle-objects.js")),
+    ("/bundle-view.js", JAVASCRIPT, include_str!("page/bundle-view.js")),
+    ("/bundles-view.js", JAVASCRIPT, include_str!("page/bundles-view.js")),
+    ("/bundles.js", JAVASCRIPT, include_str!("page/bundles.js")),
+    ("/clusters-view.js", JAVASCRIPT, include_str!("page/clusters-view.js")),
+    ("/connection.js", JAVASCRIPT, include_str!("page/connection.js")),
+    ("/dom.js", JAVASCRIPT, include_str!("page/dom.js")),
+    ("/feed.js", JAVASCRIPT, include_str!("page/feed.js")),
+    ("/header.js", JAVASCRIPT, include_str!("page/header.js")),
+    ("/hints.js", JAVASCRIPT, include_str!("page/hints.js")),
+    ("/histogram.js", JAVASCRIPT, include_str!("page/histogram.js")),
+    ("/objects.js", JAVASCRIPT, include_str!("page/objects.js")),
+    ("/reconcilers.js", JAVASCRIPT, include_str!("page/reconcilers.js")),
+    ("/route.js", JAVASCRIPT, include_str!("page/route.js")),
+    ("/table.js", JAVASCRIPT, include_str!("page/table.js")),
+    ("/text.js", JAVASCRIPT, include_str!("page/text.js")),
+    ("/tools.js", JAVASCRIPT, include_str!("page/tools.js")),
+    ("/style.css", CSS, include_str!("page/style.css")),
+    ("/views.css", CSS, include_str!("page/views.css")),
     ("/icon.svg", "image/svg+xml", include_str!("page/icon.svg")),
 ];
 

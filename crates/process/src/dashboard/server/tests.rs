@@ -164,6 +164,7 @@ async fn dashboard_serves_its_files_and_the_status_registry() {
         ("/dashboard", "text/html; charset=utf-8"),
         ("/dashboard/app.js", "text/javascript; charset=utf-8"),
         ("/dashboard/style.css", "text/css; charset=utf-8"),
+        ("/dashboard/views.css", "text/css; charset=utf-8"),
         ("/dashboard/icon.svg", "image/svg+xml"),
         ("/dashboard/actors", "application/json"),
         ("/dashboard/details?path=managedresource", "application/json"),
@@ -231,6 +232,28 @@ async fn dashboard_page_loads_only_its_own_files() {
         !page.contains("style=") && !page.contains("<style") && !page.contains("onclick"),
         "inline code is refused"
     );
+}
+
+/// A module that is missing would leave the page empty.
+#[actix_web::test]
+async fn dashboard_serves_each_file_that_its_page_names() {
+    let mut named = Vec::new();
+    for (_, _, content) in PAGE {
+        named.extend(between(content, "from \"./", "\"").map(|name| format!("/{name}")));
+        named.extend(between(content, "=\"dashboard/", "\"").map(|name| format!("/{name}")));
+    }
+
+    let served = |name: &str| PAGE.iter().any(|(path, ..)| *path == name) || name == "/actors";
+    let missing: Vec<_> = named.iter().filter(|name| !served(name)).collect();
+    let unused: Vec<_> =
+        PAGE.iter().filter(|(path, ..)| !path.is_empty() && !named.iter().any(|name| name == path)).collect();
+
+    assert!(missing.is_empty(), "{missing:?}");
+    assert!(unused.is_empty(), "{unused:?}");
+}
+
+fn between<'a>(text: &'a str, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
+    text.split(begin).skip(1).filter_map(move |rest| rest.split_once(end)).map(|(name, _)| name)
 }
 
 /// A client that opens streams without reading them does not block other clients.
