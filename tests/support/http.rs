@@ -24,7 +24,7 @@ pub(crate) struct Answer {
 }
 
 /// Sends a POST of JSON if there is a body, else a GET; with TLS if there is an `authority` (a PEM file).
-pub(super) fn request(port: u16, path: &str, body: Option<&str>, authority: Option<&Path>) -> Result<Answer> {
+pub(crate) fn request(port: u16, path: &str, body: Option<&str>, authority: Option<&Path>) -> Result<Answer> {
     let stream = TcpStream::connect(("127.0.0.1", port)).with_context(|| format!("connect to port {port}"))?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     let method = if body.is_some() { "POST" } else { "GET" };

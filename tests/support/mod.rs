@@ -14,6 +14,6 @@ mod wait;
 pub(crate) use certificates::Authority;
 pub(crate) use control_plane::{Component, ControlPlane, Options, User};
 pub(crate) use grm::{Grm, Settings};
-pub(crate) use http::Answer;
-pub(crate) use process::Signal;
+pub(crate) use http::{Answer, request};
+pub(crate) use process::{Process, Signal};
 pub(crate) use wait::eventually;

@@ -27,7 +27,7 @@ pub(crate) enum Signal {
 }
 
 impl Process {
-    pub(super) fn spawn(
+    pub(crate) fn spawn(
         program: &Path,
         arguments: &[String],
         environment: &[(String, String)],
@@ -78,7 +78,7 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    pub(super) fn check_running(&mut self) -> Result<()> {
+    pub(crate) fn check_running(&mut self) -> Result<()> {
         match self.child.try_wait()? {
             None => Ok(()),
             Some(status) => bail!("{} ended ({status}); the end of its log:\n{}", self.name, self.log_end()),
@@ -95,7 +95,7 @@ impl Process {
     }
 
     /// Everything that was printed so far, also by earlier processes with the same log.
-    pub(super) fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 

@@ -1,13 +1,15 @@
 // What an actor waits for, and what it did last. A bundle's page has the same parts.
 
 import { activityText } from "./actors.js";
-import { make, makeButton, makeLink, setAttribute, setClass, setText, showFacts, showList } from "./dom.js";
-import { RESULTS } from "./histogram.js";
+import { make, makeButton, makeLink, setAttribute, setClass, setText, setTitle, showFacts, showList } from "./dom.js";
+import { resultOf } from "./histogram.js";
 import { addressOfBundle } from "./route.js";
 import { agoText, clockText, countText, countdownText, secondsText, whenText } from "./text.js";
 
+/** What a pending reconcile waits for. */
 const PENDING = new Map([
-  ["queued", "queued"], ["timer", "timer"], ["backingOff", "back-off"], ["running", "runs"],
+  ["running", "runs"], ["next", "after this one"], ["queued", "for a permit"], ["caches", "for caches"], ["waiting", "for a change"], ["backingOff", "back-off"],
+  ["timer", "timer"], ["quarantined", "quarantined"],
 ]);
 
 /** Wakes that wait: reconciler, state, when, why. */
@@ -20,7 +22,7 @@ export function showPending(list, pending, now) {
     const when = due ? countdownText(due, now) : "";
     setText(item.state, `${PENDING.get(state) ?? state}${when === "" ? "" : when === "now" ? ", now" : `, in ${when}`}`);
     setText(item.reconciler, reconciler);
-    setText(item.causes, `${causes.length > 0 ? `because of ${causes.join(", ")}` : ""}${priority ? ` · priority ${priority}` : ""}`);
+    setText(item.causes, `${causes.length > 0 ? `because of ${causes.join(", ")}` : ""}${priority === "low" ? " · low priority" : ""}`);
   });
 }
 
@@ -37,12 +39,13 @@ export function showReconciles(list, reconciles, now) {
     setText(item.ended, agoText(ended, now));
     setAttribute(item.ended, "title", clockText(ended));
     setText(item.took, secondsText(ms / 1000));
-    const { text, tone } = RESULTS.get(result) ?? { text: result, tone: "none" };
+    const { text, tone } = resultOf(result);
     setText(item.result, text);
     setClass(item.result, `result tone-${tone}`);
     setText(item.reconciler, reconciler);
     setText(item.causes, causes.join(", "));
     setText(item.error, error ?? "");
+    setTitle(item.error, error ?? "");
     item.error.hidden = !error;
   });
 }

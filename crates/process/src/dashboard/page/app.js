@@ -137,6 +137,7 @@ function onEvent(name, data) {
   }
   // For whoever measures the page: in milliseconds.
   document.body.dataset.version = feed.version;
+  document.body.dataset.shown ??= performance.now().toFixed(0);
   document.body.dataset.took = (performance.now() - begin).toFixed(1);
 }
 

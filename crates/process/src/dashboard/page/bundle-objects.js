@@ -2,7 +2,7 @@
 
 import { make, makeButton, makeCommand, makeLink, setAttribute, setClass, setText, setTitle, showFacts, showList } from "./dom.js";
 import { traceCommand } from "./hints.js";
-import { FILTERS, keyOf, nameOf, objectRows, stateOf } from "./objects.js";
+import { FILTERS, nameOf, objectRows, stateOf, titleOf } from "./objects.js";
 import { addressOfBundle } from "./route.js";
 import { Table } from "./table.js";
 import { countText, shortAgo, whenText } from "./text.js";
@@ -22,7 +22,7 @@ export class BundleObjects {
   #page;
   #objects = [];
   #truncated = 0;
-  #filter = { filter: "all", query: "" };
+  #filter = { filter: "all", query: "", collapsed: new Set() };
 
   constructor(page) {
     this.#page = page;
@@ -40,8 +40,10 @@ export class BundleObjects {
       return { filter, element, count };
     });
     this.table = new Table("objects", {
-      label: "Objects", role: "treegrid", columns: COLUMNS, key: ({ object }) => `${object.apiVersion} ${keyOf(object)}`,
+      label: "Objects", role: "treegrid", columns: COLUMNS, key: ({ key }) => key,
       makeRow, fill, fillTimes: (row, item) => fillTimes(row, item, page.now()), onSelect: () => this.#showSelected(),
+      onOpen: (item) => this.#toggle(item),
+      keys: { ArrowLeft: (item) => { if (item.open) this.#toggle(item); }, ArrowRight: (item) => { if (item.open === false) this.#toggle(item); } },
     });
     this.facts = make("dl", "facts-list");
     this.claims = make("p", "claims");
@@ -54,7 +56,7 @@ export class BundleObjects {
 
   /** Begins with another bundle. */
   reset() {
-    this.#filter = { filter: "all", query: "" };
+    this.#filter = { filter: "all", query: "", collapsed: new Set() };
     this.search.value = "";
     this.table.selected = null;
     this.show([], 0);
@@ -77,6 +79,13 @@ export class BundleObjects {
     this.table.selected = null;
     this.#setFilter({ query: "", filter: "all" });
     return wasClear;
+  }
+
+  #toggle({ group }) {
+    if (group === undefined) return;
+    const { collapsed } = this.#filter;
+    if (!collapsed.delete(group)) collapsed.add(group);
+    this.#refresh();
   }
 
   #setFilter(change) {
@@ -104,17 +113,17 @@ export class BundleObjects {
     if (!object) return;
     const now = this.#page.now();
     const { word, tone, text } = stateOf(object);
-    const { last, pendingDeletion, document, owner, progress, claimedBy = [] } = object;
-    setText(this.title, `${object.apiVersion} ${keyOf(object)}`);
+    const { last, pendingDeletion, document, progress, claimedBy = [] } = object;
+    setText(this.title, `${object.apiVersion} ${titleOf(object)}`);
     showFacts(this.facts, [
       ["Health", text ? `${word}: ${text}` : word, tone],
       ["Progress", progress && progress !== text ? progress : ""],
       ["Last write", last ? `${last.what} ${whenText(last.at, now)}` : ""],
       ["Because of", (last?.why ?? []).join(", ")],
+      ["Error", last?.error !== text ? last?.error : "", "bad"],
       ["Changed fields", (last?.paths ?? []).join("\n")],
       ["Pending deletion", pendingDeletion ? [pendingDeletion.since ? `since ${whenText(pendingDeletion.since, now)}` : "", pendingDeletion.why ?? ""].filter((part) => part).join(": ") : ""],
       ["Document", document ? `${document.secret}, ${document.key}, index ${document.index}` : ""],
-      ["Owner", owner ?? ""],
     ]);
     this.claims.hidden = claimedBy.length === 0;
     showList(this.claims, claimedBy, () => {
@@ -134,23 +143,45 @@ export class BundleObjects {
 
 function makeRow() {
   const row = {
-    kind: make("span", "kind"), name: make("span", "object-name"), claimed: make("span", "badge slow"), glyph: make("span", "glyph"), word: make("span"),
+    twist: make("span", "twist"), kind: make("span", "kind"), name: make("span", "object-name"), claimed: make("span", "badge slow"), glyph: make("span", "glyph"), word: make("span"),
     words: make("span", "words"), last: make("span", "last"), document: make("span", "document"),
   };
-  row.object = make("span", "object", row.kind, row.name, row.claimed);
+  row.object = make("span", "object", row.twist, row.kind, row.name, row.claimed);
   row.health = make("span", "health", row.glyph, row.word);
   row.cells = [row.object, row.health, row.words, row.last, row.document];
   return row;
 }
 
-function fill(row, { object, depth, faint }) {
+function fill(row, item) {
+  row.object.style.setProperty("--depth", item.depth);
+  setAttribute(row.element, "aria-level", `${item.depth + 1}`);
+  setAttribute(row.element, "aria-expanded", item.group === undefined ? null : `${item.open}`);
+  row.element.classList.toggle("group", item.group !== undefined);
+  row.twist.hidden = item.group === undefined;
+  if (item.group === undefined) fillObject(row, item.object);
+  else fillGroup(row, item);
+}
+
+function fillGroup(row, { group, count, bad, open }) {
+  setText(row.twist, open ? "▾" : "▸");
+  setText(row.kind, "");
+  setText(row.name, group);
+  setTitle(row.object, group);
+  setText(row.claimed, "");
+  setText(row.glyph, bad > 0 ? GLYPHS.bad : "");
+  setText(row.word, bad > 0 ? `${countText(bad)} of ${countText(count)}` : countText(count));
+  setClass(row.health, bad > 0 ? "health tone-bad" : "health");
+  for (const cell of [row.words, row.document]) {
+    setText(cell, "");
+    setTitle(cell, "");
+  }
+}
+
+function fillObject(row, object) {
   const { word, tone, text } = stateOf(object);
-  row.object.style.setProperty("--depth", depth);
-  setAttribute(row.element, "aria-level", `${depth + 1}`);
-  row.element.classList.toggle("faint-row", faint);
   setText(row.kind, object.kind);
   setText(row.name, nameOf(object));
-  setTitle(row.object, `${object.apiVersion} ${keyOf(object)}`);
+  setTitle(row.object, `${object.apiVersion} ${titleOf(object)}`);
   const claims = object.claimedBy ?? [];
   setText(row.claimed, claims.length > 0 ? "shared" : "");
   setTitle(row.claimed, claims.length > 0 ? `also in ${claims.join(", ")}` : "");
@@ -165,7 +196,7 @@ function fill(row, { object, depth, faint }) {
 }
 
 function fillTimes(row, { object }, now) {
-  const { last } = object;
+  const last = object?.last;
   const text = last ? `${last.what} ${shortAgo(last.at, now)}${last.why?.length ? ` · ${last.why.join(", ")}` : ""}` : "";
   setText(row.last, text);
   setTitle(row.last, text);

@@ -14,7 +14,14 @@ export const STATES = new Map([
 
 const RANKS = new Map([...STATES.keys()].map((state, rank) => [state, rank]));
 const TONES = ["bad", "pending", "none", "good"];
-const IGNORED = new Set(["ignored", "suspended"]);
+
+/** Marks of bundles on which nothing is done, with what that means. */
+export const MARKS = new Map([
+  ["ignored", { state: "ignored", text: "ignored: nothing is touched" }],
+  ["wait-for-state", { state: "ignored", text: "the annotation gardener.cloud/operation: wait-for-state stops all work" }],
+  ["handed-over", { state: "deleting", text: "its class changed; the objects are being removed" }],
+  ["waits-for-class", { state: "progressing", text: "another class has not finished with it" }],
+]);
 
 /** The columns of conditions, and the type that each shows. */
 export const CONDITIONS = new Map([
@@ -43,7 +50,7 @@ export function newBundle(row) {
     since: sinceOf(state, decisive),
     reasons: reasonsOf(row, state, decisive),
     next: row.nextTimer ? Date.parse(row.nextTimer) : Infinity,
-    problem: problemOf(row, state, decisive),
+    problem: problemOf(row, state, decisive) || (MARKS.get(marks[0])?.text ?? ""),
     text: null,
   };
 }
@@ -51,7 +58,8 @@ export function newBundle(row) {
 function stateOf({ problem, activity }, conditions, marks) {
   if (problem || activity === "quarantined" || conditions.some(({ tone }) => tone === "bad")) return "broken";
   if (marks.includes("deleting")) return "deleting";
-  if (marks.some((mark) => IGNORED.has(mark))) return "ignored";
+  const [mark] = marks.filter((each) => MARKS.has(each));
+  if (mark) return MARKS.get(mark).state;
   if (activity === "backingOff" || conditions.some(({ tone }) => tone === "pending")) return "progressing";
   if (conditions.length === 0 || conditions.some(({ tone }) => tone !== "good")) return "unknown";
   return "healthy";

@@ -180,7 +180,7 @@ function makeCluster() {
 }
 
 function showCluster(shown, cluster, { watches, heard, words, now }) {
-  const { name, server, version, limiter, discovery, requests = [] } = cluster;
+  const { name, sameAs, server, version, limiter, discovery, requests = [] } = cluster;
   setText(shown.parts.heading, name);
   setAttribute(shown.element, "aria-label", `Cluster ${name}`);
   const failing = watches.filter(({ activity }) => activity === "failing").length;
@@ -192,9 +192,10 @@ function showCluster(shown, cluster, { watches, heard, words, now }) {
     ["Version", version],
     ["Last heard", heard ? agoText(heard, now) : "never", quiet ? "warn" : ""],
     ["Served kinds", discovery ? `${countText(discovery.kinds ?? 0)}${discovery.at ? `, ${shortAgo(discovery.at, now)}` : ""}` : ""],
-    ["Rate limiter", limiter ? `${countText(limiter.qps)}/s, burst ${countText(limiter.burst)}` : ""],
+    ["Same connection as", sameAs],
+    ["Rate limit", limiter ? limitText(limiter) : "", "", "requests a second, and burst, of each type of resource"],
     ["Waiting for it", limiter ? countText(limiter.waiting ?? 0) : "", limiter?.waiting > 0 ? "warn" : ""],
-    ["Requests under way", limiter ? countText(limiter.inFlight ?? 0) : ""],
+    ["Writes under way", limiter ? countText(limiter.inFlight ?? 0) : ""],
     ["Requests a second", requests.length > 0 ? rateText(requests.reduce((sum, { perSecond }) => sum + perSecond, 0)) : ""],
   ]);
   const failed = discovery?.failed ?? [];
@@ -203,6 +204,8 @@ function showCluster(shown, cluster, { watches, heard, words, now }) {
   showWatches(shown.watches, watches, words, now);
   showRequests(shown.requests, requests);
 }
+
+const limitText = ({ qps, burst }) => (qps ? `${countText(qps)}/s, burst ${countText(burst ?? 0)}` : "none");
 
 function showWatches(host, watches, words, now) {
   const rank = ({ activity }) => RANKS.get(activity) ?? 9;

@@ -99,14 +99,15 @@ async function copy(code, button) {
   setTimeout(() => setText(button, "Copy"), 1500);
 }
 
-/** Asks `fill` of a list of label and text for a definition list. Rows without text are left out. */
+/** Facts `[label, text, tone, title]` as a definition list. Those without text are left out. */
 export function showFacts(list, facts) {
   const shown = facts.filter(([, text]) => text !== "" && text !== null && text !== undefined);
   showList(list, shown, () => {
     const [label, value] = [make("dt"), make("dd")];
     return { element: make("div", "", label, value), label, value };
-  }, (row, [label, text, tone]) => {
+  }, (row, [label, text, tone, title]) => {
     setText(row.label, label);
+    setTitle(row.label, title ?? "");
     setText(row.value, text);
     setClass(row.value, tone ? `tone-${tone}` : "");
   });

@@ -9,6 +9,9 @@ const BY_REASON = [
   [/^ReleaseOfOrphanedResourcesFailed$/, "The message says why the object cannot be released. The program tries again."],
   [/^StatusTooLarge$/, "The objects are applied, but their references do not fit into the status. Make smaller bundles, or smaller annotations."],
   [/^ManagedResourceIgnored$/, "Nothing is touched while the annotation resources.gardener.cloud/ignore is set. The command resume removes it."],
+  [/^wait-for-state$/, "The annotation gardener.cloud/operation: wait-for-state stops all work. Whoever set it has to remove it."],
+  [/^handed-over$/, "The class of the bundle changed: this program removes the objects, then the other class takes over."],
+  [/^waits-for-class$/, "Another class has not finished with the bundle: its finalizer is still there. That program has to clean up first."],
   [/^ApplyProgressing$/, "A change is being applied. Wait. If this stays, look at the last reconciles."],
   [/^DeletionPending$/, "Objects are being deleted. An object with finalizers waits for their owners: repair the controller that removes them."],
   [/^HealthCheckError$/, "A check was impossible: the kind cannot be watched, or a field has the wrong type. Look at the watches of the target cluster."],
@@ -38,7 +41,7 @@ export function hintOf(reason, message = "") {
 
 /** Sentences for a bundle, without repetitions. `messages` are texts by reason. */
 export function hintsFor(bundle, messages = new Map()) {
-  const reasons = bundle.marks.some((mark) => mark === "ignored" || mark === "suspended") ? ["ManagedResourceIgnored", ...bundle.reasons] : bundle.reasons;
+  const reasons = [...bundle.marks.map((mark) => (mark === "ignored" ? "ManagedResourceIgnored" : mark)), ...bundle.reasons];
   const hints = reasons.map((reason) => hintOf(reason, messages.get(reason) ?? bundle.problem)).filter((hint) => hint !== "");
   return [...new Set(hints)];
 }
@@ -48,7 +51,7 @@ export function commandsFor({ namespace, name, marks }) {
   const program = "gardener-resource-manager";
   const [ns, one] = [shellWord(namespace), shellWord(name)];
   const commands = [[`${program} describe ${ns}/${one} --tree`, "reads each object in the target now"]];
-  if (marks.some((mark) => mark === "ignored" || mark === "suspended")) commands.push([`${program} resume ${one} -n ${ns}`, "lets the program work on it again"]);
+  if (marks.includes("ignored")) commands.push([`${program} resume ${one} -n ${ns}`, "lets the program work on it again"]);
   else commands.push([`${program} reconcile ${one} -n ${ns} --wait`, "starts an attempt now"]);
   return commands;
 }

@@ -33,6 +33,8 @@ export const RESULTS = new Map([
   ["requeue", { text: "again", tone: "pending" }],
   ["error", { text: "error", tone: "bad" }],
 ]);
+/** A reconcile whose error a retry cannot mend counts as an error. */
+export const resultOf = (result) => (result === "terminalError" ? { text: "final error", tone: "bad" } : RESULTS.get(result) ?? { text: result, tone: "none" });
 
 /** Sums of the results of some minutes. */
 export function resultsOf(minutes = []) {

@@ -38,8 +38,9 @@ export const pluralText = (number, one, many = `${one}s`) => `${countText(number
 export function secondsText(seconds) {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
   if (seconds >= 60) return durationText(seconds * 1000);
-  if (seconds >= 1) return `${digits(seconds)} s`;
-  if (seconds >= 0.001) return `${digits(seconds * 1000)} ms`;
+  if (seconds === 0) return "0";
+  if (seconds >= 0.9995) return `${digits(seconds)} s`;
+  if (seconds >= 0.0009995) return `${digits(seconds * 1000)} ms`;
   return `${digits(seconds * 1e6)} µs`;
 }
 
