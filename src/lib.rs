@@ -69,6 +69,7 @@ pub mod cli;
 pub mod commands;
 #[cfg(feature = "sim")]
 pub mod demo;
+pub mod jsonpath;
 pub mod producer;
 pub mod programs;
 pub mod webhooks;
