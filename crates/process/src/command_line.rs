@@ -125,13 +125,13 @@ impl CommandLine {
 
     /// Parses arguments (without the program's name). Fails if one is unknown, incomplete or invalid.
     pub fn parse(self, args: &[OsString]) -> Result<Parsed, UsageError> {
-        let Self { program, command } = self;
+        let Self { program, mut command } = self;
         let has_command = args.first().is_some_and(|first| command.find_subcommand(first).is_some());
         let all = std::iter::once(OsString::from(program)).chain(args.iter().cloned());
-        let matches = match command.try_get_matches_from(all) {
+        let matches = match command.try_get_matches_from_mut(all) {
             Ok(matches) => matches,
             Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(Parsed::Help(error.to_string())),
-            Err(error) if has_command => return Err(UsageError::Tool(error.to_string())),
+            Err(error) if has_command => return Err(UsageError::Tool(with_usage(&error, command, args))),
             Err(error) if is_misspelt(&error, args) => return Err(UsageError::Tool(error.to_string())),
             Err(error) => return Err(usage_error(&error, program)),
         };
@@ -235,6 +235,26 @@ pub fn print_config(yaml: &str, warnings: &[Warning]) -> i32 {
         writeln!(io::stderr(), "{}: {}", warning.path, warning.message()).ok();
     }
     print_or_fail(yaml)
+}
+
+/// Returns the text of an error about the arguments of a command, with the short usage of that command. clap leaves it
+/// out where a value is wrong.
+fn with_usage(error: &clap::Error, mut command: clap::Command, args: &[OsString]) -> String {
+    const END: &str = "\nFor more information";
+    let text = error.to_string();
+    if text.contains("\nUsage: ") {
+        return text;
+    }
+    command.build(); // names of commands in their usage
+    for arg in args {
+        let Some(inner) = command.find_subcommand(arg).cloned() else { break };
+        command = inner;
+    }
+    let usage = command.render_usage();
+    match text.rsplit_once(END) {
+        Some((head, end)) => format!("{head}\n{usage}\n{END}{end}"),
+        None => format!("{text}\n{usage}\n"),
+    }
 }
 
 /// Whether the first argument is nearly the name of a command. The error names that command.
