@@ -282,6 +282,13 @@ impl Cluster {
         self.beside().written(ctx, at, call).await
     }
 
+    /// Dry run of a creation, without the fence: returns the object with the server's defaults and admission.
+    pub async fn try_create(&self, ctx: &Context, at: &ObjectRef, object: &Value) -> Result<Value, ApiError> {
+        let uri = Query::default().maybe("dryRun", Some("All")).after(&at.collection_path()?);
+        let call = Call::new(Method::POST, uri).with_body(JSON, object);
+        self.beside().written(ctx, at, call).await
+    }
+
     /// Applies a JSON merge patch, bound to `metadata.resourceVersion` if set. The answer has no `managedFields`.
     pub async fn merge_patch(
         &self,

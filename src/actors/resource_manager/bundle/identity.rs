@@ -120,6 +120,15 @@ fn is_one_object(a: &ObjectKey, b: &ObjectKey) -> bool {
         })
 }
 
+/// Returns the key of the same object in the present group, for kinds that existed in two groups (spec 10 §10.2).
+pub fn canonical(key: ObjectKey) -> ObjectKey {
+    let present = PREDEFINED.iter().find(|(old, _, kind)| *old == key.group && *kind == key.kind);
+    match present {
+        Some((_, new, _)) => ObjectKey { group: (*new).to_owned(), ..key },
+        None => key,
+    }
+}
+
 impl Equivalences {
     /// Only the predefined sets.
     pub fn predefined() -> Self {
