@@ -1,6 +1,6 @@
 use std::ffi::OsString;
 
-use clap::{Arg, ArgAction, FromArgMatches as _, Subcommand as _};
+use clap::{Arg, ArgAction, FromArgMatches as _, Subcommand as _, error::ErrorKind};
 use cluster::kubeconfig::Environment;
 use process::command_line::{CommandLine, Parsed, UsageError, bare, text, value};
 
@@ -43,9 +43,12 @@ impl Cli {
         };
         match matches.subcommand() {
             Some(("demo", matches)) => return Ok(Command::Demo(demo::options(matches)?)),
-            Some(_) => {
+            Some((name, _)) => {
                 let tool = Tool::from_arg_matches(&matches).map_err(|error| UsageError::Tool(error.to_string()))?;
-                return Ok(Command::Tool(tool));
+                return match tool.check() {
+                    Ok(()) => Ok(Command::Tool(tool)),
+                    Err(reason) => Err(wrong_usage(name, reason)),
+                };
             }
             None => {}
         }
@@ -83,6 +86,18 @@ pub(super) fn command_line() -> CommandLine {
     let command = Tool::augment_subcommands(command).about(ABOUT).long_about(LONG_ABOUT);
     line.command = if cfg!(feature = "sim") { command.subcommand(demo::command()) } else { command };
     line
+}
+
+/// Options of a command contradict each other in a way that clap does not know.
+fn wrong_usage(name: &str, reason: &str) -> UsageError {
+    let mut command = command_line().command;
+    command.build(); // names of commands in their usage
+    let kind = ErrorKind::ArgumentConflict;
+    let error = match command.find_subcommand_mut(name) {
+        Some(command) => command.error(kind, reason),
+        None => command.error(kind, reason),
+    };
+    UsageError::Tool(error.to_string())
 }
 
 fn legacy_arg(flag: &legacy::LegacyFlag) -> Arg {

@@ -5,7 +5,8 @@
 //! arguments, environment ─ Cli::parse_from ─► Command::Run(RunOptions) ─ load ─► Loaded { config, warnings }
 //! ```
 //! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators,
-//! `operator_tools.rs` options of the latter, `demo.rs` those of the demonstration, `legacy.rs` the flags from before there was a configuration file.
+//! `operator_tools.rs` options of the latter, `demo.rs` those of the demonstration, `grammar.rs` what all commands share,
+//! `format.rs` their output formats, `legacy.rs` the flags from before there was a configuration file.
 //! `completion.rs` makes scripts for shells. `tests/reference.rs` generates the reference of all flags. `load.rs` merges
 //! flags, file and environment. Everything is pure: a function that is passed in reads files
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
@@ -15,6 +16,8 @@ pub mod controller_manager;
 mod demo;
 mod epilogue;
 mod flags;
+mod format;
+mod grammar;
 mod legacy;
 pub mod load;
 mod operator_tools;
@@ -29,19 +32,18 @@ use std::collections::BTreeMap;
 use cluster::kubeconfig::Environment;
 pub use demo::DemoOptions;
 pub use flags::Cli;
+pub use format::{CustomColumn, OutputFormat, ReportFormat, SortBy, TableColumn};
+pub use grammar::{ClustersOptions, ConnectionOptions, ReportOptions, RequestTimeout, SelectionOptions};
 pub use load::{StartError, load};
 pub use operator_tools::{
-    CompletionOptions, ConnectionOptions, DescribeOptions, EventsOptions, ReconcileOptions, ReportFormat,
-    RequestTimeout, SelectionOptions, TraceOptions, VersionOptions,
+    CompletionOptions, DescribeOptions, EventsOptions, GarbageOptions, GetOptions, PoliciesFormat, PoliciesOptions,
+    RequestOptions, TraceOptions, VersionOptions, WaitGoal, WaitOptions,
 };
 pub use process::{
     BuildInfo,
     command_line::{SharedOptions, UsageError},
 };
-pub use tools::{
-    DiffOptions, GarbageOptions, GetOptions, OutputFormat, PackOptions, PoliciesFormat, PoliciesOptions, Tool,
-    UnpackOptions, ValidateOptions,
-};
+pub use tools::{DiffOptions, PackOptions, Tool, UnpackOptions, ValidateOptions};
 pub use webhook::{RegistrationOptions, ReviewOptions, WebhookTool};
 
 /// Name of the program in messages and usage.

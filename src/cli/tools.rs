@@ -2,14 +2,14 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "the help shows defaults in brackets")]
 
-use clap::{Args, Subcommand, ValueEnum};
-use cluster::object::NamespacedName;
+use clap::{ArgGroup, Args, Subcommand};
 
 use super::{
     epilogue::epilogue,
+    grammar::{ClustersOptions, ConnectionOptions, ReportOptions, SelectionOptions, bundle, namespace},
     operator_tools::{
-        CompletionOptions, ConnectionOptions, DescribeOptions, EventsOptions, ReconcileOptions, SelectionOptions,
-        TraceOptions, VersionOptions,
+        CompletionOptions, DescribeOptions, EventsOptions, GarbageOptions, GetOptions, PoliciesOptions, RequestOptions,
+        TraceOptions, VersionOptions, WaitOptions,
     },
     webhook::WebhookTool,
 };
@@ -37,8 +37,8 @@ pub enum Tool {
         long_about = "Print the manifests of a bundle as YAML: of Secrets in files, or of a ManagedResource in the \
             cluster. They are decoded as the controller decodes them.",
         after_long_help = epilogue(
-            &["unpack bundle.yaml", "unpack --managed-resource garden/web --list"],
-            "a document is not a manifest",
+            &["unpack garden/web --list", "unpack -f bundle.yaml", "unpack garden/web -o json"],
+            "a document is not a manifest, or the ManagedResource does not exist",
         )
     )]
     Unpack(UnpackOptions),
@@ -54,15 +54,18 @@ pub enum Tool {
     /// Show what the controller would change in the target cluster, object by object. Nothing is written, and values of
     /// Secrets are not shown.
     ///
-    /// The bundle comes from files, or from the cluster with --managed-resource. If the files do not contain a
-    /// ManagedResource, --name says which one they belong to.
+    /// ManagedResources are compared as they are in the cluster. With -f, files are the bundle. If they do not contain a
+    /// ManagedResource, NAME says which one they belong to. With -l and -A, all ManagedResources are compared with one
+    /// target cluster: --class leaves out those that have another target.
+    ///
+    /// A warning names objects that belong to another ManagedResource: the last writer wins.
     ///
     /// A field that only the live object has is taken for a default of the API server, unless another field manager owns
     /// it or the bundle in the cluster sets it.
     #[command(
         about = "Show what the controller would change in the target cluster",
         after_long_help = epilogue(
-            &["diff manifests/ --name garden/web", "diff --managed-resource garden/web"],
+            &["diff garden/web", "diff garden/web -f manifests/", "diff -A --class seed"],
             "there are differences",
         )
     )]
@@ -70,12 +73,23 @@ pub enum Tool {
     /// List ManagedResources with their conditions and the first problem of each. Nothing is written.
     ///
     /// All is well if APPLIED and HEALTHY are True and PROGRESSING is False. Otherwise PROBLEM shows the first condition
-    /// that differs, truncated to the width of the terminal. An asterisk (True*) marks a condition that was reported for
-    /// an older generation of the ManagedResource; a dash marks a missing condition.
+    /// that differs, truncated to the width of the terminal. On a narrow terminal, CLASS, OBJECTS and AGE make room for it.
+    /// An asterisk (True*) marks a condition that was reported for an older generation of the ManagedResource; a dash
+    /// marks a missing condition.
+    ///
+    /// PROBLEM also says "ignored" for a suspended ManagedResource, and which others have the same objects in their
+    /// status. Of the class "resources" only those of one namespace are compared: each namespace may have a target cluster
+    /// of its own. Neither counts for --unhealthy.
     #[command(
         about = "List ManagedResources with their conditions and the first problem of each",
         after_long_help = epilogue(
-            &["get -A --unhealthy --watch", "get -n garden web -o wide"],
+            &[
+                "get -A --unhealthy --watch",
+                "get garden/web -o wide",
+                "get -A --sort-by AGE",
+                "get -o custom-columns=NAME:.metadata.name,CLASS:.spec.class",
+                "get -o jsonpath='{range .items[*]}{.metadata.name}{\"\\n\"}{end}'",
+            ],
             "a ManagedResource of this name does not exist",
         )
     )]
@@ -117,30 +131,50 @@ pub enum Tool {
     /// Let the controller ignore ManagedResources, until they are resumed.
     #[command(
         long_about = "Set the annotation resources.gardener.cloud/ignore=true of ManagedResources: the controller touches \
-            neither them nor their objects until they are resumed. A deletion goes on all the same.",
-        after_long_help = epilogue(&["suspend web -n garden", "suspend -l app=web"], "a ManagedResource was not changed")
+            neither them nor their objects until they are resumed. A deletion goes on all the same. With --wait, waits \
+            until the controller reports that it ignores them: a reconcile that was running is over then.",
+        after_long_help = epilogue(
+            &["suspend garden/web --wait", "suspend -l app=web -A"],
+            "a ManagedResource was not changed, or the controller has not reported it in time",
+        )
     )]
-    Suspend(SelectionOptions),
+    Suspend(RequestOptions),
     /// Let the controller look after suspended ManagedResources again.
     #[command(
         long_about = "Remove the annotation resources.gardener.cloud/ignore of ManagedResources. The controller reconciles \
-            them at once.",
-        after_long_help = epilogue(&["resume web -n garden", "resume -l app=web"], "a ManagedResource was not changed")
-    )]
-    Resume(SelectionOptions),
-    /// Ask the controller to reconcile ManagedResources now.
-    ///
-    /// Sets the annotation gardener.cloud/operation=reconcile, which the controller removes when it begins. With --wait,
-    /// waits until the annotation is gone and ResourcesApplied is True for the current generation. If it was True before,
-    /// the reconcile may not be over then.
-    #[command(
-        about = "Ask the controller to reconcile ManagedResources now",
+            them at once. With --wait, waits until they are applied.",
         after_long_help = epilogue(
-            &["reconcile web -n garden --wait", "reconcile -l app=web"],
+            &["resume garden/web --wait", "resume -l app=web -n garden"],
             "a ManagedResource was not changed, or was not applied in time",
         )
     )]
-    Reconcile(ReconcileOptions),
+    Resume(RequestOptions),
+    /// Ask the controller to reconcile ManagedResources now.
+    ///
+    /// Sets the annotation gardener.cloud/operation=reconcile, which the controller removes when it begins. With --wait,
+    /// waits until the annotation is gone and ResourcesApplied is True for the current generation. A reconcile that
+    /// changes nothing leaves no trace in the status, so its end cannot be seen: if ResourcesApplied was True before, the
+    /// command may end while the reconcile still runs.
+    #[command(
+        about = "Ask the controller to reconcile ManagedResources now",
+        after_long_help = epilogue(
+            &["reconcile garden/web --wait", "reconcile -l app=web -n garden"],
+            "a ManagedResource was not changed, is suspended, or was not applied in time",
+        )
+    )]
+    Reconcile(RequestOptions),
+    /// Wait until ManagedResources are applied, healthy or deleted. Nothing is written.
+    ///
+    /// A ManagedResource that does not exist, is suspended or is being deleted ends the wait for applied and healthy at
+    /// once. With -l and -A, those that exist at the start count.
+    #[command(
+        about = "Wait until ManagedResources are applied, healthy or deleted",
+        after_long_help = epilogue(
+            &["wait garden/web --for=healthy", "wait -A -l app=web --for=deleted --timeout 10m"],
+            "a ManagedResource did not get there in time, or cannot get there",
+        )
+    )]
+    Wait(WaitOptions),
     /// Show what the garbage collector would delete.
     #[command(
         long_about = "Show the collectable Secrets and ConfigMaps that nothing refers to: what the garbage collector \
@@ -149,7 +183,7 @@ pub enum Tool {
             Collectable are objects with the label resources.gardener.cloud/garbage-collectable-reference=true that are \
             at least 10 minutes old. Annotations reference.resources.gardener.cloud/secret-<hash> and configmap-<hash> \
             of workloads, ManagedResources and Prometheuses keep them.",
-        after_long_help = epilogue(&["garbage"], "")
+        after_long_help = epilogue(&["garbage", "garbage -o json"], "")
     )]
     Garbage(GarbageOptions),
     /// Show which NetworkPolicies the controller writes for a Service, and why. Nothing is written.
@@ -183,6 +217,23 @@ pub enum Tool {
     Webhook(WebhookTool),
 }
 
+impl Tool {
+    /// Fails for options that contradict each other in a way that their declarations do not say.
+    pub(super) fn check(&self) -> Result<(), &'static str> {
+        match self {
+            Self::Diff(options) if !options.files.is_empty() && options.selection.names.len() > 1 => {
+                Err("files with -f are one bundle — name one ManagedResource")
+            }
+            Self::Get(options)
+                if (options.watch || options.watch_only) && options.selection.has_several_namespaces() =>
+            {
+                Err("a watch of names is in one namespace — name it once with -n")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Options of `pack`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 #[group(skip)]
@@ -213,18 +264,24 @@ pub struct PackOptions {
 /// Options of `unpack`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 #[group(skip)]
+#[command(group = ArgGroup::new("bundle").args(["name", "files"]).required(true))]
 pub struct UnpackOptions {
-    /// Files and directories; - reads standard input.
-    #[arg(value_name = "FILE|DIR", long_help = PATHS)]
-    #[arg(required_unless_present = "managed_resource")]
-    #[arg(conflicts_with_all = ["managed_resource", "kubeconfig", "context"])]
-    pub paths: Vec<String>,
-    /// Read the Secrets of this ManagedResource from the cluster.
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced_name)]
-    pub managed_resource: Option<NamespacedName>,
+    /// The ManagedResource whose Secrets are read from the cluster.
+    #[arg(value_name = "[NAMESPACE/]NAME", value_parser = bundle)]
+    pub name: Option<String>,
+    /// Namespace of the ManagedResource [default: that of the kubeconfig's context]
+    #[arg(long, short, value_name = "NAMESPACE", value_parser = namespace, conflicts_with = "files")]
+    pub namespace: Option<String>,
+    /// Files and directories with Secrets instead of a cluster; - reads standard input.
+    #[arg(long = "filename", short, value_name = "FILE|DIR", long_help = PATHS)]
+    #[arg(conflicts_with_all = ["kubeconfig", "context", "cluster", "user"])]
+    pub files: Vec<String>,
     /// Print a table instead: kind, namespace, name, data key, bytes.
     #[arg(long)]
     pub list: bool,
+    /// How the manifests are printed.
+    #[command(flatten)]
+    pub report: ReportOptions,
     /// The connection to the cluster.
     #[command(flatten)]
     pub connection: ConnectionOptions,
@@ -242,136 +299,39 @@ pub struct ValidateOptions {
 /// Options of `diff`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 #[group(skip)]
+#[command(
+    group = ArgGroup::new("bundles").args(["names", "files", "selector", "all_namespaces"]).required(true).multiple(true)
+)]
 pub struct DiffOptions {
-    /// Files and directories; - reads standard input.
-    #[arg(value_name = "FILE|DIR", long_help = PATHS)]
-    #[arg(required_unless_present = "managed_resource", conflicts_with = "managed_resource")]
-    pub paths: Vec<String>,
-    /// Compare this ManagedResource as it is in the cluster.
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced_name)]
-    pub managed_resource: Option<NamespacedName>,
-    /// ManagedResource that the files belong to.
-    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced_name, conflicts_with = "managed_resource")]
-    pub name: Option<NamespacedName>,
-    /// The connection to the cluster.
+    /// Which ManagedResources.
     #[command(flatten)]
-    pub connection: ConnectionOptions,
-    /// Kubeconfig of the target cluster [default: the source cluster]
-    #[arg(long, value_name = "FILE")]
-    pub target_kubeconfig: Option<String>,
+    pub selection: SelectionOptions,
+    /// Files and directories of one bundle instead of what is in the cluster; - reads standard input.
+    #[arg(long = "filename", short, value_name = "FILE|DIR", long_help = PATHS)]
+    #[arg(conflicts_with_all = ["selector", "all_namespaces"])]
+    pub files: Vec<String>,
+    /// Only ManagedResources of this class, with -l or -A [default: all]
+    #[arg(long, value_name = "CLASS", conflicts_with_all = ["names", "files"], hide_short_help = true)]
+    pub class: Option<String>,
+    /// Let the server check new objects too, and estimate nothing.
+    #[arg(
+        long,
+        hide_short_help = true,
+        long_help = "Send new objects as dry runs, too, so that the server adds its defaults and admission refuses what it \
+            would refuse. Fail instead of estimating if the server does not answer a dry run. Needs the rights to create \
+            and update the objects"
+    )]
+    pub server_side_dry_run: bool,
+    /// How the differences are printed.
+    #[command(flatten)]
+    pub report: ReportOptions,
+    /// The connections.
+    #[command(flatten)]
+    pub clusters: ClustersOptions,
     /// The controller's setting controllers.clusterID [default: none]
     #[arg(long, value_name = "ID", default_value = "", hide_default_value = true, hide_short_help = true)]
     pub cluster_id: String,
     /// The controller's setting controllers.managedResource.managedByLabelValue [default: gardener]
     #[arg(long, value_name = "VALUE", hide_short_help = true)]
     pub managed_by: Option<String>,
-}
-
-/// Options of `get`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
-#[group(skip)]
-pub struct GetOptions {
-    /// Names of ManagedResources [default: all]
-    #[arg(value_name = "NAME")]
-    pub names: Vec<String>,
-    /// Namespace of the ManagedResources [default: that of the kubeconfig's context]
-    #[arg(long, short, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
-    pub namespace: Option<String>,
-    /// List ManagedResources in all namespaces.
-    #[arg(long, short = 'A', conflicts_with = "names")]
-    pub all_namespaces: bool,
-    /// Label selector, e.g. app=web,tier!=test.
-    #[arg(long, short = 'l', value_name = "SELECTOR", conflicts_with = "names")]
-    pub selector: Option<String>,
-    /// Show only ManagedResources that have a problem.
-    #[arg(long)]
-    pub unhealthy: bool,
-    /// Keep running, and print changes.
-    #[arg(
-        long,
-        short,
-        long_help = "Keep running, and print a row again when it changes. A ManagedResource that is deleted has the \
-            PROBLEM \"deleted\". With --unhealthy, a ManagedResource that recovers is printed once more"
-    )]
-    pub watch: bool,
-    /// Output format [default: a table]
-    #[arg(long, short, value_name = "FORMAT")]
-    pub output: Option<OutputFormat>,
-    /// Do not print the column headers.
-    #[arg(long, hide_short_help = true)]
-    pub no_headers: bool,
-    /// The connection to the cluster.
-    #[command(flatten)]
-    pub connection: ConnectionOptions,
-}
-
-/// Options of `garbage`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
-#[group(skip)]
-pub struct GarbageOptions {
-    /// Accepted, no effect: this command never deletes.
-    #[arg(long, hide = true)]
-    pub dry_run: bool,
-    /// The connection to the cluster.
-    #[command(flatten)]
-    pub connection: ConnectionOptions,
-}
-
-/// Options of `policies`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
-#[group(skip)]
-pub struct PoliciesOptions {
-    /// The Service.
-    #[arg(value_name = "[NAMESPACE/]SERVICE", value_parser = service, required_unless_present = "files")]
-    pub service: Option<String>,
-    /// Namespace of the Service [default: that of the kubeconfig's context; with -f, all]
-    #[arg(long, short, value_name = "NAMESPACE")]
-    pub namespace: Option<String>,
-    /// Read objects from files and directories instead of a cluster; - reads standard input.
-    #[arg(long = "file", short, value_name = "FILE|DIR", conflicts_with_all = ["kubeconfig", "context"])]
-    pub files: Vec<String>,
-    /// Configuration whose controllers.networkPolicy counts [default: the defaults of all settings]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<String>,
-    /// Output format [default: a table]
-    #[arg(long, short, value_name = "FORMAT")]
-    pub output: Option<PoliciesFormat>,
-    /// The connection to the cluster.
-    #[command(flatten)]
-    pub connection: ConnectionOptions,
-}
-
-/// Output format of `get`, other than the table that is cut to the width of the terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OutputFormat {
-    /// The table, with PROBLEM in full.
-    Wide,
-    /// The objects as JSON.
-    Json,
-    /// The objects as YAML.
-    Yaml,
-    /// Names only, one per line.
-    Name,
-}
-
-/// Output format of `policies`, other than the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PoliciesFormat {
-    /// The policies as YAML.
-    Yaml,
-}
-
-fn namespaced_name(text: &str) -> Result<NamespacedName, &'static str> {
-    match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-            Ok(NamespacedName::new(namespace, name))
-        }
-        _ => Err("must be <namespace>/<name>"),
-    }
-}
-
-fn service(text: &str) -> Result<String, &'static str> {
-    let mut parts = text.split('/');
-    let is_name = parts.clone().count() <= 2 && parts.all(|part| !part.is_empty());
-    if is_name { Ok(text.to_owned()) } else { Err("must be <service> or <namespace>/<service>") }
 }
