@@ -6,13 +6,18 @@ use cluster::{
     AnswerRoom, ApiError, BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings,
 };
 use kit::{Clock, Random};
-use kube::config::{Config, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{
+    Config, Context as KubeContext, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedContext,
+};
 
 use super::CommandError;
 use crate::{
     actors::resource_manager::garbage_collector::survey::SurveyError, api::resources::side::Side,
     cli::ConnectionOptions,
 };
+
+/// Names of a kubeconfig in an error.
+const MOST_NAMES: usize = 10;
 
 const DEFINITION: &str = "kubectl apply -f deploy/crd-managedresources.yaml";
 
@@ -23,8 +28,12 @@ pub(super) enum ConnectError {
         "no cluster found: there is neither a kubeconfig nor the service account of a Pod ({0}) — give a kubeconfig with --kubeconfig or $KUBECONFIG"
     )]
     Nowhere(InClusterError),
-    #[error("there is no kubeconfig with the context {0:?} — give a kubeconfig with --kubeconfig or $KUBECONFIG")]
-    NoContext(String),
+    #[error("there is no kubeconfig with the {what} {name:?} — give a kubeconfig with --kubeconfig or $KUBECONFIG")]
+    NoKubeconfig { what: &'static str, name: String },
+    #[error("the kubeconfig has no {what} {name:?} — {known}")]
+    Unknown { what: &'static str, name: String, known: String },
+    #[error("the kubeconfig has no current context — name one with --context, or a cluster with --cluster")]
+    NoContext,
     #[error("cannot use the kubeconfig {}: {reason}", path.display())]
     File { path: PathBuf, reason: String },
     #[error("cannot use the kubeconfig: {0}")]
@@ -81,18 +90,21 @@ pub(super) async fn client(
     let proxies = ProxySettings::of(env);
     let (config, proxy, context) = match kubeconfig(options.kubeconfig.as_deref(), env)? {
         Some(mut kubeconfig) => {
+            choose(&mut kubeconfig, options)?;
             let given = GivenProxy::take(&mut kubeconfig);
-            let chosen = options.context.clone().or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
-            let choice = KubeConfigOptions { context: options.context.clone(), ..KubeConfigOptions::default() };
-            let mut config = Config::from_custom_kubeconfig(kubeconfig, &choice).await?;
+            let chosen = kubeconfig.current_context.clone().unwrap_or_default();
+            let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
             let proxy = given.choose(&mut config, &proxies)?;
             let file = options.kubeconfig.clone().or_else(|| env("KUBECONFIG").filter(|list| !list.is_empty()));
             (config, proxy, Some((chosen, file.unwrap_or_else(|| "~/.kube/config".to_owned()))))
         }
         None => {
             // The user does not mean the cluster of the Pod.
-            if let Some(context) = &options.context {
-                return Err(ConnectError::NoContext(context.clone()));
+            let ConnectionOptions { context, cluster, user, .. } = options;
+            for (what, name) in [("context", context), ("cluster", cluster), ("user", user)] {
+                if let Some(name) = name.clone() {
+                    return Err(ConnectError::NoKubeconfig { what, name });
+                }
             }
             let config = Config::incluster().map_err(ConnectError::Nowhere)?;
             let proxy = proxies.choose(&config.cluster_url, None)?;
@@ -105,6 +117,52 @@ pub(super) async fn client(
     let server = format!("{}://{}{port}", url.scheme_str().unwrap_or("https"), url.host().unwrap_or_default());
     let client = cluster::client_through(proxy.as_ref(), config)?;
     Ok(Connected { client, endpoint: Endpoint { server, context } })
+}
+
+/// Makes the context that the flags describe the current one: the proxy of its cluster counts, too.
+fn choose(kubeconfig: &mut Kubeconfig, options: &ConnectionOptions) -> Result<(), ConnectError> {
+    let ConnectionOptions { context, cluster, user, .. } = options;
+    if let Some(context) = context {
+        kubeconfig.current_context = Some(context.clone());
+    }
+    if cluster.is_none() && user.is_none() {
+        return Ok(());
+    }
+    known("cluster", cluster, kubeconfig.clusters.iter().map(|cluster| &cluster.name))?;
+    known("user", user, kubeconfig.auth_infos.iter().map(|user| &user.name))?;
+    let name = kubeconfig.current_context.clone().unwrap_or_default();
+    if name.is_empty() {
+        if cluster.is_none() {
+            return Err(ConnectError::NoContext);
+        }
+        kubeconfig.current_context = Some(name.clone());
+        kubeconfig.contexts.push(NamedContext {
+            name: name.clone(),
+            context: Some(KubeContext::default()),
+            ..NamedContext::default()
+        });
+    }
+    let named = kubeconfig.contexts.iter_mut().find(|context| context.name == name);
+    if let Some(context) = named.and_then(|named| named.context.as_mut()) {
+        context.cluster = cluster.clone().unwrap_or_else(|| context.cluster.clone());
+        context.user = user.clone().or_else(|| context.user.clone());
+    }
+    Ok(()) // kube names a context that does not exist
+}
+
+/// Fails unless a kubeconfig has what a flag names. kube takes an unknown user for none.
+fn known<'a>(
+    what: &'static str,
+    name: &Option<String>,
+    all: impl Iterator<Item = &'a String> + Clone,
+) -> Result<(), ConnectError> {
+    let Some(name) = name else { return Ok(()) };
+    if all.clone().any(|known| known == name) {
+        return Ok(());
+    }
+    let some: Vec<String> = all.take(MOST_NAMES).cloned().collect();
+    let known = if some.is_empty() { "it has none".to_owned() } else { format!("it has {}", some.join(", ")) };
+    Err(ConnectError::Unknown { what, name: name.clone(), known })
 }
 
 /// Adds a hint to an error: the cluster if it cannot be reached, or the command that installs a missing definition.
@@ -250,7 +308,34 @@ mod tests {
 
         let error = client(&options, &|_| None).await.err();
 
-        assert!(matches!(error, Some(ConnectError::NoContext(context)) if context == "prod"));
+        assert!(matches!(error, Some(ConnectError::NoKubeconfig { what: "context", name }) if name == "prod"));
+    }
+
+    #[test]
+    fn kubeconfig_cluster_and_user_are_chosen_by_flags() {
+        let yaml = "{current-context: a, contexts: [{name: a, context: {cluster: c1, user: u1, namespace: n}}, \
+                    {name: b, context: {cluster: c2}}], clusters: [{name: c1}, {name: c2}], users: [{name: u1}, {name: u2}]}";
+        let chosen = |yaml: &str, context: &str, cluster: &str, user: &str| {
+            let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+            let (context, cluster, user) = (given(context), given(cluster), given(user));
+            let options = ConnectionOptions { context, cluster, user, ..ConnectionOptions::default() };
+            let mut kubeconfig = Kubeconfig::from_yaml(yaml).unwrap();
+            choose(&mut kubeconfig, &options).map_err(|error| error.to_string())?;
+            let current = kubeconfig.current_context.unwrap();
+            let context = kubeconfig.contexts.into_iter().find(|context| context.name == current);
+            let context = context.and_then(|context| context.context).unwrap_or_default();
+            Ok::<_, String>(format!("{}/{}", context.cluster, context.user.unwrap_or_default()))
+        };
+
+        assert_eq!(chosen(yaml, "", "", ""), Ok("c1/u1".to_owned()));
+        assert_eq!(chosen(yaml, "", "c2", ""), Ok("c2/u1".to_owned()));
+        assert_eq!(chosen(yaml, "b", "", "u2"), Ok("c2/u2".to_owned()));
+        assert_eq!(chosen("{clusters: [{name: c1}]}", "", "c1", ""), Ok("c1/".to_owned()));
+        let error = chosen(yaml, "", "c3", "").unwrap_err();
+        assert_eq!(error, "the kubeconfig has no cluster \"c3\" — it has c1, c2");
+        assert_eq!(chosen("{}", "", "", "u").unwrap_err(), "the kubeconfig has no user \"u\" — it has none");
+        let error = chosen("{users: [{name: u}]}", "", "", "u").unwrap_err();
+        assert!(error.starts_with("the kubeconfig has no current context"), "{error}");
     }
 
     #[test]
