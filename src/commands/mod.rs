@@ -1,7 +1,8 @@
 //! The commands: functions from their input to a text and an exit code. [`run`] reads files, opens connections and
 //! prints. `diff/`, `get/` and `inspect/` read clusters through a [`kube::Client`] that is passed in; `annotate.rs` writes
-//! annotations. `diff/` and `inspect/` call the controller's own functions; `get/` prints while it runs, because it can
-//! watch. `bundles.rs` separates bundles from other manifests. `cli/tools.rs` declares the flags.
+//! annotations, and `waiting.rs` waits for what follows. `diff/` and `inspect/` call the controller's own functions. `get/`,
+//! `diff/` and `annotate.rs` print while they run, on a [`Screen`]. `selection.rs` has the grammar of names, `report.rs` the
+//! output for programs. `bundles.rs` separates bundles from other manifests. `cli/tools.rs` declares the flags.
 
 mod annotate;
 mod bundles;
@@ -17,9 +18,13 @@ mod output;
 mod pack;
 mod policies;
 mod registration;
+mod report;
 mod review;
+mod screen;
+mod selection;
 mod unpack;
 mod validate;
+mod waiting;
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +33,6 @@ use std::{
     io::{self, IsTerminal as _, Read, Write as _},
     path::Path,
     slice,
-    time::Duration,
 };
 
 use cluster::object::NamespacedName;
@@ -37,22 +41,26 @@ use process::BuildInfo;
 use serde_json::Value;
 
 use self::{
-    annotate::{AnnotateError, Request},
+    annotate::{AnnotateError, Request, Steps},
     connect::{ConnectError, Connected, named},
-    get::{GetError, Screen},
-    input::{InputError, Source},
+    get::GetError,
+    input::InputError,
     inspect::{Clusters, InspectError},
     output::{OutputError, one_line},
+    screen::Screen,
+    selection::Selection,
+    waiting::USUAL_LIMIT,
 };
 use crate::{
     actors::resource_manager::garbage_collector::survey::SurveyError,
     api::resources::side::Side,
     cli::{
-        ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions, PackOptions,
-        PoliciesFormat, PoliciesOptions, RegistrationOptions, ReviewOptions, SelectionOptions, Tool, TraceOptions,
-        UnpackOptions, ValidateOptions, VersionOptions, WebhookTool, completion,
+        ClustersOptions, ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions,
+        PackOptions, PoliciesOptions, RegistrationOptions, ReportFormat, RequestOptions, ReviewOptions,
+        SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions, WaitOptions, WebhookTool,
+        completion,
     },
-    producer::ProducerError,
+    jsonpath::TooMuch,
 };
 
 /// Exit code of success.
@@ -62,9 +70,6 @@ pub const DIFFERENT: i32 = 1;
 /// Exit code: wrong usage, or a failure.
 pub const FAILED: i32 = 2;
 
-/// How long `reconcile --wait` waits.
-const WAIT: Duration = Duration::from_secs(300);
-
 /// Why a command failed. Texts hold names and positions, never content.
 #[derive(Debug, thiserror::Error)]
 enum CommandError {
@@ -73,7 +78,7 @@ enum CommandError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error(transparent)]
-    Producer(#[from] Box<ProducerError>),
+    Report(#[from] TooMuch),
     #[error(transparent)]
     Diff(#[from] diff::DiffError),
     #[error(transparent)]
@@ -102,34 +107,37 @@ struct Said {
 /// Runs a command on the streams of this process and returns the exit code.
 pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
     let (stdin, mut stdout, mut stderr) = (&mut io::stdin(), io::stdout(), io::stderr());
-    let columns = (stdout.is_terminal() && matches!(tool, Tool::Get(_))).then(|| get::columns(env));
+    let columns = (stdout.is_terminal() && matches!(tool, Tool::Get(_))).then(|| screen::columns(env));
     let colours = colours::wanted();
+    let mut screen = Screen::new(&mut stdout, &mut stderr, colours, columns);
     let said = match tool {
         Tool::Pack(options) => pack(options, stdin),
         Tool::Unpack(options) => unpack(options, env, stdin),
         Tool::Validate(options) => validate(options, stdin),
-        Tool::Diff(options) => diff(options, env, stdin, colours),
+        Tool::Diff(options) => diff(options, env, stdin, &mut screen),
         Tool::Describe(options) => describe(options, env, colours),
         Tool::Events(options) => events(options, env, colours),
         Tool::Trace(options) => trace(options, env, colours),
-        Tool::Suspend(options) => annotate(options, env, Request::Suspend),
-        Tool::Resume(options) => annotate(options, env, Request::Resume),
-        Tool::Reconcile(options) => {
-            let limit = options.wait.then(|| options.timeout.unwrap_or(WAIT));
-            annotate(&options.selection, env, Request::Reconcile(limit))
-        }
+        Tool::Suspend(options) => request(options, env, Request::Suspend, &mut screen),
+        Tool::Resume(options) => request(options, env, Request::Resume, &mut screen),
+        Tool::Reconcile(options) => request(options, env, Request::Reconcile, &mut screen),
+        Tool::Wait(options) => wait(options, env, &mut screen),
         Tool::Garbage(options) => garbage(options, env),
         Tool::Policies(options) => policies(options, env, stdin),
-        Tool::Version(options) => Ok(version(options)),
+        Tool::Version(options) => version(options),
         Tool::Completion(options) => Ok(Said { out: completion::script(options.shell), ..Said::default() }),
         Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
         Tool::Webhook(WebhookTool::Registration(options)) => registration(options, stdin),
-        Tool::Get(options) => get(options, env, Screen { out: &mut stdout, remarks: &mut stderr, colours, columns }),
+        Tool::Get(options) => get(options, env, &mut screen),
     };
+    let failure = screen.take_failure();
     let said =
         said.unwrap_or_else(|error| Said { remarks: vec![format!("error: {error}")], code: FAILED, ..Said::default() });
     let Said { out, mut remarks, mut code } = said;
-    let written = stdout.write_all(output::harmless(out, colours).as_bytes()).and_then(|()| stdout.flush());
+    let written = match failure {
+        Some(error) => Err(error),
+        None => stdout.write_all(output::harmless(out, colours).as_bytes()).and_then(|()| stdout.flush()),
+    };
     // A closed pipe is not a failure: the reader has seen enough.
     if let Err(error) = written
         && error.kind() != io::ErrorKind::BrokenPipe
@@ -159,12 +167,18 @@ fn unpack(
     env: &dyn Fn(&str) -> Option<String>,
     stdin: &mut dyn Read,
 ) -> Result<Said, CommandError> {
-    let Some(NamespacedName { namespace, name }) = &options.managed_resource else {
-        return Ok(unpack::from_files(&input::read(&options.paths, stdin)?, options.list));
+    let format = options.report.output.as_ref();
+    let Some(name) = &options.name else {
+        return Ok(unpack::from_files(&input::read(&options.files, stdin)?).said(options.list, format)?);
     };
-    connect::with_client(&options.connection, env, async |client| {
-        let secrets = crate::producer::bundle::secrets(&client, namespace, name).await.map_err(Box::new)?;
-        Ok(unpack::secrets(&secrets, options.list))
+    with_clusters(&options.connection, &None, env, async |clusters| {
+        match clusters.bundle(name, options.namespace.as_deref()).await? {
+            (_, Some(secrets)) => Ok(unpack::secrets(&secrets).said(options.list, format)?),
+            (key, None) => {
+                let text = format!("{}; files are given with -f", inspect::missing(&key));
+                Ok(Said { remarks: vec![text], code: DIFFERENT, ..Said::default() })
+            }
+        }
     })
 }
 
@@ -192,29 +206,27 @@ fn diff(
     options: &DiffOptions,
     env: &dyn Fn(&str) -> Option<String>,
     stdin: &mut dyn Read,
-    colours: bool,
+    screen: &mut Screen<'_>,
 ) -> Result<Said, CommandError> {
-    let sources: Vec<Source> = match &options.managed_resource {
-        Some(_) => Vec::new(),
-        None => input::read(&options.paths, stdin)?,
-    };
-    let request = diff::Request::new(options, &sources)?;
-    connect::with_client(&options.connection, env, async |source| {
-        let Some(_) = &options.target_kubeconfig else {
-            return compared(diff::compare(source.clone(), source, &request).await?, colours);
+    let request = diff::Request::new(options, &input::read(&options.files, stdin)?)?;
+    let ClustersOptions { target_kubeconfig, connection } = &options.clusters;
+    connect::with_client(connection, env, async |source| {
+        let (target, endpoint) = match target_kubeconfig {
+            Some(_) => {
+                let Connected { client, endpoint } =
+                    connect::client(&target_of(connection, target_kubeconfig), env).await?;
+                (client, Some(endpoint))
+            }
+            None => (source.clone(), None),
         };
-        let connection = target_of(&options.connection, &options.target_kubeconfig);
-        let Connected { client, endpoint } = connect::client(&connection, env).await?;
-        match diff::compare(source, client, &request).await {
-            Ok(report) => compared(report, colours),
-            Err(error) => Err(named(error.into(), &format_args!("the source, or the target {endpoint}"))),
-        }
+        let mut printer = diff::Printer::new(screen, options.report.output.as_ref(), request.may_be_several());
+        let compared = diff::compare(source, target, request, |report| printer.take(report)).await;
+        compared.map_err(|error| match endpoint {
+            Some(endpoint) => named(error.into(), &format_args!("the source, or the target {endpoint}")),
+            None => error.into(),
+        })?;
+        Ok(Said { code: printer.end()?, ..Said::default() })
     })
-}
-
-fn compared(report: diff::Report, colours: bool) -> Result<Said, CommandError> {
-    let code = report.exit_code();
-    Ok(Said { out: report.render(colours), remarks: report.remarks, code })
 }
 
 fn garbage(options: &GarbageOptions, env: &dyn Fn(&str) -> Option<String>) -> Result<Said, CommandError> {
@@ -222,7 +234,8 @@ fn garbage(options: &GarbageOptions, env: &dyn Fn(&str) -> Option<String>) -> Re
         let clock = Clock::system();
         let now = clock.wall();
         let cluster = connect::read_only(client, Side::Target, clock, Random::from_entropy());
-        garbage::garbage(&cluster.limited(options.connection.request_timeout.get()), now).await
+        let cluster = cluster.limited(options.connection.request_timeout.get());
+        garbage::garbage(&cluster, now, options.report.output.as_ref()).await
     })
 }
 
@@ -237,14 +250,14 @@ fn policies(
     let sources = input::read(&[config, &options.files].concat(), stdin)?;
     let (config, files) = sources.split_at(config.len());
     let rules = policies::rules(config.first())?;
-    let yaml = options.output == Some(PoliciesFormat::Yaml);
+    let format = options.output;
     let (service, namespace) = (options.service.as_deref(), options.namespace.as_deref());
     if !options.files.is_empty() {
         let (snapshot, remarks) = policies::from_files(files, &rules, namespace)?;
         let services = policies::meant(&snapshot, service, namespace);
         let mut said = match services.is_empty() {
             true => policies::missing(&snapshot, service, namespace),
-            false => policies::show(&snapshot, &services, &rules, policies::Shown { yaml, compared: false }),
+            false => policies::show(&snapshot, &services, &rules, policies::Shown { format, compared: false }),
         };
         said.remarks.splice(0..0, remarks);
         return Ok(said);
@@ -262,12 +275,16 @@ fn policies(
                 let text = format!("error: there is no Service {} in namespace {}", name.name, name.namespace);
                 Said { remarks: vec![text], code: DIFFERENT, ..Said::default() }
             }
-            Some(snapshot) => policies::show(&snapshot, &[name], &rules, policies::Shown { yaml, compared: true }),
+            Some(snapshot) => policies::show(&snapshot, &[name], &rules, policies::Shown { format, compared: true }),
         })
     })
 }
 
-fn get(options: &GetOptions, env: &dyn Fn(&str) -> Option<String>, screen: Screen<'_>) -> Result<Said, CommandError> {
+fn get(
+    options: &GetOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    screen: &mut Screen<'_>,
+) -> Result<Said, CommandError> {
     connect::with_client(&options.connection, env, async |client| {
         let code = match get::get(client, (Clock::system(), Random::from_entropy()), options, screen).await {
             Err(GetError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => OK,
@@ -282,8 +299,8 @@ fn describe(
     env: &dyn Fn(&str) -> Option<String>,
     colours: bool,
 ) -> Result<Said, CommandError> {
-    let (connection, target) = (&options.connection, &options.target_kubeconfig);
-    with_clusters(connection, target, env, async |clusters| {
+    let ClustersOptions { connection, target_kubeconfig } = &options.clusters;
+    with_clusters(connection, target_kubeconfig, env, async |clusters| {
         Ok(inspect::describe::describe(&clusters, options, colours).await?)
     })
 }
@@ -295,8 +312,8 @@ fn events(options: &EventsOptions, env: &dyn Fn(&str) -> Option<String>, colours
 }
 
 fn trace(options: &TraceOptions, env: &dyn Fn(&str) -> Option<String>, colours: bool) -> Result<Said, CommandError> {
-    let (connection, target) = (&options.connection, &options.target_kubeconfig);
-    with_clusters(connection, target, env, async |clusters| {
+    let ClustersOptions { connection, target_kubeconfig } = &options.clusters;
+    with_clusters(connection, target_kubeconfig, env, async |clusters| {
         Ok(inspect::trace::trace(&clusters, options, colours).await?)
     })
 }
@@ -324,35 +341,64 @@ fn with_clusters(
     })
 }
 
-/// The connection to a target cluster with a kubeconfig of its own. `--context` is one of the source's kubeconfig.
+/// The connection to a target cluster with a kubeconfig of its own. `--context`, `--cluster` and `--user` are of the
+/// source's kubeconfig.
 fn target_of(connection: &ConnectionOptions, kubeconfig: &Option<String>) -> ConnectionOptions {
-    ConnectionOptions { kubeconfig: kubeconfig.clone(), context: None, request_timeout: connection.request_timeout }
+    let (kubeconfig, request_timeout) = (kubeconfig.clone(), connection.request_timeout);
+    ConnectionOptions { kubeconfig, request_timeout, ..ConnectionOptions::default() }
+}
+
+fn request(
+    options: &RequestOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    request: Request,
+    screen: &mut Screen<'_>,
+) -> Result<Said, CommandError> {
+    let wait = options.wait.then(|| (request.goal(), options.timeout.unwrap_or(USUAL_LIMIT)));
+    let steps = Steps { request: Some(request), wait };
+    annotate((&options.selection, &options.connection), env, steps, options.report.output.as_ref(), screen)
+}
+
+fn wait(
+    options: &WaitOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    screen: &mut Screen<'_>,
+) -> Result<Said, CommandError> {
+    let steps = Steps { request: None, wait: Some((options.goal.into(), options.timeout.unwrap_or(USUAL_LIMIT))) };
+    annotate((&options.selection, &options.connection), env, steps, options.report.output.as_ref(), screen)
 }
 
 fn annotate(
-    options: &SelectionOptions,
+    (selection, connection): (&SelectionOptions, &ConnectionOptions),
     env: &dyn Fn(&str) -> Option<String>,
-    request: Request,
+    steps: Steps,
+    format: Option<&ReportFormat>,
+    screen: &mut Screen<'_>,
 ) -> Result<Said, CommandError> {
-    connect::with_client(&options.connection, env, async |client| {
+    connect::with_client(connection, env, async |client| {
         let namespace = client.default_namespace().to_owned();
-        let cluster = connect::writable(client, Side::Source, Clock::system(), Random::from_entropy());
-        let cluster = cluster.limited(options.connection.request_timeout.get());
-        Ok(annotate::annotate(&cluster, &namespace, options, request).await?)
+        let (clock, random) = (Clock::system(), Random::from_entropy());
+        let cluster = match steps.request {
+            Some(_) => connect::writable(client, Side::Source, clock, random),
+            None => connect::read_only(client, Side::Source, clock, random),
+        };
+        let cluster = cluster.limited(connection.request_timeout.get());
+        let selection = Selection::new(selection, &namespace);
+        Ok(annotate::annotate(&cluster, selection, steps, format, screen).await?)
     })
 }
 
-fn version(options: &VersionOptions) -> Said {
+fn version(options: &VersionOptions) -> Result<Said, CommandError> {
     let build = BuildInfo::of_this_binary();
     let fields = build.fields();
-    let out = match options.output {
+    let out = match &options.report.output {
         None => fields.map(|(name, value)| format!("{name}: {value}\n")).concat(),
-        Some(_) => {
+        Some(format) => {
             let fields = fields.map(|(name, value)| (name.to_owned(), Value::from(value)));
-            format!("{:#}\n", Value::Object(fields.into_iter().collect()))
+            report::whole(&Value::Object(fields.into_iter().collect()), format)?
         }
     };
-    Said { out, ..Said::default() }
+    Ok(Said { out, ..Said::default() })
 }
 
 fn refuse_folders(files: &[String]) -> Result<(), CommandError> {

@@ -19,6 +19,8 @@ use kit::{Clock, Random};
 #[cfg(feature = "sim")]
 use sim::{Sim, SimOptions};
 
+#[cfg(feature = "sim")]
+use super::screen::Screen;
 use super::{Said, input::Source, output::one_line};
 #[cfg(feature = "sim")]
 use crate::api::resources::crd;
@@ -33,6 +35,40 @@ fn cluster_and_clock() -> (Sim, Clock) {
     sim.put(serde_saphyr::from_str(crd::MANAGED_RESOURCES).unwrap()).unwrap();
     sim.put(serde_json::json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns"}})).unwrap();
     (sim, clock)
+}
+
+/// A stream that remembers what is written.
+#[cfg(feature = "sim")]
+#[derive(Clone, Default)]
+struct Printed(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+#[cfg(feature = "sim")]
+impl Printed {
+    fn take(&self) -> String {
+        String::from_utf8(self.0.take()).unwrap()
+    }
+}
+
+#[cfg(feature = "sim")]
+impl std::io::Write for Printed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a command printed on its screen.
+#[cfg(feature = "sim")]
+async fn on_screen<T>(work: impl AsyncFnOnce(&mut Screen<'_>) -> T) -> (T, String, Vec<String>) {
+    let (out, remarks) = (Printed::default(), Printed::default());
+    let result = {
+        let (out, remarks) = (&mut out.clone(), &mut remarks.clone());
+        work(&mut Screen::new(out, remarks, false, None)).await
+    };
+    (result, out.take(), remarks.take().lines().map(str::to_owned).collect())
 }
 
 fn source(name: &str, text: &str) -> Source {
