@@ -1,39 +1,48 @@
-//! `suspend`, `resume` and `reconcile`: set or remove an annotation of ManagedResources (spec 10 §5.2, §7).
+//! `suspend`, `resume` and `reconcile`: set or remove an annotation of ManagedResources (spec 10 §5.2, §7); and `wait`,
+//! which only waits.
 
 use std::time::Duration;
 
-use cluster::{
-    ApiError, Cluster, Context, ListQuery,
-    object::{self, NamespacedName},
-};
+use cluster::{ApiError, Cluster, Context, object::NamespacedName};
 use kit::{Deadline, Priority};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
-use super::{DIFFERENT, Said, connect::is_unreachable};
+use super::{
+    DIFFERENT, Said, Screen,
+    connect::is_unreachable,
+    report::ReportList,
+    selection::Selection,
+    waiting::{Goal, WaitError, Waiter},
+};
 use crate::{
     api::{
         kinds,
-        meta::conditions::ConditionStatus,
         resources::{
-            condition_names::RESOURCES_APPLIED,
             keys::{IGNORE, OPERATION, OPERATION_RECONCILE},
             managed_resource::ManagedResource,
         },
     },
-    cli::SelectionOptions,
+    cli::ReportFormat,
+    jsonpath::TooMuch,
 };
 
 const TIME: Duration = Duration::from_secs(300);
-const PAUSE: Duration = Duration::from_secs(1);
+/// A change gives up after so many changes by others between its read and its write.
+const ATTEMPTS: usize = 5;
 
 /// What is asked of the controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Request {
     Suspend,
     Resume,
-    /// Wait so long until it is done, or not at all.
-    Reconcile(Option<Duration>),
+    Reconcile,
+}
+
+/// What is done with each ManagedResource, in this order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Steps {
+    pub(super) request: Option<Request>,
+    pub(super) wait: Option<(Goal, Duration)>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +51,8 @@ pub(super) enum AnnotateError {
     Read { what: String, source: ApiError },
     #[error("ManagedResource {key}: {source}")]
     Lost { key: NamespacedName, source: ApiError },
+    #[error(transparent)]
+    Report(#[from] TooMuch),
 }
 
 /// Why a ManagedResource was not changed.
@@ -55,137 +66,115 @@ enum Refusal {
     Suspended,
     #[error("it has the operation {0:?} already")]
     Operation(String),
-    #[error("no controller has begun within {0:?} — does one with the class {1:?} run?")]
-    NotBegun(Duration, String),
-    #[error("not applied within {0:?}: {1}")]
-    NotApplied(Duration, String),
+    #[error("others changed it {ATTEMPTS} times meanwhile — try again")]
+    Contended,
 }
 
 /// What is done about one ManagedResource.
 enum Decision {
-    Patch(Value, String),
-    Nothing(String),
+    /// A patch of its annotations, and what is said about it.
+    Patch(Value, &'static str),
+    Nothing(&'static str),
 }
 
-struct Annotator<'a> {
-    cluster: &'a Cluster,
-    namespace: &'a str,
+struct Outcome {
+    key: NamespacedName,
+    result: Result<&'static str, String>,
 }
 
-/// Changes the ManagedResources one after the other, then waits. The exit code is 1 if one of them was not changed. Fails
-/// if the cluster cannot be reached for the first of them, or does not serve it.
+impl Request {
+    /// Returns the state in which the controller has done what is asked.
+    pub(super) fn goal(self) -> Goal {
+        match self {
+            Self::Suspend => Goal::Suspended,
+            Self::Resume | Self::Reconcile => Goal::Reconciled,
+        }
+    }
+}
+
+/// Changes the ManagedResources one after the other, then waits. Prints each result at once. The exit code is 1 if one of
+/// them failed. Fails if the cluster cannot be reached for the first of them, or does not serve it.
 pub(super) async fn annotate(
     cluster: &Cluster,
-    default_namespace: &str,
-    options: &SelectionOptions,
-    request: Request,
+    selection: Selection<'_>,
+    steps: Steps,
+    format: Option<&ReportFormat>,
+    screen: &mut Screen<'_>,
 ) -> Result<Said, AnnotateError> {
-    let namespace = options.namespace.as_deref().unwrap_or(default_namespace);
-    let annotator = Annotator { cluster, namespace };
-    let keys = match &options.selector {
-        Some(selector) => annotator.selected(selector).await?,
-        None => options.names.iter().map(|name| annotator.key(name)).collect(),
-    };
     let mut said = Said::default();
-    if keys.is_empty() {
-        said.remarks.push(format!("error: no ManagedResources found in namespace {namespace}"));
+    let keys = selection.keys(cluster, context()).await.map_err(|source| {
+        let what = format!("the ManagedResources{}", selection.location().replacen(" in ", " of ", 1));
+        AnnotateError::Read { what, source }
+    })?;
+    if keys.is_empty() && !steps.is_done_without_any() {
+        said.remarks.push(format!("error: no ManagedResources found{}", selection.location()));
         said.code = DIFFERENT;
     }
-    let mut changed = Vec::new();
+    let mut outcomes = Vec::new();
     for key in keys {
-        match annotator.change(&key, request).await {
-            Ok(text) => {
-                said.out.push_str(&format!("ManagedResource {key}: {text}\n"));
-                changed.push(key);
+        let result = match steps.request {
+            None => Ok(""),
+            Some(request) => match change(cluster, &key, request).await {
+                Err(Refusal::Api(source)) if outcomes.is_empty() && is_lost(&source) => {
+                    return Err(AnnotateError::Lost { key, source });
+                }
+                result => result.map_err(|error| error.to_string()),
+            },
+        };
+        let outcome = Outcome { key, result };
+        if steps.request.is_some() {
+            said.tell(&outcome, format, screen);
+        }
+        outcomes.push(outcome);
+    }
+    if let Some((goal, limit)) = steps.wait {
+        let waiter = Waiter::new(cluster, goal, limit);
+        let mut is_first = steps.request.is_none();
+        for outcome in outcomes.iter_mut().filter(|outcome| outcome.result.is_ok()) {
+            match waiter.wait(&outcome.key, screen).await {
+                Err(WaitError::Api(source)) if is_first && is_lost(&source) => {
+                    return Err(AnnotateError::Lost { key: outcome.key.clone(), source });
+                }
+                result => outcome.result = result.map_err(|error| error.to_string()),
             }
-            Err(Refusal::Api(source)) if said == Said::default() && is_lost(&source) => {
-                return Err(AnnotateError::Lost { key, source });
-            }
-            Err(error) => said.fail(&key, &error),
+            is_first = false;
+            said.tell(outcome, format, screen);
         }
     }
-    if let Request::Reconcile(Some(limit)) = request {
-        let deadline = Deadline::after(limit);
-        for key in changed {
-            match annotator.wait(&key, deadline, limit).await {
-                Ok(text) => said.out.push_str(&format!("ManagedResource {key}: {text}\n")),
-                Err(error) => said.fail(&key, &error),
-            }
+    if let Some(format) = format {
+        let mut list = ReportList::new(format);
+        for outcome in &outcomes {
+            screen.say(list.next(outcome.json())?);
         }
+        screen.say(list.end()?);
     }
     Ok(said)
 }
 
-impl Annotator<'_> {
-    /// Returns namespace and name of `[namespace/]name`. `--namespace` counts if the name has no namespace.
-    fn key(&self, name: &str) -> NamespacedName {
-        match name.split_once('/') {
-            Some((namespace, name)) => NamespacedName::new(namespace, name),
-            None => NamespacedName::new(self.namespace, name),
+fn context() -> Context {
+    Context::new(Priority::High, Deadline::after(TIME), "annotate")
+}
+
+/// Decides on what it reads, and writes only if that is still the present state: another operation that was set
+/// meanwhile is not overwritten.
+async fn change(cluster: &Cluster, key: &NamespacedName, request: Request) -> Result<&'static str, Refusal> {
+    let at = kinds::MANAGED_RESOURCE.named(key);
+    for _ in 0..ATTEMPTS {
+        let raw = cluster.get(&context(), &at).await?;
+        let mr = ManagedResource::from_value(&raw).map_err(|error| Refusal::Unreadable(error.to_string()))?;
+        let (annotations, text) = match decide(&mr, request)? {
+            Decision::Nothing(text) => return Ok(text),
+            Decision::Patch(annotations, text) => (annotations, text),
+        };
+        let version = mr.metadata.resource_version.as_str();
+        let patch = json!({"metadata": {"resourceVersion": version, "annotations": annotations}});
+        match cluster.metadata_only().merge_patch(&context(), &at, None, &patch).await {
+            Ok(_) => return Ok(text),
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error.into()),
         }
     }
-
-    fn context(&self) -> Context {
-        Context::new(Priority::High, Deadline::after(TIME), "annotate")
-    }
-
-    async fn selected(&self, selector: &str) -> Result<Vec<NamespacedName>, AnnotateError> {
-        let query = ListQuery { metadata_only: true, ..ListQuery::labelled(selector) };
-        let mut pages =
-            self.cluster.pages(self.context(), kinds::MANAGED_RESOURCE, Some(self.namespace.to_owned()), query);
-        let mut keys = Vec::new();
-        while let Some(page) = pages.next().await {
-            let what = format!("the ManagedResources of namespace {}", self.namespace);
-            let page = page.map_err(|source| AnnotateError::Read { what, source })?;
-            keys.extend(page.items.iter().map(|item| NamespacedName::new(self.namespace, object::name(item))));
-        }
-        Ok(keys)
-    }
-
-    async fn read(&self, key: &NamespacedName) -> Result<ManagedResource, Refusal> {
-        let raw = self.cluster.get(&self.context(), &kinds::MANAGED_RESOURCE.named(key)).await?;
-        ManagedResource::from_value(&raw).map_err(|error| Refusal::Unreadable(error.to_string()))
-    }
-
-    async fn change(&self, key: &NamespacedName, request: Request) -> Result<String, Refusal> {
-        match decide(&self.read(key).await?, request)? {
-            Decision::Nothing(text) => Ok(text),
-            Decision::Patch(annotations, text) => {
-                let patch = json!({"metadata": {"annotations": annotations}});
-                let at = kinds::MANAGED_RESOURCE.named(key);
-                self.cluster.merge_patch(&self.context(), &at, None, &patch).await?;
-                Ok(text)
-            }
-        }
-    }
-
-    /// Waits until the controller has begun, and the objects are applied, or the deletion is over.
-    async fn wait(&self, key: &NamespacedName, deadline: Deadline, limit: Duration) -> Result<&'static str, Refusal> {
-        let mut was_deleting = false;
-        loop {
-            let mr = match self.read(key).await {
-                Err(Refusal::Api(error)) if was_deleting && error.is_not_found() => return Ok("deleted"),
-                // The API server may be back in a moment.
-                Err(Refusal::Api(error)) if is_unreachable(&error) && !deadline.is_over() => {
-                    sleep(PAUSE).await;
-                    continue;
-                }
-                result => result?,
-            };
-            was_deleting = mr.is_deleting();
-            let has_begun = mr.annotation(OPERATION) != Some(OPERATION_RECONCILE);
-            if has_begun && is_applied(&mr) {
-                return Ok("applied");
-            }
-            if deadline.is_over() {
-                return Err(match has_begun {
-                    true => Refusal::NotApplied(limit, applied_text(&mr)),
-                    false => Refusal::NotBegun(limit, super::inspect::description::class(&mr).to_owned()),
-                });
-            }
-            sleep(PAUSE).await;
-        }
-    }
+    Err(Refusal::Contended)
 }
 
 /// Whether further requests would fail too.
@@ -196,43 +185,48 @@ fn is_lost(error: &ApiError) -> bool {
 fn decide(mr: &ManagedResource, request: Request) -> Result<Decision, Refusal> {
     let has_ignore = mr.annotation(IGNORE).is_some();
     Ok(match (request, mr.annotation(OPERATION)) {
-        (Request::Suspend, _) if mr.is_ignored() => Decision::Nothing("suspended already".to_owned()),
+        (Request::Suspend, _) if mr.is_ignored() => Decision::Nothing("suspended already"),
         (Request::Suspend, _) => {
             let text = if mr.is_deleting() { "suspended, but its deletion goes on" } else { "suspended" };
-            Decision::Patch(json!({IGNORE: "true"}), text.to_owned())
+            Decision::Patch(json!({IGNORE: "true"}), text)
         }
-        (Request::Resume, _) if !has_ignore => Decision::Nothing("not suspended".to_owned()),
-        (Request::Resume, _) => Decision::Patch(json!({IGNORE: null}), "resumed".to_owned()),
-        (Request::Reconcile(_), _) if mr.is_ignored() && !mr.is_deleting() => return Err(Refusal::Suspended),
-        (Request::Reconcile(_), Some(OPERATION_RECONCILE)) => {
-            Decision::Nothing("reconcile was requested already".to_owned())
-        }
+        (Request::Resume, _) if !has_ignore => Decision::Nothing("not suspended"),
+        (Request::Resume, _) => Decision::Patch(json!({IGNORE: null}), "resumed"),
+        (Request::Reconcile, _) if mr.is_ignored() && !mr.is_deleting() => return Err(Refusal::Suspended),
+        (Request::Reconcile, Some(OPERATION_RECONCILE)) => Decision::Nothing("reconcile was requested already"),
         // The controller does nothing while this annotation is set, and others are part of a migration.
-        (Request::Reconcile(_), Some(operation)) if !operation.is_empty() => {
+        (Request::Reconcile, Some(operation)) if !operation.is_empty() => {
             return Err(Refusal::Operation(operation.to_owned()));
         }
-        (Request::Reconcile(_), _) => {
-            Decision::Patch(json!({OPERATION: OPERATION_RECONCILE}), "reconcile requested".to_owned())
-        }
+        (Request::Reconcile, _) => Decision::Patch(json!({OPERATION: OPERATION_RECONCILE}), "reconcile requested"),
     })
 }
 
-fn is_applied(mr: &ManagedResource) -> bool {
-    let is_true = mr.condition(RESOURCES_APPLIED).is_some_and(|it| it.status == ConditionStatus::True);
-    is_true && mr.status.observed_generation == mr.metadata.generation
+impl Steps {
+    /// Whether it is right that there are no ManagedResources.
+    fn is_done_without_any(self) -> bool {
+        self.request.is_none() && self.wait.is_some_and(|(goal, _)| goal == Goal::Deleted)
+    }
 }
 
-fn applied_text(mr: &ManagedResource) -> String {
-    match mr.condition(RESOURCES_APPLIED) {
-        None => format!("{RESOURCES_APPLIED} has not been reported yet"),
-        Some(it) if it.status == ConditionStatus::True => "the current generation is not observed yet".to_owned(),
-        Some(it) => format!("{RESOURCES_APPLIED} is {}, {}: {}", it.status, it.reason, it.message),
+impl Outcome {
+    fn json(&self) -> Value {
+        json!({
+            "namespace": self.key.namespace, "name": self.key.name,
+            "result": self.result.as_ref().ok(), "error": self.result.as_ref().err(),
+        })
     }
 }
 
 impl Said {
-    fn fail(&mut self, key: &NamespacedName, error: &Refusal) {
-        self.remarks.push(format!("error: ManagedResource {key}: {error}"));
-        self.code = DIFFERENT;
+    fn tell(&mut self, outcome: &Outcome, format: Option<&ReportFormat>, screen: &mut Screen<'_>) {
+        match &outcome.result {
+            Ok(_) if format.is_some() => {}
+            Ok(text) => screen.say(format!("ManagedResource {}: {text}\n", outcome.key)),
+            Err(error) => {
+                screen.remark(&format!("error: ManagedResource {}: {error}", outcome.key));
+                self.code = DIFFERENT;
+            }
+        }
     }
 }

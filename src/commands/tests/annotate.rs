@@ -7,11 +7,12 @@ use tokio::time::sleep;
 use super::*;
 use crate::{
     api::resources::side::Side,
-    cli::{Cli, Command, Tool},
+    cli::{Cli, Command, ReportFormat, SelectionOptions, Tool},
     commands::{
         DIFFERENT, OK,
-        annotate::{AnnotateError, Request, annotate},
-        connect::writable,
+        annotate::{AnnotateError, Request, Steps, annotate},
+        connect::{read_only, writable},
+        selection::Selection,
     },
 };
 
@@ -25,16 +26,41 @@ async fn run(cluster: &(Sim, Clock), line: &str) -> Said {
 async fn try_run((sim, clock): &(Sim, Clock), line: &str) -> Result<Said, AnnotateError> {
     let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let (options, request) = match Cli::parse_from(&arguments, &|_| None) {
-        Ok(Command::Tool(Tool::Suspend(options))) => (options, Request::Suspend),
-        Ok(Command::Tool(Tool::Resume(options))) => (options, Request::Resume),
-        Ok(Command::Tool(Tool::Reconcile(options))) => {
-            let limit = options.wait.then_some(Duration::from_secs(60));
-            (options.selection, Request::Reconcile(limit))
-        }
+        Ok(Command::Tool(Tool::Suspend(options))) => (options, Some(Request::Suspend)),
+        Ok(Command::Tool(Tool::Resume(options))) => (options, Some(Request::Resume)),
+        Ok(Command::Tool(Tool::Reconcile(options))) => (options, Some(Request::Reconcile)),
         other => panic!("{line}: {other:?}"),
     };
+    let wait = request.filter(|_| options.wait).map(|request| (request.goal(), Duration::from_secs(60)));
     let cluster = writable(sim.client(), Side::Source, clock.clone(), Random::seeded(1));
-    annotate(&cluster, "ns", &options, request).await
+    printed(&cluster, &options.selection, Steps { request, wait }, options.report.output.as_ref()).await
+}
+
+async fn printed(
+    cluster: &cluster::Cluster,
+    selection: &SelectionOptions,
+    steps: Steps,
+    format: Option<&ReportFormat>,
+) -> Result<Said, AnnotateError> {
+    let selection = Selection::new(selection, "ns");
+    let work = async |screen: &mut Screen<'_>| annotate(cluster, selection, steps, format, screen).await;
+    let (said, out, mut remarks) = on_screen(work).await;
+    let said = said?;
+    remarks.extend(said.remarks);
+    Ok(Said { out, remarks, code: said.code })
+}
+
+async fn wait_for((sim, clock): &(Sim, Clock), line: &str) -> Said {
+    let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    let Ok(Command::Tool(Tool::Wait(options))) = Cli::parse_from(&arguments, &|_| None) else { panic!("{line}") };
+    let cluster = read_only(sim.client(), Side::Source, clock.clone(), Random::seeded(1));
+    let wait = Some((options.goal.into(), options.timeout.unwrap_or(Duration::from_secs(60))));
+    printed(&cluster, &options.selection, Steps { request: None, wait }, options.report.output.as_ref()).await.unwrap()
+}
+
+/// The remarks without those that show progress.
+fn failures(said: &Said) -> Vec<&str> {
+    said.remarks.iter().map(String::as_str).filter(|remark| !remark.contains(": waiting: ")).collect()
 }
 
 fn cluster() -> (Sim, Clock) {
@@ -133,6 +159,11 @@ async fn reconcile_waits_until_the_objects_are_applied() {
 
     let expected = "ManagedResource ns/a: reconcile requested\nManagedResource ns/a: applied\n";
     assert_eq!((said.out.as_str(), said.code), (expected, OK));
+    let progress = [
+        "ManagedResource ns/a: waiting: no controller with the class \"resources\" has begun yet",
+        "ManagedResource ns/a: waiting: ResourcesApplied is Progressing, R: m",
+    ];
+    assert_eq!(said.remarks, progress);
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,9 +181,9 @@ async fn reconcile_that_takes_too_long_says_what_is_missing() {
 
     let text =
         "error: ManagedResource ns/a: no controller has begun within 60s — does one with the class \"resources\" run?";
-    assert_eq!((not_begun.code, not_begun.remarks), (DIFFERENT, vec![text.to_owned()]));
+    assert_eq!((not_begun.code, failures(&not_begun)), (DIFFERENT, vec![text]));
     let text = "error: ManagedResource ns/a: not applied within 60s: ResourcesApplied is False, R: m";
-    assert_eq!((not_applied.code, not_applied.remarks), (DIFFERENT, vec![text.to_owned()]));
+    assert_eq!((not_applied.code, failures(&not_applied)), (DIFFERENT, vec![text]));
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,4 +242,152 @@ async fn reconcile_waits_for_the_end_of_a_deletion() {
 
     let expected = "ManagedResource ns/a: reconcile requested\nManagedResource ns/a: deleted\n";
     assert_eq!((said.out.as_str(), said.code), (expected, OK));
+}
+
+/// A suspension is no application: the controller reports True for what it ignores (spec 10 §16).
+#[tokio::test(start_paused = true)]
+async fn reconcile_does_not_take_a_suspension_for_an_application() {
+    let cluster = cluster();
+    let sim = cluster.0.clone();
+    let other = async {
+        sleep(Duration::from_secs(5)).await;
+        apply(&sim, "a", "True");
+        sim.edit(MANAGED_RESOURCE, "ns", "a", |object| object["metadata"]["annotations"][IGNORE] = "true".into());
+    };
+
+    let (said, ()) = tokio::join!(run(&cluster, "reconcile a --wait"), other);
+
+    assert_eq!((said.out.as_str(), said.code), ("ManagedResource ns/a: reconcile requested\n", DIFFERENT));
+    assert_eq!(failures(&said), ["error: ManagedResource ns/a: it is suspended — use resume first"]);
+}
+
+/// spec 10 §7, §16
+#[tokio::test(start_paused = true)]
+async fn suspend_and_resume_wait_for_the_report_of_the_controller() {
+    let cluster = cluster();
+    let sim = cluster.0.clone();
+    let reason = |reason: &str| {
+        sim.edit(MANAGED_RESOURCE, "ns", "a", |object| object["status"]["conditions"][0]["reason"] = reason.into());
+    };
+    apply(&sim, "a", "True");
+    let suspends = async {
+        sleep(Duration::from_secs(5)).await;
+        reason("ManagedResourceIgnored");
+    };
+    let resumes = async {
+        sleep(Duration::from_secs(5)).await;
+        reason("ApplySucceeded");
+    };
+
+    let (suspended, ()) = tokio::join!(run(&cluster, "suspend a --wait"), suspends);
+    let (resumed, ()) = tokio::join!(run(&cluster, "resume a --wait"), resumes);
+
+    assert_eq!(suspended.out, "ManagedResource ns/a: suspended\nManagedResource ns/a: ignored\n");
+    assert_eq!(resumed.out, "ManagedResource ns/a: resumed\nManagedResource ns/a: applied\n");
+    assert_eq!((suspended.code, resumed.code), (OK, OK));
+    assert_eq!(resumed.remarks, ["ManagedResource ns/a: waiting: the controller has not seen yet that it is resumed"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn reconcile_never_overwrites_an_operation_that_others_set_meanwhile() {
+    let cluster = cluster();
+    let sim = cluster.0.clone();
+    sim.set_faults(|info| match info.verb.as_str() {
+        "patch" => Fault::Delay(Duration::from_secs(5)),
+        _ => Fault::None,
+    });
+    let other = async {
+        sleep(Duration::from_secs(2)).await;
+        sim.edit(MANAGED_RESOURCE, "ns", "a", |object| object["metadata"]["annotations"][OPERATION] = "migrate".into());
+    };
+
+    let (said, ()) = tokio::join!(run(&cluster, "reconcile a"), other);
+
+    assert_eq!(said.remarks, ["error: ManagedResource ns/a: it has the operation \"migrate\" already"]);
+    assert_eq!(annotations(&sim, "a")[OPERATION], "migrate");
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspend_gives_up_if_others_always_change_it_meanwhile() {
+    let cluster = cluster();
+    cluster.0.set_faults(|info| match info.verb.as_str() {
+        "patch" => Fault::FailBefore(Seen::status(409, "Conflict", "the object has been modified")),
+        _ => Fault::None,
+    });
+    cluster.0.clear_requests();
+
+    let said = run(&cluster, "suspend a").await;
+
+    assert_eq!(said.remarks, ["error: ManagedResource ns/a: others changed it 5 times meanwhile — try again"]);
+    assert_eq!(cluster.0.requests().len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspend_selects_in_all_namespaces_and_prints_json() {
+    let cluster = cluster();
+    cluster.0.put(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})).unwrap();
+    cluster
+        .0
+        .put(json!({
+            "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+            "metadata": {"namespace": "other", "name": "a", "labels": {"name": "a"}}, "spec": {"secretRefs": []},
+        }))
+        .unwrap();
+
+    let said = run(&cluster, "suspend -A -l name=a -o json").await;
+
+    let json: Value = serde_json::from_str(&said.out).unwrap();
+    let expected = |namespace: &str| json!({"namespace": namespace, "name": "a", "result": "suspended", "error": null});
+    assert_eq!(json, json!([expected("ns"), expected("other")]));
+    assert_eq!(said.code, OK);
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_ends_when_the_state_is_reached() {
+    let cluster = cluster();
+    let sim = cluster.0.clone();
+    apply(&sim, "a", "False");
+    let controller = async {
+        sleep(Duration::from_secs(5)).await;
+        apply(&sim, "a", "True");
+        sleep(Duration::from_secs(5)).await;
+        sim.remove(MANAGED_RESOURCE, "ns", "a");
+    };
+    let waits = async {
+        let applied = wait_for(&cluster, "wait a --for=applied").await;
+        (applied, wait_for(&cluster, "wait a --for deleted -o json").await)
+    };
+
+    let ((applied, deleted), ()) = tokio::join!(waits, controller);
+
+    assert_eq!((applied.out.as_str(), applied.code), ("ManagedResource ns/a: applied\n", OK));
+    assert_eq!(applied.remarks, ["ManagedResource ns/a: waiting: ResourcesApplied is False, R: m"]);
+    let json: Value = serde_json::from_str(&deleted.out).unwrap();
+    assert_eq!((deleted.code, &json[0]["result"]), (OK, &json!("deleted")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn wait_fails_at_once_for_what_cannot_get_there() {
+    let cluster = cluster();
+    run(&cluster, "suspend b").await;
+    let start = tokio::time::Instant::now();
+
+    let said = wait_for(&cluster, "wait b nowhere --for=healthy").await;
+    let deleted = wait_for(&cluster, "wait nowhere --for=deleted").await;
+    let none = wait_for(&cluster, "wait -l name=c --for=deleted").await;
+    let looked = wait_for(&cluster, "wait a --for=applied --timeout 0").await;
+
+    assert_eq!((said.out.as_str(), said.code), ("", DIFFERENT));
+    assert_eq!(
+        said.remarks,
+        [
+            "error: ManagedResource ns/b: it is suspended — use resume first",
+            "error: ManagedResource ns/nowhere: managedresources.resources.gardener.cloud \"nowhere\" not found"
+        ]
+    );
+    assert_eq!((deleted.out.as_str(), deleted.code), ("ManagedResource ns/nowhere: deleted\n", OK));
+    assert_eq!((none.out.as_str(), none.code, none.remarks.len()), ("", OK, 0));
+    let text = "error: ManagedResource ns/a: not applied within 0ns: ResourcesApplied has not been reported yet";
+    assert_eq!((looked.code, failures(&looked)), (DIFFERENT, vec![text]));
+    assert_eq!(start.elapsed().as_secs(), 0);
 }

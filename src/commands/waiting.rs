@@ -1,0 +1,309 @@
+//! Waits until ManagedResources are in a state: for `wait`, and for `--wait` of `suspend`, `resume` and `reconcile`.
+//! [`Goal::judge`] is pure; [`Waiter::wait`] reads once a second, one ManagedResource after the other.
+
+use std::time::Duration;
+
+use cluster::{ApiError, Cluster, Context, object::NamespacedName};
+use kit::{Deadline, Priority};
+use tokio::time::sleep;
+
+use super::{Screen, connect::is_unreachable, inspect::description::class};
+use crate::{
+    api::{
+        kinds,
+        meta::conditions::ConditionStatus,
+        resources::{
+            condition_names::{MANAGED_RESOURCE_IGNORED, RESOURCES_APPLIED, RESOURCES_HEALTHY},
+            keys::{OPERATION, OPERATION_RECONCILE},
+            managed_resource::ManagedResource,
+        },
+    },
+    cli::WaitGoal,
+};
+
+/// How long commands wait if nobody says how long.
+pub(super) const USUAL_LIMIT: Duration = Duration::from_secs(300);
+const PAUSE: Duration = Duration::from_secs(1);
+/// Time limit of one read, beside `--request-timeout`.
+const READ: Duration = Duration::from_secs(60);
+
+/// The state that is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Goal {
+    /// The controller reports that it ignores it.
+    Suspended,
+    /// The controller has begun, and the objects are applied; or it is deleted, if it was being deleted.
+    Reconciled,
+    Applied,
+    Healthy,
+    Deleted,
+}
+
+/// How far a ManagedResource is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Judgement {
+    Reached(&'static str),
+    /// What is missing.
+    Pending(Missing),
+    /// It cannot get there: says why.
+    Hopeless(&'static str),
+}
+
+/// What a goal lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// No controller has removed the annotation; the class that it would have to have.
+    Beginning {
+        class: String,
+    },
+    Other(String),
+}
+
+/// Why a wait ended without success.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WaitError {
+    #[error(transparent)]
+    Api(#[from] ApiError),
+    #[error("cannot read it: {0}")]
+    Unreadable(String),
+    #[error("{0}")]
+    Hopeless(&'static str),
+    #[error("no controller has begun within {limit:?} — does one with the class {class:?} run?")]
+    NotBegun { limit: Duration, class: String },
+    #[error("not {goal} within {limit:?}: {missing}")]
+    TooLate { goal: &'static str, limit: Duration, missing: String },
+}
+
+/// Waits with one deadline for all.
+pub(super) struct Waiter<'a> {
+    cluster: &'a Cluster,
+    goal: Goal,
+    limit: Duration,
+    deadline: Deadline,
+}
+
+impl From<WaitGoal> for Goal {
+    fn from(goal: WaitGoal) -> Self {
+        match goal {
+            WaitGoal::Applied => Self::Applied,
+            WaitGoal::Healthy => Self::Healthy,
+            WaitGoal::Deleted => Self::Deleted,
+        }
+    }
+}
+
+impl Goal {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Suspended => "reported as ignored",
+            Self::Reconciled | Self::Applied => "applied",
+            Self::Healthy => "healthy",
+            Self::Deleted => "deleted",
+        }
+    }
+
+    /// Judges a ManagedResource that exists (spec 10 §7, §16, §19.8).
+    pub(super) fn judge(self, mr: &ManagedResource) -> Judgement {
+        use Judgement::{Hopeless, Pending, Reached};
+
+        let missing = |text: &str| Pending(Missing::Other(text.to_owned()));
+        match self {
+            Self::Deleted if mr.is_deleting() => missing("it is being deleted"),
+            Self::Deleted => missing("nobody has asked for its deletion"),
+            Self::Suspended if mr.is_deleting() => Reached("suspended, but its deletion goes on"),
+            Self::Suspended if !mr.is_ignored() => Hopeless("it was resumed meanwhile"),
+            Self::Suspended if reports_ignored(mr) => Reached("ignored"),
+            Self::Suspended => missing("the controller has not reported yet that it ignores it"),
+            Self::Reconciled if mr.is_deleting() => missing("it is being deleted"),
+            Self::Applied | Self::Healthy if mr.is_deleting() => Hopeless("it is being deleted"),
+            Self::Reconciled | Self::Applied | Self::Healthy => self.judge_present(mr),
+        }
+    }
+
+    fn judge_present(self, mr: &ManagedResource) -> Judgement {
+        let missing = |text: String| Judgement::Pending(Missing::Other(text));
+        if mr.is_ignored() {
+            return Judgement::Hopeless("it is suspended — use resume first");
+        }
+        if mr.annotation(OPERATION) == Some(OPERATION_RECONCILE) {
+            return Judgement::Pending(Missing::Beginning { class: class(mr).to_owned() });
+        }
+        if reports_ignored(mr) {
+            return missing("the controller has not seen yet that it is resumed".to_owned());
+        }
+        if !is_true(mr, RESOURCES_APPLIED) {
+            return missing(condition(mr, RESOURCES_APPLIED));
+        }
+        if mr.status.observed_generation != mr.metadata.generation {
+            return missing("the current generation is not observed yet".to_owned());
+        }
+        match self {
+            Self::Healthy if !is_true(mr, RESOURCES_HEALTHY) => missing(condition(mr, RESOURCES_HEALTHY)),
+            Self::Healthy => Judgement::Reached("healthy"),
+            _ => Judgement::Reached("applied"),
+        }
+    }
+}
+
+impl<'a> Waiter<'a> {
+    pub(super) fn new(cluster: &'a Cluster, goal: Goal, limit: Duration) -> Self {
+        Self { cluster, goal, limit, deadline: Deadline::after(limit) }
+    }
+
+    /// Waits for one. Remarks say what it waits for, when that changes. Reads at least once, also after the deadline.
+    pub(super) async fn wait(&self, key: &NamespacedName, screen: &mut Screen<'_>) -> Result<&'static str, WaitError> {
+        let mut first_uid = None;
+        let (mut was_deleting, mut told) = (false, String::new());
+        loop {
+            let missing = match self.read(key).await {
+                Ok(mr) => {
+                    let is_another = *first_uid.get_or_insert_with(|| mr.metadata.uid.clone()) != mr.metadata.uid;
+                    if is_another && (self.goal == Goal::Deleted || was_deleting) {
+                        return Ok("deleted");
+                    }
+                    was_deleting = mr.is_deleting();
+                    match self.goal.judge(&mr) {
+                        Judgement::Reached(text) => return Ok(text),
+                        Judgement::Hopeless(text) => return Err(WaitError::Hopeless(text)),
+                        Judgement::Pending(missing) => missing,
+                    }
+                }
+                Err(WaitError::Api(error)) if error.is_not_found() => {
+                    let is_over = self.goal == Goal::Deleted || self.goal == Goal::Reconciled && was_deleting;
+                    return if is_over { Ok("deleted") } else { Err(error.into()) };
+                }
+                // The API server may be back in a moment.
+                Err(WaitError::Api(error)) if is_temporary(&error) && !self.deadline.is_over() => {
+                    Missing::Other(format!("cannot read it: {error}"))
+                }
+                Err(error) => return Err(error),
+            };
+            if self.deadline.is_over() {
+                return Err(self.too_late(missing));
+            }
+            let text = missing.to_string();
+            if text != told {
+                screen.remark(&format!("ManagedResource {key}: waiting: {text}"));
+                told = text;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    async fn read(&self, key: &NamespacedName) -> Result<ManagedResource, WaitError> {
+        let context = Context::new(Priority::High, Deadline::after(READ), "wait");
+        let raw = self.cluster.get(&context, &kinds::MANAGED_RESOURCE.named(key)).await?;
+        ManagedResource::from_value(&raw).map_err(|error| WaitError::Unreadable(error.to_string()))
+    }
+
+    fn too_late(&self, missing: Missing) -> WaitError {
+        let limit = self.limit;
+        match missing {
+            Missing::Beginning { class } => WaitError::NotBegun { limit, class },
+            Missing::Other(missing) => WaitError::TooLate { goal: self.goal.word(), limit, missing },
+        }
+    }
+}
+
+impl std::fmt::Display for Missing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Beginning { class } => write!(f, "no controller with the class {class:?} has begun yet"),
+            Self::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+fn is_temporary(error: &ApiError) -> bool {
+    let is_overloaded = error.code().is_some_and(|code| code == 429 || code >= 500);
+    is_overloaded || is_unreachable(error) && !error.is_unauthorized()
+}
+
+fn is_true(mr: &ManagedResource, kind: &str) -> bool {
+    mr.condition(kind).is_some_and(|condition| condition.status == ConditionStatus::True)
+}
+
+/// Whether the conditions say that the ManagedResource is ignored. They say so until the first reconcile after `resume`.
+fn reports_ignored(mr: &ManagedResource) -> bool {
+    mr.condition(RESOURCES_APPLIED).is_some_and(|condition| condition.reason == MANAGED_RESOURCE_IGNORED)
+}
+
+fn condition(mr: &ManagedResource, kind: &str) -> String {
+    match mr.condition(kind) {
+        None => format!("{kind} has not been reported yet"),
+        Some(it) => format!("{kind} is {}, {}: {}", it.status, it.reason, it.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const IGNORE: &str = "resources.gardener.cloud/ignore";
+
+    fn object(applied: &str, reason: &str, change: impl Fn(&mut Value)) -> ManagedResource {
+        let condition = |kind: &str, status: &str, reason: &str| json!({"type": kind, "status": status, "reason": reason, "message": "m"});
+        let mut object = json!({
+            "metadata": {"namespace": "ns", "name": "mr", "generation": 2, "annotations": {}},
+            "spec": {"secretRefs": []},
+            "status": {"observedGeneration": 2,
+                "conditions": [condition(RESOURCES_APPLIED, applied, reason), condition(RESOURCES_HEALTHY, "False", "R")]},
+        });
+        change(&mut object);
+        ManagedResource::from_value(&object).unwrap()
+    }
+
+    /// spec 10 §7, §16, §19.8
+    #[test]
+    fn wait_judges_goals_by_annotations_and_conditions() {
+        use Goal::{Applied, Deleted, Healthy, Reconciled, Suspended};
+
+        let good = |_: &mut Value| {};
+        let ignored = |object: &mut Value| object["metadata"]["annotations"] = json!({IGNORE: "true"});
+        let asked = |object: &mut Value| object["metadata"]["annotations"] = json!({OPERATION: "reconcile"});
+        let deleting = |object: &mut Value| object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let old = |object: &mut Value| object["status"]["observedGeneration"] = 1.into();
+        let healthy = |object: &mut Value| object["status"]["conditions"][1]["status"] = "True".into();
+        let applied = || object("True", "ApplySucceeded", good);
+        let resumed = || object("True", MANAGED_RESOURCE_IGNORED, good);
+        let reached = |text| Judgement::Reached(text);
+        let table = [
+            (Applied, applied(), reached("applied")),
+            (Reconciled, applied(), reached("applied")),
+            (Healthy, object("True", "R", healthy), reached("healthy")),
+            (Suspended, object("True", MANAGED_RESOURCE_IGNORED, ignored), reached("ignored")),
+            (Suspended, object("True", "R", deleting), reached("suspended, but its deletion goes on")),
+            (Suspended, applied(), Judgement::Hopeless("it was resumed meanwhile")),
+            (
+                Applied,
+                object("True", MANAGED_RESOURCE_IGNORED, ignored),
+                Judgement::Hopeless("it is suspended — use resume first"),
+            ),
+            (Reconciled, object("True", "R", ignored), Judgement::Hopeless("it is suspended — use resume first")),
+            (Healthy, object("True", "R", deleting), Judgement::Hopeless("it is being deleted")),
+        ];
+        for (goal, mr, expected) in table {
+            assert_eq!(goal.judge(&mr), expected, "{goal:?}");
+        }
+
+        let table = [
+            (Healthy, applied(), "ResourcesHealthy is False, R: m"),
+            (Applied, object("False", "ApplyFailed", good), "ResourcesApplied is False, ApplyFailed: m"),
+            (Applied, object("True", "R", old), "the current generation is not observed yet"),
+            (Applied, resumed(), "the controller has not seen yet that it is resumed"),
+            (Reconciled, object("True", "R", asked), "no controller with the class \"resources\" has begun yet"),
+            (Reconciled, object("True", "R", deleting), "it is being deleted"),
+            (Suspended, object("True", "R", ignored), "the controller has not reported yet that it ignores it"),
+            (Deleted, object("True", "R", deleting), "it is being deleted"),
+            (Deleted, applied(), "nobody has asked for its deletion"),
+        ];
+        for (goal, mr, expected) in table {
+            match goal.judge(&mr) {
+                Judgement::Pending(missing) => assert_eq!(missing.to_string(), expected, "{goal:?}"),
+                other => panic!("{goal:?}: {other:?}"),
+            }
+        }
+    }
+}
