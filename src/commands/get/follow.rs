@@ -12,10 +12,10 @@ use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{DIFFERENT, Get, GetError, Listed, Printer, objects::Shape, reference, row::Row};
+use super::{DIFFERENT, Get, GetError, Listed, Printer, objects::Shape, row::Row};
 
-struct Followed {
-    printer: Printer,
+struct Followed<'o> {
+    printer: Printer<'o>,
     known: BTreeMap<NamespacedName, LastSeen>,
     /// The version to watch from; `None` if a list must come first.
     position: Option<String>,
@@ -25,9 +25,11 @@ struct Followed {
     moved: bool,
 }
 
-struct LastSeen {
-    row: Row,
-    version: String,
+/// The last state of a ManagedResource that was seen, as far as it is printed.
+pub(super) struct LastSeen {
+    pub(super) row: Row,
+    pub(super) cells: Vec<String>,
+    pub(super) version: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -38,10 +40,10 @@ enum Lost {
     Output(#[from] GetError),
 }
 
-impl Get<'_, '_> {
+impl<'o> Get<'o, '_, '_> {
     /// Prints all objects, then each row that changes. Ends when reading is forbidden or printing fails.
     pub(super) async fn follow(&mut self) -> Result<i32, GetError> {
-        for name in &self.options.names {
+        for name in &self.names.clone() {
             if self.find(name).await?.is_none() {
                 return Ok(DIFFERENT);
             }
@@ -75,33 +77,40 @@ impl Get<'_, '_> {
         }
     }
 
-    async fn start(&mut self, followed: &mut Followed) -> Result<(), GetError> {
+    async fn start(&mut self, followed: &mut Followed<'o>) -> Result<(), GetError> {
         let Followed { printer, known, position, .. } = followed;
+        self.is_quiet = self.options.watch_only;
         let (read, version) = self
-            .read(printer, |listed| match listed {
-                Listed::Object(object) => drop(enter(known, object)),
+            .read(printer, |printer, listed| match listed {
+                Listed::Object(object) => {
+                    // A template that takes too long fails when the object is printed.
+                    let cells = printer.cells(object).unwrap_or_default();
+                    enter(known, LastSeen::of(object, cells));
+                }
                 Listed::Anew => known.clear(),
             })
             .await?;
+        self.is_quiet = false;
         *position = Some(version);
-        if let Printer::Table(table, rows) = printer {
-            self.print_table(table, rows)?;
-            if rows.is_empty() {
+        if printer.is_tabular() {
+            let is_empty = printer.is_empty_table() && !self.options.watch_only;
+            let text = printer.lines(&self.shares, self.cluster.clock().wall());
+            self.screen.print(&text)?;
+            if is_empty {
                 self.remark_on_nothing(read);
             }
-            *rows = Vec::new(); // `known` has them
         }
         Ok(())
     }
 
-    async fn watch_once(&mut self, followed: &mut Followed) -> Result<(), Lost> {
+    async fn watch_once(&mut self, followed: &mut Followed<'o>) -> Result<(), Lost> {
         (followed.opened, followed.listed, followed.moved) = (None, false, false);
         let position = match followed.position.clone() {
             Some(position) => position,
             None => self.list_again(followed).await?,
         };
         let query = WatchQuery {
-            label_selector: self.options.selector.clone(),
+            label_selector: self.options.selection.selector.clone(),
             field_selector: self.field_selector(),
             resource_version: Some(position),
             ..WatchQuery::default()
@@ -128,7 +137,7 @@ impl Get<'_, '_> {
     }
 
     /// Prints what changed while no watch was open, and returns the version to watch from.
-    async fn list_again(&mut self, followed: &mut Followed) -> Result<String, Lost> {
+    async fn list_again(&mut self, followed: &mut Followed<'o>) -> Result<String, Lost> {
         let mut seen = BTreeSet::new();
         let mut position = String::new();
         let mut pages = self.pages();
@@ -150,44 +159,45 @@ impl Get<'_, '_> {
     }
 
     /// Prints an object if its row changed. With `--unhealthy`, a recovered object is printed once more.
-    fn changed(&mut self, followed: &mut Followed, object: Value) -> Result<(), GetError> {
+    fn changed(&mut self, followed: &mut Followed<'o>, object: Value) -> Result<(), GetError> {
         if !self.is_wanted(&object) {
             return Ok(());
         }
-        let (old, row) = enter(&mut followed.known, &object);
-        let version = object::resource_version(&object);
-        let same = old.as_ref().is_some_and(|old| match followed.printer {
-            Printer::Table(..) | Printer::Names => old.row == row,
-            Printer::Objects(_) => old.version == version,
-        });
+        let row = self.row(&followed.printer, &object);
+        let cells = followed.printer.cells(&object)?;
+        let version = object::resource_version(&object).to_owned();
+        let new = LastSeen { row, cells, version };
+        let old = followed.known.get(&new.row.key);
+        let is_same = old.is_some_and(|old| followed.printer.is_same(old, &new));
         let was_shown = old.is_some_and(|old| old.row.problem.is_some());
-        if same || (self.options.unhealthy && row.problem.is_none() && !was_shown) {
-            return Ok(());
+        let is_left_out = self.options.unhealthy && new.row.problem.is_none() && !was_shown;
+        if !is_same && !is_left_out {
+            let now = self.cluster.clock().wall();
+            let text = followed.printer.change(&new, object, &self.shares, now)?;
+            self.screen.print(&text)?;
         }
-        let text = match &mut followed.printer {
-            Printer::Table(table, _) => table.lines([row].iter(), self.cluster.clock().wall()),
-            Printer::Names => reference(&object),
-            Printer::Objects(objects) => objects.next(object),
-        };
-        self.screen.print(&text)
+        enter(&mut followed.known, new);
+        Ok(())
     }
 
     /// Prints a last row for an object that is gone, in tables only: the other formats cannot express it.
-    fn gone(&mut self, followed: &mut Followed, key: &NamespacedName) -> Result<(), GetError> {
+    fn gone(&mut self, followed: &mut Followed<'o>, key: &NamespacedName) -> Result<(), GetError> {
         let Some(LastSeen { row, .. }) = followed.known.remove(key) else { return Ok(()) };
-        match &mut followed.printer {
-            Printer::Table(table, _) if !self.options.unhealthy || row.problem.is_some() => {
-                let line = table.lines([row.deleted()].iter(), self.cluster.clock().wall());
-                self.screen.print(&line)
-            }
-            Printer::Table(..) | Printer::Names | Printer::Objects(_) => Ok(()),
+        self.shares.leave(key);
+        if self.options.unhealthy && row.problem.is_none() {
+            return Ok(());
         }
+        let text = followed.printer.gone(row, self.cluster.clock().wall()).unwrap_or_default();
+        Ok(self.screen.print(&text)?)
     }
 }
 
-/// Stores an object; returns the previous state and the new row.
-fn enter(known: &mut BTreeMap<NamespacedName, LastSeen>, object: &Value) -> (Option<LastSeen>, Row) {
-    let row = Row::of(object);
-    let new = LastSeen { row: row.clone(), version: object::resource_version(object).to_owned() };
-    (known.insert(row.key.clone(), new), row)
+impl LastSeen {
+    fn of(object: &Value, cells: Vec<String>) -> Self {
+        Self { row: Row::of(object), cells, version: object::resource_version(object).to_owned() }
+    }
+}
+
+fn enter(known: &mut BTreeMap<NamespacedName, LastSeen>, seen: LastSeen) {
+    known.insert(seen.row.key.clone(), seen);
 }

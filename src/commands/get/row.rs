@@ -10,7 +10,7 @@ use crate::api::{
     resources::{
         condition_names::{RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING},
         keys::DEFAULT_CLASS,
-        managed_resource::ManagedResource,
+        managed_resource::{ManagedResource, ResourceRef},
     },
 };
 
@@ -33,6 +33,10 @@ pub(super) struct Row {
     pub(super) created: Option<Timestamp>,
     /// Why it is not applied, healthy and rolled out; `None` if it is.
     pub(super) problem: Option<String>,
+    /// Whether the controller ignores it. Then its conditions say nothing of its objects.
+    pub(super) ignored: bool,
+    /// Which others have the same objects.
+    pub(super) shares: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,24 +55,38 @@ pub(super) enum RowVerdict {
 
 impl Row {
     pub(super) fn of(object: &Value) -> Self {
+        Self::with_references(object).0
+    }
+
+    /// Returns the row, and the objects of its status.
+    pub(super) fn with_references(object: &Value) -> (Self, Vec<ResourceRef>) {
         let (mr, unreadable) = match ManagedResource::from_value(object) {
             Ok(mr) => (mr, None),
             Err(error) => (ManagedResource::default(), Some(error.to_string())),
         };
         let created = object.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
         let class = mr.spec.class.as_deref().filter(|class| !class.is_empty()).unwrap_or(DEFAULT_CLASS);
-        Self {
+        let row = Self {
             key: NamespacedName::of(object),
             class: if unreadable.is_some() { ABSENT } else { class }.to_owned(),
             conditions: WANTED.each_ref().map(|(kind, wanted)| Mark::of(&mr, kind, wanted)),
             objects: mr.status.resources.len(),
             created: created.and_then(|text| text.parse().ok()),
             problem: unreadable.or_else(|| problem(&mr, object)),
-        }
+            ignored: mr.is_ignored() && !mr.is_deleting(),
+            shares: None,
+        };
+        (row, mr.status.resources)
     }
 
     pub(super) fn deleted(self) -> Self {
-        Self { problem: Some("deleted".to_owned()), ..self }
+        Self { problem: Some("deleted".to_owned()), ignored: false, shares: None, ..self }
+    }
+
+    /// Returns the text of the column PROBLEM.
+    pub(super) fn remark(&self) -> String {
+        let parts = [self.ignored.then_some("ignored"), self.problem.as_deref(), self.shares.as_deref()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 
     pub(super) fn age(&self, now: Timestamp) -> String {
@@ -83,7 +101,7 @@ impl Mark {
         };
         let stale = is_stale(mr);
         let verdict = match &condition.status {
-            status if status == wanted && !stale => RowVerdict::Good,
+            status if status == wanted && !stale && !mr.is_ignored() => RowVerdict::Good,
             ConditionStatus::False if kind != RESOURCES_PROGRESSING => RowVerdict::Bad,
             ConditionStatus::True
             | ConditionStatus::False
@@ -213,6 +231,19 @@ mod tests {
         assert_eq!((row.key.to_string().as_str(), row.class.as_str(), row.objects), ("ns/mr", "resources", 2));
         assert_eq!(row.age(now), "2d4h");
         assert_eq!(Row::of(&seed).class, "seed");
+    }
+
+    #[test]
+    fn row_of_an_ignored_managed_resource_says_so_and_shows_no_green() {
+        let mut ignored = object(["True", "True", "False"], 2);
+        ignored["metadata"]["annotations"] = json!({"resources.gardener.cloud/ignore": "true"});
+        let row = Row::of(&ignored);
+
+        assert_eq!((row.problem.as_deref(), row.remark().as_str()), (None, "ignored"));
+        assert_eq!(row.conditions.each_ref().map(|mark| mark.verdict), [RowVerdict::Open; 3]);
+        ignored["status"]["conditions"][1]["status"] = "False".into();
+        let row = Row { shares: Some("shares 1 object with ns/b".to_owned()), ..Row::of(&ignored) };
+        assert_eq!(row.remark(), "ignored; ResourcesHealthy is False; shares 1 object with ns/b");
     }
 
     #[test]

@@ -3,25 +3,34 @@ use jiff::Timestamp;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::row::{Row, RowVerdict};
-use crate::commands::{
-    colours::{GREEN, PLAIN, RED, YELLOW, paint},
-    columns::WIDEST,
-    output::one_line,
+use crate::{
+    cli::TableColumn,
+    commands::{
+        colours::{GREEN, PLAIN, RED, YELLOW, paint},
+        columns::WIDEST,
+        output::one_line,
+    },
 };
 
-const HEAD: [&str; 9] =
-    ["NAMESPACE", "NAME", "CLASS", "APPLIED", "HEALTHY", "PROGRESSING", "OBJECTS", "AGE", "PROBLEM"];
-const PROBLEM: usize = HEAD.len() - 1;
+const COLUMNS: usize = TableColumn::ALL.len();
+const PROBLEM: usize = COLUMNS - 1;
 const GAP: &str = "   ";
 const LEAST: usize = 20;
+/// Width that PROBLEM keeps. On a narrow terminal, the columns of [`DISPENSABLE`] go for it, the first of them first.
+const ROOM: usize = 30;
+const DISPENSABLE: [TableColumn; 3] = [TableColumn::Class, TableColumn::Objects, TableColumn::Age];
 const ELLIPSIS: char = '…';
 
 /// Turns rows into lines. Columns are as wide as their widest cell so far.
 pub(super) struct Table {
-    pub(super) namespaces: bool,
-    pub(super) colours: bool,
-    pub(super) screen: Option<usize>, // width of the screen; `None` if nothing is cut
+    namespaces: bool,
+    colours: bool,
+    screen: Option<usize>, // width of the screen; `None` if nothing is cut
+    /// Whether PROBLEM keeps its width even if no row has a problem: later rows may have one.
+    keeps_room: bool,
     widths: [usize; PROBLEM],
+    /// Columns that had to go; decided with the first rows, so that rows stay below their titles.
+    hidden: Option<Vec<TableColumn>>,
 }
 
 struct Cell {
@@ -33,49 +42,82 @@ impl Table {
     pub(super) fn new(namespaces: bool, colours: bool, screen: Option<usize>, head: bool) -> Self {
         let mut widths = [0; PROBLEM];
         if head {
-            widths.iter_mut().zip(HEAD).for_each(|(width, title)| *width = title.len());
+            widths.iter_mut().zip(TableColumn::ALL).for_each(|(width, column)| *width = column.title().len());
         }
-        Self { namespaces, colours, screen, widths }
+        Self { namespaces, colours, screen, keeps_room: false, widths, hidden: None }
+    }
+
+    /// Keeps the room of PROBLEM for rows that are printed later.
+    pub(super) fn keeping_room(self) -> Self {
+        Self { keeps_room: true, ..self }
     }
 
     pub(super) fn head(&self) -> String {
-        self.line_of(&HEAD.map(|title| Cell { text: title.to_owned(), style: PLAIN }))
+        self.line_of(&TableColumn::ALL.map(|column| Cell { text: column.title().to_owned(), style: PLAIN }))
     }
 
     pub(super) fn lines<'a>(&mut self, rows: impl Iterator<Item = &'a Row> + Clone, now: Timestamp) -> String {
+        let mut problem = 0;
         for row in rows.clone() {
-            for (width, cell) in self.widths.iter_mut().zip(cells(row, now)) {
+            let cells = cells(row, now);
+            problem = problem.max(cells[PROBLEM].text.width());
+            for (width, cell) in self.widths.iter_mut().zip(cells) {
                 *width = (*width).max(cell.text.width().min(WIDEST));
             }
+        }
+        if self.hidden.is_none() {
+            let room = if self.keeps_room { ROOM } else { problem.min(ROOM) };
+            self.hidden = Some(self.hidden_for(room));
         }
         rows.map(|row| self.line_of(&cells(row, now))).collect()
     }
 
-    fn line_of(&self, cells: &[Cell; HEAD.len()]) -> String {
-        let first = usize::from(!self.namespaces);
-        let last = if cells[PROBLEM].text.is_empty() { PROBLEM - 1 } else { PROBLEM };
-        let mut line = String::new();
-        let mut used = 0;
-        for (index, cell) in cells.iter().enumerate().take(last + 1).skip(first) {
-            if index == PROBLEM {
-                let room = self.screen.map_or(usize::MAX, |screen| screen.saturating_sub(used).max(LEAST));
-                line.push_str(&cut(&cell.text, room));
+    /// Returns which columns have to go so that PROBLEM has this room.
+    fn hidden_for(&self, room: usize) -> Vec<TableColumn> {
+        let mut hidden = Vec::new();
+        let Some(screen) = self.screen else { return hidden };
+        for column in DISPENSABLE {
+            let used: usize = self.shown(&hidden).map(|index| self.widths[index] + GAP.len()).sum();
+            if used + room <= screen {
                 break;
             }
+            hidden.push(column);
+        }
+        hidden
+    }
+
+    /// Returns the indexes of the columns before PROBLEM that are shown.
+    fn shown(&self, hidden: &[TableColumn]) -> impl Iterator<Item = usize> {
+        let is_shown =
+            |column: &TableColumn| !hidden.contains(column) && (self.namespaces || *column != TableColumn::Namespace);
+        (0..PROBLEM).zip(TableColumn::ALL).filter(move |(_, column)| is_shown(column)).map(|(index, _)| index)
+    }
+
+    fn line_of(&self, cells: &[Cell; COLUMNS]) -> String {
+        let shown: Vec<usize> = self.shown(self.hidden.as_deref().unwrap_or_default()).collect();
+        let has_problem = !cells[PROBLEM].text.is_empty();
+        let mut line = String::new();
+        let mut used = 0;
+        for (position, index) in shown.iter().copied().enumerate() {
+            let cell = &cells[index];
             line.push_str(&paint(&cell.text, cell.style, self.colours));
-            if index < last {
+            if has_problem || position + 1 < shown.len() {
                 let padding = self.widths[index].saturating_sub(cell.text.width());
                 line.extend(std::iter::repeat_n(' ', padding));
                 line.push_str(GAP);
             }
             used += self.widths[index] + GAP.len();
         }
+        if has_problem {
+            let room = self.screen.map_or(usize::MAX, |screen| screen.saturating_sub(used).max(LEAST));
+            line.push_str(&cut(&cells[PROBLEM].text, room));
+        }
         line.push('\n');
         line
     }
 }
 
-fn cells(row: &Row, now: Timestamp) -> [Cell; HEAD.len()] {
+fn cells(row: &Row, now: Timestamp) -> [Cell; COLUMNS] {
     let plain = |text: &str| Cell { text: one_line(text), style: PLAIN };
     let [applied, healthy, progressing] = row.conditions.each_ref().map(|mark| {
         let style = match mark.verdict {
@@ -94,7 +136,7 @@ fn cells(row: &Row, now: Timestamp) -> [Cell; HEAD.len()] {
         progressing,
         plain(&row.objects.to_string()),
         plain(&row.age(now)),
-        plain(row.problem.as_deref().unwrap_or_default()),
+        plain(&row.remark()),
     ]
 }
 
@@ -126,6 +168,8 @@ mod tests {
             objects: 12,
             created: Some(now()),
             problem: Some(problem.to_owned()).filter(|problem| !problem.is_empty()),
+            ignored: false,
+            shares: None,
         }
     }
 
@@ -161,22 +205,52 @@ mod tests {
 
     #[test]
     fn table_problem_is_cut_at_the_edge_of_the_screen() {
-        let problem = "0123456789äöüß0123456789";
-        let before = "a   seed   True*   False   False   12   0s   ".len();
+        let problem = "0123456789äöüß0123456789äöüß0123456789";
+        let before = "a   True*   False   False   ".len();
         let table = [
-            (None, problem),
-            (Some(before + 24), problem),
-            (Some(before + 23), "0123456789äöüß01234567…"),
+            (Some(before + 38), problem),
+            (Some(before + 37), "0123456789äöüß0123456789äöüß01234567…"),
             (Some(before + 21), "0123456789äöüß012345…"),
             (Some(before + 2), "0123456789äöüß01234…"),
             (Some(0), "0123456789äöüß01234…"),
         ];
 
         for (screen, expected) in table {
-            let line = Table::new(false, false, screen, false).lines([row("a", problem)].iter(), now());
+            let mut table = Table::new(false, false, screen, false);
+            table.hidden = Some(DISPENSABLE.to_vec());
+            let line = table.lines([row("a", problem)].iter(), now());
 
-            assert_eq!(line.get(before..), Some(format!("{expected}\n").as_str()), "{screen:?}");
+            assert_eq!(line, format!("a   True*   False   False   {expected}\n"), "{screen:?}");
         }
+    }
+
+    #[test]
+    fn table_problem_keeps_its_room_on_a_narrow_screen() {
+        let problem = "0123456789".repeat(5);
+        let titles = |screen: Option<usize>, problem: &str, keeps_room: bool| {
+            let mut table = Table::new(false, false, screen, true);
+            table.keeps_room = keeps_room;
+            table.lines([row("a", problem)].iter(), now());
+            table.head().split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ")
+        };
+        let all = "NAME CLASS APPLIED HEALTHY PROGRESSING OBJECTS AGE PROBLEM";
+        let used = "NAME   CLASS   APPLIED   HEALTHY   PROGRESSING   OBJECTS   AGE   ".len();
+        let table = [
+            (None, all),
+            (Some(used + ROOM), all),
+            (Some(used + ROOM - 1), "NAME APPLIED HEALTHY PROGRESSING OBJECTS AGE PROBLEM"),
+            (Some(used + ROOM - 8), "NAME APPLIED HEALTHY PROGRESSING OBJECTS AGE PROBLEM"),
+            (Some(used + ROOM - 9), "NAME APPLIED HEALTHY PROGRESSING AGE PROBLEM"),
+            (Some(used + ROOM - 19), "NAME APPLIED HEALTHY PROGRESSING PROBLEM"),
+            (Some(0), "NAME APPLIED HEALTHY PROGRESSING PROBLEM"),
+        ];
+
+        for (screen, expected) in table {
+            assert_eq!(titles(screen, &problem, false), expected, "{screen:?}");
+        }
+        assert_eq!(titles(Some(used), "", false), all, "no problem needs no room");
+        assert_eq!(titles(Some(used), "", true), "NAME APPLIED HEALTHY PROGRESSING PROBLEM", "a later one will");
+        assert_eq!(titles(Some(used + 10), "short", false), all);
     }
 
     /// Wide letters take two columns each.

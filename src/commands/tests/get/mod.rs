@@ -1,12 +1,6 @@
 mod watching;
 
-use std::{
-    cell::RefCell,
-    ffi::OsString,
-    io::{self, Write},
-    rc::Rc,
-    time::Duration,
-};
+use std::{ffi::OsString, time::Duration};
 
 use serde_json::{Value, json};
 use sim::{Fault, Seen, WatchEnd};
@@ -17,36 +11,17 @@ use crate::{
     cli::{Cli, Command, GetOptions, Tool},
     commands::{
         DIFFERENT, OK,
-        get::{GetError, Screen, get},
+        get::{GetError, get},
     },
 };
 
 const HEAD: &str = "NAME   CLASS       APPLIED   HEALTHY   PROGRESSING   OBJECTS   AGE    PROBLEM\n";
 const MESSAGE: &str = "The Deployment \"ns/web\" is unhealthy: too few Pods are available";
 
-#[derive(Clone, Default)]
-struct Printed(Rc<RefCell<Vec<u8>>>);
-
 struct Ran {
     result: Result<i32, GetError>,
     out: String,
     remarks: String,
-}
-
-impl Printed {
-    fn take(&self) -> String {
-        String::from_utf8(self.0.take()).unwrap()
-    }
-}
-
-impl Write for Printed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.borrow_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 fn options(line: &str) -> GetOptions {
@@ -66,8 +41,8 @@ async fn run_on((sim, clock): &(Sim, Clock), line: &str, columns: Option<usize>)
     sim.clear_requests();
     let result = {
         let (out, remarks) = (&mut out.clone(), &mut remarks.clone());
-        let screen = Screen { out, remarks, colours: columns.is_some(), columns };
-        get(sim.client(), (clock.clone(), Random::seeded(1)), &options(line), screen).await
+        let mut screen = Screen::new(out, remarks, columns.is_some(), columns);
+        get(sim.client(), (clock.clone(), Random::seeded(1)), &options(line), &mut screen).await
     };
     reads_only(sim);
     Ran { result, out: out.take(), remarks: remarks.take() }
@@ -95,7 +70,7 @@ fn well(namespace: &str, name: &str) -> Value {
             "observedGeneration": 1,
             "conditions": [condition("ResourcesApplied", "True"), condition("ResourcesHealthy", "True"),
                 condition("ResourcesProgressing", "False")],
-            "resources": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": "c"}],
+            "resources": [{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": name}],
         },
     })
 }
@@ -187,16 +162,16 @@ async fn get_of_a_missing_name_is_exit_code_1_with_the_text_of_the_server() {
 
     let ran = run(&cluster, "get -n ns b nowhere a --no-headers").await;
     let watched = run(&cluster, "get -n ns nowhere -w").await;
-    let malformed = run(&cluster, "get -n ns a/b").await;
+    let elsewhere = run(&cluster, "get -n ns other/c a --no-headers").await;
+    let several = run(&cluster, "get -n ns other/c a -w").await;
 
     let text = "error: managedresources.resources.gardener.cloud \"nowhere\" not found\n";
     let names: Vec<_> = ran.out.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!((ran.result.unwrap(), names.as_slice(), ran.remarks.as_str()), (DIFFERENT, ["b", "a"].as_slice(), text));
     assert_eq!((watched.result.unwrap(), watched.out.as_str(), watched.remarks.as_str()), (DIFFERENT, "", text));
-    assert_eq!(
-        malformed.result.unwrap_err().to_string(),
-        "cannot read ManagedResource ns/a/b: invalid resource name \"a/b\""
-    );
+    let names: Vec<_> = elsewhere.out.lines().map(|line| line.split_whitespace().take(2).collect::<Vec<_>>()).collect();
+    assert_eq!(names, [["other", "c"], ["ns", "a"]]);
+    assert!(several.result.unwrap_err().to_string().starts_with("a watch of names is in one namespace"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,4 +221,67 @@ async fn get_reads_pages_and_begins_anew_when_the_list_expires() {
 
     assert_eq!((ran.result.unwrap(), ran.out.lines().count()), (OK, 601));
     assert_eq!(cluster.0.requests().len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn get_marks_ignored_and_shared_objects() {
+    let cluster = three();
+    cluster.0.edit(MANAGED_RESOURCE, "ns", "b", |object| {
+        object["metadata"]["annotations"]["resources.gardener.cloud/ignore"] = "true".into();
+        object["status"]["resources"][0]["name"] = "a".into();
+    });
+
+    let table = run(&cluster, "get -n ns --no-headers").await.out;
+    let unhealthy = run(&cluster, "get -n ns --unhealthy --no-headers").await.out;
+    cluster.0.edit(MANAGED_RESOURCE, "ns", "a", healthy);
+    let well = run(&cluster, "get -n ns --unhealthy").await.remarks;
+
+    let rows: Vec<_> = table.lines().collect();
+    assert!(rows[0].ends_with(&format!("2d4h   DeploymentUnhealthy: {MESSAGE}; shares 1 object with ns/b")), "{table}");
+    assert!(rows[1].ends_with("2d4h   ignored; shares 1 object with ns/a"), "{table}");
+    assert_eq!(unhealthy.lines().count(), 1, "{unhealthy}");
+    let text = "all 2 ManagedResources found in namespace ns are applied, healthy and rolled out, or ignored (1)\n";
+    assert_eq!(well, text);
+}
+
+#[tokio::test(start_paused = true)]
+async fn get_prints_templates_and_columns() {
+    let cluster = three();
+
+    let names = run(&cluster, "get -A -o jsonpath={.items[*].metadata.name}").await;
+    let one = run(&cluster, "get other/c -o jsonpath={.spec.class}{'\\n'}").await;
+    let columns = run(&cluster, "get -A -o custom-columns=NAME:.metadata.name,CLASS:.spec.class --sort-by NAME").await;
+    let none = run(&cluster, "get -o custom-columns=NAME:.metadata.name").await;
+    let empty = run(&cluster, "get -o jsonpath={.kind}{.items}").await;
+
+    assert_eq!((names.result.unwrap(), names.out.as_str()), (OK, "a b c"));
+    assert_eq!(one.out, "seed\n");
+    assert_eq!(columns.out, "NAME   CLASS\na      <none>\nb      <none>\nc      seed\n");
+    assert_eq!((none.out.as_str(), none.remarks.as_str()), ("", "no ManagedResources found in namespace default\n"));
+    assert_eq!(empty.out, "List[]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn get_sorts_tables_names_and_objects() {
+    let cluster = three();
+    for (namespace, name, order) in [("ns", "a", 10), ("ns", "b", 9), ("other", "c", 100)] {
+        cluster.0.edit(MANAGED_RESOURCE, namespace, name, |object| {
+            object["metadata"]["labels"]["order"] = order.to_string().into();
+            object["metadata"]["creationTimestamp"] =
+                format!("2025-12-{order:02}T00:00:00Z").replace("100", "11").into();
+        });
+    }
+    let names = async |line: &str| {
+        let out = run(&cluster, line).await.out;
+        out.split_whitespace().map(|it| it.trim_start_matches(|letter| letter != '/').to_owned()).collect::<String>()
+    };
+
+    assert_eq!(names("get -A -o name --sort-by AGE").await, "/c/a/b");
+    assert_eq!(names("get -A -o name --sort-by .metadata.labels.order").await, "/a/c/b");
+    let table = run(&cluster, "get -A --sort-by class --no-headers").await.out;
+    let rows: Vec<_> = table.lines().map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    assert_eq!(rows, ["a", "b", "c"], "the class resources comes before seed");
+    let json: Value = serde_json::from_str(&run(&cluster, "get -A -o json --sort-by .spec.class").await.out).unwrap();
+    let order: Vec<_> = json["items"].as_array().unwrap().iter().map(|item| &item["metadata"]["name"]).collect();
+    assert_eq!(order, ["c", "a", "b"], "what has no class is last");
 }

@@ -1,3 +1,5 @@
+use std::io::{self, Write};
+
 use super::*;
 
 async fn while_watching(
@@ -8,8 +10,8 @@ async fn while_watching(
     let (out, remarks) = (Printed::default(), Printed::default());
     let (mut to_out, mut to_remarks) = (out.clone(), remarks.clone());
     let options = options(line);
-    let screen = Screen { out: &mut to_out, remarks: &mut to_remarks, colours: false, columns: None };
-    let watch = get(sim.client(), (clock.clone(), Random::seeded(1)), &options, screen);
+    let mut screen = Screen::new(&mut to_out, &mut to_remarks, false, None);
+    let watch = get(sim.client(), (clock.clone(), Random::seeded(1)), &options, &mut screen);
     let script = async {
         long_enough().await;
         script(&out, &remarks).await;
@@ -258,9 +260,37 @@ async fn watch_ends_with_a_closed_pipe() {
         }
     }
     let (sim, clock) = three();
-    let screen = Screen { out: &mut Closed, remarks: &mut Vec::new(), colours: false, columns: None };
+    let (mut out, mut remarks) = (Closed, Vec::new());
+    let mut screen = Screen::new(&mut out, &mut remarks, false, None);
 
-    let ended = get(sim.client(), (clock, Random::seeded(1)), &options("get -A -w"), screen).await;
+    let ended = get(sim.client(), (clock, Random::seeded(1)), &options("get -A -w"), &mut screen).await;
 
     assert!(matches!(ended, Err(GetError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe));
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_only_prints_changes_alone() {
+    for (line, first, expected) in [
+        ("get -n ns --watch-only --no-headers", "", "a   resources   True   True   False   1   2d4h\n"),
+        ("get -n ns --watch-only -o name", "", "managedresource.resources.gardener.cloud/a\n"),
+        ("get -n ns --watch-only -o jsonpath={.metadata.name};", "", "a;"),
+        (
+            "get -n ns --watch-only -o custom-columns=N:.metadata.name,H:.status.conditions[1].status",
+            "N   H\n",
+            "a   True\n",
+        ),
+    ] {
+        let cluster = three();
+        let sim = &cluster.0;
+
+        let ended = while_watching(&cluster, line, async |out, remarks| {
+            assert_eq!(out.take(), first, "{line}");
+            sim.edit(MANAGED_RESOURCE, "ns", "a", healthy);
+            long_enough().await;
+            assert_eq!(out.take(), expected, "{line}");
+            assert_eq!(remarks.take(), "", "{line}");
+        });
+
+        assert_eq!(ended.await.unwrap(), OK);
+    }
 }
