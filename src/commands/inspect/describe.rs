@@ -3,10 +3,9 @@
 use super::{
     Clusters, InspectError,
     description::Description,
-    event::Event,
-    json_text,
+    event::About,
     live::ObjectState,
-    missing,
+    missing, report_of,
     text::{self, Shown},
 };
 use crate::{
@@ -25,11 +24,11 @@ pub(in crate::commands) async fn describe(
     let Some(found) = clusters.managed_resource(&key).await? else {
         return Ok(Said { remarks: vec![missing(&key)], code: DIFFERENT, ..Said::default() });
     };
-    let events = clusters.events(Some(&key.namespace), Some(&key.name)).await;
-    let events = events.map(|all| newest(all, &found.mr.metadata.uid)).map_err(|error| error.to_string());
+    let about = About::Object { name: &key.name, uid: &found.mr.metadata.uid };
+    let events = clusters.events(Some(&key.namespace), about, EVENTS).await.map_err(|error| error.to_string());
     // The text says it itself.
     let unknown_events =
-        events.as_ref().err().filter(|_| options.output.is_some()).map(|error| format!("warning: {error}"));
+        events.as_ref().err().filter(|_| options.report.output.is_some()).map(|error| format!("warning: {error}"));
     let secrets = clusters.existing(&found).await;
     let references = found.mr.status.resources.clone();
     let states = clusters.states(&references).await;
@@ -37,8 +36,8 @@ pub(in crate::commands) async fn describe(
     let objects = references.into_iter().zip(states).collect();
     let description = Description { found, secrets, events, objects, contents };
     let shown = Shown { now: clusters.now(), colours };
-    let out = match options.output {
-        Some(_) => json_text(&description.json()),
+    let out = match &options.report.output {
+        Some(format) => report_of(&description.json(), format)?,
         None => text::description(&description, shown),
     };
     let all = description.objects.len();
@@ -46,11 +45,4 @@ pub(in crate::commands) async fn describe(
     let remarks = (unread > 0).then(|| format!("warning: the state of {unread} of {all} objects is unknown"));
     let remarks = remarks.into_iter().chain(unknown_events).collect();
     Ok(Said { out, remarks, ..Said::default() })
-}
-
-/// Leaves out Events about an earlier ManagedResource of the same name.
-fn newest(all: Vec<Event>, uid: &str) -> Vec<Event> {
-    let mut events: Vec<Event> = all.into_iter().filter(|event| event.uid.is_empty() || event.uid == uid).collect();
-    events.drain(..events.len().saturating_sub(EVENTS));
-    events
 }

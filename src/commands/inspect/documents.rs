@@ -111,7 +111,7 @@ impl Clusters {
 
 impl Found {
     /// The names of its Secrets, each once: a user may name one thousands of times.
-    fn secrets(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
         let mut seen = BTreeSet::new();
         let names = self.mr.spec.secret_refs.iter().map(|reference| reference.name.as_str());
         names.filter(move |name| seen.insert(*name))

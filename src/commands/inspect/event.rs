@@ -30,32 +30,66 @@ pub(super) struct Event {
     name: String,
 }
 
+/// What Events are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About<'a> {
+    /// All ManagedResources.
+    All,
+    /// Those of this name, also earlier ones.
+    Name(&'a str),
+    /// This one.
+    Object { name: &'a str, uid: &'a str },
+}
+
+impl About<'_> {
+    fn field_selector(self) -> String {
+        let kind = format!("involvedObject.kind={KIND}");
+        match self {
+            Self::All => kind,
+            Self::Name(name) => format!("{kind},involvedObject.name={name}"),
+            Self::Object { name, uid } => format!("{kind},involvedObject.name={name},involvedObject.uid={uid}"),
+        }
+    }
+
+    fn is(self, event: &Event) -> bool {
+        match self {
+            Self::All => true,
+            Self::Name(name) => event.about.name == name,
+            Self::Object { name, uid } => event.about.name == name && event.uid == uid,
+        }
+    }
+}
+
 impl Clusters {
-    /// Returns the Events about a ManagedResource, or about all of a namespace or of all namespaces, the oldest first.
-    pub(super) async fn events(&self, namespace: Option<&str>, name: Option<&str>) -> Result<Vec<Event>, InspectError> {
-        let name = name.map(|name| format!(",involvedObject.name={name}")).unwrap_or_default();
-        let query =
-            ListQuery { field_selector: Some(format!("involvedObject.kind={KIND}{name}")), ..ListQuery::default() };
+    /// Returns the newest Events about ManagedResources of a namespace or of all, the oldest of them first.
+    pub(super) async fn events(
+        &self,
+        namespace: Option<&str>,
+        about: About<'_>,
+        most: usize,
+    ) -> Result<Vec<Event>, InspectError> {
+        let query = ListQuery { field_selector: Some(about.field_selector()), ..ListQuery::default() };
         let mut events = Vec::new();
         let mut pages = self.pages(kinds::CORE_EVENT, namespace.map(str::to_owned), query);
         while let Some(page) = pages.next().await {
             let page = page.map_err(|source| InspectError::Read { what: "the Events".to_owned(), source })?;
-            events.extend(page.items.iter().filter_map(Event::of));
+            events.extend(page.items.iter().filter_map(Event::of).filter(|event| about.is(event)));
+            events.sort_by(|a, b| (a.last, &a.about, &a.name).cmp(&(b.last, &b.about, &b.name)));
+            events.drain(..events.len().saturating_sub(most));
         }
-        events.sort_by(|a, b| (a.last, &a.about, &a.name).cmp(&(b.last, &b.about, &b.name)));
         Ok(events)
     }
 }
 
 impl Event {
-    /// Returns `None` if it is about an object of another kind.
+    /// Returns `None` if it is about an object of another kind, or does not say of which group the kind is.
     fn of(event: &Value) -> Option<Self> {
         let text = |pointer: &str| {
             let text = event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
             cut_after(LONGEST, text).into_owned()
         };
         let api_version = text("/involvedObject/apiVersion");
-        let is_ours = api_version.split('/').next() == Some(GROUP) || api_version.is_empty();
+        let is_ours = api_version.split_once('/').is_some_and(|(group, _)| group == GROUP);
         if !is_ours || text("/involvedObject/kind") != KIND {
             return None;
         }

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    Clusters, InspectError, json_text,
+    Clusters, InspectError,
+    event::{About, Event},
+    report_of,
     text::{self, Shown},
 };
 use crate::{cli::EventsOptions, commands::Said};
@@ -19,9 +21,10 @@ pub(in crate::commands) async fn events(
         None if options.all_namespaces => None,
         None => Some(options.namespace.as_deref().unwrap_or(&clusters.namespace)),
     };
-    let events = clusters.events(namespace, key.as_ref().map(|key| key.name.as_str())).await?;
-    if options.output.is_some() {
-        let out = json_text(&Value::Array(events.iter().map(super::event::Event::json).collect()));
+    let about = key.as_ref().map_or(About::All, |key| About::Name(&key.name));
+    let events = clusters.events(namespace, about, usize::MAX).await?;
+    if let Some(format) = &options.report.output {
+        let out = report_of(&Value::Array(events.iter().map(Event::json).collect()), format)?;
         return Ok(Said { out, ..Said::default() });
     }
     if events.is_empty() {

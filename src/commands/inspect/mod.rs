@@ -1,12 +1,15 @@
-//! `describe`, `events` and `trace`: read the source cluster and the target cluster, and write nothing.
+//! `describe`, `events`, `trace`, and `unpack` of a ManagedResource: read the source cluster and the target cluster, and
+//! write nothing.
 //! ```text
 //! status.resources ─► live.rs: one object and how the controller judges it ┐
 //! Secrets ─► documents.rs: the objects of the documents                    ├─► describe.rs ─► text.rs, JSON
 //! Events ─► event.rs: one Event                                            ┘
 //! object ─► trace.rs: its ManagedResource, Secret and document
+//! Secrets ─► bundle.rs: their content
 //! ```
 //! Clusters are passed in, so tests use those of the simulator. Start reading at [`describe`](describe::describe).
 
+pub(super) mod bundle;
 pub(super) mod describe;
 pub(super) mod description;
 mod documents;
@@ -23,13 +26,14 @@ use jiff::Timestamp;
 use kit::{Clock, Deadline, Priority, Random};
 use serde_json::Value;
 
-use super::connect;
+use super::{connect, report, selection};
 use crate::{
     api::{
         kinds,
         resources::{managed_resource::ManagedResource, side::Side},
     },
-    cli::RequestTimeout,
+    cli::{ReportFormat, RequestTimeout},
+    jsonpath::TooMuch,
 };
 
 const TIME: Duration = Duration::from_secs(300);
@@ -41,6 +45,8 @@ pub(super) enum InspectError {
     Read { what: String, source: ApiError },
     #[error("cannot read {what} of the target cluster: {source}")]
     ReadTarget { what: String, source: ApiError },
+    #[error(transparent)]
+    Report(#[from] TooMuch),
     #[error("{0}")]
     NotServed(String),
     #[error("{0}")]
@@ -90,10 +96,7 @@ impl Clusters {
 
     /// Returns namespace and name of `[namespace/]name`. `--namespace` counts if the name has no namespace.
     fn key(&self, name: &str, namespace: Option<&str>) -> NamespacedName {
-        match name.split_once('/') {
-            Some((namespace, name)) => NamespacedName::new(namespace, name),
-            None => NamespacedName::new(namespace.unwrap_or(&self.namespace), name),
-        }
+        selection::key(name, namespace.unwrap_or(&self.namespace))
     }
 
     async fn managed_resource(&self, key: &NamespacedName) -> Result<Option<Found>, InspectError> {
@@ -114,10 +117,10 @@ fn found(raw: Value) -> Result<Found, InspectError> {
     }
 }
 
-fn missing(key: &NamespacedName) -> String {
+pub(in crate::commands) fn missing(key: &NamespacedName) -> String {
     format!("error: there is no ManagedResource {key} — check name and namespace; get -A lists all")
 }
 
-fn json_text(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
+fn report_of(value: &Value, format: &ReportFormat) -> Result<String, InspectError> {
+    Ok(report::whole(value, format)?)
 }

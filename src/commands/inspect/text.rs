@@ -1,9 +1,6 @@
 //! The texts of `describe` and `events`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-};
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use anstyle::Style;
 use cluster::object::{self, ObjectKey};
@@ -16,6 +13,7 @@ use super::{
     live::ObjectState,
 };
 use crate::{
+    actors::resource_manager::bundle::identity::{Equivalences, OldIndex},
     api::{
         meta::{
             age::age,
@@ -173,23 +171,28 @@ fn style(state: &ObjectState) -> Style {
     }
 }
 
-/// ManagedResource → Secret → document → object. Objects that no document has come last.
+/// ManagedResource → Secret → document → object. Objects that no document has come last. As the controller does it, an
+/// object of an equivalent kind is the object of a document, too (spec 10 §10.3).
 fn tree(description: &Description, contents: &[SecretContent], shown: Shown) -> String {
-    let known: BTreeMap<ObjectKey, &(ResourceRef, ObjectState)> =
+    let states: BTreeMap<ObjectKey, &(ResourceRef, ObjectState)> =
         description.objects.iter().map(|object| (object.0.key(), object)).collect();
-    let mut placed = BTreeSet::new();
+    let equivalences = Equivalences::with(&description.found.mr.spec.equivalences);
+    let mut known = OldIndex::new(description.objects.iter().map(|(reference, _)| (reference.key(), reference)));
     let mut branches: Vec<(String, Vec<Vec<Cell>>)> = Vec::new();
     for content in contents {
         let leaves = match &content.documents {
             Err(error) => vec![vec![styled(error, RED)]],
-            Ok(documents) => documents.iter().map(|document| leaf(document, &known, &mut placed)).collect(),
+            Ok(documents) => {
+                let object = |key: &ObjectKey| states.get(&known.find(key, &equivalences)?.key()).copied();
+                leaves(documents, object)
+            }
         };
         branches.push((format!("Secret {}", content.name), leaves));
     }
-    let mut rest: Vec<_> = known.iter().filter(|(key, _)| !placed.contains(*key)).map(|(_, object)| *object).collect();
+    let rest = known.not_found();
     if !rest.is_empty() {
-        rest.sort_by_cached_key(|(reference, _)| reference.to_string());
-        let leaves = rest.into_iter().map(|(reference, state)| row(reference.to_string(), state)).collect();
+        let rest = rest.into_iter().filter_map(|reference| states.get(&reference.key()));
+        let leaves = rest.map(|(reference, state)| row(reference.to_string(), state)).collect();
         let all_read = contents.iter().all(SecretContent::is_read);
         let title = if all_read { "in no document" } else { "in no document that can be read" };
         branches.push((title.to_owned(), leaves));
@@ -209,24 +212,24 @@ fn tree(description: &Description, contents: &[SecretContent], shown: Shown) -> 
     text
 }
 
-fn leaf<'a>(
-    document: &'a Document,
-    known: &BTreeMap<ObjectKey, &(ResourceRef, ObjectState)>,
-    placed: &mut BTreeSet<&'a ObjectKey>,
-) -> Vec<Cell> {
-    let place = plain(format!("{} document {}", document.data_key, document.number));
-    let mut cells = match &document.object {
-        Err(error) => vec![styled(format!("cannot be decoded: {error}"), RED)],
-        Ok((key, display)) => match known.get(key) {
-            Some((reference, state)) => {
-                placed.insert(key);
-                row(reference.to_string(), state)
-            }
-            None => vec![plain(display), styled("not in the status", YELLOW)],
-        },
+/// Returns a line for each document. `object` returns the object of the status that has its key.
+fn leaves<'a>(
+    documents: &[Document],
+    mut object: impl FnMut(&ObjectKey) -> Option<&'a (ResourceRef, ObjectState)>,
+) -> Vec<Vec<Cell>> {
+    let leaf = |document: &Document| {
+        let place = plain(format!("{} document {}", document.data_key, document.number));
+        let mut cells = match &document.object {
+            Err(error) => vec![styled(format!("cannot be decoded: {error}"), RED)],
+            Ok((key, display)) => match object(key) {
+                Some((reference, state)) => row(reference.to_string(), state),
+                None => vec![plain(display), styled("not in the status", YELLOW)],
+            },
+        };
+        cells.insert(0, place);
+        cells
     };
-    cells.insert(0, place);
-    cells
+    documents.iter().map(leaf).collect()
 }
 
 fn section(text: &mut String, title: &str, shown: Shown) {

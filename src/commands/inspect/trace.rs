@@ -8,7 +8,7 @@ use cluster::{
 };
 use serde_json::{Value, json};
 
-use super::{Clusters, Found, InspectError, found, json_text};
+use super::{Clusters, Found, InspectError, found, report_of};
 use crate::{
     actors::resource_manager::bundle::identity::{self, Equivalences},
     api::{
@@ -63,11 +63,14 @@ pub(in crate::commands) async fn trace(
     };
     let owners = clusters.owners(&key, origin.as_deref()).await?;
     let trace = Trace { object, exists, origin, owners };
-    let out = if options.output.is_some() { json_text(&trace.json()) } else { trace.text(colours) };
+    let out = match &options.report.output {
+        Some(format) => report_of(&trace.json(), format)?,
+        None => trace.text(colours),
+    };
     if trace.owners.is_empty() {
         let state = if exists { "" } else { ", and it does not exist" };
         let remarks = vec![format!("error: no ManagedResource has {}{state}", trace.object)];
-        let out = if options.output.is_some() { out } else { String::new() };
+        let out = if options.report.output.is_some() { out } else { String::new() };
         return Ok(Said { out, remarks, code: DIFFERENT });
     }
     Ok(Said { out, code: OK, ..Said::default() })

@@ -14,6 +14,7 @@ use crate::{
 };
 
 const SECRET_VALUE: &str = "sesame";
+const UID: &str = "11111111-1111-1111-1111-111111111111";
 
 fn clusters((sim, clock): &(Sim, Clock)) -> Clusters {
     Clusters::new(sim.client(), None, (clock.clone(), Random::seeded(1)), RequestTimeout::default())
@@ -48,7 +49,7 @@ fn event(name: &str, about: &str, reason: &str, last: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Event", "metadata": {"namespace": "ns", "name": name}, "type": "Warning",
         "involvedObject": {"apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
-            "namespace": "ns", "name": about},
+            "namespace": "ns", "name": about, "uid": UID},
         "reason": reason, "message": format!("message of {name}"), "count": 2, "lastTimestamp": last,
     })
 }
@@ -72,7 +73,7 @@ fn web() -> (Sim, Clock) {
     let objects = [
         json!({
             "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
-            "metadata": {"namespace": "ns", "name": "web", "creationTimestamp": "2025-12-31T20:00:00Z",
+            "metadata": {"namespace": "ns", "name": "web", "uid": UID, "creationTimestamp": "2025-12-31T20:00:00Z",
                 "generation": 2, "annotations": {"resources.gardener.cloud/ignore": "true"}},
             "spec": {"class": "seed", "secretRefs": [{"name": "bundle"}, {"name": "nowhere"}]},
             "status": {
@@ -357,4 +358,63 @@ async fn request_that_is_not_answered_ends_at_its_time_limit() {
 
     assert_eq!(error.to_string(), "cannot read the Events: the API server did not answer in time");
     assert_eq!(start.elapsed().as_secs(), 15);
+}
+
+#[tokio::test(start_paused = true)]
+async fn describe_shows_no_events_of_strangers() {
+    let cluster = web();
+    for (number, (field, value)) in
+        [("uid", "another"), ("apiVersion", "example.com/v1"), ("apiVersion", ""), ("kind", "Pod")]
+            .into_iter()
+            .cycle()
+            .take(40)
+            .enumerate()
+    {
+        let mut stranger = event(&format!("s{number}"), "web", "Stranger", "2025-12-31T23:59:59Z");
+        stranger["involvedObject"][field] = value.into();
+        cluster.0.put(stranger).unwrap();
+    }
+
+    let described = run(&cluster, "describe ns/web").await.unwrap().out;
+    let listed = run(&cluster, "events ns/web").await.unwrap().out;
+
+    assert!(!described.contains("Stranger") && described.contains("Earlier"), "{described}");
+    assert_eq!(listed.matches("Stranger").count(), 10, "earlier ones of the same name are listed: {listed}");
+}
+
+/// spec 10 §10.3
+#[tokio::test(start_paused = true)]
+async fn describe_tree_finds_objects_of_equivalent_kinds() {
+    let cluster = web();
+    let data = json!({"a": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {namespace: ns, name: d}\n"});
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "ns", "name": "one"}, "stringData": data,
+    });
+    cluster.0.put(secret).unwrap();
+    cluster.0.edit(MANAGED_RESOURCE, "ns", "web", |object| {
+        object["spec"]["secretRefs"] = json!([{"name": "one"}]);
+        let reference =
+            json!({"apiVersion": "extensions/v1beta1", "kind": "Deployment", "namespace": "ns", "name": "d"});
+        object["status"]["resources"] = json!([reference]);
+    });
+
+    let said = run(&cluster, "describe ns/web --tree").await.unwrap();
+
+    let tree = words(&said.out);
+    let line = tree.iter().find(|line| line.contains("document 1")).unwrap();
+    assert!(line.contains("extensions/v1beta1/Deployment/ns/d"), "{}", said.out);
+    assert!(!said.out.contains("in no document") && !said.out.contains("not in the status"), "{}", said.out);
+}
+
+#[tokio::test(start_paused = true)]
+async fn inspection_prints_yaml_and_templates_too() {
+    let cluster = web();
+
+    let yaml = run(&cluster, "events ns/web -o yaml").await.unwrap().out;
+    let template =
+        run(&cluster, "describe ns/web -o jsonpath={.objects[?(@.state==\"missing\")].name}").await.unwrap().out;
+
+    let events: Value = serde_saphyr::from_str(&yaml).unwrap();
+    assert_eq!(events[1]["reason"], "Later");
+    assert_eq!(template, "gone");
 }
