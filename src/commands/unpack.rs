@@ -1,14 +1,17 @@
 use cluster::object::{self, NamespacedName};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     DIFFERENT, OK, Said,
     bundles::{Bundles, is_secret},
     columns::{lines, plain},
     input::Source,
+    report,
 };
 use crate::{
     actors::resource_manager::bundle::identity,
+    cli::ReportFormat,
+    jsonpath::TooMuch,
     producer::{
         decode::{Decoder, Limits, SecretData},
         unique, yaml,
@@ -17,8 +20,17 @@ use crate::{
 
 const HEADINGS: [&str; 5] = ["KIND", "NAMESPACE", "NAME", "KEY", "BYTES"];
 
+/// The documents of Secrets.
+#[derive(Default)]
+pub(super) struct Unpacked {
+    manifests: Vec<Value>,
+    rows: Vec<[String; 5]>,
+    remarks: Vec<String>,
+    code: i32,
+}
+
 /// Unpacks the Secrets of files; ignores ManagedResources beside them.
-pub(super) fn from_files(sources: &[Source], list: bool) -> Said {
+pub(super) fn from_files(sources: &[Source]) -> Unpacked {
     let Bundles { secrets, manifests, broken, .. } = Bundles::of(sources);
     let mut remarks: Vec<String> =
         broken.into_iter().map(|(location, text)| format!("{location}: {text} — correct the document")).collect();
@@ -33,26 +45,24 @@ pub(super) fn from_files(sources: &[Source], list: bool) -> Said {
         remarks.push("there is no Secret in the input — give the Secret of a bundle".to_owned());
     }
     let objects: Vec<Value> = all.into_iter().map(|located| located.object).collect();
-    let said = self::secrets(&objects, list);
-    remarks.extend(said.remarks);
-    let code = if remarks.is_empty() { OK } else { said.code.max(DIFFERENT) };
-    Said { remarks, code, ..said }
+    let unpacked = self::secrets(&objects);
+    remarks.extend(unpacked.remarks);
+    let code = if remarks.is_empty() { OK } else { unpacked.code.max(DIFFERENT) };
+    Unpacked { remarks, code, ..unpacked }
 }
 
-pub(super) fn secrets(secrets: &[Value], list: bool) -> Said {
-    secrets_within(secrets, list, Limits::default())
+pub(super) fn secrets(secrets: &[Value]) -> Unpacked {
+    secrets_within(secrets, Limits::default())
 }
 
-pub(super) fn secrets_within(secrets: &[Value], list: bool, limits: Limits) -> Said {
-    let mut said = Said::default();
-    let mut manifests = Vec::new();
-    let mut rows = Vec::new();
+pub(super) fn secrets_within(secrets: &[Value], limits: Limits) -> Unpacked {
+    let mut unpacked = Unpacked::default();
     for secret in secrets {
         let name = NamespacedName::of(secret);
         let data = match unique::content(secret) {
             Ok(data) => data,
             Err(error) => {
-                said.remarks.push(format!("Secret {name}: {error} — give it as the API server prints it"));
+                unpacked.remarks.push(format!("Secret {name}: {error} — give it as the API server prints it"));
                 continue;
             }
         };
@@ -60,22 +70,42 @@ pub(super) fn secrets_within(secrets: &[Value], list: bool, limits: Limits) -> S
         for read in Decoder::new([SecretData { namespace, name, data: &data }], limits) {
             match read {
                 Ok(document) => {
-                    rows.push(row(&document.manifest, &document.data_key));
-                    said.remarks.extend(document.warnings.iter().map(|warning| format!("warning: {warning}")));
-                    manifests.push(document.manifest);
+                    unpacked.rows.push(row(&document.manifest, &document.data_key));
+                    unpacked.remarks.extend(document.warnings.iter().map(|warning| format!("warning: {warning}")));
+                    unpacked.manifests.push(document.manifest);
                 }
                 Err(error) => {
-                    said.code = DIFFERENT;
-                    said.remarks.push(error.to_string());
+                    unpacked.code = DIFFERENT;
+                    unpacked.remarks.push(error.to_string());
                 }
             }
         }
     }
-    if said.remarks.iter().any(|remark| !remark.starts_with("warning: ")) {
-        said.code = DIFFERENT;
+    if unpacked.remarks.iter().any(|remark| !remark.starts_with("warning: ")) {
+        unpacked.code = DIFFERENT;
     }
-    said.out = if list { table(rows) } else { yaml::stream(&manifests) };
-    said
+    unpacked
+}
+
+impl Unpacked {
+    /// Prints the manifests, or with `list` a table of them. Fails if a template takes too long.
+    pub(super) fn said(self, list: bool, format: Option<&ReportFormat>) -> Result<Said, TooMuch> {
+        let Self { manifests, rows, remarks, code } = self;
+        let out = match (list, format) {
+            (true, None) => table(rows),
+            (true, Some(format)) => report::list(rows.into_iter().map(json_row), format)?,
+            (false, None) => yaml::stream(&manifests),
+            (false, Some(format)) => {
+                report::whole(&json!({"apiVersion": "v1", "kind": "List", "items": manifests}), format)?
+            }
+        };
+        Ok(Said { out, remarks, code })
+    }
+}
+
+fn json_row([kind, namespace, name, data_key, bytes]: [String; 5]) -> Value {
+    let bytes: Option<usize> = bytes.parse().ok();
+    json!({"kind": kind, "namespace": namespace, "name": name, "dataKey": data_key, "bytes": bytes})
 }
 
 fn row(manifest: &Value, data_key: &str) -> [String; 5] {

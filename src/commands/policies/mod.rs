@@ -5,6 +5,7 @@ mod gather;
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use cluster::object::{self, NamespacedName};
+use serde_json::{Value, json};
 
 pub(super) use self::gather::gather;
 use super::{CommandError, DIFFERENT, Said, columns::WIDEST, input::Source, output::one_line};
@@ -17,12 +18,14 @@ use crate::{
         snapshot::Snapshot,
     },
     api::config::resource_manager::{self as config, Draft, NetworkPolicyController},
+    cli::PoliciesFormat,
     producer::yaml,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shown {
-    pub(super) yaml: bool,
+    /// `None` for the table.
+    pub(super) format: Option<PoliciesFormat>,
     pub(super) compared: bool,
 }
 
@@ -95,7 +98,7 @@ pub(super) fn meant(snapshot: &Snapshot, service: Option<&str>, namespace: Optio
 
 pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rules, shown: Shown) -> Said {
     let mut said = Said::default();
-    let (mut rows, mut objects) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
     for service in services {
         let plan = match plan(service, rules, snapshot) {
             Ok(plan) => plan,
@@ -107,7 +110,6 @@ pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rul
         };
         let wanted: Vec<Policy> =
             plan.desired.policies.iter().map(|policy| evading(snapshot, service, policy)).collect();
-        objects.extend(wanted.iter().map(Policy::created));
         let before = rows.len();
         rows.extend(wanted.iter().map(|policy| row(snapshot, service, policy, shown)));
         if shown.compared {
@@ -117,12 +119,19 @@ pub(super) fn show(snapshot: &Snapshot, services: &[NamespacedName], rules: &Rul
         if !is_right || !plan.failing.texts.is_empty() {
             said.code = DIFFERENT;
         }
-        if shown.yaml && !is_right {
+        if shown.format == Some(PoliciesFormat::Yaml) && !is_right {
             said.remarks.push(format!("{service}: some policies are not right; without -o yaml, STATE shows which"));
         }
         remark(service, &plan, &mut said.remarks);
     }
-    said.out = if shown.yaml { yaml::stream(&objects) } else { table(&rows, shown.compared) };
+    said.out = match shown.format {
+        None => table(&rows, shown.compared),
+        Some(PoliciesFormat::Yaml) => yaml::stream(rows.iter().filter_map(|row| row.policy.as_ref())),
+        Some(PoliciesFormat::Json) => {
+            let rows = Value::Array(rows.iter().map(|row| row.json(shown.compared)).collect());
+            format!("{rows:#}\n")
+        }
+    };
     said
 }
 
@@ -148,10 +157,23 @@ fn remark(service: &NamespacedName, plan: &Plan, remarks: &mut Vec<String>) {
 }
 
 struct Row {
+    service: NamespacedName,
     state: &'static str,
     way: &'static str,
     name: NamespacedName,
     why: String,
+    /// As the controller would create it; `None` for a policy that nothing asks for.
+    policy: Option<Value>,
+}
+
+impl Row {
+    fn json(&self, compared: bool) -> Value {
+        let text = |text: &'static str| Some(text).filter(|text| !text.is_empty());
+        json!({
+            "service": self.service.to_string(), "state": text(self.state).filter(|_| compared), "way": text(self.way),
+            "namespace": self.name.namespace, "name": self.name.name, "why": self.why, "policy": self.policy,
+        })
+    }
 }
 
 fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Shown) -> Row {
@@ -168,7 +190,8 @@ fn row(snapshot: &Snapshot, service: &NamespacedName, policy: &Policy, shown: Sh
     if let Some(owner) = owner {
         write!(why, " (Service {owner} uses this name. While it does, the name of this policy ends with a hash.)").ok();
     }
-    Row { state, way: policy.direction.as_str(), name: policy.name.clone(), why }
+    let (way, policy_name) = (policy.direction.as_str(), policy.name.clone());
+    Row { service: service.clone(), state, way, name: policy_name, why, policy: Some(policy.created()) }
 }
 
 fn left(snapshot: &Snapshot, service: &NamespacedName, plan: &Plan, wanted: &[Policy]) -> Vec<Row> {
@@ -183,7 +206,7 @@ fn left(snapshot: &Snapshot, service: &NamespacedName, plan: &Plan, wanted: &[Po
             true => ("kept", "It may come from an annotation or a Gateway that cannot be read at present."),
             false => ("obsolete", "Nothing asks for it any more: the controller deletes it."),
         };
-        Row { state, way: "", name: name.clone(), why: why.to_owned() }
+        Row { service: service.clone(), state, way: "", name: name.clone(), why: why.to_owned(), policy: None }
     };
     there.iter().filter(|name| !wanted.contains(name)).map(row).collect()
 }

@@ -33,13 +33,19 @@ async fn garbage_is_shown_and_nothing_is_written() {
     sim.clear_requests();
 
     let cluster = read_only(sim.client(), Side::Target, clock.clone(), Random::seeded(1));
-    let said = garbage(&cluster, clock.wall()).await.unwrap();
+    let said = garbage(&cluster, clock.wall(), None).await.unwrap();
 
     assert_eq!(said.code, OK);
     let rows: Vec<Vec<&str>> = said.out.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows, [["NAMESPACE", "KIND", "AGE", "NAME"], ["ns", "ConfigMap", "4h", "unused"]]);
     let summary = "would be deleted: 1, referred to: 1, less than 10 minutes old: 1, being deleted already: 0";
     assert_eq!(said.remarks, [summary]);
+    let said = garbage(&cluster, clock.wall(), Some(&"json".parse().unwrap())).await.unwrap();
+    let json: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(
+        (&json["objects"][0]["name"], &json["referredTo"], &json["young"]),
+        (&json!("unused"), &json!(1), &json!(1))
+    );
     assert!(sim.requests().iter().all(|request| ["list", "get"].contains(&request.info.verb.as_str())));
 }
 
@@ -63,7 +69,7 @@ async fn garbage_is_not_shown_when_a_list_fails() {
         });
 
         let cluster = read_only(sim.client(), Side::Target, clock.clone(), Random::seeded(1));
-        let error = garbage(&cluster, clock.wall()).await.unwrap_err();
+        let error = garbage(&cluster, clock.wall(), None).await.unwrap_err();
 
         assert_eq!(error.to_string(), format!("{expected} — it is not known what would be deleted"));
     }

@@ -13,6 +13,10 @@ fn options() -> PackOptions {
     PackOptions { name: "web".to_owned(), namespace: Some("garden".to_owned()), ..PackOptions::default() }
 }
 
+fn unpack_files(sources: &[Source], list: bool) -> Said {
+    unpack::from_files(sources).said(list, None).unwrap()
+}
+
 #[test]
 fn pack_and_unpack_are_inverse() {
     let manifests = format!("{}---\n# nothing\n---\n{}", config_map("b"), config_map("a"));
@@ -20,8 +24,8 @@ fn pack_and_unpack_are_inverse() {
         let packed =
             pack(&PackOptions { plain, class: Some("seed".to_owned()), ..options() }, &[source("a.yaml", &manifests)]);
 
-        let unpacked = unpack::from_files(&[source("-", &packed.out)], false);
-        let listed = unpack::from_files(&[source("-", &packed.out)], true);
+        let unpacked = unpack_files(&[source("-", &packed.out)], false);
+        let listed = unpack_files(&[source("-", &packed.out)], true);
 
         assert_eq!((packed.code, unpacked.code, unpacked.remarks.as_slice()), (OK, OK, [].as_slice()));
         assert!(packed.out.contains("class: seed") && packed.out.contains("immutable: true"), "{}", packed.out);
@@ -43,7 +47,7 @@ fn list_shows_a_very_long_name() {
         "stringData": {"a": config_map(&name), "b": config_map("short")},
     });
 
-    let listed = unpack::from_files(&[source("-", &secret.to_string())], true);
+    let listed = unpack_files(&[source("-", &secret.to_string())], true);
 
     let lengths: Vec<usize> = listed.out.lines().map(str::len).collect();
     assert!(listed.out.contains(&name) && lengths[2] < 500, "{lengths:?}");
@@ -106,7 +110,7 @@ fn pack_splits_lists_into_items() {
     let list = format!("apiVersion: v1\nkind: ConfigMapList\nitems:\n{}{}", item("a"), item("b"));
 
     let packed = pack(&options(), &[source("f", &list)]);
-    let listed = unpack::from_files(&[source("-", &packed.out)], true);
+    let listed = unpack_files(&[source("-", &packed.out)], true);
 
     assert_eq!((packed.code, packed.remarks.as_slice()), (OK, [].as_slice()));
     assert_eq!(listed.out.lines().filter(|line| line.starts_with("ConfigMap ")).count(), 2, "{}", listed.out);
@@ -132,9 +136,9 @@ fn unpack_takes_lists_of_secrets_and_refuses_other_objects() {
     let list = "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  metadata: {name: s}\n  stringData: {a: 'kind: A'}\n";
     let broken = "apiVersion: v1\nkind: Secret\nmetadata: {namespace: ns, name: s}\nstringData: {a: \"kind: A\\n---\\n- hidden\"}\n";
 
-    let list = unpack::from_files(&[source("-", list)], false);
-    let other = unpack::from_files(&[source("f", &config_map("a"))], false);
-    let broken = unpack::from_files(&[source("f", broken)], false);
+    let list = unpack_files(&[source("-", list)], false);
+    let other = unpack_files(&[source("f", &config_map("a"))], false);
+    let broken = unpack_files(&[source("f", broken)], false);
 
     assert_eq!((list.out.as_str(), list.code), ("kind: A\n", OK));
     assert_eq!(errors(&other), ["f: v1/ConfigMap/ns/a is no Secret — give the Secret of a bundle"]);
@@ -144,13 +148,28 @@ fn unpack_takes_lists_of_secrets_and_refuses_other_objects() {
 }
 
 #[test]
+fn unpack_prints_json_for_programs() {
+    let packed = pack(&options(), &[source("f", &config_map("a"))]);
+    let read = |list: bool| -> serde_json::Value {
+        let said = unpack::from_files(&[source("-", &packed.out)]).said(list, Some(&"json".parse().unwrap())).unwrap();
+        serde_json::from_str(&said.out).unwrap()
+    };
+
+    let (list, rows) = (read(false), read(true));
+
+    assert_eq!((&list["kind"], &list["items"][0]["metadata"]["name"]), (&json!("List"), &json!("a")));
+    assert_eq!((&rows[0]["kind"], &rows[0]["name"]), (&json!("ConfigMap"), &json!("a")));
+    assert!(rows[0]["bytes"].as_u64().is_some_and(|bytes| bytes > 50), "{rows}");
+}
+
+#[test]
 fn unpack_refuses_a_decompression_bomb() {
     let mut registry = crate::producer::Registry::default();
     registry.add_serialized("bomb", format!("a: {}", "x".repeat(2000)));
     let secret = crate::producer::SecretBuilder::new("ns", "s").data(registry.data()).build();
     let limits = Limits { decompressed: 1000, ..Limits::default() };
 
-    let said = unpack::secrets_within(&[secret], false, limits);
+    let said = unpack::secrets_within(&[secret], limits).said(false, None).unwrap();
 
     assert_eq!((said.code, said.out.as_str()), (DIFFERENT, ""));
     assert!(said.remarks[0].contains("decompressed data is larger than 1000 bytes"), "{:?}", said.remarks);

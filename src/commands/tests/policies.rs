@@ -1,12 +1,15 @@
 use cluster::object::NamespacedName;
 
 use super::*;
-use crate::commands::{
-    DIFFERENT, OK,
-    policies::{Shown, from_files, meant, rules, show},
+use crate::{
+    cli::PoliciesFormat,
+    commands::{
+        DIFFERENT, OK,
+        policies::{Shown, from_files, meant, rules, show},
+    },
 };
 
-const OFFLINE: Shown = Shown { yaml: false, compared: false };
+const OFFLINE: Shown = Shown { format: None, compared: false };
 const SERVICE: &str = "apiVersion: v1
 kind: Service
 metadata:
@@ -50,6 +53,20 @@ fn policies_of_a_file_are_shown_with_their_reasons() {
     assert_eq!(said.code, OK);
     let assumed = "warning: not among the files: namespace ns — assumed to exist without labels of its own";
     assert_eq!(said.remarks, [assumed]);
+}
+
+#[test]
+fn policies_print_rows_with_their_policies_as_json() {
+    let rules = rules(None).unwrap();
+    let (snapshot, _) = from_files(&[source("a.yaml", SERVICE)], &rules, None).unwrap();
+    let json = Shown { format: Some(PoliciesFormat::Json), compared: false };
+
+    let said = show(&snapshot, &meant(&snapshot, None, None), &rules, json);
+
+    let rows: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((rows[0]["service"].as_str(), rows[0]["way"].as_str()), (Some("ns/web"), Some("out")));
+    assert_eq!(rows[0]["policy"]["metadata"]["name"], rows[0]["name"]);
+    assert!(rows[0]["state"].is_null(), "{rows}");
 }
 
 #[test]
@@ -101,7 +118,7 @@ metadata:
 spec: {podSelector: {}}
 ";
     let policy = |name: &str, owner: &str| other.replace("NAME", name).replace("OWNER", owner);
-    let all = Shown { yaml: false, compared: true };
+    let all = Shown { format: None, compared: true };
     let shown = |policies: &[String]| {
         let texts = std::iter::once(SERVICE).chain(policies.iter().map(String::as_str));
         let sources: Vec<Source> = texts.map(|text| source("a.yaml", text)).collect();
@@ -158,7 +175,7 @@ mod in_a_cluster {
         let (rules, name) = (rules(None).unwrap(), NamespacedName::new("ns", "web"));
         let cluster = read_only(sim.client(), Side::Target, clock, Random::seeded(1));
         let snapshot = gather(&cluster, &name, &rules).await.unwrap().expect("the Service is there");
-        show(&snapshot, &[name], &rules, Shown { yaml: false, compared: true })
+        show(&snapshot, &[name], &rules, Shown { format: None, compared: true })
     }
 
     fn put_yaml(sim: &Sim, text: &str) {
@@ -169,7 +186,7 @@ mod in_a_cluster {
     async fn policies_are_compared_and_nothing_is_written() {
         let (sim, clock) = cluster_and_clock();
         put_yaml(&sim, SERVICE);
-        let yaml = Shown { yaml: true, compared: false };
+        let yaml = Shown { format: Some(PoliciesFormat::Yaml), compared: false };
         let (snapshot, _) = from_files(&[source("a.yaml", SERVICE)], &rules(None).unwrap(), None).unwrap();
         let wanted = show(&snapshot, &meant(&snapshot, None, None), &rules(None).unwrap(), yaml).out;
         for document in wanted.split("---\n").filter(|document| document.contains("from-world")) {
