@@ -3,9 +3,9 @@
 use std::fmt;
 
 use cluster::object::GroupVersionKind;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::{actors::resource_manager::bundle::up_to_date::is_empty, commands::output::one_line, producer::yaml};
+use crate::{actors::resource_manager::bundle::up_to_date::is_empty, commands::output::one_line};
 
 const HIDDEN: &str = "<hidden>";
 const CHANGED: &str = "<changed>";
@@ -38,10 +38,10 @@ pub struct Change {
     pub action: Action,
     /// `<apiVersion>/<kind>/<effective namespace>/<name>`.
     pub object: String,
-    /// YAML before; empty if the object does not exist or is not shown.
-    pub before: String,
-    /// YAML after; empty if the object does not exist or is not shown.
-    pub after: String,
+    /// The object before; `None` if it does not exist or is not shown.
+    pub before: Option<Value>,
+    /// The object after; `None` if it does not exist or is not shown.
+    pub after: Option<Value>,
     /// The reason, where it is not obvious.
     pub note: String,
 }
@@ -71,7 +71,7 @@ impl Action {
 impl Change {
     pub(super) fn named(action: Action, object: String) -> Self {
         let object = one_line(&object);
-        Self { action, object, before: String::new(), after: String::new(), note: String::new() }
+        Self { action, object, before: None, after: None, note: String::new() }
     }
 
     pub(super) fn kept(object: String, note: String) -> Self {
@@ -83,7 +83,7 @@ impl Change {
         if is_secret(&after) {
             hide(&mut after, None, HIDDEN);
         }
-        Self { after: yaml::document(&after), ..Self::named(Action::Created, object) }
+        Self { after: Some(after), ..Self::named(Action::Created, object) }
     }
 
     pub(super) fn between(object: String, live: &Value, after: &Value) -> Self {
@@ -96,8 +96,14 @@ impl Change {
             hide(&mut before, None, HIDDEN);
             hide(&mut after, Some(&original), CHANGED);
         }
-        let (before, after) = (yaml::document(&before), yaml::document(&after));
-        Self { before, after, ..Self::named(Action::Changed, object) }
+        Self { before: Some(before), after: Some(after), ..Self::named(Action::Changed, object) }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "action": self.action.as_str(), "object": self.object, "note": self.note, "before": self.before,
+            "after": self.after,
+        })
     }
 }
 

@@ -14,7 +14,8 @@ use serde_json::Value;
 
 use super::{
     Action, Change, DiffError, Report, Request,
-    request::{Part, Wanted},
+    owners::{Claimed, Owners},
+    request::{Bundles, Part, Scoped, Wanted},
 };
 use crate::{
     actors::resource_manager::{
@@ -50,9 +51,21 @@ use crate::{
 
 const TIME: Duration = Duration::from_secs(300);
 
-struct Clusters {
+pub(super) struct Clusters {
     source: Cluster,
     target: Cluster,
+    pub(super) owners: Owners,
+}
+
+/// How the objects of a bundle are compared.
+struct Comparison<'a> {
+    bundle: &'a Bundle,
+    request: &'a Request,
+    origin: Origin,
+    equivalences: Equivalences,
+    kinds: Kinds,
+    /// Namespaces that the bundle itself creates.
+    namespaces: BTreeSet<String>,
 }
 
 struct Bundle {
@@ -66,18 +79,34 @@ struct Bundle {
 
 type Kinds = BTreeMap<GroupVersionKind, Option<Resource>>;
 
-/// Fails if something cannot be read; objects that cannot be applied are part of the report.
-pub async fn compare(source: kube::Client, target: kube::Client, request: &Request) -> Result<Report, DiffError> {
+/// Hands a report of each bundle to `sink`. Objects that cannot be applied are part of the report. Fails if something
+/// cannot be read; among several bundles only if the cluster cannot be reached.
+pub async fn compare(
+    source: kube::Client,
+    target: kube::Client,
+    mut request: Request,
+    mut sink: impl FnMut(Report) -> Result<(), DiffError>,
+) -> Result<(), DiffError> {
+    let namespace = source.default_namespace().to_owned();
     let (clock, random) = (Clock::system(), Random::from_entropy());
     let cluster =
         |client, side| connect::read_only(client, side, clock.clone(), random.clone()).limited(request.timeout);
-    let clusters = Clusters { source: cluster(source, Side::Source), target: cluster(target, Side::Target) };
-    let mut report = Report { remarks: request.remarks.clone(), ..Report::default() };
-    for wanted in &request.bundles {
-        let bundle = clusters.bundle(wanted, &mut report).await?;
-        clusters.compare(&bundle, request, &mut report).await?;
+    let (source, target) = (cluster(source, Side::Source), cluster(target, Side::Target));
+    let clusters = Clusters { source, target, owners: Owners::default() };
+    let mut remarks = std::mem::take(&mut request.remarks);
+    let bundles = clusters.wanted(&mut request, &namespace).await?;
+    let is_one = bundles.len() == 1;
+    for wanted in bundles {
+        let remarks = std::mem::take(&mut remarks);
+        let mut report = Report { bundle: wanted.key.clone(), remarks, ..Report::default() };
+        match clusters.compare_one(&wanted, &request, &mut report).await {
+            Ok(()) => {}
+            Err(error) if is_one || error.is_lost() => return Err(error),
+            Err(error) => report.fail(error.to_string()),
+        }
+        sink(report)?;
     }
-    Ok(report)
+    Ok(())
 }
 
 fn context() -> Context {
@@ -85,6 +114,34 @@ fn context() -> Context {
 }
 
 impl Clusters {
+    /// Returns the bundles. Those that the command line does not name are listed.
+    async fn wanted(&self, request: &mut Request, default: &str) -> Result<Vec<Wanted>, DiffError> {
+        let default = request.namespace.clone().unwrap_or_else(|| default.to_owned());
+        let Bundles::Listed { scope, selector, class } = &request.bundles else {
+            return Ok(request.take_given(&default));
+        };
+        let scope = if *scope == Scoped::All { None } else { Some(default) };
+        let location = scope.as_ref().map_or_else(String::new, |namespace| format!(" of namespace {namespace}"));
+        let query = ListQuery { label_selector: selector.clone(), ..ListQuery::default() };
+        let mut pages = self.source.pages(context(), kinds::MANAGED_RESOURCE, scope, query);
+        let mut keys = Vec::new();
+        while let Some(page) = pages.next().await {
+            let what = || format!("the ManagedResources{location}");
+            let page = page.map_err(|source| DiffError::Read { what: what(), source })?;
+            let is_meant = |object: &&Value| class.as_ref().is_none_or(|class| class_of(object) == class);
+            keys.extend(page.items.iter().filter(is_meant).map(NamespacedName::of));
+        }
+        if keys.is_empty() {
+            return Err(DiffError::Input(format!("there are no such ManagedResources{location}")));
+        }
+        Ok(keys.into_iter().map(Wanted::in_cluster).collect())
+    }
+
+    async fn compare_one(&self, wanted: &Wanted, request: &Request, report: &mut Report) -> Result<(), DiffError> {
+        let bundle = self.bundle(wanted, report).await?;
+        self.compare(&bundle, request, report).await
+    }
+
     /// Returns the object, or `None` if it does not exist or its kind is not served.
     async fn find(
         &self,
@@ -105,7 +162,7 @@ impl Clusters {
         let live = self.managed_resource(key).await?;
         if live.is_none() && wanted.parts.is_none() {
             return Err(DiffError::Input(format!(
-                "there is no ManagedResource {key} — check name, namespace and kubeconfig"
+                "there is no ManagedResource {key} — check name, namespace and kubeconfig; files are given with -f"
             )));
         }
         let live = live.unwrap_or_default();
@@ -145,7 +202,7 @@ impl Clusters {
         Ok(bundle)
     }
 
-    async fn managed_resource(&self, key: &NamespacedName) -> Result<Option<ManagedResource>, DiffError> {
+    pub(super) async fn managed_resource(&self, key: &NamespacedName) -> Result<Option<ManagedResource>, DiffError> {
         let live = self.find(&self.source, &kinds::MANAGED_RESOURCE, key).await?;
         live.map(|live| ManagedResource::from_value(&live))
             .transpose()
@@ -181,6 +238,7 @@ impl Clusters {
         let origin = Origin::new(request.cluster_id.clone(), bundle.key.clone());
         let merging = MergeSettings::new(&bundle.mr.spec, &origin, &request.managed_by);
         let kinds = self.kinds(bundle).await?;
+        let mut claimed = Claimed::default();
         let mut plan = plan::plan(plan::Input {
             documents: bundle.documents.clone(),
             old: &bundle.mr.status.resources,
@@ -193,20 +251,24 @@ impl Clusters {
             report.remarks.push(format!("warning: several manifests of {key}; all would be applied in turn"));
         }
         let scaled = self.scaled(&plan).await?;
+        let namespaces = plan.objects.iter().filter(|it| it.key.group.is_empty() && it.key.kind == "Namespace");
+        let namespaces = namespaces.map(|it| it.key.name.clone()).collect();
+        let of = Comparison { bundle, request, origin, equivalences, kinds, namespaces };
         plan.objects.sort_by_cached_key(|object| object.key.to_string());
         for planned in &plan.objects {
             let is_scaled = hpa::is_scalable(&planned.key.group_kind())
                 && (scaled.contains(&planned.key)
-                    || equivalences.of_key(&planned.key).any(|key| scaled.contains(&key)));
+                    || of.equivalences.of_key(&planned.key).any(|key| scaled.contains(&key)));
             let context = merging.context(planned.old.as_ref(), is_scaled);
-            self.object(bundle, planned, &context, &kinds, report).await?;
+            self.object(&of, planned, &context, &mut claimed, report).await?;
         }
+        claimed.end(report);
         for reference in &plan.removed {
-            self.removed(bundle, reference, &origin, &kinds, report).await?;
+            self.removed(bundle, reference, &of.origin, &of.kinds, report).await?;
         }
         for reference in &plan.released {
-            if let Some(live) = self.live(reference, &kinds).await?
-                && clean::release_patch(&live, &origin.to_string()).is_some()
+            if let Some(live) = self.live(reference, &of.kinds).await?
+                && clean::release_patch(&live, &of.origin.to_string()).is_some()
             {
                 report.changes.push(Change::named(Action::Released, reference.to_string()));
             }
@@ -216,10 +278,10 @@ impl Clusters {
 
     async fn object(
         &self,
-        bundle: &Bundle,
+        of: &Comparison<'_>,
         planned: &PlannedObject,
         context: &MergeContext<'_>,
-        kinds: &Kinds,
+        claimed: &mut Claimed,
         report: &mut Report,
     ) -> Result<(), DiffError> {
         let display = identity::display_of_object(&planned.manifest);
@@ -227,7 +289,7 @@ impl Clusters {
             report.fail(format!("{display}: {error}"));
             return Ok(());
         }
-        let resource = GroupVersionKind::of(&planned.manifest).and_then(|kind| kinds.get(&kind)?.as_ref());
+        let resource = GroupVersionKind::of(&planned.manifest).and_then(|kind| of.kinds.get(&kind)?.as_ref());
         let live = match resource {
             Some(resource) => self.find(&self.target, resource, &NamespacedName::of(&planned.manifest)).await?,
             None => {
@@ -235,19 +297,27 @@ impl Clusters {
                 None
             }
         };
+        if let Some(live) = &live {
+            let object = (display.as_str(), &planned.key, live);
+            self.warn_of_owner(object, (&of.origin, &of.equivalences), claimed, report).await;
+        }
         let merged = match &live {
             Some(live) => merge::merge(&planned.manifest, live, context),
             None => merge::for_create(&planned.manifest, context),
         };
         match (merged, live) {
             (Err(error), _) => report.fail(format!("{display}: {error}")),
-            (Ok(merged), None) => report.changes.push(Change::created(display, &merged)),
+            (Ok(merged), None) => self.created(of, resource, (display, merged), report).await,
             (Ok(merged), Some(live)) => {
-                let before = bundle.before.get(&planned.key);
+                let before = of.bundle.before.get(&planned.key);
                 let expected = up_to_date::expected(&merged, &live, before, OWN_MANAGER);
                 let change = Change::between(display.clone(), &live, &expected);
                 let change = match self.would_become(resource, &merged).await {
                     Ok(after) => Change::between(display, &live, &after),
+                    Err(error) if of.request.strict && !(error.is_invalid() && !change.action.is_difference()) => {
+                        report.fail(format!("{}: the server does not answer the dry run: {error}", change.object));
+                        change
+                    }
                     Err(error) => {
                         report.only_expected(&change, &error);
                         change
@@ -257,6 +327,34 @@ impl Clusters {
             }
         }
         Ok(())
+    }
+
+    /// Reports a new object: as it would be sent, or with `--server-side-dry-run` as the server would store it.
+    async fn created(
+        &self,
+        of: &Comparison<'_>,
+        resource: Option<&Resource>,
+        (display, merged): (String, Value),
+        report: &mut Report,
+    ) {
+        let Some(resource) = resource.filter(|_| of.request.strict) else {
+            return report.changes.push(Change::created(display, &merged));
+        };
+        let namespace = object::namespace(&merged);
+        let at = resource.at(namespace, object::name(&merged));
+        match self.target.try_create(&context(), &at, &merged).await {
+            Ok(stored) => report.changes.push(Change::created(display, &stored)),
+            Err(error) => {
+                if error.code() == Some(404) && of.namespaces.contains(namespace) {
+                    report.remarks.push(format!(
+                        "warning: {display}: the server cannot check it, because its Namespace does not exist yet"
+                    ));
+                } else {
+                    report.fail(format!("{display}: the server would not create it: {error}"));
+                }
+                report.changes.push(Change::created(display, &merged));
+            }
+        }
     }
 
     /// Only the server knows which fields other attempts left and what admission does now (spec 10 §11.3, decision 40).
@@ -352,6 +450,11 @@ impl Clusters {
         }
         Ok(scaled)
     }
+}
+
+fn class_of(managed_resource: &Value) -> &str {
+    let class = managed_resource.pointer("/spec/class").and_then(Value::as_str).unwrap_or_default();
+    if class.is_empty() { keys::DEFAULT_CLASS } else { class }
 }
 
 fn scope(kinds: &Kinds, kind: &GroupVersionKind) -> Scope {

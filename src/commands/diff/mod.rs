@@ -1,20 +1,29 @@
 //! `diff`: shows what the controller would change in the target cluster (spec 10 §9 to §14, without its writes). The
-//! server computes the result of each update in a dry run. Start reading at [`compare`]: clients are passed in, so
-//! tests use those of the simulator.
+//! server computes the result of each update in a dry run.
+//! ```text
+//! request.rs: which bundles ─► gather.rs, owners.rs: one Report for each ─► print.rs, render.rs
+//! ```
+//! Reports are printed one after the other: those of a large cluster would not fit into memory. Start reading at
+//! [`compare`]: clients are passed in, so tests use those of the simulator.
 
 mod change;
 mod gather;
+mod owners;
+mod print;
 mod render;
 mod request;
 
-use cluster::ApiError;
+use cluster::{ApiError, object::NamespacedName};
+use serde_json::{Value, json};
 
+pub(super) use self::print::Printer;
 pub use self::{
     change::{Action, Change},
     gather::compare,
     request::Request,
 };
-use super::{DIFFERENT, FAILED, OK};
+use super::{DIFFERENT, FAILED, OK, connect::is_unreachable};
+use crate::jsonpath::TooMuch;
 
 /// Reported once: what the server refuses for one update, it refuses for all.
 const ESTIMATED: &str = "warning: the server does not say what it would make of an update";
@@ -41,17 +50,33 @@ pub enum DiffError {
     /// The files are not a bundle.
     #[error("{0}")]
     Input(String),
+    /// The result cannot be printed.
+    #[error(transparent)]
+    Report(#[from] TooMuch),
 }
 
-/// The result of `diff`.
+/// The result of `diff` for one ManagedResource.
 #[derive(Debug, Default)]
 pub struct Report {
+    /// The ManagedResource.
+    pub bundle: NamespacedName,
     /// One change for each object, in the order in which they are shown.
     pub changes: Vec<Change>,
     /// Further remarks, one line each.
     pub remarks: Vec<String>,
     /// Whether something cannot be applied or decoded.
     pub failed: bool,
+}
+
+impl DiffError {
+    /// Whether the other bundles could not be compared either.
+    fn is_lost(&self) -> bool {
+        match self {
+            Self::Read { source, .. } => is_unreachable(source),
+            Self::Report(_) => true,
+            Self::Unreadable { .. } | Self::Input(_) => false,
+        }
+    }
 }
 
 impl Report {
@@ -64,6 +89,14 @@ impl Report {
         } else {
             OK
         }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "namespace": self.bundle.namespace, "name": self.bundle.name,
+            "changes": self.changes.iter().map(Change::json).collect::<Vec<_>>(),
+            "remarks": self.remarks, "failed": self.failed,
+        })
     }
 
     fn only_expected(&mut self, change: &Change, error: &ApiError) {

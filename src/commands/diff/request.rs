@@ -1,4 +1,4 @@
-use std::{fmt, time::Duration};
+use std::{collections::BTreeSet, fmt, time::Duration};
 
 use cluster::object::{self, NamespacedName};
 use serde_json::Value;
@@ -8,20 +8,43 @@ use crate::{
     api::resources::{keys, managed_resource::ManagedResource},
     cli::DiffOptions,
     commands::{
-        bundles::{Bundles, Located},
+        bundles::{Bundles as FileContent, Located},
         input::Source,
+        selection,
     },
 };
 
 /// What to compare.
 #[derive(Debug)]
 pub struct Request {
-    pub(super) bundles: Vec<Wanted>,
+    pub(super) bundles: Bundles,
+    /// `--namespace`.
+    pub(super) namespace: Option<String>,
     pub(super) remarks: Vec<String>,
     pub(super) cluster_id: String,
     pub(super) managed_by: String,
+    /// Whether the server must answer all dry runs, also those of creations.
+    pub(super) strict: bool,
     /// Time limit of one request.
     pub(super) timeout: Duration,
+}
+
+/// Which bundles are compared.
+#[derive(Debug)]
+pub(super) enum Bundles {
+    /// Their namespaces may be missing.
+    Given(Vec<Wanted>),
+    Listed {
+        scope: Scoped,
+        selector: Option<String>,
+        class: Option<String>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scoped {
+    Namespace,
+    All,
 }
 
 pub(super) struct Wanted {
@@ -43,32 +66,71 @@ pub(super) enum Part {
 impl Request {
     /// Fails if a document is not an object, or if it is not known which ManagedResource the files belong to.
     pub(in crate::commands) fn new(options: &DiffOptions, sources: &[Source]) -> Result<Self, DiffError> {
-        let files = Bundles::of(sources);
+        let files = FileContent::of(sources);
         let remarks = files.manifests.iter().flat_map(|located| {
             located.warnings.iter().map(|warning| format!("warning: {}: {warning}", located.location))
         });
         let remarks = remarks.collect();
-        let bundles = match &options.managed_resource {
-            Some(key) => vec![Wanted { key: key.clone(), managed_resource: None, parts: None }],
-            None => from_files(files, options.name.as_ref())?,
+        let selection = &options.selection;
+        // A namespace that is empty is filled in later.
+        let names: Vec<NamespacedName> = selection.names.iter().map(|name| selection::key(name, "")).collect();
+        let bundles = if !options.files.is_empty() {
+            Bundles::Given(from_files(files, names.first())?)
+        } else if names.is_empty() {
+            let scope = if selection.all_namespaces { Scoped::All } else { Scoped::Namespace };
+            Bundles::Listed { scope, selector: selection.selector.clone(), class: options.class.clone() }
+        } else {
+            Bundles::Given(names.into_iter().map(Wanted::in_cluster).collect())
         };
         Ok(Self {
             bundles,
+            namespace: selection.namespace.clone(),
             remarks,
             cluster_id: options.cluster_id.clone(),
             managed_by: options.managed_by.clone().unwrap_or_else(|| keys::DEFAULT_MANAGED_BY.to_owned()),
-            timeout: options.connection.request_timeout.get(),
+            strict: options.server_side_dry_run,
+            timeout: options.clusters.connection.request_timeout.get(),
         })
+    }
+
+    /// Whether there may be several bundles.
+    pub(in crate::commands) fn may_be_several(&self) -> bool {
+        match &self.bundles {
+            Bundles::Given(bundles) => bundles.len() > 1,
+            Bundles::Listed { .. } => true,
+        }
+    }
+
+    /// Takes the bundles that the command line names, those of the cluster once each. Those without a namespace are in
+    /// `default`.
+    pub(super) fn take_given(&mut self, default: &str) -> Vec<Wanted> {
+        let Bundles::Given(bundles) = &mut self.bundles else { return Vec::new() };
+        let mut bundles = std::mem::take(bundles);
+        for wanted in &mut bundles {
+            if wanted.key.namespace.is_empty() {
+                default.clone_into(&mut wanted.key.namespace);
+            }
+        }
+        let mut seen = BTreeSet::new();
+        bundles.retain(|wanted| wanted.parts.is_some() || seen.insert(wanted.key.clone()));
+        bundles
     }
 }
 
-fn from_files(files: Bundles, name: Option<&NamespacedName>) -> Result<Vec<Wanted>, DiffError> {
+impl Wanted {
+    /// The ManagedResource and the Secrets as they are in the cluster.
+    pub(super) fn in_cluster(key: NamespacedName) -> Self {
+        Self { key, managed_resource: None, parts: None }
+    }
+}
+
+fn from_files(files: FileContent, name: Option<&NamespacedName>) -> Result<Vec<Wanted>, DiffError> {
     if let Some((location, text)) = files.broken.first() {
         return Err(DiffError::Input(format!("{location}: {text} — correct the document")));
     }
     if files.managed_resources.is_empty() {
         let Some(key) = name.cloned() else {
-            let text = "the files hold no ManagedResource — name the one they belong to: --name <namespace>/<name>";
+            let text = "the files hold no ManagedResource — name the one they belong to: [<namespace>/]<name>";
             return Err(DiffError::Input(text.to_owned()));
         };
         let secrets = files.secrets.into_iter().map(|secret| (secret.location, Part::Secret(secret.object)));
@@ -79,11 +141,11 @@ fn from_files(files: Bundles, name: Option<&NamespacedName>) -> Result<Vec<Wante
         return Ok(vec![Wanted { key, managed_resource: None, parts }]);
     }
     if let Some(stray) = files.manifests.first() {
-        let text = "manifests beside a ManagedResource are not part of it — give them alone, with --name, or pack them";
+        let text = "manifests beside a ManagedResource are not part of it — give them alone, with a name, or pack them";
         return Err(DiffError::Input(format!("{}: {text}", stray.location)));
     }
     if name.is_some() && files.managed_resources.len() > 1 {
-        let text = "the files hold several ManagedResources — --name can name only one";
+        let text = "the files hold several ManagedResources — a name can only mean one";
         return Err(DiffError::Input(text.to_owned()));
     }
     files.managed_resources.iter().map(|located| packed(located, name, &files.secrets)).collect()
@@ -93,14 +155,15 @@ fn packed(located: &Located, name: Option<&NamespacedName>, secrets: &[Located])
     let mr = ManagedResource::from_value(&located.object)
         .map_err(|error| DiffError::Input(format!("{}: {error} — see the command validate", located.location)))?;
     let key = name.cloned().unwrap_or_else(|| mr.key());
-    if key.namespace.is_empty() || key.name.is_empty() {
-        let text = "the ManagedResource has no namespace or name — say which one it is: --name <namespace>/<name>";
+    if key.name.is_empty() {
+        let text = "the ManagedResource has no name — say which one it is: [<namespace>/]<name>";
         return Err(DiffError::Input(format!("{}: {text}", located.location)));
     }
     let of_file = |name: &str| {
         let found = secrets.iter().find(|secret| {
             let namespace = object::namespace(&secret.object);
-            object::name(&secret.object) == name && (namespace.is_empty() || namespace == key.namespace)
+            let is_near = namespace.is_empty() || key.namespace.is_empty() || namespace == key.namespace;
+            object::name(&secret.object) == name && is_near
         });
         found.map(|secret| Part::Secret(secret.object.clone()))
     };

@@ -1,12 +1,11 @@
-use cluster::object::NamespacedName;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    cli::DiffOptions,
+    cli::{DiffOptions, SelectionOptions},
     commands::{
         DIFFERENT, FAILED, OK,
-        diff::{DiffError, Report, Request, compare},
+        diff::{DiffError, Printer, Report, Request, compare},
     },
     producer::{ManagedResourceBuilder, SecretBuilder},
 };
@@ -16,9 +15,20 @@ fn cluster() -> Sim {
 }
 
 async fn diff(sim: &Sim, options: &DiffOptions, text: &str) -> Result<Report, DiffError> {
+    let mut reports = diffs(sim, options, text).await?;
+    assert_eq!(reports.len(), 1);
+    Ok(reports.remove(0))
+}
+
+async fn diffs(sim: &Sim, options: &DiffOptions, text: &str) -> Result<Vec<Report>, DiffError> {
     let request = Request::new(options, &[source("f", text)])?;
     sim.clear_requests();
-    let report = compare(sim.client(), sim.client(), &request).await;
+    let mut reports = Vec::new();
+    let compared = compare(sim.client(), sim.client(), request, |report| {
+        reports.push(report);
+        Ok(())
+    });
+    let compared = compared.await;
     assert!(
         sim.requests()
             .iter()
@@ -26,11 +36,37 @@ async fn diff(sim: &Sim, options: &DiffOptions, text: &str) -> Result<Report, Di
             .all(|info| { ["get", "list"].contains(&info.verb.as_str()) || info.query.contains("dryRun=All") }),
         "it only reads"
     );
-    report
+    compared.map(|()| reports)
 }
 
+/// The files belong to `ns/mr`.
 fn named() -> DiffOptions {
-    DiffOptions { name: Some(NamespacedName::new("ns", "mr")), ..DiffOptions::default() }
+    DiffOptions { files: vec!["f".to_owned()], ..of("ns/mr") }
+}
+
+/// The ManagedResource as it is in the cluster.
+fn of(name: &str) -> DiffOptions {
+    let selection = SelectionOptions { names: vec![name.to_owned()], ..SelectionOptions::default() };
+    DiffOptions { selection, ..DiffOptions::default() }
+}
+
+fn in_files() -> DiffOptions {
+    DiffOptions { files: vec!["f".to_owned()], ..DiffOptions::default() }
+}
+
+/// All that is printed, as for one bundle.
+async fn printed(reports: Vec<Report>, format: Option<&str>) -> (String, i32) {
+    let format = format.map(|format| format.parse().unwrap());
+    let has_titles = reports.len() > 1;
+    let (code, out, _) = on_screen(async |screen: &mut Screen<'_>| {
+        let mut printer = Printer::new(screen, format.as_ref(), has_titles);
+        for report in reports {
+            printer.take(report).unwrap();
+        }
+        printer.end().unwrap()
+    })
+    .await;
+    (out, code)
 }
 
 /// Stores a live object as the controller leaves it behind.
@@ -91,9 +127,11 @@ async fn diff_shows_created_changed_deleted_kept_and_unchanged_objects() {
     assert!(text.contains("\n-  key: edited\n+  key: value\n"), "{text}");
     assert!(text.contains("--- /dev/null\n+++ bundle/v1/ConfigMap/ns/new\n"), "{text}");
     assert!(text.contains("kept v1/ConfigMap/ns/keep (annotation resources.gardener.cloud/keep-object)\n"), "{text}");
-    assert!(text.ends_with("\n1 created, 1 changed, 1 deleted, 0 released, 1 unchanged, 1 kept\n"), "{text}");
     assert!(!text.contains('\x1b'));
     assert!(report.render(true).contains("\x1b[32m+  key: value\x1b[0m\n"));
+    let (text, code) = printed(vec![report], None).await;
+    assert!(text.ends_with("\n1 created, 1 changed, 1 deleted, 0 released, 1 unchanged, 1 kept\n"), "{text}");
+    assert_eq!(code, DIFFERENT);
 }
 
 #[tokio::test(start_paused = true)]
@@ -101,12 +139,12 @@ async fn diff_is_empty_after_an_apply() {
     let sim = cluster();
     bundle(&sim, &config_map("a"), &["a"]).await;
     applied(&sim, object("ConfigMap", "a", "data", json!({"key": "value"}))).await;
-    let in_cluster = DiffOptions { managed_resource: Some(NamespacedName::new("ns", "mr")), ..DiffOptions::default() };
 
-    let report = diff(&sim, &in_cluster, "").await.unwrap();
+    let report = diff(&sim, &of("ns/mr"), "").await.unwrap();
 
     assert_eq!((report.exit_code(), report.remarks.as_slice()), (OK, [].as_slice()));
-    assert_eq!(report.render(false), "0 created, 0 changed, 0 deleted, 0 released, 1 unchanged\n");
+    let summary = "0 created, 0 changed, 0 deleted, 0 released, 1 unchanged\n";
+    assert_eq!(printed(vec![report], None).await, (summary.to_owned(), OK));
 }
 
 #[tokio::test(start_paused = true)]
@@ -159,22 +197,20 @@ async fn diff_fails_for_objects_that_cannot_be_applied_or_read() {
     let sim = cluster();
     bundle(&sim, "- hidden", &["a"]).await;
     applied(&sim, object("ConfigMap", "a", "data", json!({}))).await;
-    let of =
-        |name: &str| DiffOptions { managed_resource: Some(NamespacedName::new("ns", name)), ..DiffOptions::default() };
 
-    let undecodable = diff(&sim, &of("mr"), "").await.unwrap();
-    let missing = diff(&sim, &of("other"), "").await.unwrap_err();
+    let undecodable = diff(&sim, &of("ns/mr"), "").await.unwrap();
+    let missing = diff(&sim, &of("ns/other"), "").await.unwrap_err();
     let nameless = diff(&sim, &named(), "apiVersion: v1\nkind: ConfigMap\n").await.unwrap();
-    let unnamed = diff(&sim, &DiffOptions::default(), &config_map("a")).await.unwrap_err();
+    let unnamed = diff(&sim, &in_files(), &config_map("a")).await.unwrap_err();
     sim.remove("secrets", "ns", "s");
-    let without_secret = diff(&sim, &of("mr"), "").await.unwrap_err();
+    let without_secret = diff(&sim, &of("ns/mr"), "").await.unwrap_err();
 
     assert_eq!(undecodable.exit_code(), FAILED);
     assert!(undecodable.changes.is_empty(), "nothing is deleted while something does not decode");
     assert!(!undecodable.remarks.concat().contains("hidden"), "{:?}", undecodable.remarks);
     assert!(missing.to_string().starts_with("there is no ManagedResource ns/other — "), "{missing}");
     assert_eq!(nameless.remarks, ["error: v1/ConfigMap/default/: resource name may not be empty"]);
-    assert!(unnamed.to_string().contains("--name <namespace>/<name>"), "{unnamed}");
+    assert!(unnamed.to_string().contains("name the one they belong to: [<namespace>/]<name>"), "{unnamed}");
     assert!(
         without_secret.to_string().starts_with("ns/mr names Secret \"s\", which does not exist"),
         "{without_secret}"
@@ -189,7 +225,7 @@ async fn diff_of_packed_files_uses_their_managed_resource_and_creates_unknown_ki
         crate::cli::PackOptions { name: "web".to_owned(), namespace: Some("ns".to_owned()), ..Default::default() };
     let packed = crate::commands::pack::pack(&options, &[source("f", &manifests)]);
 
-    let report = diff(&sim, &DiffOptions::default(), &packed.out).await.unwrap();
+    let report = diff(&sim, &in_files(), &packed.out).await.unwrap();
 
     let objects: Vec<_> = report.changes.iter().map(|change| change.object.as_str()).collect();
     assert_eq!(objects, ["v1/ConfigMap/ns/a", "g.io/v1/Thing/default/t"]);
@@ -290,7 +326,7 @@ async fn diff_shows_what_admission_would_add_but_not_what_it_added() {
 
     let report = diff(&sim, &named(), &text).await.unwrap();
 
-    let text = report.render(false);
+    let (text, _) = printed(vec![report], None).await;
     assert!(text.contains("\n-  key: value\n+  key: changed\n"), "{text}");
     assert!(text.ends_with("\n0 created, 1 changed, 0 deleted, 0 released, 1 unchanged\n"), "{text}");
     assert_eq!(sim.object("configmaps", "ns", "a").unwrap()["data"]["key"], "value", "nothing is stored");
@@ -333,4 +369,159 @@ async fn diff_reports_a_refused_update_unless_nothing_differs() {
     let report = diff(&sim, &named(), &text).await.unwrap();
 
     assert_eq!(report.remarks, ["warning: v1/ConfigMap/ns/b: the server would refuse the update: it is immutable"]);
+}
+
+fn second_bundle(sim: &Sim, class: &str, refs: &[&str]) {
+    let refs: Vec<_> = refs
+        .iter()
+        .map(|name| json!({"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": name}))
+        .collect();
+    let object = json!({
+        "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+        "metadata": {"namespace": "ns", "name": "second", "labels": {"which": "second"}},
+        "spec": {"class": class, "secretRefs": [{"name": "s"}]}, "status": {"resources": refs},
+    });
+    sim.put(object).unwrap();
+}
+
+fn options(line: &str) -> DiffOptions {
+    let arguments: Vec<std::ffi::OsString> = line.split_whitespace().map(Into::into).collect();
+    match crate::cli::Cli::parse_from(&arguments, &|_| None) {
+        Ok(crate::cli::Command::Tool(crate::cli::Tool::Diff(options))) => options,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn diff_of_several_bundles_names_each_and_sums_up() {
+    let sim = cluster();
+    bundle(&sim, &config_map("a"), &[]).await;
+    second_bundle(&sim, "seed", &[]);
+
+    let all = diffs(&sim, &options("diff -A"), "").await.unwrap();
+    let labelled = diffs(&sim, &options("diff -n ns -l which=second"), "").await.unwrap();
+    let of_class = diffs(&sim, &options("diff -A --class seed"), "").await.unwrap();
+    let named = diffs(&sim, &options("diff ns/mr second mr -n ns"), "").await.unwrap();
+    let none = diffs(&sim, &options("diff -l which=third"), "").await.unwrap_err();
+
+    let names =
+        |reports: &[Report]| reports.iter().map(|report| report.bundle.to_string()).collect::<Vec<_>>().join(" ");
+    assert_eq!(
+        (names(&all), names(&labelled), names(&of_class)),
+        ("ns/mr ns/second".into(), "ns/second".into(), "ns/second".into())
+    );
+    assert_eq!(names(&named), "ns/mr ns/second", "each once");
+    assert_eq!(none.to_string(), "there are no such ManagedResources of namespace default");
+    let (text, code) = printed(all, None).await;
+    assert!(text.starts_with("ManagedResource ns/mr:\ncreated v1/ConfigMap/ns/a\n"), "{text}");
+    assert!(
+        text.ends_with("\nin 2 ManagedResources: 2 created, 0 changed, 0 deleted, 0 released, 0 unchanged\n"),
+        "{text}"
+    );
+    assert_eq!(code, DIFFERENT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn diff_of_several_bundles_goes_on_after_one_that_fails() {
+    let sim = cluster();
+    bundle(&sim, &config_map("a"), &[]).await;
+    second_bundle(&sim, "seed", &[]);
+    sim.edit(MANAGED_RESOURCE, "ns", "mr", |mr| mr["spec"]["secretRefs"][0]["name"] = "nowhere".into());
+
+    let reports = diffs(&sim, &options("diff -n ns -l which!=nothing"), "").await.unwrap();
+
+    let text = "error: ns/mr names Secret \"nowhere\", which does not exist — create it, or give its file";
+    assert_eq!((reports[0].remarks.as_slice(), reports[0].exit_code()), ([text.to_owned()].as_slice(), FAILED));
+    assert_eq!((reports.len(), reports[1].exit_code()), (2, DIFFERENT));
+    assert_eq!(printed(reports, None).await.1, FAILED);
+}
+
+#[tokio::test(start_paused = true)]
+async fn diff_prints_json_without_values_of_secrets() {
+    let sim = cluster();
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {namespace: ns, name: s2}\nstringData: {a: sesame}\n";
+
+    let report = diff(&sim, &named(), secret).await.unwrap();
+    let (text, code) = printed(vec![report], Some("json")).await;
+
+    let json: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&json[0]["namespace"], &json[0]["name"], code), (&json!("ns"), &json!("mr"), DIFFERENT));
+    let change = &json[0]["changes"][0];
+    assert_eq!((&change["action"], &change["object"]), (&json!("created"), &json!("v1/Secret/ns/s2")));
+    assert_eq!((&change["before"], &change["after"]["stringData"]["a"]), (&Value::Null, &json!("<hidden>")));
+    assert!(!text.contains("sesame"), "{text}");
+}
+
+/// spec 10 §3.2, decision 11
+#[tokio::test(start_paused = true)]
+async fn diff_warns_of_objects_that_belong_to_another_bundle() {
+    let sim = cluster();
+    bundle(&sim, &config_map("a"), &["a"]).await;
+    applied(&sim, object("ConfigMap", "a", "data", json!({"key": "value"}))).await;
+    let origin = |origin: &str| {
+        sim.edit("configmaps", "ns", "a", |live| {
+            live["metadata"]["annotations"]["resources.gardener.cloud/origin"] = origin.into();
+        });
+    };
+    let remarks = async || diff(&sim, &of("ns/mr"), "").await.unwrap().remarks;
+
+    origin("ns/second");
+    let absent = remarks().await;
+    second_bundle(&sim, "", &[]);
+    let handed_over = remarks().await;
+    sim.edit(MANAGED_RESOURCE, "ns", "second", |mr| {
+        mr["status"]["resources"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": "a"}]);
+    });
+    let shared = remarks().await;
+    origin("garden-1:ns/mr");
+    let foreign = remarks().await;
+
+    assert!(absent.is_empty() && handed_over.is_empty(), "{absent:?} {handed_over:?}");
+    let text = "warning: v1/ConfigMap/ns/a belongs to ManagedResource ns/second too: the last writer wins — remove it from one";
+    assert_eq!(shared, [text]);
+    let text =
+        "warning: v1/ConfigMap/ns/a has the origin \"garden-1:ns/mr\", of another cluster — is --cluster-id right?";
+    assert_eq!(foreign, [text]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn diff_on_the_server_checks_new_objects_and_never_estimates() {
+    let sim = cluster();
+    bundle(&sim, "", &[]).await;
+    applied(&sim, object("ConfigMap", "old", "data", json!({"key": "edited"}))).await;
+    sim.set_mutation(|reviewed, object| {
+        if (reviewed.operation, reviewed.resource) == ("CREATE", "configmaps") {
+            object["data"]["added"] = "x".into();
+        }
+    });
+    let strict = DiffOptions { server_side_dry_run: true, ..named() };
+    let namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: later}\n";
+    let inside = config_map("inside").replace("namespace: ns", "namespace: later");
+    let text = [config_map("new"), namespace.to_owned(), inside].join("---\n");
+
+    let usual = diff(&sim, &named(), &config_map("new")).await.unwrap();
+    let checked = diff(&sim, &strict, &text).await.unwrap();
+    sim.set_faults(|info| match info.verb.as_str() {
+        "update" | "create" => sim::Fault::FailBefore(sim::Seen::forbidden(info)),
+        _ => sim::Fault::None,
+    });
+    let refused = diff(&sim, &strict, &[config_map("new"), config_map("old")].join("---\n")).await.unwrap();
+
+    assert!(!usual.render(false).contains("added"));
+    assert!(checked.render(false).contains("\n+  added: x\n"), "{}", checked.render(false));
+    let later =
+        "warning: v1/ConfigMap/later/inside: the server cannot check it, because its Namespace does not exist yet";
+    assert_eq!((checked.remarks.as_slice(), checked.exit_code()), ([later.to_owned()].as_slice(), DIFFERENT));
+    assert!(sim.object("configmaps", "ns", "new").is_none(), "nothing is stored");
+    assert_eq!(refused.exit_code(), FAILED);
+    assert!(
+        refused.remarks[0].starts_with("error: v1/ConfigMap/ns/new: the server would not create it: "),
+        "{:?}",
+        refused.remarks
+    );
+    assert!(
+        refused.remarks[1].starts_with("error: v1/ConfigMap/ns/old: the server does not answer the dry run: "),
+        "{:?}",
+        refused.remarks
+    );
 }
