@@ -69,7 +69,7 @@ fn offline_commands_work_in_a_pipe() {
     let file = folder.path().join("bundle.yaml").display().to_string();
 
     let packed = run(&["pack", "-", "--name", "web", "--namespace", "garden", "-o", &file], CONFIG_MAP);
-    let unpacked = run(&["unpack", &file], "");
+    let unpacked = run(&["unpack", "-f", &file], "");
     let validated = run(&["validate", &file], "");
 
     assert_eq!((code(&packed), text(&packed.stdout)), (0, String::new()), "{}", text(&packed.stderr));
@@ -83,12 +83,12 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
     let table: [(&[&str], &str, i32, &str); 20] = [
         (&["pack", "-", "--name", "web"], "kind: A", 1, "-: the object has no apiVersion or no kind"),
         (&["validate", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
-        (&["unpack", "-"], CONFIG_MAP, 1, "-: v1/ConfigMap/default/a is no Secret"),
+        (&["unpack", "-f", "-"], CONFIG_MAP, 1, "-: v1/ConfigMap/default/a is no Secret"),
         (&["pack", "-"], "", 2, "--name <NAME>"),
         (&["pack", "/nowhere", "--name", "web"], "", 2, "error: cannot read /nowhere: "),
-        (&["diff", "-"], CONFIG_MAP, 2, "error: the files hold no ManagedResource"),
-        (&["diff", "-", "--name", "a/b"], CONFIG_MAP, 2, "give a kubeconfig with --kubeconfig or $KUBECONFIG"),
-        (&["diff", "-", "--name", "a"], CONFIG_MAP, 2, "must be <namespace>/<name>"),
+        (&["diff", "-f", "-"], CONFIG_MAP, 2, "error: the files hold no ManagedResource"),
+        (&["diff", "-f", "-", "a/b"], CONFIG_MAP, 2, "give a kubeconfig with --kubeconfig or $KUBECONFIG"),
+        (&["unpack", "manifests/"], CONFIG_MAP, 2, "must be <name> or <namespace>/<name>; files are given with -f"),
         (&["get"], "", 2, "give a kubeconfig with --kubeconfig or $KUBECONFIG"),
         (&["get", "-A", "web"], "", 2, "cannot be used with"),
         (&["describe", "a/b/c"], "", 2, "must be <name> or <namespace>/<name>"),
@@ -100,7 +100,7 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
         (&["descibe", "web"], "", 2, "describe"),
         (&["nothing-like-it"], "", 1, "unknown command \"nothing-like-it\" for \"gardener-resource-manager\""),
         (&["get", "-A", "-n", "garden"], "", 2, "cannot be used with"),
-        (&["get", "-o", "table"], "", 2, "[possible values: wide, json, yaml, name]"),
+        (&["get", "-o", "table"], "", 2, "must be wide, json, yaml, name, jsonpath=<template>"),
     ];
 
     for (arguments, input, expected, message) in table {
@@ -109,6 +109,51 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
         let stderr = text(&output.stderr);
         assert_eq!(code(&output), expected, "{arguments:?}: {stderr}");
         assert!(stderr.contains(message), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn wrong_usage_of_a_command_is_one_message_with_its_short_usage() {
+    let table: [(&[&str], &str); 15] = [
+        (&["get", "-o", "jsonpath={.a"], "not a JSONPath template: expected }"),
+        (&["get", "-o", "custom-columns=A"], "is not <header>:<path>"),
+        (&["get", "--sort-by", "size"], "must be a column"),
+        (&["get", "--sort-by", "AGE", "--watch"], "cannot be used with"),
+        (&["get", "-A", "web"], "cannot be used with"),
+        (&["get", "a/web", "b/web", "-w"], "a watch of names is in one namespace"),
+        (&["get", "Web"], "must be <name> or <namespace>/<name>"),
+        (&["get", "-n", "a_b"], "a namespace must be lower case letters"),
+        (&["suspend", "-l", ""], "must not be empty"),
+        (&["suspend", "-A"], "required"),
+        (&["wait", "web"], "--for"),
+        (&["wait", "web", "--for", "ready"], "[possible values: applied, healthy, deleted]"),
+        (&["diff", "-f", "a", "x", "y"], "files with -f are one bundle"),
+        (&["diff", "-f", "a", "-A"], "cannot be used with"),
+        (&["unpack", "web", "-f", "a"], "cannot be used with"),
+    ];
+
+    for (arguments, message) in table {
+        let output = run(arguments, "");
+
+        let stderr = text(&output.stderr);
+        assert_eq!((code(&output), text(&output.stdout).as_str()), (2, ""), "{arguments:?}: {stderr}");
+        let usage = format!("\nUsage: gardener-resource-manager {} ", arguments[0]);
+        assert!(stderr.starts_with("error: ") && stderr.contains(message) && stderr.contains(&usage), "{stderr}");
+        assert_eq!(stderr.matches("error: ").count(), 1, "{stderr}");
+        assert!(stderr.lines().count() <= 9, "{stderr}");
+    }
+}
+
+#[test]
+fn examples_of_commands_are_not_wrapped() {
+    for command in ["get", "describe", "events", "trace", "suspend", "resume", "reconcile", "wait", "diff", "unpack"] {
+        let output = run(&[command, "--help"], "");
+
+        let help = text(&output.stdout);
+        let (_, examples) = help.split_once("Examples:\n").expect("the help has examples");
+        let (examples, _) = examples.split_once("\n\n").expect("exit codes follow");
+        let begin = format!("  gardener-resource-manager {command} ");
+        assert!(examples.lines().all(|line| line.starts_with(&begin)), "{examples}");
     }
 }
 
@@ -122,7 +167,7 @@ fn output_to_a_full_disk_is_an_error() {
     let table: [(&[&str], i32); 6] = [
         (&["validate", &file], 2),
         (&["pack", &config_map, "--name", "web"], 2),
-        (&["unpack", "--list", &config_map], 2),
+        (&["unpack", "--list", "-f", &config_map], 2),
         (&["pack", &config_map, "--name", "web", "-o", "/dev/full"], 2),
         (&["--help"], 1),
         (&["--version"], 1),
@@ -190,9 +235,12 @@ fn manifest_folder_with_a_named_pipe_is_an_error() {
     let folder = folder.path().display().to_string();
 
     for path in [&pipe, &folder] {
-        for arguments in
-            [vec!["validate", path], vec!["pack", path, "--name", "web"], vec!["diff", path], vec!["unpack", path]]
-        {
+        for arguments in [
+            vec!["validate", path],
+            vec!["pack", path, "--name", "web"],
+            vec!["diff", "-f", path],
+            vec!["unpack", "-f", path],
+        ] {
             let output = run(&arguments, "");
 
             assert_eq!(code(&output), 2, "{arguments:?}");
@@ -209,7 +257,7 @@ fn terminal_escapes_in_secret_keys_are_not_printed() {
     let secret = r#"{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {
         "k\u001b[2J\u009b.yaml": "a2luZDogQQphcGlWZXJzaW9uOiB2MQptZXRhZGF0YToge25hbWU6IGF9Cg==", "x\u001b[2J.yaml.br": "AAAA"}}"#;
 
-    for arguments in [["unpack", "--list", "-"].as_slice(), &["unpack", "-"], &["validate", "-"]] {
+    for arguments in [["unpack", "--list", "-f", "-"].as_slice(), &["unpack", "-f", "-"], &["validate", "-"]] {
         let output = run(arguments, secret);
 
         for stream in [text(&output.stdout), text(&output.stderr)] {
@@ -233,6 +281,7 @@ fn help_of_each_command_has_an_example_and_exit_codes() {
         "suspend",
         "resume",
         "reconcile",
+        "wait",
         "version",
         "completion",
     ] {
@@ -319,6 +368,9 @@ fn cluster_that_cannot_be_reached_is_named() {
         &["suspend", "-l", "a=b"],
         &["suspend", "web"],
         &["garbage"],
+        &["diff", "web"],
+        &["unpack", "web"],
+        &["wait", "web", "--for", "applied", "--timeout", "0"],
     ];
     for command in commands {
         let output = run(&[command, &["--kubeconfig", &kubeconfig, "--context", "other"]].concat(), "");
