@@ -30,8 +30,8 @@ fn marks(world: &World, name: &str) -> Option<Vec<&'static str>> {
 
 /// The row of an object.
 fn row<'a>(page: &'a Value, name: &str) -> &'a Value {
-    let rows = page["objects"].as_array().into_iter().flatten();
-    rows.into_iter().find(|row| row["name"] == name).unwrap_or(&Value::Null)
+    let mut rows = page["objects"].as_array().into_iter().flatten();
+    rows.find(|row| row["name"] == name).unwrap_or(&Value::Null)
 }
 
 fn has_cause(row: &Value, cause: &str) -> bool {

@@ -60,7 +60,7 @@ impl Documents {
         Self { data_keys: data_keys.into(), manifests }
     }
 
-    /// Calls `look` with object, Secret, data key and position of each manifest, in processing order.
+    /// Returns object, Secret, data key and position of each manifest, in processing order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &str, &str, u32)> {
         self.manifests.iter().filter_map(|ManifestPlace { object, data_key, index }| {
             let DataKey { secret, name } = self.data_keys.get(usize::try_from(*data_key).ok()?)?;

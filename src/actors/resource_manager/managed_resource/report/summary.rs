@@ -1,5 +1,6 @@
 //! A ManagedResource as a list shows it: class, marks, number of objects, conditions without messages.
 
+use cluster::object::NamespacedName;
 use kit::{ConditionSummary, ObjectSummary, quote::cut_after};
 
 use super::{
@@ -18,7 +19,6 @@ use crate::api::{
         managed_resource::ManagedResource,
     },
 };
-use cluster::object::NamespacedName;
 
 /// The conditions that this program writes. They come first.
 const OWN: [&str; 3] = [RESOURCES_APPLIED, RESOURCES_HEALTHY, RESOURCES_PROGRESSING];
