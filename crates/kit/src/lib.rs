@@ -155,6 +155,7 @@ mod actor_details;
 mod clock;
 mod concurrency_limiter;
 mod controller;
+pub mod credentials;
 mod deaths;
 pub mod duration;
 mod env;

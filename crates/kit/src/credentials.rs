@@ -1,0 +1,91 @@
+//! Leaves credentials out of texts that should hold none: a path, a name or an address in whose place a user may have put
+//! a token, a kubeconfig or a URL with a password.
+
+use std::borrow::Cow;
+
+/// What stands for a text that may be a credential.
+pub const LEFT_OUT: &str = "(left out: it may be a credential)";
+
+/// Longest text that counts as a path, a name or an address, in bytes: Linux takes no longer path.
+const LONGEST: usize = 4096;
+/// Longest part of a path or a name, in bytes. Tokens and encoded keys are longer.
+const LONGEST_PART: usize = 255;
+
+/// Returns the text without user and query of a URL, or [`LEFT_OUT`] for a text that is no path, name or address: one with
+/// several lines, a JSON document, a JSON Web Token, a text with `Bearer`, or a very long one. Other texts stay as they are.
+pub fn without_credentials(text: &str) -> Cow<'_, str> {
+    if is_suspect(text) {
+        return Cow::Borrowed(LEFT_OUT);
+    }
+    let begin = text.find("://").map(|scheme| scheme + "://".len());
+    let rest = &text[begin.unwrap_or_default()..];
+    let end = begin.and_then(|_| rest.find(['?', '#'])).unwrap_or(rest.len());
+    let user = rest[..end].rfind('@').filter(|user| begin.is_some() || rest[..*user].contains(':'));
+    if user.is_none() && end == rest.len() {
+        return Cow::Borrowed(text);
+    }
+    let address = user.map_or(&rest[..end], |user| &rest[user..end]);
+    let hidden = if user.is_some() { "…" } else { "" };
+    let query = if end < rest.len() { "?…" } else { "" };
+    Cow::Owned(format!("{}{hidden}{address}{query}", &text[..begin.unwrap_or_default()]))
+}
+
+fn is_suspect(text: &str) -> bool {
+    let is_token = |word: &str| word.starts_with("eyJ") && word.contains('.');
+    text.len() > LONGEST
+        || text.contains(['\n', '\r', '{'])
+        || text.split(['/', '.', ':', ',']).any(|part| part.len() > LONGEST_PART)
+        || text.split_whitespace().any(|word| is_token(word) || word.eq_ignore_ascii_case("bearer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_left_out_of_texts_that_should_have_none() {
+        let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.c2ln", "a".repeat(20));
+        for text in [
+            "apiVersion: v1\nkind: Config\nusers: []",
+            r#"{"apiVersion": "v1", "kind": "Config"}"#,
+            &token,
+            &format!("a {token}"),
+            "Bearer abc",
+            &"QUJD".repeat(100),
+            &format!("a/{}", "b/".repeat(3000)),
+        ] {
+            assert_eq!(without_credentials(text), LEFT_OUT, "{text}");
+        }
+    }
+
+    #[test]
+    fn credentials_in_a_url_are_left_out_and_the_address_stays() {
+        for (text, expected) in [
+            ("https://me:sesame@host:6443/path", "https://…@host:6443/path"),
+            ("https://sesame@host", "https://…@host"),
+            ("https://me:p@ss@host", "https://…@host"),
+            ("https://host/path?token=sesame", "https://host/path?…"),
+            ("https://me:sesame@host?a=b@c", "https://…@host?…"),
+            ("me:sesame@host:6443", "…@host:6443"),
+        ] {
+            assert_eq!(without_credentials(text), expected);
+        }
+    }
+
+    #[test]
+    fn credentials_are_not_suspected_in_paths_names_and_addresses() {
+        for text in [
+            "",
+            "/var/run/secrets/gardener.cloud/shoot/generic-kubeconfig/kubeconfig",
+            "C:\\kubeconfig",
+            "/home/me@example.org/kubeconfig",
+            "shoot--foo--bar",
+            "<cluster>",
+            "[::1]:8080",
+            "https://api.example.org:6443",
+            &"n".repeat(253),
+        ] {
+            assert_eq!(without_credentials(text), text);
+        }
+    }
+}
