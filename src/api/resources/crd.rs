@@ -3,6 +3,9 @@
 /// `deploy/crd-managedresources.yaml` (spec 10 §2.6).
 pub const MANAGED_RESOURCES: &str = include_str!("../../../deploy/crd-managedresources.yaml");
 
+/// The command that installs [`MANAGED_RESOURCES`], for errors about a cluster that lacks it.
+pub const INSTALL_MANAGED_RESOURCES: &str = "kubectl apply -f deploy/crd-managedresources.yaml";
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

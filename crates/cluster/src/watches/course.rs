@@ -87,7 +87,8 @@ impl Informer {
     }
 
     fn note_failure(&self, scope: &Scope, Broken { error, unreadable }: &Broken) {
-        tracing::warn!(watch = %self.name, %error, "watch failed");
+        let text = self.explained(error);
+        tracing::warn!(watch = %self.name, error = text, "watch failed");
         if error.is_expired() {
             scope.position.replace(None);
         }
@@ -104,11 +105,22 @@ impl Informer {
             // Not a broken connection or a busy server: it does not report this kind any more.
             self.lose_contact(scope);
         }
-        scope.error.replace(Some(error.to_string()));
+        scope.error.replace(Some(text));
         match error.is_forbidden() {
             true => self.note_denial(scope),
             false => scope.fail(),
         }
+    }
+
+    /// Returns the text of an error. One about a kind that is not served names it, and the command that installs it.
+    fn explained(&self, error: &ApiError) -> String {
+        if !error.is_not_served() {
+            return error.to_string();
+        }
+        let kind = self.key.resource.group_version_kind();
+        let command = self.members().iter().find_map(|member| member.installed_by);
+        let remedy = command.map(|command| format!("; this installs it: {command}")).unwrap_or_default();
+        format!("{error} — the API server does not serve {kind}{remedy}")
     }
 
     /// Records that the server denied the right to watch a scope. Readers are notified if that lasts.

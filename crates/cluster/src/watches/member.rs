@@ -14,6 +14,8 @@ pub(super) struct Member {
     pub(super) start: Start,
     pub(super) optional: bool,
     pub(super) elsewhere: Option<Elsewhere>,
+    /// The command that installs the definition of the kind.
+    pub(super) installed_by: Option<&'static str>,
     /// Scopes whose changes it has all got since their list.
     pub(super) covered: RefCell<BTreeSet<u64>>,
     /// Scopes that a reader of changes needs a list for, because it got some changes from another scope.
@@ -39,12 +41,17 @@ impl Member {
             start,
             optional,
             elsewhere,
+            installed_by: None,
             covered: RefCell::default(),
             owed: RefCell::default(),
             complete: Cell::default(),
             gone: Cell::default(),
             shown: RefCell::default(),
         }
+    }
+
+    pub(super) fn installed_by(self, command: Option<&'static str>) -> Self {
+        Self { installed_by: command, ..self }
     }
 
     pub(super) fn covers(&self, scope: &Scope) -> bool {

@@ -109,8 +109,8 @@ impl Watches {
         let informer = self.registry.informer(&self.cluster, key);
         let reader = Rc::new(Reader::new(informer.name.clone(), cached, keep));
         let is_awaited = options.awaited && !options.optional && self.registry.state.get() == WatchesPhase::Gathering;
-        let member =
-            Rc::new(Member::new(reader.clone(), options.whole, options.start, options.optional, options.elsewhere));
+        let member = Member::new(reader.clone(), options.whole, options.start, options.optional, options.elsewhere);
+        let member = Rc::new(member.installed_by(options.installed_by));
         informer.join(member.clone());
         if self.registry.state.get() == WatchesPhase::Stopped {
             informer.leave(&member);

@@ -17,6 +17,7 @@ pub struct WatchOptions<R> {
     pub(super) elsewhere: Option<Elsewhere>,
     pub(super) optional: bool,
     pub(super) awaited: bool,
+    pub(super) installed_by: Option<&'static str>,
     pub(super) cached: ReadCached<R>,
     pub(super) keep: Keep,
 }
@@ -98,6 +99,7 @@ impl<R> WatchOptions<R> {
             elsewhere: None,
             optional: false,
             awaited: true,
+            installed_by: None,
             cached: Box::new(cached),
             keep: Box::new(|_| true),
         }
@@ -161,6 +163,12 @@ impl<R> WatchOptions<R> {
     #[must_use]
     pub fn unawaited(self) -> Self {
         Self { awaited: false, ..self }
+    }
+
+    /// Names the command that installs the definition of the kind, for errors about a server that does not serve it.
+    #[must_use]
+    pub fn installed_by(self, command: &'static str) -> Self {
+        Self { installed_by: Some(command), ..self }
     }
 
     pub(super) fn home(&self, cluster: &Cluster) -> Vec<Option<String>> {

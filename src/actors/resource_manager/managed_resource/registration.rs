@@ -10,7 +10,11 @@ use super::{
 };
 use crate::{
     actors::resource_manager::controller_context::{ControllerContext, Registration, StartControllers},
-    api::{config::resource_manager::Config, kinds, resources::class::OwnClass},
+    api::{
+        config::resource_manager::Config,
+        kinds,
+        resources::{class::OwnClass, crd},
+    },
 };
 
 /// ManagedResources with their health; always on.
@@ -18,7 +22,8 @@ pub const REGISTRATION: Registration = Registration { names: &[NAME, HEALTH_NAME
 
 fn setup(config: &Config, ctx: &ControllerContext) -> Option<StartControllers> {
     let settings = settings(config);
-    let bundles = ctx.source.watches.open(WatchOptions::new(kinds::MANAGED_RESOURCE, CachedManagedResource::of));
+    let options = WatchOptions::new(kinds::MANAGED_RESOURCE, CachedManagedResource::of);
+    let bundles = ctx.source.watches.open(options.installed_by(crd::INSTALL_MANAGED_RESOURCES));
     let index = bundles.index(|name, bundle| secrets_of(&name.namespace, bundle));
     let secrets = watch_secrets(&ctx.source.watches, &index);
     let sources = Sources { bundles, secrets, index, definitions: ctx.target.definitions() };
