@@ -1,6 +1,6 @@
 //! The recorder of Events. Recording never waits: it stores the Event in memory, and one background task writes it.
-//! Failures are logged only. Events that do not fit into the bounded memory are dropped and counted: Events are hints
-//! for people, never state.
+//! Failures are logged only. Events that do not fit into the bounded memory are dropped, counted and logged once a minute:
+//! Events are hints for people, never state. The room is shared fairly: an object with many Events loses its own oldest.
 //!
 //! Events have one of two forms. Both have the same store in the API server:
 //! * core/v1 (`core_v1`): a repeated Event only increases a count, which is written at most every [`COALESCE`].
@@ -43,6 +43,7 @@ const COALESCE: Duration = Duration::from_secs(10); // a repeated Event is writt
 const REFUSED: Duration = Duration::from_secs(3600);
 const EXPIRES: Duration = Duration::from_secs(3600); // API servers delete an Event after this time by default
 const REQUEST: Duration = Duration::from_secs(10);
+const DROPS_EVERY: Duration = Duration::from_secs(60); // interval of the records about dropped Events
 
 /// An Event that was recorded, with its repetitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +76,8 @@ struct Shared {
     events_v1: EventResource,
     notebook: RefCell<Notebook>,
     noted: Notify,
+    /// Events that were dropped since the last record about that.
+    dropped: Cell<usize>,
     /// Held while an Event is written, so that background task and flush do not write the same one.
     writing: Mutex<()>,
 }
@@ -96,6 +99,7 @@ impl Recorder {
             events_v1: EventResource::of_group("events.k8s.io"),
             notebook: RefCell::default(),
             noted: Notify::new(),
+            dropped: Cell::default(),
             writing: Mutex::new(()),
         };
         Self { shared: Rc::new(shared), component: component.into(), action: "".into(), form: EventForm::CoreV1 }
@@ -147,18 +151,26 @@ impl Recorder {
             },
         };
         let now = self.shared.cluster.clock().wall();
-        if self.shared.notebook.borrow_mut().note(subject, now, Instant::now()) {
-            self.shared.noted.notify_one();
-        } else {
-            self.shared.cluster.observer().event_dropped();
-        }
+        let dropped = self.shared.notebook.borrow_mut().note(subject, now, Instant::now());
+        (0..dropped).for_each(|_| self.shared.cluster.observer().event_dropped());
+        self.shared.dropped.set(self.shared.dropped.get() + dropped);
+        self.shared.noted.notify_one();
     }
 
     /// Writes recorded Events, for ever.
     pub async fn run(self) {
+        let mut reported: Option<Instant> = None;
         loop {
+            let report_at = reported.map_or_else(Instant::now, |reported| reported + DROPS_EVERY);
+            let report_at = (self.shared.dropped.get() > 0).then_some(report_at);
+            if report_at.is_some_and(|due| due <= Instant::now()) {
+                let (events, cluster) = (self.shared.dropped.take(), self.shared.cluster.options().label.as_str());
+                tracing::warn!(events, cluster, "Dropped Events because too many wait to be written");
+                reported = Some(Instant::now());
+                continue;
+            }
             let noted = self.shared.noted.notified();
-            let next = self.shared.notebook.borrow().next_due();
+            let next = self.shared.notebook.borrow().next_due().into_iter().chain(report_at).min();
             match next {
                 None => noted.await,
                 Some(due) if due > Instant::now() => {

@@ -11,11 +11,14 @@ use tokio::time::Instant;
 
 use super::subject::Subject;
 
-/// Events kept to recognise repetitions: at some hundred bytes each, some hundred KiB.
-pub(super) const REMEMBERED: usize = 1024;
-/// New Events that wait to be written: at a millisecond each, a quarter of a second's work. Updates of written Events
-/// do not count: at most [`REMEMBERED`] wait.
-pub(super) const QUEUED: usize = 256;
+/// Events kept to recognise repetitions: at some hundred bytes each, less than a MiB.
+pub(super) const REMEMBERED: usize = 2048;
+/// New Events that wait to be written: at a millisecond each, a second's work. A cluster that goes down makes a new Event
+/// for each object that depends on it, all at once. Updates of written Events do not count: at most [`REMEMBERED`] wait.
+pub(super) const QUEUED: usize = 1024;
+/// New Events about one object that wait to be written, so that none takes the room of the others. Newer ones replace
+/// the oldest.
+pub(super) const QUEUED_OF_ONE: usize = 8;
 const ATTEMPTS: u8 = 3; // an Event that cannot be written is tried this often, …
 pub(super) const PAUSE: Duration = Duration::from_secs(10); // … with this pause
 
@@ -90,12 +93,14 @@ impl Notebook {
         self.new.len() + self.changed.len()
     }
 
-    /// Stores an Event. Returns false if it is dropped because too many wait.
-    pub(super) fn note(&mut self, subject: Subject, wall: Timestamp, now: Instant) -> bool {
-        let full = self.new.len() >= QUEUED;
+    /// Stores an Event. Returns how many Events are dropped, because too many wait: this one, or the oldest one about the
+    /// same object.
+    pub(super) fn note(&mut self, subject: Subject, wall: Timestamp, now: Instant) -> usize {
         let known = self.entries.get_key_value(&subject).map(|(subject, _)| subject.clone());
+        let replaced = if known.is_none() { self.make_room_beside(&subject) } else { 0 };
+        let full = self.new.len() >= QUEUED;
         if known.is_none() && full {
-            return false;
+            return 1;
         }
         let subject = known.unwrap_or_else(|| Rc::new(subject));
         let entry = self.entries.entry(subject.clone()).or_insert_with(|| EventEntry::new(wall, now));
@@ -112,7 +117,18 @@ impl Notebook {
         }
         self.uses.push_back((used, subject));
         self.forget();
-        kept
+        replaced + usize::from(!kept)
+    }
+
+    /// Drops the oldest waiting Event about the same object if there are too many. Returns how many are dropped.
+    fn make_room_beside(&mut self, subject: &Subject) -> usize {
+        let of_one = |queued: &&Rc<Subject>| queued.regarding == subject.regarding;
+        if self.new.iter().filter(of_one).count() < QUEUED_OF_ONE {
+            return 0;
+        }
+        let Some(oldest) = self.new.iter().find(of_one).cloned() else { return 0 };
+        self.remove(&oldest);
+        1
     }
 
     /// Puts an Event into its queue, unless it is in one or forgotten. `put`: an Event that was taken but not written

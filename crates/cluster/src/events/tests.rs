@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
-    notebook::{QUEUED, REMEMBERED},
+    notebook::{QUEUED, QUEUED_OF_ONE, REMEMBERED},
     *,
 };
 use crate::{
@@ -299,4 +299,26 @@ async fn event_queue_and_memory_are_bounded_and_drops_are_counted() {
     assert!(notebook.entries.len() <= REMEMBERED, "{}", notebook.entries.len());
     assert!(notebook.uses.len() <= 2 * REMEMBERED);
     assert!(notebook.entries.keys().any(|subject| subject.regarding.name == "always"));
+}
+
+/// One object cannot take the room of the others: its own oldest Events make room.
+#[tokio::test(start_paused = true)]
+async fn event_queue_has_room_for_all_objects_while_one_has_many_events() {
+    let server = accepting();
+    let drops = Rc::new(Drops::default());
+    let recorder = Recorder::new(&server.cluster_with(Fence::open(), drops.clone()), "me");
+
+    for index in 0..QUEUED {
+        recorder.warning(&regarding("noisy"), "R", &format!("{index}"));
+    }
+    for index in 0..QUEUED - QUEUED_OF_ONE {
+        recorder.normal(&regarding(&format!("quiet-{index}")), "R", "m");
+    }
+
+    assert_eq!((recorder.waiting(), drops.0.get()), (QUEUED, QUEUED - QUEUED_OF_ONE));
+    recorder.flush(Deadline::after(REQUEST)).await;
+    let noisy = server.requests().into_iter().filter(|seen| seen.body["involvedObject"]["name"] == "noisy");
+    let texts: Vec<_> = noisy.map(|seen| seen.body["message"].as_str().unwrap().to_owned()).collect();
+    let newest: Vec<_> = (QUEUED - QUEUED_OF_ONE..QUEUED).map(|index| index.to_string()).collect();
+    assert_eq!(texts, newest);
 }
