@@ -1,6 +1,10 @@
 //! The metrics of conditions: how many ManagedResources of the own class have which condition.
 
-use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use cluster::object::NamespacedName;
 use kit::Observers;
@@ -83,12 +87,13 @@ impl ConditionCounts {
         for series in old.iter().filter(|series| !new.contains(series)) {
             let (series, objects) = self.counts.borrow_mut().remove(series);
             self.show(&series, objects);
-            self.show_object(name, &series, None);
         }
         for series in new.iter().filter(|series| !old.contains(series)) {
             let (series, objects) = self.counts.borrow_mut().add(series);
             self.show(&series, objects);
-            self.show_object(name, &series, Some(1.0));
+        }
+        if self.per_object {
+            self.show_object(name, &old, &new);
         }
     }
 
@@ -109,11 +114,18 @@ impl ConditionCounts {
         self.observers.figure_series(STATUS, &[condition, status, reason], value);
     }
 
-    fn show_object(&self, name: &NamespacedName, series: &Series, value: Option<f64>) {
-        if self.per_object {
-            let labels = [name.namespace.as_str(), name.name.as_str(), series.condition, series.status];
+    /// Another reason changes nothing: the series of a single ManagedResource have none. A scrape between the removal and
+    /// the return of a series would see a gap.
+    fn show_object(&self, name: &NamespacedName, old: &[Series], new: &[Series]) {
+        let statuses =
+            |all: &[Series]| all.iter().map(|series| (series.condition, series.status)).collect::<BTreeSet<_>>();
+        let (old, new) = (statuses(old), statuses(new));
+        let show = |(condition, status): &(&'static str, &'static str), value| {
+            let labels = [name.namespace.as_str(), name.name.as_str(), condition, status];
             self.observers.figure_series(CONDITION, &labels, value);
-        }
+        };
+        old.difference(&new).for_each(|series| show(series, None));
+        new.difference(&old).for_each(|series| show(series, Some(1.0)));
     }
 }
 
@@ -180,7 +192,10 @@ mod tests {
     use crate::api::resources::keys::DEFAULT_CLASS;
 
     #[derive(Default)]
-    struct Recording(RefCell<BTreeMap<String, f64>>);
+    struct Recording {
+        series: RefCell<BTreeMap<String, f64>>,
+        changes: RefCell<Vec<String>>,
+    }
 
     impl Observers for Recording {
         fn reconciler(&self, _: &'static str, _: &'static str, _: usize) -> Rc<dyn ReconcilerObserver> {
@@ -189,9 +204,10 @@ mod tests {
 
         fn figure_series(&self, name: &'static str, labels: &[&str], value: Option<f64>) {
             let series = format!("{name} {}", labels.join(" "));
+            self.changes.borrow_mut().push(series.clone());
             match value {
-                Some(value) => self.0.borrow_mut().insert(series, value),
-                None => self.0.borrow_mut().remove(&series),
+                Some(value) => self.series.borrow_mut().insert(series, value),
+                None => self.series.borrow_mut().remove(&series),
             };
         }
     }
@@ -213,7 +229,7 @@ mod tests {
     }
 
     fn shown(recording: &Recording) -> Vec<String> {
-        recording.0.borrow().iter().map(|(series, value)| format!("{series} {value}")).collect()
+        recording.series.borrow().iter().map(|(series, value)| format!("{series} {value}")).collect()
     }
 
     fn named(name: &str) -> NamespacedName {
@@ -247,15 +263,26 @@ mod tests {
         let (recording, counts) = counts(true);
         let (first, second) = (managed_resource(None, "False", "A"), managed_resource(None, "False", "B"));
         counts.change(&named("a"), None, Some(&first));
+        recording.changes.take();
         counts.change(&named("a"), Some(&first), Some(&second));
 
+        let of_object = |changes: &[String]| changes.iter().any(|series| series.contains("_condition"));
+        assert!(!of_object(&recording.changes.take()), "another reason leaves no gap");
         let expected = [
             "managedresource_condition ns a ResourcesApplied False 1",
             "managedresource_status ResourcesApplied False B 1",
         ];
         assert_eq!(shown(&recording), expected);
 
-        counts.change(&named("a"), Some(&second), None);
+        let good = managed_resource(None, "True", "B");
+        counts.change(&named("a"), Some(&second), Some(&good));
+        let expected = [
+            "managedresource_condition ns a ResourcesApplied True 1",
+            "managedresource_status ResourcesApplied True B 1",
+        ];
+        assert_eq!(shown(&recording), expected);
+
+        counts.change(&named("a"), Some(&good), None);
         assert_eq!(shown(&recording), [""; 0]);
     }
 
@@ -270,20 +297,20 @@ mod tests {
         counts.change(&named("a"), None, Some(&long));
         counts.change(&named("a"), None, Some(&managed_resource(None, "Odd", "x")));
 
-        assert_eq!(recording.0.borrow().len(), MOST + 2);
+        assert_eq!(recording.series.borrow().len(), MOST + 2);
         let others = "managedresource_status ResourcesApplied False other";
-        assert_eq!(recording.0.borrow().get(others), Some(&21.0));
+        assert_eq!(recording.series.borrow().get(others), Some(&21.0));
 
         // A series that is counted among the others stays there.
         counts.change(&named("a"), Some(&of(0)), None);
         counts.change(&named("a"), None, Some(&of(MOST)));
-        assert_eq!(recording.0.borrow().get(others), Some(&22.0));
+        assert_eq!(recording.series.borrow().get(others), Some(&22.0));
 
         // Alerts leave it out, so it must not be among the others.
         let deleting = managed_resource(None, "False", DELETION_PENDING);
         counts.change(&named("a"), None, Some(&deleting));
         let own = "managedresource_status ResourcesApplied False DeletionPending";
-        assert_eq!(recording.0.borrow().get(own), Some(&1.0));
+        assert_eq!(recording.series.borrow().get(own), Some(&1.0));
         counts.change(&named("a"), Some(&deleting), None);
 
         counts.change(&named("a"), Some(&long), None);
