@@ -28,6 +28,7 @@ pub(super) async fn run(
 ) -> Result<Outcome, Failure> {
     let context = controller.context(reconcile);
     let ActorObject { status, record } = object;
+    status.announce_unanswered(controller, &reconcile.key);
     let Some(bundle) = controller.bundle(status, &context, &reconcile.key).await? else {
         controller.objects.register(&reconcile.key, BTreeSet::new());
         controller.initial_sync.leaves(&reconcile.key);

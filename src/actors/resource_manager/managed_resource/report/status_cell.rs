@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
 };
 
-use cluster::{ApiError, Cached, Context, EventType};
+use cluster::{ApiError, Cached, Context, EventType, object::NamespacedName};
 use kit::quote::cut_after;
 use tokio::sync::Mutex;
 
@@ -39,6 +39,21 @@ pub(crate) struct StatusCell {
     refused: RefCell<Option<(usize, String)>>,
     /// Conditions whose last Event was a Warning.
     warned: RefCell<BTreeSet<String>>,
+    /// Writes that may have been stored, oldest first: they ended without an answer, or were cut off.
+    unanswered: RefCell<Vec<UnansweredWrite>>,
+}
+
+/// A write of changed conditions.
+struct UnansweredWrite {
+    /// Version of the ManagedResource before the write.
+    version: u64,
+    changes: Vec<ChangedCondition>,
+}
+
+/// A condition before and after a write.
+struct ChangedCondition {
+    old: Option<Condition>,
+    new: Condition,
 }
 
 /// The API server accepts no larger request, whatever its database accepts (measured: docs/facts.md §10).
@@ -46,6 +61,9 @@ const LARGEST_REQUEST: usize = 3 * 1024 * 1024;
 
 /// Length of `lineage`. A reconciler that decided on an older version decides again.
 const LINEAGE: usize = 8;
+
+/// Most writes without an answer that are remembered. Once a write was stored, all that follow it end in a conflict.
+const UNANSWERED: usize = 4;
 
 /// Longest message of a condition in a log record, in characters.
 const LOGGED: usize = 1024;
@@ -62,6 +80,7 @@ impl StatusCell {
         change: impl FnOnce(&ManagedResourceStatus) -> ManagedResourceStatus,
     ) -> Result<ParsedManagedResource, ApiError> {
         let _turn = self.turn.lock().await;
+        self.announce_stored(controller, &basis.mr.key());
         let present = self.present(controller, basis);
         let mut draft = Draft::new(change(&present.mr.status), &present.mr.status);
         let key = present.mr.key();
@@ -76,16 +95,26 @@ impl StatusCell {
             let object = with_status(raw, draft.status());
             let size = serde_json::to_vec(&object).map_or(0, |text| text.len());
             if !self.is_too_large(size) {
+                // Before the request: the reconcile may be cut off while it waits for the answer.
+                self.begins(&present, draft.status());
                 match controller.source.replace(context, &at, Some("status"), &object).await {
                     Ok(answer) => {
                         let written = ParsedManagedResource::of(&answer).map_err(|error| undecodable(&error))?;
                         controller.bundles.wrote_cached(&key, written.cached.clone(), &context.key, asked);
                         self.remember(&present, &written);
-                        self.announce(controller, &present.mr, &written.mr);
+                        self.unanswered.take();
+                        let changes = changes(&present.mr.status.conditions, &written.mr.status.conditions);
+                        self.announce(controller, &written.mr, &changes);
                         return Ok(written);
                     }
-                    Err(error) if error.is_too_large(size) => self.was_refused(size, &error),
+                    Err(error) if error.is_too_large(size) => {
+                        self.unanswered.borrow_mut().pop();
+                        self.was_refused(size, &error);
+                    }
                     Err(error) => {
+                        if !error.outcome_unknown() {
+                            self.unanswered.borrow_mut().pop();
+                        }
                         self.heard(&error);
                         return Err(error);
                     }
@@ -100,32 +129,64 @@ impl StatusCell {
         }
     }
 
-    /// Logs the conditions that a write changed, and records their Events.
-    fn announce(&self, controller: &ManagedResources, before: &ManagedResource, after: &ManagedResource) {
-        let mut seen = BTreeSet::new();
-        for new in &after.status.conditions {
-            // Other clients may write a type twice. The first counts.
-            if !seen.insert(&new.kind) {
-                continue;
-            }
-            let old = conditions::find(&before.status.conditions, &new.kind);
-            let is_same =
-                |old: &Condition| old.status == new.status && old.reason == new.reason && old.message == new.message;
-            if old.is_some_and(is_same) {
-                continue;
-            }
+    /// Remembers a write until its answer is here.
+    fn begins(&self, present: &ParsedManagedResource, status: &ManagedResourceStatus) {
+        let changes = changes(&present.mr.status.conditions, &status.conditions);
+        let mut unanswered = self.unanswered.borrow_mut();
+        unanswered.push(UnansweredWrite { version: present.cached.version(), changes });
+        let excess = unanswered.len().saturating_sub(UNANSWERED);
+        unanswered.drain(..excess);
+    }
+
+    /// Announces the conditions of an own write that ended without an answer, if the cache shows that it was stored. A
+    /// later reconcile finds these conditions in the status and would announce nothing. After a restart nothing is known
+    /// of such a write, and it is not announced: the former process may have announced it.
+    pub(crate) fn announce_unanswered(&self, controller: &ManagedResources, key: &NamespacedName) {
+        // The answer of a write that is under way may still come.
+        if let Ok(_turn) = self.turn.try_lock() {
+            self.announce_stored(controller, key);
+        }
+    }
+
+    fn announce_stored(&self, controller: &ManagedResources, key: &NamespacedName) {
+        if self.unanswered.borrow().is_empty() {
+            return;
+        }
+        let known = controller.bundles.store().get(key).and_then(|known| known.parsed().ok());
+        let Some(known) = known else { return };
+        let version = known.cached.version();
+        if self.unanswered.borrow().iter().all(|write| version <= write.version) {
+            return; // the cache is as old as the writes
+        }
+        let conditions = &known.mr.status.conditions;
+        let is_stored = |change: &ChangedCondition| {
+            conditions::find(conditions, &change.new.kind).is_some_and(|condition| is_same(condition, &change.new))
+        };
+        let writes = self.unanswered.take();
+        let is_of_it = |write: &UnansweredWrite| {
+            write.version < version && !write.changes.is_empty() && write.changes.iter().all(is_stored)
+        };
+        let stored = writes.into_iter().find(is_of_it);
+        if let Some(write) = stored {
+            self.announce(controller, &known.mr, &write.changes);
+        }
+    }
+
+    /// Logs changed conditions, and records their Events.
+    fn announce(&self, controller: &ManagedResources, mr: &ManagedResource, changes: &[ChangedCondition]) {
+        for ChangedCondition { old, new } in changes {
             log(new);
             let mut warned = self.warned.borrow_mut();
-            let event = event_type(old, warned.contains(&new.kind), new);
+            let event = event_type(old.as_ref(), warned.contains(&new.kind), new);
             if event == Some(EventType::Normal) {
                 warned.remove(&new.kind);
-            } else if is_broken(new) || old.is_some_and(is_broken) {
+            } else if is_broken(new) || old.as_ref().is_some_and(is_broken) {
                 warned.insert(new.kind.clone());
             }
             if let Some(event) = event {
                 let is_health = new.kind == RESOURCES_HEALTHY;
                 let recorder = if is_health { &controller.health_recorder } else { &controller.recorder };
-                recorder.record(event, &controller.reference(after), "", &new.reason, &new.message);
+                recorder.record(event, &controller.reference(mr), "", &new.reason, &new.message);
             }
         }
     }
@@ -180,6 +241,19 @@ impl StatusCell {
         let excess = lineage.len().saturating_sub(LINEAGE);
         lineage.drain(..excess);
     }
+}
+
+/// The conditions that differ. Other clients may write a type twice; the first counts.
+fn changes(before: &[Condition], after: &[Condition]) -> Vec<ChangedCondition> {
+    let mut seen = BTreeSet::new();
+    let first = after.iter().filter(|new| seen.insert(&new.kind));
+    let pairs = first.map(|new| (conditions::find(before, &new.kind), new));
+    let changed = pairs.filter(|(old, new)| !old.is_some_and(|old| is_same(old, new)));
+    changed.map(|(old, new)| ChangedCondition { old: old.cloned(), new: new.clone() }).collect()
+}
+
+fn is_same(one: &Condition, other: &Condition) -> bool {
+    one.status == other.status && one.reason == other.reason && one.message == other.message
 }
 
 fn log(condition: &Condition) {
