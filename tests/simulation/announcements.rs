@@ -165,6 +165,80 @@ fn broken_bundle_shows_in_log_events_metrics_and_status_registry() {
     }
 }
 
+/// spec 20, before §1: the server stores a status write, and its answer does not come. Each change is announced once, also
+/// after a restart.
+#[test]
+fn condition_is_announced_once_if_the_answer_of_its_write_does_not_come() {
+    let faults = [|| Fault::FailAfterCommit(Seen::Disconnect), || Fault::HangAfterCommit];
+    for (Defect { kind, reason, component, causes, mends }, fault) in
+        [&DEFECTS[0], &DEFECTS[2]].into_iter().flat_map(|defect| faults.map(|fault| (defect, fault)))
+    {
+        // Only the first write that changes the condition loses its answer.
+        let lose_one = |world: &World| {
+            let mut is_over = false;
+            world.sim.set_faults(move |info| {
+                let is_write = info.resource == "managedresources" && info.subresource == "status";
+                if is_write && !std::mem::replace(&mut is_over, true) { fault() } else { Fault::None }
+            });
+        };
+        let ((), log) = logged(Level::INFO, || {
+            world(1, |world| async move {
+                good_bundle(&world).await;
+                let count = |event: &str| {
+                    let all = events(&world);
+                    all.iter().filter(|[kind, source, ..]| kind == event && source == *component).count()
+                };
+                assert_eq!((count("Warning"), count("Normal")), (0, 0));
+
+                lose_one(&world);
+                causes(&world);
+                let is_bad = || world.condition("one", kind).is_some_and(|(status, _, _)| status == "False");
+                world.eventually("it is broken", is_bad).await;
+                seconds(120).await;
+                assert_eq!((count("Warning"), count("Normal")), (1, 0), "{:#?}", events(&world));
+                world.restart_as(PROGRAM).await;
+                seconds(120).await;
+                assert_eq!((count("Warning"), count("Normal")), (1, 0), "{:#?}", events(&world));
+
+                lose_one(&world);
+                mends(&world);
+                world.eventually("it is good again", || is_good(&world)).await;
+                seconds(120).await;
+                assert_eq!((count("Warning"), count("Normal")), (1, 1), "{:#?}", events(&world));
+            });
+        });
+
+        let records: Vec<&str> = log
+            .lines()
+            .filter(|line| line.contains(&format!("condition={kind} status=\"False\" reason={reason}")))
+            .collect();
+        assert_eq!(records.len(), 1, "{log}");
+    }
+}
+
+/// spec 20, before §1: what another client writes while an own write has no answer is not announced.
+#[test]
+fn condition_of_another_client_is_not_announced_after_a_lost_write() {
+    world(1, |world| async move {
+        good_bundle(&world).await;
+        let mut is_over = false;
+        world.sim.set_faults(move |info| {
+            let is_write = info.resource == "managedresources" && info.subresource == "status";
+            let is_first = is_write && !std::mem::replace(&mut is_over, true);
+            if is_first { Fault::FailBefore(Seen::Disconnect) } else { Fault::None }
+        });
+        set_phase(&world, "Failed");
+        world.sim.edit("managedresources.resources.gardener.cloud", NAMESPACE, "one", |object| {
+            object["status"]["conditions"][0]["reason"] = json!("Foreign");
+        });
+        seconds(30).await;
+
+        let events = events(&world);
+        assert!(events.iter().any(|[.., reason, _]| reason == "PodUnhealthy"), "{events:#?}");
+        assert!(events.iter().all(|[.., reason, _]| reason != "Foreign"), "{events:#?}");
+    });
+}
+
 /// spec 20, the Events before §1: deletion and ignoring are no news.
 #[test]
 fn deleted_and_ignored_bundles_are_not_broken() {
@@ -240,4 +314,59 @@ fn writes_to_objects_are_logged_without_values() {
     assert_eq!(lines("an object was deleted object=v1/ConfigMap/shoot/b"), 1, "{log}");
     assert_eq!(lines("data[…]"), 1, "{log}");
     assert!(!log.contains("hidden") && !log.contains("concealed"), "{log}");
+}
+
+/// spec 10 §4: an update that repeats has the level debug, so that it does not fill the log.
+#[test]
+fn update_that_repeats_is_logged_once() {
+    for always_update in [false, true] {
+        let ((), log) = logged(Level::INFO, || {
+            world(1, |world| async move {
+                world.managed_resource().always_update = always_update;
+                world.start().await;
+                let data = json!({ "k": "v", "other": "v" });
+                let metadata = json!({ "namespace": NAMESPACE, "name": "a" });
+                let manifest = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
+                world.bundle("one", &[manifest]);
+                world.applied("one").await;
+                let repaired = async |key: &str| {
+                    world.sim.edit("configmaps", NAMESPACE, "a", |live| live["data"][key] = json!("foreign"));
+                    let is_right = || world.config_map("a").is_some_and(|live| live["data"] == data);
+                    world.eventually("it is repaired", is_right).await;
+                };
+                // Too slow for the drift back-off.
+                for _ in 0..4 {
+                    seconds(90).await;
+                    repaired("k").await;
+                }
+                seconds(90).await;
+                repaired("other").await;
+                seconds(600).await;
+                repaired("other").await;
+                seconds(5).await;
+            });
+        });
+
+        let updates = |paths: &str| {
+            let record = format!("an object was updated object=v1/ConfigMap/shoot/a changed={paths}");
+            log.lines().filter(|line| line.contains(&record)).count()
+        };
+        assert_eq!((updates("data.k"), updates("data.other")), (1, 2), "{always_update}: {log}");
+    }
+}
+
+/// spec 10 §4: at other levels than info, the program logs the same or less, and works.
+#[test]
+fn updates_are_not_logged_at_level_error() {
+    let ((), log) = logged(Level::ERROR, || {
+        world(1, |world| async move {
+            world.start().await;
+            world.bundle("one", &[config_map("a", "v")]);
+            world.applied("one").await;
+            world.secret("one", &[config_map("a", "w")]);
+            world.eventually("it is updated", || world.value("a").as_deref() == Some("w")).await;
+        });
+    });
+
+    assert_eq!(log, "");
 }

@@ -19,7 +19,7 @@ const BOOKKEEPING: [&str; 3] = ["managedFields", "resourceVersion", "generation"
 const SECRET: [&str; 2] = ["data", "stringData"];
 
 /// The paths at which two states of an object differ, sorted, up to a bound.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ChangedPaths {
     found: BTreeSet<String>,
     more: bool,

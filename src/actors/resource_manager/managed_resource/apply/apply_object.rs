@@ -6,7 +6,7 @@ use cluster::{
     ApiError, Deleted, ObjectRef, Propagation, Resource,
     object::{self, GroupVersionKind, NamespacedName, ObjectKey},
 };
-use kit::Causes;
+use kit::{Causes, hash_of};
 use serde_json::Value;
 use tokio::{sync::Mutex, time::Instant};
 
@@ -56,6 +56,8 @@ pub(super) struct Done {
     pub(crate) repaired: bool,
     /// It was written, or the server refused to write an object that is as it should be.
     pub(super) sent: bool,
+    /// Hash of the paths that an update changed, if the log has it.
+    pub(super) changed: Option<u64>,
 }
 
 /// What is known of an object and of the attempts to apply it.
@@ -68,6 +70,8 @@ pub(super) struct Task {
     pub(super) absent: bool,
     pub(super) forced: Forced,
     pub(super) again: bool,
+    /// What its last update for this manifest changed, if that was not long ago ([`Done::changed`]).
+    pub(super) last_changed: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +90,7 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
         return Err(ObjectError::during(&display, &format_args!("{error} ({place})")));
     }
     let at = scene.address(planned).await.map_err(|error| ObjectError::api(&display, &error))?;
-    let Task { manifest, fingerprint, attempted, absent, forced, again } = task;
+    let Task { manifest, fingerprint, attempted, absent, forced, again, last_changed } = task;
     let same_manifest = fingerprint.is_some_and(|seen| seen.manifest == manifest);
     let left = match fingerprint {
         Some(seen) if same_manifest || seen.manifest == scene.intent_if_scaled_otherwise(planned) => {
@@ -97,7 +101,7 @@ pub(super) async fn apply(scene: &Scene<'_>, planned: &PlannedObject, task: Task
         None => Left::Unknown,
     };
     let asked = scene.run.controller.env.clock.monotonic();
-    let step = Step { scene, planned, at, display, same_manifest, again, left, forced, asked };
+    let step = Step { scene, planned, at, display, same_manifest, again, last_changed, left, forced, asked };
     match scene.run.controller.objects.evidence(&planned.key) {
         // No watch has seen it, and no reconcile has written it: most likely it does not exist.
         None if absent || (planned.old.is_none() && fingerprint.is_none()) => step.create().await,
@@ -112,6 +116,7 @@ struct Step<'a> {
     display: String,
     same_manifest: bool,
     again: bool,
+    last_changed: Option<u64>,
     left: Left,
     forced: Forced,
     /// No request was sent before this time.
@@ -236,38 +241,42 @@ impl Step<'_> {
         let differs = up_to_date::must_be_sent(&merged, live, OWN_MANAGER, knows_defaults);
         if !differs && self.forced == Forced::No {
             self.seen(live);
-            return Ok(Done { cached: Some(self.cached(live).await), repaired: false, sent: false });
+            return Ok(Done { cached: Some(self.cached(live).await), repaired: false, sent: false, changed: None });
         }
         match self.put(&merged).await {
             Ok(answer) => {
-                self.note_update(live, &answer);
+                let changed = self.note_update(live, &answer);
                 self.written(&answer);
                 let cached = self.cached(&answer).await;
                 let repaired = differs && (self.same_manifest || self.again);
-                Ok(Done { cached: Some(cached), repaired, sent: true })
+                Ok(Done { cached: Some(cached), repaired, sent: true, changed })
             }
             // A field that no update may remove (spec 10 §12.9) neither fails nor deletes an object that is right.
             Err(error) if error.is_invalid() && self.is_right(differs, &merged, live) => {
                 tracing::debug!(object = %self.display, error = %error, "an object that is up to date cannot be sent again");
                 self.seen(live);
-                Ok(Done { cached: Some(self.cached(live).await), repaired: false, sent: true })
+                Ok(Done { cached: Some(self.cached(live).await), repaired: false, sent: true, changed: None })
             }
             Err(error) if error.is_conflict() || error.is_not_found() => Err(NotUpToDate::Overtaken(error)),
             Err(error) => Ok(self.not_updated(&merged, error).await?),
         }
     }
 
-    /// Logs and notes an update. If it repeats, or changes nothing, its record has the level debug.
-    fn note_update(&self, live: &Value, answer: &Value) {
+    /// Logs and notes an update. If it repeats, or changes nothing, its record has the level debug. Returns the hash of the
+    /// changed paths, `None` if nothing changed.
+    fn note_update(&self, live: &Value, answer: &Value) -> Option<u64> {
         let (object, changed) = (&self.display, changed_paths(live, answer));
-        if self.again || changed.is_empty() {
+        let hash = hash_of(&changed);
+        if self.again || changed.is_empty() || self.last_changed == Some(hash) {
             tracing::debug!(object = %object, changed = %changed, "an object was sent again");
         } else {
             tracing::info!(object = %object, changed = %changed, "an object was updated");
         }
-        if !changed.is_empty() {
-            self.note(WriteKind::updated(&changed));
+        if changed.is_empty() {
+            return None;
         }
+        self.note(WriteKind::updated(&changed));
+        Some(hash)
     }
 
     fn note(&self, kind: WriteKind) {
@@ -344,7 +353,7 @@ impl Step<'_> {
         let drift = matches!(self.scene.todo, Todo::Some(_)) && self.same_manifest && !run.is_period();
         drift.then(|| {
             self.seen(live);
-            Done { cached: None, repaired: false, sent: false }
+            Done { cached: None, repaired: false, sent: false, changed: None }
         })
     }
 
@@ -368,7 +377,7 @@ impl Step<'_> {
         }
         self.note(WriteKind::Created);
         self.written(&answer);
-        Ok(Done { cached: Some(self.cached(&answer).await), repaired: false, sent: true })
+        Ok(Done { cached: Some(self.cached(&answer).await), repaired: false, sent: true, changed: None })
     }
 
     async fn put(&self, merged: &Value) -> Result<Value, ApiError> {

@@ -10,7 +10,7 @@ mod attention;
 mod left;
 mod object_error;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 pub(crate) use apply_object::OWN_MANAGER;
 pub(super) use apply_object::Scene;
@@ -45,7 +45,7 @@ const SLOW_START: usize = 4;
 const SIDE_BY_SIDE: usize = 16;
 
 /// An object that has failed for longer than this no longer holds up the others.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 enum Progress {
     Complete,
@@ -246,6 +246,7 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
         memory.announced = differs.then(|| (generation, bundle.checksum.clone()));
         memory.failing.clear();
         memory.absent.clear();
+        memory.updates.forget(now, repetition(run));
         if complete || memory.period.is_none_or(|period| period <= now) {
             memory.period = Some(now + steps::period(controller, memory));
         }
@@ -261,6 +262,11 @@ async fn finish(run: &mut Run<'_>, memory: &mut Memory, bundle: Bundle, todo: &T
     }
     // This reconcile did not check the objects that it did not apply, and events of the others are still to come.
     Ok(steps::until_due(run, memory, now, None))
+}
+
+/// An update that changes the same paths again within this time is a repetition. A forced update comes each period.
+fn repetition(run: &Run<'_>) -> Duration {
+    run.controller.settings.apply.sync_period.get() * 2
 }
 
 async fn apply_objects(run: &Run<'_>, memory: &mut Memory, bundle: &Bundle, todo: &Todo, trusted: bool) -> Progress {
@@ -294,6 +300,7 @@ async fn apply_rank(
     let (mut held_up, mut applied) = (false, 0);
     let mut in_work = BTreeSet::new();
     let clock = &scene.run.controller.env.clock;
+    let repetition = repetition(scene.run);
     loop {
         let width = if applied < SLOW_START { 1 } else { SIDE_BY_SIDE };
         while running.len() < width && !held_up && !scene.run.should_yield(now) {
@@ -318,8 +325,10 @@ async fn apply_rank(
             in_work.insert(object.key.clone());
             let absent = memory.absent.contains(&object.key);
             let again = look.again;
-            let task = apply_object::Task { manifest, fingerprint: known, attempted, absent, forced, again };
             let (begun, asked) = (clock.monotonic(), scene.run.controller.elapsed());
+            let last_changed = memory.updates.last(&object.key, manifest, begun, repetition);
+            let task =
+                apply_object::Task { manifest, fingerprint: known, attempted, absent, forced, again, last_changed };
             running.push(async move {
                 let result = apply_object::apply(scene, object, task).await;
                 (object, manifest, look, (begun, asked), result)
@@ -335,6 +344,9 @@ async fn apply_rank(
                 memory.failing.remove(&object.key);
                 memory.progress.get_or_insert_default().has_applied(&object.key, manifest);
                 memory.absent.remove(&object.key);
+                if let Some(changed) = done.changed {
+                    memory.updates.note(&object.key, manifest, changed, clock.monotonic());
+                }
                 // An object left to its other owner keeps its old fingerprint: the next period checks it.
                 if let Some(cached) = done.cached {
                     let key = scene.run.controller.objects.shared(&object.key);

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{
     super::apply::ObjectError, cached_bundle::ManagedResourceSummary, cached_object::Content,
-    drift_backoff::DriftBackoff,
+    drift_backoff::DriftBackoff, updates::Updates,
 };
 use crate::api::{
     meta::conditions,
@@ -31,6 +31,7 @@ pub(crate) struct Memory {
     /// The set that was announced in the conditions, by generation and checksum. It is not announced again.
     pub(crate) announced: Option<(i64, String)>,
     pub(crate) drift_backoff: DriftBackoff,
+    pub(crate) updates: Updates,
     pub(crate) failing: BTreeMap<ObjectKey, Failing>,
     pub(crate) period: Option<Instant>,
     pub(crate) last_period: Option<Instant>,

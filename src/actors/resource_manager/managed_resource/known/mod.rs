@@ -13,6 +13,7 @@
 //! Of our own work:
 //! * [`memory`]: what the actor of a ManagedResource remembers between reconciles. All of it may be lost
 //! * `drift_backoff`: how often an object that drifts again and again is repaired
+//! * `updates`: which updates of objects repeat, for the log
 //! * `revalidation`: when an object is sent again because mutating admission may answer differently
 //! * `initial_sync`: the state of the initial sync
 //! * `health_registry`: which ManagedResources are judged, and which objects were found gone
@@ -34,6 +35,7 @@ mod pods;
 mod revalidation;
 mod secrets;
 mod shared_texts;
+mod updates;
 
 pub(super) use admission::{Admission, MatchedKinds};
 pub(super) use autoscalers::{Autoscalers, ScalingListener};
