@@ -5,21 +5,24 @@ use std::{error::Error as _, fmt, io, path::PathBuf, rc::Rc};
 use cluster::{
     AnswerRoom, ApiError, BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings,
 };
-use kit::{Clock, Random};
-use kube::config::{
-    Config, Context as KubeContext, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError, NamedContext,
+use kit::{Clock, Random, quote::cut};
+use kube::{
+    client::AuthError,
+    config::{
+        Config, Context as KubeContext, ExecConfig, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError,
+        NamedContext,
+    },
 };
 
 use super::CommandError;
 use crate::{
-    actors::resource_manager::garbage_collector::survey::SurveyError, api::resources::side::Side,
+    actors::resource_manager::garbage_collector::survey::SurveyError,
+    api::resources::{crd::INSTALL_MANAGED_RESOURCES as DEFINITION, side::Side},
     cli::ConnectionOptions,
 };
 
 /// Names of a kubeconfig in an error.
 const MOST_NAMES: usize = 10;
-
-const DEFINITION: &str = "kubectl apply -f deploy/crd-managedresources.yaml";
 
 /// Why there is no client. Texts hold no credentials.
 #[derive(Debug, thiserror::Error)]
@@ -38,10 +41,16 @@ pub(super) enum ConnectError {
     File { path: PathBuf, reason: String },
     #[error("cannot use the kubeconfig: {0}")]
     Kubeconfig(String),
+    #[error("cannot use the context {context:?} of {file}: {reason}")]
+    Context { context: String, file: String, reason: String },
     #[error("cannot use the proxy of the kubeconfig: {0}")]
     Proxy(#[from] BadProxy),
-    #[error("cannot connect: {0}")]
-    Client(#[from] kube::Error),
+    #[error("cannot connect to {endpoint}: {reason}")]
+    Client { endpoint: Box<Endpoint>, reason: String },
+    #[error(
+        "cannot connect to {endpoint}: the credential plugin {command:?} cannot be started: {error} — install it{hint}, or give another kubeconfig with --kubeconfig or $KUBECONFIG"
+    )]
+    NoPlugin { endpoint: Box<Endpoint>, command: String, error: io::Error, hint: String },
     #[error("cannot start: {0}")]
     Runtime(io::Error),
 }
@@ -93,10 +102,16 @@ pub(super) async fn client(
             choose(&mut kubeconfig, options)?;
             let given = GivenProxy::take(&mut kubeconfig);
             let chosen = kubeconfig.current_context.clone().unwrap_or_default();
-            let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
-            let proxy = given.choose(&mut config, &proxies)?;
             let file = options.kubeconfig.clone().or_else(|| env("KUBECONFIG").filter(|list| !list.is_empty()));
-            (config, proxy, Some((chosen, file.unwrap_or_else(|| "~/.kube/config".to_owned()))))
+            let file = file.unwrap_or_else(|| "~/.kube/config".to_owned());
+            let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+            let mut config = config.map_err(|error| ConnectError::Context {
+                context: chosen.clone(),
+                file: file.clone(),
+                reason: cluster::kubeconfig::reason(&error),
+            })?;
+            let proxy = given.choose(&mut config, &proxies)?;
+            (config, proxy, Some((chosen, file)))
         }
         None => {
             // The user does not mean the cluster of the Pod.
@@ -115,8 +130,26 @@ pub(super) async fn client(
     let url = &config.cluster_url;
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     let server = format!("{}://{}{port}", url.scheme_str().unwrap_or("https"), url.host().unwrap_or_default());
-    let client = cluster::client_through(proxy.as_ref(), config)?;
-    Ok(Connected { client, endpoint: Endpoint { server, context } })
+    let endpoint = Endpoint { server, context };
+    let plugin = config.auth_info.exec.clone();
+    match cluster::client_through(proxy.as_ref(), config) {
+        Ok(client) => Ok(Connected { client, endpoint }),
+        Err(error) => Err(without_client(error, plugin.as_ref(), endpoint.into())),
+    }
+}
+
+fn without_client(error: kube::Error, plugin: Option<&ExecConfig>, endpoint: Box<Endpoint>) -> ConnectError {
+    match (error, plugin) {
+        (kube::Error::Auth(AuthError::AuthExecStart(error)), Some(plugin)) => {
+            let hint = plugin.install_hint.as_deref().map(str::trim).filter(|hint| !hint.is_empty());
+            let hint = hint.map(|hint| format!(" (the kubeconfig says: {})", cut(hint))).unwrap_or_default();
+            ConnectError::NoPlugin { endpoint, command: plugin.command.clone().unwrap_or_default(), error, hint }
+        }
+        (kube::Error::Auth(error), _) => {
+            ConnectError::Client { endpoint, reason: cluster::kubeconfig::credentials_reason(&error) }
+        }
+        (error, _) => ConnectError::Client { endpoint, reason: error.to_string() },
+    }
 }
 
 /// Makes the context that the flags describe the current one: the proxy of its cluster counts, too.
@@ -336,6 +369,70 @@ mod tests {
         assert_eq!(chosen("{}", "", "", "u").unwrap_err(), "the kubeconfig has no user \"u\" — it has none");
         let error = chosen("{users: [{name: u}]}", "", "", "u").unwrap_err();
         assert!(error.starts_with("the kubeconfig has no current context"), "{error}");
+    }
+
+    fn with_plugin(folder: &tempfile::TempDir, plugin: &str) -> ConnectionOptions {
+        let path = folder.path().join("plugin");
+        let text = format!(
+            "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: a, user: u}}}}],\n\
+             clusters: [{{name: a, cluster: {{server: 'https://h:6443'}}}}], users: [{{name: u, user: {{exec: {plugin}}}}}]}}"
+        );
+        std::fs::write(&path, text).unwrap();
+        ConnectionOptions { kubeconfig: Some(path.to_string_lossy().into_owned()), ..ConnectionOptions::default() }
+    }
+
+    #[tokio::test]
+    async fn credential_plugin_that_is_missing_is_named_with_its_cluster_and_the_remedy() {
+        let folder = tempfile::tempdir().unwrap();
+        let plugin = "{apiVersion: client.authentication.k8s.io/v1, command: /nowhere/gardenlogin, installHint: \"See https://example.org\\n\"}";
+        let options = with_plugin(&folder, plugin);
+        rustls::crypto::ring::default_provider().install_default().ok();
+
+        let error = client(&options, &|_| None).await.err().unwrap().to_string();
+
+        let file = options.kubeconfig.unwrap_or_default();
+        let place = format!("cannot connect to https://h:6443 (context \"c\" of {file}): ");
+        assert!(
+            error.starts_with(&format!("{place}the credential plugin \"/nowhere/gardenlogin\" cannot be started: ")),
+            "{error}"
+        );
+        assert!(
+            error.contains(" — install it (the kubeconfig says: See https://example.org), or give another"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn credential_plugin_that_fails_is_reported_without_its_output() {
+        let folder = tempfile::tempdir().unwrap();
+        rustls::crypto::ring::default_provider().install_default().ok();
+        for (arguments, cause) in [
+            ("[-c, 'echo sesame; exit 3']", "the credential plugin failed with exit status: 3"),
+            ("[-c, 'echo \"status: [sesame\"']", "the credential plugin printed no valid credentials"),
+        ] {
+            let plugin = format!("{{command: /bin/sh, args: {arguments}, interactiveMode: Never}}");
+            let options = with_plugin(&folder, &plugin);
+
+            let error = client(&options, &|_| None).await.err().unwrap();
+
+            assert!(error.to_string().ends_with(cause), "{error}");
+            assert!(!format!("{error} {error:?}").contains("sesame"), "{error} {error:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn context_that_a_kubeconfig_lacks_is_named_with_its_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = file(&folder, "a", "a");
+        let options = ConnectionOptions {
+            kubeconfig: Some(file.clone()),
+            context: Some("prod".to_owned()),
+            ..ConnectionOptions::default()
+        };
+
+        let error = client(&options, &|_| None).await.err().unwrap().to_string();
+
+        assert!(error.starts_with(&format!("cannot use the context \"prod\" of {file}: ")), "{error}");
     }
 
     #[test]

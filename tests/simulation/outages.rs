@@ -1,5 +1,6 @@
 //! What the log says while a cluster is unusable (spec 70 §10).
 
+use gardener_resource_manager::api::resources::crd;
 use sim::{Fault, RequestInfo, Seen, WatchEnd};
 use tracing::Level;
 
@@ -51,9 +52,38 @@ fn unusable_cluster_at_the_start_is_an_error_at_once_and_each_minute() {
         assert_eq!(errors.len(), 3, "{reported:#?}");
         for error in errors {
             assert!(error.trim_start().starts_with("ERROR") && error.contains(cause), "{error}");
-            assert!(error.contains(r#"cluster="source" server="simulator""#), "{error}");
+            let place = r#"cluster="source" server="simulator" kubeconfig="/kubeconfig" context="test""#;
+            assert!(error.contains(place), "{error}");
         }
         assert!(last.trim_start().starts_with("INFO") && last.contains(GOOD), "{last}");
+    }
+}
+
+/// spec 70 §10: a missing definition is an error with the command that installs it, and ends with the definition.
+#[test]
+fn missing_definition_is_an_error_with_its_remedy() {
+    let ((), log) = logged(Level::INFO, || {
+        world(1, |world| async move {
+            let definition = "managedresources.resources.gardener.cloud";
+            world.sim.remove("customresourcedefinitions.apiextensions.k8s.io", "", definition);
+            seconds(1).await;
+            world.start().await;
+            seconds(70).await;
+            let error = world.synced().expect_err("the kind is not served");
+            assert!(error.contains("kubectl apply -f deploy/crd-managedresources.yaml"), "{error}");
+            world.sim.put(serde_saphyr::from_str(crd::MANAGED_RESOURCES).expect("YAML")).expect("the definition");
+            seconds(200).await;
+        });
+    });
+    let reported = reported(&log);
+
+    let (last, errors) = reported.split_last().expect("records");
+    assert!(last.contains(GOOD), "{last}");
+    assert!(!errors.is_empty(), "{log}");
+    for error in errors {
+        let cause = "the API server does not serve resources.gardener.cloud/v1alpha1, Kind=ManagedResource; this installs it: \
+                     kubectl apply -f deploy/crd-managedresources.yaml";
+        assert!(error.contains(cause), "{error}");
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use cluster::{AnswerRoom, ClusterEnv, Fence, NoObserver};
+use cluster::{AnswerRoom, ClusterEnv, Fence, NoObserver, kubeconfig::ContextOfFile};
 use gardener_resource_manager::{
     api::{
         config::resource_manager::{Config, ManagedResourceController},
@@ -132,7 +132,10 @@ impl World {
         // No bucket delays requests; rates have tests of their own.
         let mut config = config;
         (config.source.qps, config.target.qps) = (-1.0, -1.0);
-        let link = |client| Link { client, host: "simulator".into(), ca: self.ca.borrow().clone() };
+        let context = ContextOfFile { kubeconfig: "/kubeconfig".into(), context: "test".into() };
+        let context = Some(context);
+        let link =
+            |client| Link { client, host: "simulator".into(), context: context.clone(), ca: self.ca.borrow().clone() };
         let separate = self.separate.get() || of_other.is_some();
         let target = separate.then(|| link(of_other.unwrap_or_else(|| client.clone())));
         let links = Links { source: link(client), target };

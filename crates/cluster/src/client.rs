@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::HeaderValue;
+use kit::credentials::without_credentials;
 use kube::{Config, client::ConfigExt as _, config::Kubeconfig};
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use serde_json::Value;
@@ -14,7 +15,7 @@ pub(crate) use self::http_client::http_client;
 use super::token::{Credentials, CredentialsError, identified};
 use crate::{
     files,
-    kubeconfig::{NoConfiguration, current_cluster, reason},
+    kubeconfig::{ContextOfFile, NoConfiguration, current_cluster, reason},
     proxy::{BadProxy, GivenProxy, Proxy, ProxySettings},
 };
 
@@ -31,6 +32,8 @@ pub struct Connection {
     ca: Vec<u8>,
     /// The proxy to the server; `config`'s own proxy is never set.
     proxy: Option<Proxy>,
+    /// `None` in a Pod.
+    context: Option<ContextOfFile>,
 }
 
 /// Why there is no connection. Texts hold no credentials.
@@ -40,7 +43,7 @@ pub enum ConnectionError {
     #[error(transparent)]
     NoConfiguration(#[from] NoConfiguration),
     /// An unusable kubeconfig.
-    #[error("cannot load the kubeconfig {}: {reason}", path.display())]
+    #[error("cannot load the kubeconfig {}: {reason}", shown_path(path))]
     Kubeconfig {
         /// The file.
         path: PathBuf,
@@ -74,6 +77,8 @@ impl Connection {
         mut kubeconfig: Kubeconfig,
         proxies: &ProxySettings,
     ) -> Result<Self, ConnectionError> {
+        let context = kubeconfig.current_context.clone().unwrap_or_default();
+        let context = Some(ContextOfFile { kubeconfig: shown_path(path), context });
         let ca = ca_of_current_context(&mut kubeconfig, path);
         let given = GivenProxy::take(&mut kubeconfig);
         let failed = |error| ConnectionError::of_kubeconfig(path, reason(&error));
@@ -85,7 +90,7 @@ impl Connection {
             // Without this, the CAs of the system would be read although nobody needs them. An image has none (spec 71 §13).
             config.root_cert.get_or_insert_default();
         }
-        Ok(Self { config, ca, proxy })
+        Ok(Self { config, ca, proxy, context })
     }
 
     /// Creates a connection of a Pod to the API server at a URL. `service_account` is a folder with `token` and `ca.crt`:
@@ -104,7 +109,7 @@ impl Connection {
         config.root_cert = Some(certificates);
         config.root_cert_file = Some(ca_file); // kube re-reads it, so that a new CA needs no restart
         let proxy = proxies.choose(&config.cluster_url, None).unwrap_or_default(); // only a `proxy-url` can be wrong
-        Ok(Self { config, ca, proxy })
+        Ok(Self { config, ca, proxy, context: None })
     }
 
     /// CA certificates of the server in PEM, as given inline or in a file that was read once; empty without any.
@@ -117,6 +122,11 @@ impl Connection {
         let server = &self.config.cluster_url;
         let host = server.host().unwrap_or_default();
         server.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+    }
+
+    /// The context of the kubeconfig that it comes from; `None` in a Pod.
+    pub fn context(&self) -> Option<&ContextOfFile> {
+        self.context.as_ref()
     }
 
     /// The proxy to the server, if there is one.
@@ -173,6 +183,11 @@ impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Connection").field("server", &self.host()).finish_non_exhaustive()
     }
+}
+
+/// The path of a kubeconfig for people. A user may have put its content there.
+pub fn shown_path(path: &Path) -> String {
+    without_credentials(&path.to_string_lossy()).into_owned()
 }
 
 /// Returns `<program>/<version> (<os>/<arch>) kubernetes/<commit>`, with the suffix `/leader-election` for the client of

@@ -3,12 +3,13 @@ mod texts;
 use std::{error::Error as _, time::Duration};
 
 use http::StatusCode;
+use kube::client::AuthError;
 use serde::Serialize;
 use serde_json::Value;
 
 pub(super) use self::texts::without_objects;
 use self::texts::{LEFT_OUT, plain_text, without_content, without_keys};
-use crate::{ObjectRef, answers, object::GroupVersionKind};
+use crate::{ObjectRef, answers, kubeconfig::credentials_reason, object::GroupVersionKind};
 
 /// The smallest size in bytes that an API server rejects (of all annotations together).
 const SMALLEST_LIMIT: usize = 256 * 1024;
@@ -226,6 +227,9 @@ impl ApiError {
     }
 
     pub(super) fn from_client(error: &kube::Error) -> Self {
+        if let Some(error) = credentials_error(error) {
+            return Self::Transport { message: credentials_reason(error), sent: false };
+        }
         let mut message = error.to_string();
         let mut sent = true;
         let mut cause = error.source();
@@ -241,6 +245,18 @@ impl ApiError {
         }
         Self::Transport { message, sent }
     }
+}
+
+/// Returns why a request got no credentials. The texts of the errors around it repeat the output of a credential plugin.
+fn credentials_error(error: &kube::Error) -> Option<&AuthError> {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<AuthError>() {
+            return Some(error);
+        }
+        next = error.source();
+    }
+    None
 }
 
 impl Status {

@@ -3,7 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use kube::config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError};
+use kube::{
+    client::AuthError,
+    config::{AuthInfo, Cluster, Kubeconfig, KubeconfigError},
+};
 
 use crate::ProxySettings;
 
@@ -34,6 +37,15 @@ pub enum Origin {
         /// `https://<host>:<port>`.
         server: String,
     },
+}
+
+/// The context of a kubeconfig that a connection comes from, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextOfFile {
+    /// Path of the kubeconfig, without what may be a credential.
+    pub kubeconfig: String,
+    /// Name of the context.
+    pub context: String,
 }
 
 /// There is no kubeconfig, and the process does not run in a cluster.
@@ -106,6 +118,16 @@ pub fn reason(error: &KubeconfigError) -> String {
             format!("it is not valid YAML of a kubeconfig{}", at.unwrap_or_default())
         }
         KubeconfigError::ReadConfig(error, _) => error.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns why a user of a kubeconfig gets no credentials, without the output of a credential plugin, which may hold them.
+pub fn credentials_reason(error: &AuthError) -> String {
+    match error {
+        AuthError::AuthExecStart(error) => format!("the credential plugin cannot be started: {error}"),
+        AuthError::AuthExecRun { out, .. } => format!("the credential plugin failed with {}", out.status),
+        AuthError::AuthExecParse(_) => "the credential plugin printed no valid credentials".to_owned(),
         other => other.to_string(),
     }
 }

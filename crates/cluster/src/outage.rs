@@ -7,7 +7,7 @@ use tokio::{
     time::{Duration, Instant, sleep_until, timeout_at},
 };
 
-use super::{Cluster, ClusterLabel, Synced, contact::Known};
+use super::{Cluster, ClusterLabel, Synced, contact::Known, kubeconfig::ContextOfFile};
 
 const EVERY: Duration = Duration::from_secs(60); // interval of the records
 
@@ -26,6 +26,7 @@ enum Finding {
 struct Reporter {
     label: ClusterLabel,
     host: String,
+    context: Option<ContextOfFile>,
     synced: Synced,
     contact: watch::Receiver<Known>,
     begun: Instant,
@@ -34,11 +35,13 @@ struct Reporter {
     is_open: bool, // whether the last record was an error
 }
 
-/// Reports for ever. `synced`: the first lists, without which the process cannot work.
-pub async fn report_outages(cluster: Cluster, synced: Synced) {
+/// Reports for ever. `synced`: the first lists, without which the process cannot work. `context`: where the connection
+/// comes from; `None` in a Pod.
+pub async fn report_outages(cluster: Cluster, synced: Synced, context: Option<ContextOfFile>) {
     let mut reporter = Reporter {
         label: cluster.options().label,
         host: cluster.options().host.clone(),
+        context,
         synced,
         contact: cluster.contact(),
         begun: Instant::now(),
@@ -59,7 +62,9 @@ impl Reporter {
         let (cluster, server) = (self.label.as_str(), self.host.as_str());
         match finding {
             Finding::Bad(error) if self.is_due() => {
-                tracing::error!(cluster, server, error, "The cluster cannot be used");
+                let kubeconfig = self.context.as_ref().map(|context| context.kubeconfig.as_str());
+                let context = self.context.as_ref().map(|context| context.context.as_str());
+                tracing::error!(cluster, server, kubeconfig, context, error, "The cluster cannot be used");
                 (self.reported, self.is_open) = (Some(Instant::now()), true);
             }
             Finding::Good if self.is_open => {

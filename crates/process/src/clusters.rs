@@ -5,6 +5,7 @@ use std::{cell::OnceCell, rc::Rc};
 use cluster::{
     Cluster, ClusterEnv, ClusterLabel, ClusterOptions, Definitions, DiscoveryView, Recorder, RequestObserver, Synced,
     Watches,
+    kubeconfig::ContextOfFile,
 };
 use kit::Env;
 use tokio::task::JoinHandle;
@@ -20,6 +21,7 @@ pub struct ClusterHandle {
     pub watches: Watches,
     /// Events about its objects. A controller writes them under its own name: [`Recorder::for_component`].
     pub events: Recorder,
+    pub(super) context: Option<ContextOfFile>,
     definitions: Rc<OnceCell<Definitions>>,
 }
 
@@ -30,8 +32,10 @@ pub struct ClusterParts {
     pub label: ClusterLabel,
     /// The client; only its service is used.
     pub client: kube::Client,
-    /// `host:port` of the API server, for metrics.
+    /// `host:port` of the API server, for metrics and the log.
     pub host: String,
+    /// The context of a kubeconfig that the client comes from, for the log; `None` in a Pod.
+    pub context: Option<ContextOfFile>,
     /// Token bucket per resource type; `None` is unlimited.
     pub rate_limit: Option<RateLimit>,
     /// The namespaces this process may read; empty for all (spec 70 §8.4).
@@ -103,7 +107,7 @@ impl Clusters {
 
     /// Opens a cluster: its discovery and its recorder of Events run from now on.
     pub fn open(&mut self, parts: ClusterParts) -> ClusterHandle {
-        let ClusterParts { label, client, host, rate_limit, namespaces } = parts;
+        let ClusterParts { label, client, host, context, rate_limit, namespaces } = parts;
         let (qps, burst) = rate_limit.map_or((-1.0, 0), |limit| (limit.qps as f32, limit.burst));
         let cluster = self.connect(client, ClusterOptions { label, host, qps, burst, namespaces });
         let label = label.as_str();
@@ -115,7 +119,7 @@ impl Clusters {
             None => events,
         };
         let watches = Watches::new(&cluster, &self.env);
-        let handle = ClusterHandle { cluster, watches, events, definitions: Rc::default() };
+        let handle = ClusterHandle { cluster, watches, events, context, definitions: Rc::default() };
         let recorder = handle.events.clone().run();
         self.tasks.push(self.env.fatal.spawn(format!("the recorder of Events of the {label} cluster"), recorder));
         self.opened.push(Opened { handle: handle.clone(), shares: None });
@@ -126,7 +130,8 @@ impl Clusters {
     pub fn share(&mut self, other: &ClusterHandle, label: ClusterLabel, namespaces: Vec<String>) -> ClusterHandle {
         let cluster = other.cluster.labelled(label, namespaces);
         let watches = other.watches.labelled(&cluster);
-        let handle = ClusterHandle { cluster, watches, definitions: Rc::default(), events: other.events.clone() };
+        let (events, context) = (other.events.clone(), other.context.clone());
+        let handle = ClusterHandle { cluster, watches, events, context, definitions: Rc::default() };
         let shares = self.opened.iter().position(|opened| Rc::ptr_eq(&opened.handle.definitions, &other.definitions));
         self.opened.push(Opened { handle: handle.clone(), shares });
         handle
@@ -225,6 +230,7 @@ mod tests {
                     label: ClusterLabel::may_be_down("garden"),
                     client: sim.client(),
                     host: "sim".into(),
+                    context: None,
                     rate_limit: None,
                     namespaces: Vec::new(),
                 });

@@ -5,7 +5,7 @@ use std::path::Path;
 use cluster::{
     Connection, ConnectionError, ProxySettings, SERVICE_ACCOUNT,
     kubeconfig::{self, ForbiddenField, NoConfiguration, Origin},
-    read_kubeconfig, user_agent,
+    read_kubeconfig, shown_path, user_agent,
 };
 
 use crate::BuildInfo;
@@ -14,11 +14,16 @@ use crate::BuildInfo;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// Neither a kubeconfig nor the environment says where the cluster is.
-    #[error(transparent)]
+    #[error("{0} — name a kubeconfig in the configuration or in $KUBECONFIG")]
     NoConfiguration(#[from] NoConfiguration),
     /// A kubeconfig has an unsupported field.
-    #[error(transparent)]
-    ForbiddenField(#[from] ForbiddenField),
+    #[error("{error} — in the kubeconfig {path}")]
+    ForbiddenField {
+        /// The kubeconfig, without what may be a credential.
+        path: String,
+        /// The field.
+        error: ForbiddenField,
+    },
     /// A kubeconfig, or the Pod's environment, cannot be used.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -48,8 +53,11 @@ pub fn warn_of_ignored_proxies(proxies: &ProxySettings) {
     }
 }
 
-/// Logs the proxy through which a cluster is reached, if there is one.
-pub fn show_proxy(cluster: &str, connection: &Connection) {
+/// Logs where a cluster is: its server, the context of the kubeconfig that names it, and the proxy to it if there is one.
+pub fn show_connection(cluster: &str, connection: &Connection) {
+    let kubeconfig = connection.context().map(|context| context.kubeconfig.as_str());
+    let context = connection.context().map(|context| context.context.as_str());
+    tracing::info!(cluster, server = connection.host(), kubeconfig, context, "Connecting to the cluster");
     if let Some(proxy) = connection.proxy() {
         tracing::info!(cluster, host = connection.host(), %proxy, "The cluster is reached through a proxy");
     }
@@ -60,7 +68,8 @@ pub fn connection(origin: &Origin, proxies: &ProxySettings) -> Result<Connection
     match origin {
         Origin::Kubeconfig(path) => {
             let content = read_kubeconfig(path)?;
-            kubeconfig::check(&content)?;
+            kubeconfig::check(&content)
+                .map_err(|error| ConnectError::ForbiddenField { path: shown_path(path), error })?;
             Ok(Connection::of_kubeconfig(path, content, proxies)?)
         }
         Origin::InCluster { server } => Ok(Connection::in_cluster(server, Path::new(SERVICE_ACCOUNT), proxies)?),

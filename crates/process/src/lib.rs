@@ -44,7 +44,7 @@ mod vitals;
 mod watchdog;
 
 pub use clusters::{ClusterHandle, ClusterParts, Clusters, EventApi};
-pub use connect::{ConnectError, UserAgents, connection, show_proxy, warn_of_ignored_proxies};
+pub use connect::{ConnectError, UserAgents, connection, show_connection, warn_of_ignored_proxies};
 pub use life::{Process, ProcessError, ProcessParts};
 pub use main_thread::main_thread;
 pub use program::{NoServices, Probes, Program, ServiceParts, Services, StartError};

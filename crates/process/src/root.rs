@@ -55,7 +55,7 @@ impl<P: Program> Root<P> {
         self.clusters.opened.iter().for_each(|opened| opened.handle.watches.start());
         let reporters = self.clusters.apart().map(|(handle, synced)| {
             let name = format!("the reporter of outages of the {} cluster", handle.cluster.options().label.as_str());
-            self.env.fatal.spawn(name, report_outages(handle.cluster.clone(), synced))
+            self.env.fatal.spawn(name, report_outages(handle.cluster.clone(), synced, handle.context.clone()))
         });
         self.reporters.replace(reporters.collect());
     }

@@ -6,7 +6,7 @@ use cluster::{
     Connection, ConnectionError,
     kubeconfig::{self, Environment},
 };
-use process::{ConnectError, UserAgents, connection, show_proxy, warn_of_ignored_proxies};
+use process::{ConnectError, UserAgents, connection, show_connection, warn_of_ignored_proxies};
 
 use super::{Link, Links};
 use crate::api::config::resource_manager::Config;
@@ -29,15 +29,20 @@ pub fn connections(config: &Config, environment: &Environment, flag_mode: bool) 
     let source = connection(&source, proxies)?;
     let target = connection(&target, proxies)?;
     let target = (target != source).then_some(target);
-    show_proxy("source", &source);
-    target.iter().for_each(|target| show_proxy("target", target));
+    show_connection("source", &source);
+    target.iter().for_each(|target| show_connection("target", target));
     Ok(Connections { source, target })
 }
 
 /// Returns clients, and the one for the leader election. Fails if a connection's credentials cannot be used.
 pub(super) fn links(connections: &Connections, agents: &UserAgents) -> Result<(Links, kube::Client), ConnectError> {
     let link = |connection: &Connection| -> Result<Link, ConnectionError> {
-        Ok(Link { client: connection.client(&agents.requests)?, host: connection.host(), ca: connection.ca().into() })
+        Ok(Link {
+            client: connection.client(&agents.requests)?,
+            host: connection.host(),
+            context: connection.context().cloned(),
+            ca: connection.ca().into(),
+        })
     };
     let source = link(&connections.source)?;
     let target = connections.target.as_ref().map(link).transpose()?;
@@ -108,7 +113,7 @@ mod tests {
 
     /// spec 70 §8.1
     #[test]
-    fn proxy_of_each_cluster_is_logged_without_user() {
+    fn connection_of_each_cluster_is_logged_without_user_of_its_proxy() {
         let directory = tempfile::tempdir().unwrap();
         let (a, b) = (kubeconfig(&directory, "a", ""), kubeconfig(&directory, "10.0.0.1", ""));
         let value = |name: &str| match name {
@@ -132,6 +137,11 @@ mod tests {
             text.lines().filter_map(|line| line.split_once(" through a proxy ")).map(|it| it.1).collect();
         let fields = |cluster: &str| format!("cluster=\"{cluster}\" host=\"a:6443\" proxy=http://p:3128");
         assert_eq!(found, [fields("source"), fields("target")]);
+        let connecting = |cluster: &str, path: &str, host: &str| {
+            format!("the cluster cluster=\"{cluster}\" server=\"{host}:6443\" kubeconfig=\"{path}\" context=\"c\"")
+        };
+        assert!(text.contains(&connecting("source", &a, "a")), "{text}");
+        assert!(text.contains(&connecting("target", &b, "10.0.0.1")), "{text}");
     }
 
     /// spec 70 scenario 19
@@ -143,6 +153,7 @@ mod tests {
         let error = connections(&config(&path, &path), &Environment::default(), false).unwrap_err();
 
         assert!(error.to_string().starts_with("exec configurations are not supported (user \"other\")"), "{error}");
+        assert!(error.to_string().ends_with(&format!("in the kubeconfig {path}")), "{error}");
     }
 
     #[test]
@@ -150,5 +161,15 @@ mod tests {
         let error = connections(&config("/nowhere/k", "/nowhere/k"), &Environment::default(), false).unwrap_err();
 
         assert!(error.to_string().contains("/nowhere/k"), "{error}");
+    }
+
+    #[test]
+    fn kubeconfig_content_in_the_place_of_its_path_is_not_shown() {
+        let content = "users:\n- {name: u, user: {token: sesame}}\n";
+
+        let error = connections(&config(content, content), &Environment::default(), false).unwrap_err();
+
+        assert!(error.to_string().starts_with("cannot load the kubeconfig (left out"), "{error}");
+        assert!(!error.to_string().contains("sesame"), "{error}");
     }
 }

@@ -99,7 +99,10 @@ impl World {
         });
         let vitals = Vitals::new::<ResourceManager>();
         let parts = ProcessParts {
-            links: Links { source: Link { client, host: "simulator:443".into(), ca: Rc::default() }, target: None },
+            links: Links {
+                source: Link { client, host: "simulator:443".into(), context: None, ca: Rc::default() },
+                target: None,
+            },
             election: None,
             host: user.to_owned(),
             config: Rc::new(config),

@@ -90,7 +90,7 @@ impl Garden {
             .with_events(ControllerManager::EVENTS, "host");
         let mut config = self.config.borrow().clone();
         config.garden_client_connection.qps = -1.0; // no bucket delays requests
-        let link = GardenLink { client, host: "simulator".into() };
+        let link = GardenLink { client, host: "simulator".into(), context: None };
         let root = Root::open(Rc::new(config), link, env, clusters);
         root.watch();
         root.start_controllers().await.expect("the version is new enough");

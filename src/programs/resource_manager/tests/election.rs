@@ -130,7 +130,7 @@ fn leader_election_settings_that_contradict_are_refused_at_the_start() {
             change(&mut config.leader_election);
             let parts = ProcessParts {
                 links: Links {
-                    source: Link { client: world.sim.client(), host: String::new(), ca: Rc::default() },
+                    source: Link { client: world.sim.client(), host: String::new(), context: None, ca: Rc::default() },
                     target: None,
                 },
                 election: None,
