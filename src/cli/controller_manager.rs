@@ -70,7 +70,13 @@ pub fn usage() -> String {
 
 /// Order: file, environment, defaults, feature gates, validation. Fails as spec 70 §1.1 says.
 pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<Loaded, LoadError> {
-    Ok(config::load(&read_config(&options.shared, read)?, options.environment.kubeconfig.as_deref())?)
+    let bytes = read_config(&options.shared, read)?;
+    let mut loaded = config::load(&bytes, options.environment.kubeconfig.as_deref()).map_err(|error| {
+        let file = options.shared.config.as_deref().unwrap_or_default();
+        LoadError::Config { place: config::SCHEMA.place(&error, file, &bytes), error }
+    })?;
+    config::SCHEMA.locate(&mut loaded.warnings, &bytes);
+    Ok(loaded)
 }
 
 pub(super) fn command_line() -> CommandLine {
@@ -80,7 +86,7 @@ pub(super) fn command_line() -> CommandLine {
 }
 
 impl RunOptions {
-    /// Returns `FLAG: --<name>=<value>` for each flag, sorted by name (spec 70 §7).
+    /// Returns `FLAG: --<name>=<value>` for `--config` and each given flag, sorted by name (spec 70 §7).
     pub fn flag_lines(&self) -> Vec<String> {
         self.shared.flag_lines([])
     }

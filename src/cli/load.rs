@@ -5,7 +5,7 @@ use std::io;
 use process::command_line::{LoadError, read_config};
 
 use super::{RunOptions, UsageError, legacy};
-use crate::api::config::resource_manager::{Draft, Loaded};
+use crate::api::config::resource_manager::{ConfigError, Draft, Loaded, SCHEMA};
 
 /// File that holds the namespace of the Pod that the process runs in.
 pub const SERVICE_ACCOUNT_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -29,10 +29,14 @@ pub enum StartError {
 
 /// Order: file, legacy flags, environment, defaults, extra namespaces, validation. Fails as spec 70 §1.1 says.
 pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) -> Result<Loaded, StartError> {
-    let mut draft = if options.is_flag_mode() {
-        flag_mode_defaults()?
-    } else {
-        Draft::decode(&read_config(&options.shared, read)?).map_err(LoadError::Config)?
+    let bytes = if options.is_flag_mode() { None } else { Some(read_config(&options.shared, read)?) };
+    let wrong = |error| match &bytes {
+        Some(bytes) => wrong_file(options, bytes, error),
+        None => LoadError::Flags(error),
+    };
+    let mut draft = match &bytes {
+        None => flag_mode_defaults()?,
+        Some(bytes) => Draft::decode(bytes).map_err(wrong)?,
     };
     for flag in legacy::FLAGS {
         if let Some(text) = options.legacy(flag.name) {
@@ -44,7 +48,19 @@ pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) ->
     if options.is_flag_mode() {
         leader_election_namespace(&mut draft, read)?;
     }
-    Ok(draft.finish(&options.extra_target_namespaces).map_err(LoadError::Config)?)
+    let mut loaded = draft.finish(&options.extra_target_namespaces).map_err(wrong)?;
+    SCHEMA.locate(&mut loaded.warnings, bytes.as_deref().unwrap_or_default());
+    Ok(loaded)
+}
+
+/// A flag may have set the value that is wrong: then a line of the file would mislead.
+fn wrong_file(options: &RunOptions, bytes: &[u8], error: ConfigError) -> LoadError {
+    let file = options.shared.config.as_deref().unwrap_or_default();
+    let place = match &error {
+        ConfigError::Invalid(_) if !options.legacy.is_empty() => format!("{file} and flags"),
+        _ => SCHEMA.place(&error, file, bytes),
+    };
+    LoadError::Config { error, place }
 }
 
 fn flag_mode_defaults() -> Result<Draft, UsageError> {

@@ -90,11 +90,10 @@ impl RunOptions {
         self.legacy.get(name).map(String::as_str)
     }
 
-    /// Returns `FLAG: --<name>=<value>` for each flag, sorted by name (spec 70 §7).
+    /// Returns `FLAG: --<name>=<value>` for `--config` and each given flag, sorted by name (spec 70 §7).
     pub fn flag_lines(&self) -> Vec<String> {
-        let extra = ("extra-target-namespace", format!("[{}]", self.extra_target_namespaces.join(",")));
-        let legacy = legacy::FLAGS.iter();
-        let legacy = legacy.map(|flag| (flag.name, self.legacy(flag.name).unwrap_or(flag.default).to_owned()));
-        self.shared.flag_lines(legacy.chain([extra]))
+        let extra = format!("[{}]", self.extra_target_namespaces.join(","));
+        let extra = (!self.extra_target_namespaces.is_empty()).then_some(("extra-target-namespace", extra));
+        self.shared.flag_lines(self.legacy.iter().map(|(name, value)| (*name, value.clone())).chain(extra))
     }
 }

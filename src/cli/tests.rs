@@ -1,7 +1,9 @@
-//! The command line with its configuration file. `flag_mode`: without one. `reference`: the reference of all flags.
+//! The command line with its configuration file. `flag_mode`: without one. `reference`: the reference of all flags. `start`:
+//! what is said about mistakes, and logged at the start.
 
 mod flag_mode;
 mod reference;
+mod start;
 
 use std::{
     collections::BTreeMap,
@@ -73,7 +75,7 @@ fn start_failures_name_their_cause() {
     let error = load_in(&["--config", "/d"], &[], &[]).expect_err("it fails");
     assert_eq!(error, "error reading config file: open /d: no such file or directory");
     assert!(load("kind: Foo").starts_with("error decoding config: no kind \"Foo\" is registered for version "));
-    assert_eq!(load(""), "leaderElection.resourceNamespace: Required value");
+    assert_eq!(load(""), "leaderElection.resourceNamespace: Required value (/c)");
 }
 
 #[test]
@@ -204,6 +206,36 @@ fn help_short_has_the_common_options_and_names_the_long_one() {
     }
 }
 
+/// A wrapped example is no command.
+#[test]
+fn help_does_not_wrap_examples() {
+    let narrow = |path: &[&str]| {
+        let mut line = flags::command_line();
+        line.command = line.command.term_width(40).mut_subcommands(|command| command.term_width(40));
+        let args: Vec<OsString> = path.iter().chain(&["--help"]).map(OsString::from).collect();
+        match line.parse(&args) {
+            Ok(process::command_line::Parsed::Help(help)) => help,
+            other => panic!("{other:?}"),
+        }
+    };
+    let table: [(&[&str], &str); 3] = [
+        (&[], "  gardener-resource-manager --config config/local.yaml"),
+        (
+            &["completion"],
+            "  gardener-resource-manager completion bash > /etc/bash_completion.d/gardener-resource-manager",
+        ),
+        (&["diff"], "  gardener-resource-manager diff manifests/ --name garden/web"),
+    ];
+
+    for (command, example) in table {
+        let help = narrow(command);
+        assert!(help.lines().any(|line| line == example), "{help}");
+        assert!(!help.contains('\u{a0}'), "{help}");
+    }
+    let wrapped = narrow(&["diff"]).lines().filter(|line| line.chars().count() > 40).count();
+    assert!(wrapped <= 3, "everything else is wrapped");
+}
+
 #[cfg(feature = "sim")]
 #[test]
 fn demo_is_a_command() {
@@ -237,20 +269,6 @@ fn demo_takes_a_number_of_bundles_and_a_rate_of_changes_within_limits() {
     ] {
         let error = options(&args).unwrap_err();
         assert!(error.contains(named) && error.contains(args[0]), "{error}");
-    }
-}
-
-#[test]
-fn flag_lines_of_the_log_have_each_flag_once_and_sorted() {
-    let lines = options(&["--config=/c", "--port=1", "--extra-target-namespace=b", "--extra-target-namespace=a"], &[])
-        .flag_lines();
-
-    assert_eq!(lines.len(), legacy::FLAGS.len() + 5);
-    assert!(lines.is_sorted_by_key(|line| line.split('=').next()));
-    for line in
-        ["FLAG: --config=/c", "FLAG: --port=1", "FLAG: --extra-target-namespace=[b,a]", "FLAG: --log-level=info"]
-    {
-        assert!(lines.iter().any(|found| found == line), "{line}");
     }
 }
 

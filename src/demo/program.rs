@@ -75,7 +75,10 @@ impl DemoProgram {
             sync_timeout: config.controllers.cache_sync_timeout.get(),
         };
         let process = Process::start(ProcessParts {
-            links: Links { source: Link { client, host: "in-memory".to_owned(), context: None, ca: Rc::default() }, target: None },
+            links: Links {
+                source: Link { client, host: "in-memory".to_owned(), context: None, ca: Rc::default() },
+                target: None,
+            },
             election: None,
             host: "demo".to_owned(),
             config: Rc::new(config.clone()),

@@ -4,8 +4,7 @@ use std::{cell::OnceCell, rc::Rc};
 
 use cluster::{
     Cluster, ClusterEnv, ClusterLabel, ClusterOptions, Definitions, DiscoveryView, Recorder, RequestObserver, Synced,
-    Watches,
-    kubeconfig::ContextOfFile,
+    Watches, kubeconfig::ContextOfFile,
 };
 use kit::Env;
 use tokio::task::JoinHandle;

@@ -1,13 +1,14 @@
 //! The command line as far as all programs share it (spec 70 §1, 80 §2): `--config`, `--version`, `--print-config`, help,
 //! and what is said about a wrong one. A program adds its own flags and commands to [`CommandLine::command`].
 
-use std::{ffi::OsString, fmt, io, io::Write as _, path::Path};
+use std::{collections::BTreeMap, ffi::OsString, fmt, io, io::Write as _, path::Path};
 
 use clap::{
     Arg, ArgAction, ArgMatches,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use cluster::files;
+use kit::credentials::without_credentials;
 
 use crate::{
     BuildInfo,
@@ -17,6 +18,8 @@ use crate::{
 
 const WIDEST: usize = 100;
 const MAX_BYTES: u64 = 2 << 20; // largest configuration file. It comes from a ConfigMap, whose limit is 1 MiB.
+/// Stands in help texts for a space at which no line is broken.
+const UNBROKEN: char = '\u{a0}';
 const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 const FALSE: [&str; 6] = ["0", "f", "F", "FALSE", "false", "False"];
 
@@ -49,6 +52,8 @@ pub struct SharedOptions {
     pub print_config: bool,
     /// The version to report.
     pub version: BuildInfo,
+    /// The texts of further flags of all programs, as far as they were given.
+    given: BTreeMap<&'static str, String>,
 }
 
 /// An invalid command line. The texts are those of the flag library of the Go program.
@@ -92,14 +97,26 @@ pub enum LoadError {
     /// The file cannot be read.
     #[error("error reading config file: {0}")]
     Read(io::Error),
-    /// The file is no configuration of this program, or an invalid one.
+    /// The file is no configuration of this program, or file and flags together are an invalid one.
+    #[error("{error} ({place})")]
+    Config {
+        /// What is wrong.
+        error: ConfigError,
+        /// The file, and if the file alone is wrong, the lines of the keys.
+        place: String,
+    },
+    /// The flags alone are an invalid configuration.
     #[error(transparent)]
-    Config(#[from] ConfigError),
+    Flags(ConfigError),
 }
 
 impl CommandLine {
-    /// The shared flags of a program. The help ends with `epilogue`.
-    pub fn new(program: &'static str, usage: &'static str, epilogue: &'static str) -> Self {
+    /// The shared flags of a program. The help ends with `epilogue`; lines of it that call the program are not wrapped.
+    pub fn new(program: &'static str, usage: &'static str, epilogue: &str) -> Self {
+        let is_call = |line: &str| line.trim_start().starts_with(program);
+        let lines = epilogue.split('\n');
+        let lines = lines.map(|line| if is_call(line) { unbroken(line) } else { line.to_owned() });
+        let epilogue = lines.collect::<Vec<_>>().join("\n");
         let command = clap::Command::new(program)
             .override_usage(usage)
             .after_long_help(epilogue)
@@ -120,7 +137,7 @@ impl CommandLine {
 
     /// Returns the usage, as `-h` prints it.
     pub fn usage(mut self) -> String {
-        self.command.render_help().to_string()
+        printed(&self.command.render_help())
     }
 
     /// Parses arguments (without the program's name). Fails if one is unknown, incomplete or invalid.
@@ -130,9 +147,9 @@ impl CommandLine {
         let all = std::iter::once(OsString::from(program)).chain(args.iter().cloned());
         let matches = match command.try_get_matches_from_mut(all) {
             Ok(matches) => matches,
-            Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(Parsed::Help(error.to_string())),
-            Err(error) if has_command => return Err(UsageError::Tool(with_usage(&error, command, args))),
-            Err(error) if is_misspelt(&error, args) => return Err(UsageError::Tool(error.to_string())),
+            Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(Parsed::Help(printed(&error))),
+            Err(error) if has_command => return Err(UsageError::Tool(printed(&with_usage(&error, command, args)))),
+            Err(error) if is_misspelt(&error, args) => return Err(UsageError::Tool(printed(&error))),
             Err(error) => return Err(usage_error(&error, program)),
         };
         let mut version = BuildInfo::of_this_binary();
@@ -154,29 +171,37 @@ impl CommandLine {
         if let Some((name, _)) = matches.subcommand().filter(|_| !has_command) {
             return Err(UsageError::UnknownCommand { word: name.to_owned(), program });
         }
+        let given = ["print-config", "version"].into_iter();
         let options = SharedOptions {
             config: text(&matches, "config").filter(|path| !path.is_empty()),
             print_config: flag_is_set(&matches, "print-config")?,
             version,
+            given: given.filter_map(|name| Some((name, text(&matches, name)?))).collect(),
         };
         Ok(Parsed::Run(Box::new((options, matches))))
     }
 }
 
 impl SharedOptions {
-    /// Returns `FLAG: --<name>=<value>` for each flag of all programs and for `others`, sorted by name (spec 70 §7).
+    /// Returns `FLAG: --<name>=<value>` for `--config`, for each given flag of all programs, and for `others`, sorted by
+    /// name (spec 70 §7). Credentials are left out.
     pub fn flag_lines<'a>(&self, others: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {
-        let has_own_version = self.version == BuildInfo::of_this_binary();
-        let mut values = vec![
-            ("config", self.config.clone().unwrap_or_default()),
-            ("help", "false".to_owned()),
-            ("print-config", self.print_config.to_string()),
-            ("version", if has_own_version { "false".to_owned() } else { self.version.version.clone() }),
-        ];
+        let mut values = vec![("config", self.config.clone().unwrap_or_default())];
+        values.extend(self.given.iter().map(|(name, value)| (*name, value.clone())));
         values.extend(others);
         values.sort();
-        values.into_iter().map(|(name, value)| format!("FLAG: --{name}={value}")).collect()
+        values.into_iter().map(|(name, value)| format!("FLAG: --{name}={}", without_credentials(&value))).collect()
     }
+}
+
+/// Returns a text for the help of a program that is not wrapped between its words, however narrow the terminal is. Half of
+/// an example is no command.
+pub fn unbroken(text: &str) -> String {
+    text.replace(' ', UNBROKEN.encode_utf8(&mut [0; 4]))
+}
+
+fn printed(text: &dyn fmt::Display) -> String {
+    text.to_string().replace(UNBROKEN, " ")
 }
 
 /// A flag `--name value` or `--name=value`; the value may begin with a dash.
@@ -229,10 +254,11 @@ pub fn read_config(options: &SharedOptions, read: &dyn Fn(&str) -> io::Result<Ve
     read(options.config.as_deref().ok_or(LoadError::MissingConfig)?).map_err(LoadError::Read)
 }
 
-/// Prints a configuration, and warnings about it on standard error; returns the exit code.
-pub fn print_config(yaml: &str, warnings: &[Warning]) -> i32 {
+/// Prints a configuration, and warnings about it on standard error; returns the exit code. `file`: the configuration file,
+/// if there is one.
+pub fn print_config(yaml: &str, warnings: &[Warning], file: Option<&str>) -> i32 {
     for warning in warnings {
-        writeln!(io::stderr(), "{}: {}", warning.path, warning.message()).ok();
+        writeln!(io::stderr(), "{}", warning.text(file)).ok();
     }
     print_or_fail(yaml)
 }

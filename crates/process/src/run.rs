@@ -43,8 +43,10 @@ pub type ConnectFn<P> = Box<
 pub struct Start<P: Program> {
     /// The flags that all programs have.
     pub options: SharedOptions,
-    /// `FLAG: --<name>=<value>` for each flag, to log.
+    /// `FLAG: --<name>=<value>` for each given flag, to log.
     pub flags: Vec<String>,
+    /// The effective configuration as it is printed, without credentials, to log.
+    pub configuration: String,
     /// Shown with an error before there is a log.
     pub usage: String,
     /// The effective configuration.
@@ -115,7 +117,7 @@ fn run_logged<P: Program>(
     log: &Arc<logging::Handle>,
     mut switch: logging::Switch,
 ) -> Result<(), RunError> {
-    let Start { options, flags, config, announce, connect, .. } = start;
+    let Start { options, flags, configuration, config, announce, connect, .. } = start;
     let version = options.version;
     let for_the_end = log.clone();
     let signalled = signals::listen(move |why| end(why, &for_the_end), move || switch.toggle())?;
@@ -131,6 +133,7 @@ fn run_logged<P: Program>(
     for line in flags {
         tracing::info!("{line}");
     }
+    tracing::info!(configuration, "Configuration in force");
     announce(&config);
     limits::raise();
     rustls::crypto::ring::default_provider().install_default().ok();

@@ -48,7 +48,7 @@ fn start_failures_name_their_cause() {
     let error = load_in(&["--config", "/d"], &[], &[]).expect_err("it fails");
     assert_eq!(error, "error reading config file: open /d: no such file or directory");
     assert!(load("kind: Foo").starts_with("error decoding config: no kind \"Foo\" is registered for version "));
-    assert_eq!(load("featureGates: {Foo: true}"), "unrecognized feature gate: Foo");
+    assert_eq!(load("featureGates: {Foo: true}"), "unrecognized feature gate: Foo (/c, line 1)");
     assert!(load("{logLevel: trace, logFormat: xml}").starts_with("[logLevel: Unsupported value: \"trace\""));
 }
 
@@ -113,10 +113,42 @@ fn kubeconfig_of_the_environment_beats_the_file() {
     assert_eq!(path(&[("TARGET_KUBECONFIG", "/a")]), "/b");
 }
 
+/// spec 80 §11 step 2
 #[test]
-fn flag_lines_of_the_log_have_each_flag_once_and_sorted() {
-    let lines = options(&["--config=/c", "--version=v1.2.3"], &[]).flag_lines();
+fn flag_lines_of_the_log_have_the_given_flags_once_and_sorted() {
+    let lines = |args: &[&str]| options(args, &[]).flag_lines();
 
-    let flags = ["--config=/c", "--help=false", "--print-config=false", "--version=v1.2.3"];
-    assert_eq!(lines, flags.map(|flag| format!("FLAG: {flag}")));
+    assert_eq!(lines(&["--config=/c"]), ["FLAG: --config=/c"]);
+    let flags = ["--config=/c", "--print-config=false", "--version=v1.2.3"];
+    assert_eq!(lines(&[flags[2], flags[1], flags[0]]), flags.map(|flag| format!("FLAG: {flag}")));
+}
+
+/// spec 80 §2: an error and a warning name the file and the line, and what a misspelt key means.
+#[test]
+fn config_file_and_line_are_named_with_a_mistake() {
+    let load = |content: &str| load_in(&["--config=/c"], &[], &[("/c", content)]);
+
+    assert_eq!(
+        load("logLevel: info\ngardenClientConnection:\n  burst: -1\n").expect_err("it fails"),
+        "gardenClientConnection.burst: Invalid value: -1: must be non-negative (/c, line 3)"
+    );
+    let misspelt = load("logLevel: info\ncontrollers:\n  bastoin: {}\n").expect("it is valid").warnings;
+    let texts: Vec<_> = misspelt.iter().map(|warning| warning.text(Some("/c"))).collect();
+    let expected = r#"/c:3: controllers.bastoin: Unknown configuration key is ignored; did you mean "bastion"?"#;
+    assert_eq!(texts, [expected]);
+}
+
+/// spec 80 §11 step 2
+#[test]
+fn log_of_the_start_has_the_configuration_as_it_is_printed() {
+    let load = |content: &str| load_in(&["--config=/c"], &[], &[("/c", content)]).expect("it is valid");
+
+    let loaded = load("controllers: {event: {}}\nfeatureGates: {DisableNginxIngressInShoot: true}");
+    assert_eq!(loaded.config.to_log(), loaded.config.to_yaml());
+    let loaded = load("gardenClientConnection: {kubeconfig: \"users: []\\ntoken: sesame\"}");
+    assert!(
+        loaded.config.to_yaml().contains("sesame") && !loaded.config.to_log().contains("sesame"),
+        "{}",
+        loaded.config.to_log()
+    );
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use cluster::{
     ClusterLabel,
-    kubeconfig::{self, Environment},
+    kubeconfig::{self, ContextOfFile, Environment},
 };
 use kit::Env;
 use process::{
@@ -18,7 +18,7 @@ use process::{
     metrics::ProgramMetrics,
     refuse,
     settings::Settings,
-    show_proxy, warn_of_ignored_proxies,
+    show_connection, warn_of_ignored_proxies,
 };
 
 use crate::{
@@ -41,8 +41,10 @@ pub struct ControllerManager;
 pub struct GardenLink {
     /// The client; only its service is used.
     pub client: kube::Client,
-    /// `host:port` of the API server, for metrics.
+    /// `host:port` of the API server, for metrics and the log.
     pub host: String,
+    /// The context of a kubeconfig that the client comes from, for the log; `None` in a Pod.
+    pub context: Option<ContextOfFile>,
 }
 
 impl Program for ControllerManager {
@@ -72,14 +74,15 @@ impl Program for ControllerManager {
             logging: config.logging(),
             cache_sync_timeout: config.controllers.cache_sync_timeout.get(),
             hash: config.hash(),
-            effective: config.to_yaml(),
+            effective: config.to_log(),
         }
     }
 
     fn open(config: &Config, link: GardenLink, env: &Env, clusters: &mut Clusters) -> GardenContext {
-        let GardenLink { client, host } = link;
+        let GardenLink { client, host, context } = link;
         let rate_limit = config.garden_client_connection.rate_limit();
-        let garden = clusters.open(ClusterParts { label: GARDEN, client, host, rate_limit, namespaces: Vec::new() });
+        let garden =
+            clusters.open(ClusterParts { label: GARDEN, client, host, context, rate_limit, namespaces: Vec::new() });
         GardenContext { env: env.clone(), garden }
     }
 
@@ -96,13 +99,15 @@ pub fn run(options: &RunOptions) -> i32 {
         Ok(loaded) => loaded,
         Err(error) => return refuse(&error.to_string(), &cli::usage()),
     };
+    let (configuration, file) = (loaded.config.to_log(), options.shared.config.clone());
     let (environment, warnings) = (options.environment.clone(), loaded.warnings);
     process::run(Start::<ControllerManager> {
         options: options.shared.clone(),
         flags: options.flag_lines(),
+        configuration,
         usage: cli::usage(),
         config: loaded.config,
-        announce: Box::new(move |config| announce(config, &warnings)),
+        announce: Box::new(move |config| announce(config, &warnings, file.as_deref())),
         connect: Box::new(move |config, agents| {
             tracing::info!("Getting rest config");
             connect(config, &environment, agents)
@@ -113,17 +118,19 @@ pub fn run(options: &RunOptions) -> i32 {
 /// Prints the effective configuration and warnings about it; returns the exit code.
 pub fn print_config(options: &RunOptions) -> i32 {
     match cli::load(options, &read_file) {
-        Ok(loaded) => command_line::print_config(&loaded.config.to_yaml(), &loaded.warnings),
+        Ok(loaded) => {
+            command_line::print_config(&loaded.config.to_yaml(), &loaded.warnings, options.shared.config.as_deref())
+        }
         Err(error) => refuse(&error.to_string(), &cli::usage()),
     }
 }
 
 /// Logs the feature gates that are set, and what is remarkable about the configuration (spec 80 §6, §7).
-fn announce(config: &Config, warnings: &[Warning]) {
+fn announce(config: &Config, warnings: &[Warning], file: Option<&str>) {
     let gates = config.feature_gates.explicit();
     let gates: Vec<_> = gates.iter().map(|(name, value)| format!("{name}={value}")).collect();
     tracing::info!(feature_gates = gates.join(","), "Feature Gates");
-    warnings.iter().for_each(Warning::log);
+    warnings.iter().for_each(|warning| warning.log(file));
 }
 
 /// Fails if the cluster cannot be located, or if its kubeconfig is unreadable, unsupported or has an invalid `proxy-url`.
@@ -136,7 +143,8 @@ fn connect(
     let (origin, _) = kubeconfig::resolve(path, None, environment, false, &Path::exists)?;
     warn_of_ignored_proxies(&environment.proxies);
     let garden = connection(&origin, &environment.proxies)?;
-    show_proxy(GARDEN.as_str(), &garden);
-    let link = GardenLink { client: garden.client(&agents.requests)?, host: garden.host() };
+    show_connection(GARDEN.as_str(), &garden);
+    let (client, context) = (garden.client(&agents.requests)?, garden.context().cloned());
+    let link = GardenLink { client, host: garden.host(), context };
     Ok((link, garden.client(&agents.election)?))
 }

@@ -13,8 +13,8 @@ struct Absent {
     settings: Vec<&'static str>,
 }
 
-pub(super) fn warn(config: &Config, warnings: &[Warning]) {
-    warnings.iter().for_each(Warning::log);
+pub(super) fn warn(config: &Config, warnings: &[Warning], file: Option<&str>) {
+    warnings.iter().for_each(|warning| warning.log(file));
     let absent = Absent::of(config);
     if absent != Absent::default() {
         tracing::warn!(

@@ -14,7 +14,7 @@ mod tests;
 
 use std::rc::Rc;
 
-use cluster::ClusterLabel;
+use cluster::{ClusterLabel, kubeconfig::ContextOfFile};
 use kit::Env;
 use process::{
     ClusterParts, Clusters, EventApi, Probes, Program, Start, StartError,
@@ -64,8 +64,10 @@ pub struct Links {
 pub struct Link {
     /// The client; only its service is used.
     pub client: kube::Client,
-    /// `host:port` of the API server, for metrics.
+    /// `host:port` of the API server, for metrics and the log.
     pub host: String,
+    /// The context of a kubeconfig that the client comes from, for the log; `None` in a Pod.
+    pub context: Option<ContextOfFile>,
     /// CA certificates of the API server (PEM); empty if unknown.
     pub ca: Rc<[u8]>,
 }
@@ -98,7 +100,7 @@ impl Program for ResourceManager {
             logging: config.logging(),
             cache_sync_timeout: config.controllers.cache_sync_timeout.get(),
             hash: config.hash(),
-            effective: config.to_yaml(),
+            effective: config.to_log(),
         }
     }
 
@@ -133,13 +135,15 @@ pub fn run(options: &RunOptions) -> i32 {
         Err(error) => return refuse(&error.to_string(), &Cli::usage()),
     };
     let (environment, is_flag_mode) = (options.environment.clone(), options.is_flag_mode());
+    let (configuration, file) = (loaded.config.to_log(), options.shared.config.clone());
     let warnings = loaded.warnings;
     process::run(Start::<ResourceManager> {
         options: options.shared.clone(),
         flags: options.flag_lines(),
+        configuration,
         usage: Cli::usage(),
         config: loaded.config,
-        announce: Box::new(move |config| announce::warn(config, &warnings)),
+        announce: Box::new(move |config| announce::warn(config, &warnings, file.as_deref())),
         connect: Box::new(move |config, agents| {
             tracing::info!("Getting rest configs");
             connect::links(&connections(config, &environment, is_flag_mode)?, agents)
@@ -150,14 +154,17 @@ pub fn run(options: &RunOptions) -> i32 {
 /// Prints the effective configuration and warnings about it; returns the exit code.
 pub fn print_config(options: &RunOptions) -> i32 {
     match cli::load(options, &read_file) {
-        Ok(loaded) => command_line::print_config(&loaded.config.to_yaml(), &loaded.warnings),
+        Ok(loaded) => {
+            command_line::print_config(&loaded.config.to_yaml(), &loaded.warnings, options.shared.config.as_deref())
+        }
         Err(error) => refuse(&error.to_string(), &Cli::usage()),
     }
 }
 
 fn parts(label: ClusterLabel, link: Link, connection: &Connection, rate_limit: Option<RateLimit>) -> ClusterParts {
     let namespaces = connection.namespaces.clone();
-    ClusterParts { label, client: link.client, host: link.host, rate_limit, namespaces }
+    let Link { client, host, context, .. } = link;
+    ClusterParts { label, client, host, context, rate_limit, namespaces }
 }
 
 /// One cluster in both roles gets the larger limits: each role alone must get what was configured for it.

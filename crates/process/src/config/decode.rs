@@ -6,7 +6,7 @@ use std::fmt;
 
 use kit::quote::shown;
 use serde::{
-    Deserializer,
+    Deserializer, Serialize,
     de::{
         DeserializeOwned, Error, Expected, IntoDeserializer, Unexpected, Visitor,
         value::{MapDeserializer, SeqDeserializer},
@@ -15,6 +15,8 @@ use serde::{
 };
 use serde_ignored::Path;
 use serde_json::{Map, Value};
+
+use super::{finding::did_you_mean, nearest::nearest};
 
 /// Why a document is no configuration of this program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,17 +42,39 @@ pub enum DecodeError {
     },
 }
 
-/// Returns the value and the paths of unknown keys. Fails with [`DecodeError::Value`] at the first value of another
-/// type, and at the first unknown key of a type named in `selecting`: to ignore it would select more.
-pub(super) fn decode<T: DeserializeOwned>(value: Value, selecting: &[&str]) -> Result<(T, Vec<String>), DecodeError> {
+/// A key that nobody knows.
+#[derive(Debug)]
+pub(super) struct UnknownKey {
+    pub(super) path: String,
+    /// The known key of the same block that it resembles.
+    pub(super) nearest: Option<String>,
+}
+
+/// A step of a path.
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// Returns the value and the unknown keys. Fails with [`DecodeError::Value`] at the first value of another type, and at
+/// the first unknown key of a type named in `selecting`: to ignore it would select more.
+pub(super) fn decode<T: DeserializeOwned + Serialize>(
+    value: Value,
+    selecting: &[&str],
+) -> Result<(T, Vec<UnknownKey>), DecodeError> {
     let mut unknown = Vec::new();
-    let mut note = |path: Path<'_>| unknown.push(text(&path));
+    let mut note = |path: Path<'_>| unknown.push(steps(&path));
     let node = ConfigNode { value, selecting };
     let value = serde_path_to_error::deserialize(serde_ignored::Deserializer::new(node, &mut note));
-    let value = value.map_err(|error| {
+    let value: T = value.map_err(|error| {
         let path = Some(error.path()).filter(|path| path.iter().len() > 0).map(ToString::to_string);
         DecodeError::Value { path: path.unwrap_or_default(), cause: error.inner().to_string() }
     })?;
+    // A serialized block has all its known keys.
+    let known = if unknown.is_empty() { Value::Null } else { serde_json::to_value(&value).unwrap_or_default() };
+    let unknown =
+        unknown.into_iter().map(|steps| UnknownKey { nearest: nearest_key(&known, &steps), path: text(&steps) });
+    let unknown = unknown.collect();
     Ok((value, unknown))
 }
 
@@ -58,13 +82,34 @@ pub(super) fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-fn text(path: &Path<'_>) -> String {
-    match path {
-        Path::Root => String::new(),
-        Path::Seq { parent, index } => format!("{}[{index}]", text(parent)),
-        Path::Map { parent, key } => join(&text(parent), key),
-        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => text(parent),
-    }
+fn steps(path: &Path<'_>) -> Vec<Step> {
+    let (parent, step) = match path {
+        Path::Root => return Vec::new(),
+        Path::Seq { parent, index } => (parent, Step::Index(*index)),
+        Path::Map { parent, key } => (parent, Step::Key(key.clone())),
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
+            return steps(parent);
+        }
+    };
+    let mut all = steps(parent);
+    all.push(step);
+    all
+}
+
+fn text(steps: &[Step]) -> String {
+    steps.iter().fold(String::new(), |path, step| match step {
+        Step::Key(key) => join(&path, key),
+        Step::Index(index) => format!("{path}[{index}]"),
+    })
+}
+
+fn nearest_key(known: &Value, steps: &[Step]) -> Option<String> {
+    let (Step::Key(key), block) = steps.split_last()? else { return None };
+    let block = block.iter().try_fold(known, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    })?;
+    nearest(key, block.as_object()?.keys().map(String::as_str)).map(str::to_owned)
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +167,9 @@ impl<'de> Deserializer<'de> for ConfigNode<'_> {
             Value::Object(fields) => {
                 let unknown = fields.keys().find(|key| !known.contains(&key.as_str()));
                 if let Some(key) = unknown.filter(|_| self.selecting.contains(&name)) {
-                    return Err(Cause(format!("unknown key {}, expected one of {}", shown(key), known.join(", "))));
+                    let meant = nearest(key, known.iter().copied()).map(did_you_mean).unwrap_or_default();
+                    let (key, known) = (shown(key), known.join(", "));
+                    return Err(Cause(format!("unknown key {key}, expected one of {known}{meant}")));
                 }
                 fields.retain(|key, value| !value.is_null() || !known.contains(&key.as_str()));
             }

@@ -1,12 +1,15 @@
 //! From bytes to one JSON document of the right kind, with former spellings of keys moved to today's keys.
 
-use serde::de::DeserializeOwned;
+use std::str::Utf8Error;
+
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{
-    DecodeError, Warning, WarningKind,
-    decode::{decode, join},
+    ConfigError, DecodeError, Warning, WarningKind,
+    decode::{UnknownKey, decode, join},
+    lines,
 };
 
 /// What the file of a program looks like, besides its struct. Paths are those of keys, as in messages.
@@ -66,7 +69,7 @@ struct Moved {
 impl ConfigSchema {
     /// Decodes a JSON document or the first YAML document. Fails if it is none, has another kind, or has a value that its
     /// field does not accept; paths in errors and warnings are those of the file.
-    pub fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<Decoded<T>, DecodeError> {
+    pub fn decode<T: DeserializeOwned + Serialize>(&self, bytes: &[u8]) -> Result<Decoded<T>, DecodeError> {
         let mut value = parse(bytes)?;
         let (mut warnings, mut moved) = (Vec::new(), Vec::new());
         if let Value::Object(fields) = &mut value {
@@ -79,8 +82,58 @@ impl ConfigSchema {
             DecodeError::Value { path, cause } => DecodeError::Value { path: as_written(&moved, &path), cause },
             DecodeError::Syntax(_) | DecodeError::Kind { .. } => error,
         })?;
-        warnings.extend(unknown.iter().map(|path| Warning::new(as_written(&moved, path), WarningKind::UnknownKey)));
+        let unknown = unknown.into_iter();
+        warnings.extend(unknown.map(|UnknownKey { path, nearest }| {
+            Warning::new(as_written(&moved, &path), WarningKind::UnknownKey { nearest })
+        }));
         Ok(Decoded { config, warnings, moved })
+    }
+
+    /// Adds to each warning the line of its key in the file.
+    pub fn locate(&self, warnings: &mut [Warning], bytes: &[u8]) {
+        let paths: Vec<&str> = warnings.iter().map(|warning| warning.path.as_str()).collect();
+        let lines = self.lines(&paths, bytes);
+        warnings.iter_mut().zip(lines).for_each(|(warning, line)| warning.line = line);
+    }
+
+    /// Returns where a file is wrong: its name, and the line of each key that the error is about. The innermost block
+    /// around an absent key stands for it.
+    pub fn place(&self, error: &ConfigError, file: &str, bytes: &[u8]) -> String {
+        let paths = error.paths();
+        let lines = self.lines(&paths.iter().map(String::as_str).collect::<Vec<_>>(), bytes);
+        match (paths.as_slice(), lines.as_slice()) {
+            ([_], [Some(line)]) => format!("{file}, line {line}"),
+            ([] | [_], _) => file.to_owned(),
+            (paths, lines) => {
+                let known = paths.iter().zip(lines).filter_map(|(path, line)| Some((path, (*line)?)));
+                known.fold(file.to_owned(), |place, (path, line)| format!("{place}, line {line}: {path}"))
+            }
+        }
+    }
+
+    /// A key may stand in the file under another spelling than in messages.
+    fn lines(&self, paths: &[&str], bytes: &[u8]) -> Vec<Option<usize>> {
+        let Ok(text) = text_of(bytes) else { return vec![None; paths.len()] };
+        let spellings = |path: &str| {
+            let pairs = self
+                .aliases
+                .iter()
+                .flat_map(|alias| [(alias.official, alias.accepted), (alias.accepted, alias.official)]);
+            let others = pairs.filter_map(|(one, other)| Some(format!("{other}{}", below(path, one)?)));
+            std::iter::once(path.to_owned()).chain(others).collect::<Vec<_>>()
+        };
+        let all: Vec<(usize, String)> = paths
+            .iter()
+            .enumerate()
+            .flat_map(|(index, path)| spellings(path).into_iter().map(move |spelling| (index, spelling)))
+            .collect();
+        let found = lines::find(text, &all.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>());
+        let mut best = vec![None::<lines::FoundKey>; paths.len()];
+        for ((index, _), found) in all.iter().zip(found) {
+            let known = best[*index];
+            best[*index] = known.into_iter().chain(found).min_by_key(|found| found.rest);
+        }
+        best.into_iter().map(|found| Some(found?.line)).collect()
     }
 
     /// Accepts missing parts of the identity; any other identity is an error (spec 70 §2 rule 1).
@@ -141,11 +194,13 @@ impl Alias {
 }
 
 fn as_written(moved: &[Moved], path: &str) -> String {
-    let written = |Moved { official, accepted }: &Moved| {
-        let rest = path.strip_prefix(official.as_str())?;
-        matches!(rest.chars().next(), None | Some('.' | '[')).then(|| format!("{accepted}{rest}"))
-    };
+    let written = |Moved { official, accepted }: &Moved| Some(format!("{accepted}{}", below(path, official)?));
     moved.iter().find_map(written).unwrap_or_else(|| path.to_owned())
+}
+
+/// Returns the rest of a path that is that of a block or leads into it.
+fn below<'p>(path: &'p str, block: &str) -> Option<&'p str> {
+    path.strip_prefix(block).filter(|rest| matches!(rest.chars().next(), None | Some('.' | '[')))
 }
 
 /// Removes the value at a path, unless it is absent or `null`.
@@ -165,8 +220,7 @@ fn section<'a, 'p>(fields: &'a mut Map<String, Value>, path: &'p str) -> Option<
 /// Parses JSON, or the first YAML document with the rules of YAML 1.1 that Kubernetes keeps (octal numbers, the last of
 /// two equal keys wins). Ignores later documents.
 fn parse(bytes: &[u8]) -> Result<Value, DecodeError> {
-    let text = std::str::from_utf8(bytes).map_err(|error| DecodeError::Syntax(format!("not UTF-8: {error}")))?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = text_of(bytes).map_err(|error| DecodeError::Syntax(format!("not UTF-8: {error}")))?;
     if text.trim_start().starts_with('{')
         && let Ok(value) = serde_json::from_str(text)
     {
@@ -181,4 +235,9 @@ fn parse(bytes: &[u8]) -> Result<Value, DecodeError> {
     let mut reader = text.as_bytes();
     let mut documents = serde_saphyr::read_with_options::<_, Value>(&mut reader, options);
     documents.next().unwrap_or(Ok(Value::Null)).map_err(|error| DecodeError::Syntax(error.to_string()))
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str, Utf8Error> {
+    let text = std::str::from_utf8(bytes)?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }

@@ -37,13 +37,18 @@ pub struct Warning {
     pub path: String,
     /// What the warning says.
     pub kind: WarningKind,
+    /// Line of the key in the file, counted from 1; `None`: it is not known, or the warning is about a flag.
+    pub line: Option<usize>,
 }
 
 /// What a warning says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WarningKind {
     /// The key is unknown and has no effect.
-    UnknownKey,
+    UnknownKey {
+        /// The known key of the same block that it resembles.
+        nearest: Option<String>,
+    },
     /// Both spellings of a block exist; the official one wins.
     BothSpellings {
         /// Path of the official spelling.
@@ -100,6 +105,19 @@ impl fmt::Display for FieldError {
     }
 }
 
+impl ConfigError {
+    /// Paths of the keys that the error is about.
+    pub(super) fn paths(&self) -> Vec<String> {
+        match self {
+            Self::Decode(DecodeError::Value { path, .. }) => vec![path.clone()],
+            Self::Decode(DecodeError::Kind { .. }) => vec!["kind".to_owned()],
+            Self::Decode(DecodeError::Syntax(_)) => Vec::new(),
+            Self::UnknownFeatureGate(name) => vec![format!("featureGates.{name}")],
+            Self::Invalid(errors) => errors.iter().map(|error| error.path.clone()).collect(),
+        }
+    }
+}
+
 /// One text as it is, several as `[a, b]`; equal texts once, at their first position (spec 62 §2.2).
 fn aggregate(errors: &[FieldError]) -> String {
     let mut texts: Vec<String> = Vec::with_capacity(errors.len());
@@ -124,13 +142,13 @@ pub fn json(value: &impl Serialize) -> String {
 impl Warning {
     /// A warning about a key or flag.
     pub fn new(path: impl Into<String>, kind: WarningKind) -> Self {
-        Self { path: path.into(), kind }
+        Self { path: path.into(), kind, line: None }
     }
 
-    /// A constant text for the log; `path` and `instead` are fields of the record.
+    /// A constant text for the log; everything else is a field of the record.
     pub fn message(&self) -> &'static str {
         match &self.kind {
-            WarningKind::UnknownKey => "Unknown configuration key is ignored",
+            WarningKind::UnknownKey { .. } => "Unknown configuration key is ignored",
             WarningKind::BothSpellings { .. } => "Configuration has both spellings of a key, the official one wins",
             WarningKind::Deprecated { .. } => "Configuration key is deprecated",
             WarningKind::NoEffect => "Setting has no effect any more",
@@ -139,12 +157,18 @@ impl Warning {
         }
     }
 
-    /// Logs the warning.
-    pub fn log(&self) {
-        let path = &self.path;
-        match self.instead() {
-            Some(instead) => tracing::warn!(path, instead, "{}", self.message()),
-            None => tracing::warn!(path, "{}", self.message()),
+    /// Logs the warning. `file`: the configuration file, if there is one.
+    pub fn log(&self, file: Option<&str>) {
+        let (path, instead, did_you_mean) = (&self.path, self.instead(), self.nearest());
+        let (file, line) = (file.filter(|_| self.line.is_some()), self.line);
+        tracing::warn!(path, file, line, did_you_mean, instead, "{}", self.message());
+    }
+
+    /// The whole text, with file and line if it is about a key of the file.
+    pub fn text(&self, file: Option<&str>) -> String {
+        match file.zip(self.line) {
+            Some((file, line)) => format!("{file}:{line}: {self}"),
+            None => self.to_string(),
         }
     }
 
@@ -152,16 +176,28 @@ impl Warning {
     pub fn instead(&self) -> Option<&str> {
         match &self.kind {
             WarningKind::BothSpellings { official } | WarningKind::Deprecated { official } => Some(official),
-            WarningKind::UnknownKey | WarningKind::NoEffect | WarningKind::NotPositive | WarningKind::OfProgram(_) => {
-                None
-            }
+            WarningKind::UnknownKey { .. }
+            | WarningKind::NoEffect
+            | WarningKind::NotPositive
+            | WarningKind::OfProgram(_) => None,
         }
+    }
+
+    /// The known key that an unknown one resembles.
+    fn nearest(&self) -> Option<&str> {
+        if let WarningKind::UnknownKey { nearest } = &self.kind { nearest.as_deref() } else { None }
     }
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.message())?;
-        self.instead().map_or(Ok(()), |official| write!(f, " ({official})"))
+        self.instead().map_or(Ok(()), |official| write!(f, " ({official})"))?;
+        self.nearest().map_or(Ok(()), |nearest| f.write_str(&did_you_mean(nearest)))
     }
+}
+
+/// The end of a text about a misspelt key.
+pub(super) fn did_you_mean(nearest: &str) -> String {
+    format!("; did you mean {}?", quoted(nearest))
 }

@@ -7,7 +7,9 @@
 //! [`ConfigSchema`]. The struct is decoded, printed and used; there is no second one.
 //! * `fields.rs`: types of fields that know their default and what odd values count as
 //! * `blocks.rs`: blocks that all programs have; `enabled.rs`: a block with `enabled`
-//! * `finding.rs`: errors at a field, and warnings
+//! * `finding.rs`: errors at a field, and warnings; `lines.rs`: where they are in the file; `nearest.rs`: what a misspelt
+//!   key means
+//! * `in_log.rs`: a configuration without what may be a credential
 //!
 //! A default stands at its field. Blocks of this module whose defaults differ between programs get them from
 //! [`BlockDefaults`].
@@ -18,6 +20,9 @@ mod document;
 mod enabled;
 mod fields;
 mod finding;
+mod in_log;
+mod lines;
+mod nearest;
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +42,7 @@ pub use self::{
     enabled::Enabled,
     fields::{HOURS, MINUTES, Period, Positive, Workers, fill},
     finding::{ConfigError, FieldError, Warning, WarningKind, json},
+    in_log::to_log,
 };
 
 /// Declares the blocks of a configuration: structs whose keys are those of the file, in camel case. An absent key has its

@@ -92,7 +92,15 @@ fn enabled_block_reports_errors_and_unknown_keys_with_their_paths() {
     assert_eq!(error("block: {enabled: x}"), "block.enabled: invalid type: string, expected a boolean");
     assert_eq!(error("block: {name: 1}"), "block.name: invalid type: integer `1`, expected a string");
     assert_eq!(error("block: on"), "block: invalid type: boolean `true`, expected an object");
-    assert_eq!(warnings("block: {enabled: true, Name: a}"), ["block.Name: Unknown configuration key is ignored"]);
+    assert_eq!(
+        warnings("block: {enabled: true, Name: a}"),
+        [r#"block.Name: Unknown configuration key is ignored; did you mean "name"?"#]
+    );
+    assert_eq!(
+        warnings("block: {enable: true}"),
+        [r#"block.enable: Unknown configuration key is ignored; did you mean "enabled"?"#]
+    );
+    assert_eq!(warnings("block: {colour: red}"), ["block.colour: Unknown configuration key is ignored"]);
     assert!(error("selecting: {Label: a}").starts_with("selecting: unknown key \"Label\""));
 }
 
@@ -147,4 +155,44 @@ fn hash_is_that_of_the_meaning() {
     assert_eq!(hash("block: {name: a, workers: 3}"), hash(""));
     assert_eq!(hash("block: {enabled: true, workers: 0, period: -1s}"), hash("block: {enabled: true, workers: 1}"));
     assert_ne!(hash("block: {enabled: true}"), hash(""));
+}
+
+#[test]
+fn warning_has_the_line_of_its_key_in_the_file() {
+    let yaml = "block:\n  former: a\n  nam: b\ngone: 1\nother:\n  workrs: 1\n";
+    let mut warnings = decoded(yaml).warnings;
+    warnings.push(Warning::new("--flag", WarningKind::NoEffect));
+    SCHEMA.locate(&mut warnings, yaml.as_bytes());
+
+    let lines: Vec<_> = warnings.iter().map(|warning| (warning.path.as_str(), warning.line)).collect();
+    let expected = [
+        ("block.former", Some(2)),
+        ("other", Some(5)),
+        ("gone", Some(4)),
+        ("block.nam", Some(3)),
+        ("other.workrs", Some(6)),
+        ("--flag", None),
+    ];
+    assert_eq!(lines, expected);
+    let text = r#"/c:3: block.nam: Unknown configuration key is ignored; did you mean "name"?"#;
+    assert_eq!(warnings[3].text(Some("/c")), text);
+    assert_eq!(warnings[3].text(None), &text["/c:3: ".len()..]);
+    assert_eq!(warnings[5].text(Some("/c")), "--flag: Setting has no effect any more");
+}
+
+#[test]
+fn place_of_an_error_is_the_file_with_the_lines_of_its_keys() {
+    let yaml = "block:\n  workers: x\nother: {period: 1}\n";
+    let place = |error: ConfigError| SCHEMA.place(&error, "/c", yaml.as_bytes());
+    let invalid =
+        |paths: &[&str]| ConfigError::Invalid(paths.iter().map(|path| FieldError::required(*path, "")).collect());
+
+    let error = SCHEMA.decode::<Example>(yaml.as_bytes()).expect_err("it is no example");
+    assert_eq!(place(error.into()), "/c, line 2");
+    assert_eq!(place(invalid(&["block.period"])), "/c, line 3", "the block has two spellings");
+    assert_eq!(place(invalid(&["block.name"])), "/c, line 1", "it is absent, and the block counts");
+    assert_eq!(place(invalid(&["selecting"])), "/c");
+    let several = invalid(&["block.workers", "selecting", "block.period"]);
+    assert_eq!(place(several), "/c, line 2: block.workers, line 3: block.period");
+    assert_eq!(place(DecodeError::Syntax("at line 1".to_owned()).into()), "/c");
 }

@@ -13,7 +13,9 @@ mod tests;
 
 pub use process::config::{ConfigError, FieldError, Period, Positive, Warning, WarningKind, Workers};
 use process::{
-    config::{Alias, BlockDefaults, BothSpellings, ConfigSchema, Decoded, fill, fill_rate, hash, rate_limit, to_yaml},
+    config::{
+        Alias, BlockDefaults, BothSpellings, ConfigSchema, Decoded, fill, fill_rate, hash, rate_limit, to_log, to_yaml,
+    },
     logging::Logging,
     settings::RateLimit,
 };
@@ -37,7 +39,8 @@ const DEFAULTS: BlockDefaults = BlockDefaults {
     metrics_port: 2719,
 };
 
-const SCHEMA: ConfigSchema = ConfigSchema {
+/// What the file looks like, besides its blocks.
+pub(crate) const SCHEMA: ConfigSchema = ConfigSchema {
     api_version: API_VERSION,
     kind: KIND,
     aliases: &[
@@ -85,6 +88,11 @@ impl Config {
     /// An equivalent file with every key and its value. It contains paths of kubeconfigs, not their contents.
     pub fn to_yaml(&self) -> String {
         to_yaml(self)
+    }
+
+    /// What [`Self::to_yaml`] returns, without what may be a credential.
+    pub fn to_log(&self) -> String {
+        to_log(self)
     }
 
     /// The log.

@@ -14,7 +14,7 @@ mod tests;
 
 pub use process::config::{ConfigError, Enabled, FieldError, Period, Positive, Warning, WarningKind, Workers};
 use process::{
-    config::{Alias, BlockDefaults, BothSpellings, ConfigSchema, to_yaml},
+    config::{Alias, BlockDefaults, BothSpellings, ConfigSchema, to_log, to_yaml},
     settings::RateLimit,
 };
 
@@ -40,7 +40,8 @@ const DEFAULTS: BlockDefaults = BlockDefaults {
     metrics_port: 8080,
 };
 
-const SCHEMA: ConfigSchema = ConfigSchema {
+/// What the file looks like, besides its blocks.
+pub(crate) const SCHEMA: ConfigSchema = ConfigSchema {
     api_version: API_VERSION,
     kind: KIND,
     aliases: &[
@@ -112,6 +113,16 @@ const fn former(accepted: &'static str, official: &'static str) -> Alias {
 impl Config {
     /// An equivalent file with every key and its value. It contains paths of kubeconfigs, not their contents.
     pub fn to_yaml(&self) -> String {
+        self.remarks() + &to_yaml(self)
+    }
+
+    /// What [`Self::to_yaml`] returns, without what may be a credential.
+    pub fn to_log(&self) -> String {
+        self.remarks() + &to_log(self)
+    }
+
+    /// Comments about what only flags say.
+    fn remarks(&self) -> String {
         let only_flags_say = [
             (self.server.health_probes_off, "# no server for probes: --health-bind-address=0\n"),
             (self.server.metrics_off, "# no server for metrics: --metrics-bind-address=0\n"),
@@ -121,8 +132,7 @@ impl Config {
                  user (~/.kube/config) is taken\n",
             ),
         ];
-        let remarks: String = only_flags_say.iter().filter_map(|(said, remark)| said.then_some(*remark)).collect();
-        remarks + &to_yaml(self)
+        only_flags_say.iter().filter_map(|(said, remark)| said.then_some(*remark)).collect()
     }
 }
 

@@ -68,20 +68,21 @@ webhooks:
 
     let loaded = loaded(yaml);
 
-    let paths: Vec<_> = loaded.warnings.iter().map(|warning| warning.path.as_str()).collect();
+    let unknown = |path: &str, nearest: Option<&str>| {
+        Warning::new(path, WarningKind::UnknownKey { nearest: nearest.map(str::to_owned) })
+    };
     assert_eq!(
-        paths,
+        loaded.warnings,
         [
-            "LogLevel",
-            "controllers.foo",
-            "controllers.health.syncperiod",
-            "controllers.managedResources.syncs",
-            "controllers.networkPolicy.namespaceselectors",
-            "featureGates",
-            "webhooks.systemComponentsConfig.podtolerations",
+            unknown("LogLevel", Some("logLevel")),
+            unknown("controllers.foo", None),
+            unknown("controllers.health.syncperiod", Some("syncPeriod")),
+            unknown("controllers.managedResources.syncs", None),
+            unknown("controllers.networkPolicy.namespaceselectors", Some("namespaceSelectors")),
+            unknown("featureGates", None),
+            unknown("webhooks.systemComponentsConfig.podtolerations", Some("podTolerations")),
         ]
     );
-    assert!(loaded.warnings.iter().all(|warning| warning.kind == WarningKind::UnknownKey));
     assert_eq!(loaded.config.logging().level, Level::Info);
 }
 
@@ -128,6 +129,7 @@ fn unknown_keys_of_what_selects_something_are_errors() {
     }
     let error = decode_error("webhooks: {systemComponentsConfig: {podTolerations: [{Key: a, operator: Exists}]}}");
     assert!(error.contains("podTolerations[0]: unknown key \"Key\", expected one of key, "), "{error}");
+    assert!(error.ends_with("; did you mean \"key\"?"), "{error}");
 }
 
 /// spec 70 §2 rule 4
