@@ -196,9 +196,12 @@ fn condition_is_announced_once_if_the_answer_of_its_write_does_not_come() {
                 world.eventually("it is broken", is_bad).await;
                 seconds(120).await;
                 assert_eq!((count("Warning"), count("Normal")), (1, 0), "{:#?}", events(&world));
-                world.restart_as(PROGRAM).await;
-                seconds(120).await;
-                assert_eq!((count("Warning"), count("Normal")), (1, 0), "{:#?}", events(&world));
+                // A new leader attempts a set again that could not be applied, and reports how that ends.
+                if *kind == "ResourcesHealthy" {
+                    world.restart_as(PROGRAM).await;
+                    seconds(120).await;
+                    assert_eq!((count("Warning"), count("Normal")), (1, 0), "{:#?}", events(&world));
+                }
 
                 lose_one(&world);
                 mends(&world);

@@ -272,6 +272,7 @@ impl Step<'_> {
         } else {
             tracing::info!(object = %object, changed = %changed, "an object was updated");
         }
+        // A forced update that changes nothing ends no repetition.
         if changed.is_empty() {
             return None;
         }
