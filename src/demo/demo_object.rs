@@ -42,7 +42,10 @@ impl<'a> DemoObject<'a> {
 
     pub(super) fn collection(self) -> String {
         let root = if self.api_version.contains('/') { "apis" } else { "api" };
-        format!("/{root}/{}/namespaces/{}/{}", self.api_version, self.namespace, self.resource)
+        match self.namespace {
+            "" => format!("/{root}/{}/{}", self.api_version, self.resource),
+            namespace => format!("/{root}/{}/namespaces/{namespace}/{}", self.api_version, self.resource),
+        }
     }
 
     pub(super) fn path(self) -> String {

@@ -31,8 +31,11 @@ impl Journal {
         self.requests.len()
     }
 
+    /// Names the requests that store something. Reviews do not.
     pub(super) fn writes(&self) -> Vec<String> {
-        let writes = self.requests.iter().filter(|request| !READS.contains(&request.info.verb.as_str()));
+        let writes = self.requests.iter().filter(|request| {
+            !READS.contains(&request.info.verb.as_str()) && !request.info.resource.ends_with("reviews")
+        });
         writes.map(|request| format!("{} {}", request.info.verb, label(request))).collect()
     }
 
@@ -66,4 +69,34 @@ fn resource(request: &Recorded) -> String {
 fn label(request: &Recorded) -> String {
     let info = &request.info;
     if info.name.is_empty() { info.resource.clone() } else { format!("{}/{}", info.resource, info.name) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn journal_names_writes_but_neither_reads_nor_reviews() {
+        let sim = sim::Sim::new(sim::SimOptions::new(kit::Clock::system(), kit::Random::from_entropy()));
+        let client = sim.client();
+        let (group, review) = ("authentication.k8s.io", json!({"spec": {"token": "t"}}));
+        for (path, kind, body) in [
+            (format!("/apis/{group}/v1/tokenreviews"), format!("{group}/v1 TokenReview"), review),
+            ("/api/v1/namespaces".to_owned(), "v1 Namespace".to_owned(), json!({"metadata": {"name": "n"}})),
+        ] {
+            let (api_version, kind) = kind.split_once(' ').unwrap();
+            let mut object = json!({"apiVersion": api_version, "kind": kind});
+            object.as_object_mut().unwrap().extend(body.as_object().unwrap().clone());
+            let request = http::Request::post(path).header("content-type", "application/json");
+            client.request::<Value>(request.body(object.to_string().into_bytes()).unwrap()).await.unwrap();
+        }
+        client.request_text(http::Request::get("/api/v1/namespaces").body(Vec::new()).unwrap()).await.unwrap();
+
+        let journal = Journal::new(sim.requests());
+
+        assert_eq!(journal.writes(), ["create namespaces"]);
+        assert_eq!(journal.counts(), "3 requests: 2 create, 1 list");
+    }
 }

@@ -3,13 +3,18 @@
 //! ```text
 //! mod.rs ── log into a file, System ─► scene.rs (Sim, program.rs, kubectl) ◄── story.rs or world/ ──► screen.rs
 //! ```
-//! * `story.rs`: the steps in their order; start reading there. `world/`: many bundles (`--bundles`).
+//! * `story.rs`: the steps in their order; start reading there. `beyond_bundles.rs`: those about other controllers and
+//!   webhooks. `world/`: many bundles (`--bundles`).
 //! * `scene.rs`: simulator, program, a user with `kubectl`, and waits; `program.rs`: starts the program as production does;
-//!   `journal.rs`: its requests to the API; `rollouts.rs`: the cluster rolls out Deployments.
+//!   `journal.rs`: its requests to the API; `certificates.rs`: the certificate of its webhooks.
+//! * `rollouts.rs`: the cluster rolls out Deployments; `admission.rs`: it calls webhooks.
 //!
 //! The program does not know the demonstration. The panic of one step comes from the scene's observer of requests,
 //! which the program calls during a reconcile.
 
+mod admission;
+mod beyond_bundles;
+mod certificates;
 mod demo_object;
 mod examples;
 mod journal;
@@ -48,6 +53,8 @@ use crate::cli::DemoOptions;
 
 const LAST_RECORDS: Duration = Duration::from_millis(500);
 const LAST_RECONCILES: Duration = Duration::from_secs(1);
+const STOPPING: &str = "Stopping.";
+const INTERRUPTED: i32 = 130; // the exit code of shells
 
 struct Step<S: 'static> {
     title: &'static str,
@@ -84,7 +91,8 @@ enum DemoError {
     Scene(#[from] SceneError),
 }
 
-/// Runs the demonstration in the terminal. Returns the exit code: 0, or 1 if a step did not happen.
+/// Runs the demonstration in the terminal. Returns the exit code: 0, 1 if a step did not happen, or 130 if it was
+/// interrupted before its end without `--keep`.
 pub fn run(options: DemoOptions) -> i32 {
     let screen = Screen::of_process();
     match perform(options, screen) {
@@ -99,6 +107,7 @@ pub fn run(options: DemoOptions) -> i32 {
 fn perform(options: DemoOptions, screen: Screen) -> Result<i32, DemoError> {
     let path = log_path(&std::env::temp_dir());
     let log = log_into(&path)?;
+    rustls::crypto::ring::default_provider().install_default().ok();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().thread_stack_size(json::STACK).build()?;
     let system = System::with_tokio_rt(|| runtime);
     let code = match options.bundles {
@@ -110,21 +119,26 @@ fn perform(options: DemoOptions, screen: Screen) -> Result<i32, DemoError> {
 }
 
 async fn tell_story(options: DemoOptions, screen: Screen, log: &Path) -> Result<i32, DemoError> {
+    let mut interrupt = Interrupt::listen()?;
     let stage = Stage { scene: Scene::for_story()?, screen };
     story::prologue(&stage, log);
-    let played = play(&STORY, &stage, &stage.screen).await;
-    stage.screen.summary(&played);
-    let code = exit_code(&played);
-    if options.keep && code == 0 {
-        let mut interrupt = Interrupt::listen()?;
-        stage.screen.say("");
-        stage.scene.forget_requests();
-        announce(&stage.scene, &stage.screen, options);
-        interrupt.or(story::live(&stage, options.change_interval)).await;
-        stage.screen.say("Stopping.");
-    } else if !options.keep {
-        story::epilogue(&stage);
-    }
+    let code = match interrupt.or(play(&STORY, &stage, &stage.screen)).await {
+        Some(played) => {
+            stage.screen.summary(&played);
+            let code = exit_code(&played);
+            if options.keep && code == 0 {
+                stage.screen.say("");
+                stage.scene.forget_requests();
+                announce(&stage.scene, &stage.screen, options);
+                interrupt.or(story::live(&stage, options.change_interval)).await;
+                stage.screen.say(STOPPING);
+            } else if !options.keep {
+                story::epilogue(&stage);
+            }
+            code
+        }
+        None => interrupted(&stage.screen, options),
+    };
     stage.scene.stop(LAST_RECONCILES).await;
     Ok(code)
 }
@@ -137,7 +151,7 @@ async fn show_world(options: DemoOptions, screen: Screen, log: &Path, count: usi
         Some(Ok(())) if options.keep => {
             announce(&scene, &screen, options);
             interrupt.or(world::live(&scene, count, options.change_interval)).await;
-            screen.say("Stopping.");
+            screen.say(STOPPING);
             0
         }
         Some(Ok(())) => 0,
@@ -145,13 +159,16 @@ async fn show_world(options: DemoOptions, screen: Screen, log: &Path, count: usi
             screen.missed(&missed);
             1
         }
-        None => {
-            screen.say("Stopping.");
-            0
-        }
+        None => interrupted(&screen, options),
     };
     scene.stop(LAST_RECONCILES).await;
     Ok(code)
+}
+
+/// Returns the exit code after an interrupt before the end. With `--keep` there is no other end.
+fn interrupted(screen: &Screen, options: DemoOptions) -> i32 {
+    screen.say(STOPPING);
+    if options.keep { 0 } else { INTERRUPTED }
 }
 
 /// Says that the program stays up.
@@ -163,19 +180,23 @@ fn announce(scene: &Scene, screen: &Screen, options: DemoOptions) {
     });
 }
 
-/// Ctrl-C.
-struct Interrupt(Signal);
+/// Ctrl-C, or a request to end.
+struct Interrupt {
+    ctrl_c: Signal,
+    terminate: Signal,
+}
 
 impl Interrupt {
     fn listen() -> Result<Self, io::Error> {
-        Ok(Self(signal(SignalKind::interrupt())?))
+        Ok(Self { ctrl_c: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Returns what `work` returns, or `None` after Ctrl-C.
+    /// Returns what `work` returns, or `None` after an interrupt.
     async fn or<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
-            _ = self.0.recv() => None,
+            _ = self.ctrl_c.recv() => None,
+            _ = self.terminate.recv() => None,
             done = work => Some(done),
         }
     }

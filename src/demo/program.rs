@@ -6,19 +6,21 @@ use cluster::{ClusterLabel, RequestObserver};
 use http::Method;
 use kit::{ActorState, Clock, Cpu, Env, Fatal, Random, StatusRegistry};
 use process::{
-    Process, ProcessParts, Program as _, Vitals,
+    Process, ProcessParts, Program as _, ServiceParts, Services as _, StartError, Vitals,
     dashboard::server::{ServeError, ServerHandles},
-    http::probes::ProbeQuery,
+    http::{descriptors::Descriptors, probes::ProbeQuery},
     leader::ElectionError,
     metrics::Metrics,
 };
+use tokio::time::Instant;
 
 use crate::{
     api::config::resource_manager::Config,
-    programs::resource_manager::{Link, Links, ResourceManager},
+    programs::resource_manager::{Link, Links, ResourceManager, Webhooks},
 };
 
 const CPU_JOBS: usize = 2;
+const LAST_REVIEWS: Duration = Duration::from_secs(1);
 
 /// The program's name, and its user in the cluster.
 pub(super) const PROGRAM: &str = ResourceManager::NAME;
@@ -26,6 +28,7 @@ pub(super) const PROGRAM: &str = ResourceManager::NAME;
 pub(super) struct DemoProgram {
     process: Process<ResourceManager>,
     servers: ServerHandles,
+    webhooks: Webhooks,
     status_registry: StatusRegistry,
     metrics: Metrics,
     vitals: Vitals,
@@ -35,6 +38,8 @@ pub(super) struct DemoProgram {
 pub(super) enum ProgramError {
     #[error(transparent)]
     Serve(#[from] ServeError),
+    #[error(transparent)]
+    Webhooks(#[from] StartError),
     #[error(transparent)]
     Election(#[from] ElectionError),
 }
@@ -56,12 +61,20 @@ impl DemoProgram {
         let (status_registry, vitals) = (StatusRegistry::default(), Vitals::new::<ResourceManager>());
         let metrics =
             Metrics::new(ResourceManager::METRICS, ResourceManager::CLUSTERS, version, status_registry.clone());
+        let config = Rc::new(config.clone());
+        let mut readiness = vitals.readiness();
+        let parts = ServiceParts {
+            metrics: metrics.clone(),
+            status_registry: status_registry.clone(),
+            descriptors: Descriptors::default(),
+        };
+        let mut webhooks = Webhooks::prepare(&config, parts, &mut readiness)?;
         let servers = process::serve_http::<ResourceManager>(
             version,
-            &ResourceManager::settings(config),
+            &ResourceManager::settings(&config),
             "demonstration",
             &vitals,
-            vitals.readiness(),
+            readiness,
             &metrics,
             &status_registry,
         )?;
@@ -81,16 +94,18 @@ impl DemoProgram {
             },
             election: None,
             host: "demo".to_owned(),
-            config: Rc::new(config.clone()),
+            config,
             env,
             requests: Rc::new(Saboteur { production: metrics.clone(), armed: sabotage }),
             vitals: vitals.clone(),
         })?;
-        Ok(Self { process, servers, status_registry, metrics, vitals })
+        webhooks.start(&process)?;
+        Ok(Self { process, servers, webhooks, status_registry, metrics, vitals })
     }
 
     pub(super) async fn stop(self, patience: Duration) {
         self.process.stop(patience).await;
+        self.webhooks.stop(Instant::now() + LAST_REVIEWS).await;
         self.servers.stop().await;
     }
 
@@ -111,9 +126,13 @@ impl DemoProgram {
         self.servers.metrics_address()
     }
 
-    /// The ports of metrics and probes.
-    pub(super) fn ports(&self) -> [u16; 2] {
-        [self.servers.metrics_address(), self.servers.probes_address()]
+    pub(super) fn webhook_address(&self) -> Option<SocketAddr> {
+        self.webhooks.address()
+    }
+
+    /// The ports of metrics, probes and webhooks.
+    pub(super) fn ports(&self) -> [u16; 3] {
+        [self.servers.metrics_address(), self.servers.probes_address(), self.webhooks.address()]
             .map(|address| address.map_or(0, |address| address.port()))
     }
 }

@@ -56,31 +56,28 @@ fn take(sim: &Sim, step: RolloutStep) {
 
 fn next_step(deployment: &Value) -> Option<RolloutStep> {
     let (metadata, status) = (&deployment["metadata"], &deployment["status"]);
-    let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
-    let (namespace, name) = (text("namespace"), text("name"));
-    let step = |pods, status| Some(RolloutStep { namespace: namespace.clone(), name: name.clone(), pods, status });
-    let replicas = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
-    let available = status["availableReplicas"].as_u64().unwrap_or_default();
-    if metadata["deletionTimestamp"].is_string() {
+    let is_observed = status["observedGeneration"] == metadata["generation"];
+    let mut conditions = status["conditions"].as_array().into_iter().flatten();
+    let is_under_way = conditions.any(|condition| condition["reason"] == UNDER_WAY);
+    if metadata["deletionTimestamp"].is_string() || (is_observed && !is_under_way) {
         return None;
     }
-    if status["observedGeneration"] != metadata["generation"] {
+    let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+    let (namespace, name) = (text("namespace"), text("name"));
+    let replicas = deployment["spec"]["replicas"].as_u64().unwrap_or(1);
+    let available = status["availableReplicas"].as_u64().unwrap_or_default();
+    let (pods, status) = if !is_observed {
         let progress = ("True", UNDER_WAY, format!("ReplicaSet \"{name}\" is progressing."));
-        return step(Vec::new(), new_status(deployment, available, 0, progress));
-    }
-    let conditions = status["conditions"].as_array().into_iter().flatten();
-    let is_under_way = conditions.into_iter().any(|condition| condition["reason"] == UNDER_WAY);
-    if !is_under_way {
-        None
+        (Vec::new(), new_status(deployment, available, 0, progress))
     } else if is_missing(deployment) {
-        let progress =
-            ("False", "ProgressDeadlineExceeded", format!("ReplicaSet \"{name}\" has timed out progressing."));
-        step(Vec::new(), new_status(deployment, 0, 0, progress))
+        let text = format!("ReplicaSet \"{name}\" has timed out progressing.");
+        (Vec::new(), new_status(deployment, 0, 0, ("False", "ProgressDeadlineExceeded", text)))
     } else {
         let pods = (0..replicas).map(|number| pod(deployment, &namespace, &format!("{name}-{number}"))).collect();
         let text = format!("ReplicaSet \"{name}\" has successfully progressed.");
-        step(pods, new_status(deployment, replicas, replicas, ("True", "NewReplicaSetAvailable", text)))
-    }
+        (pods, new_status(deployment, replicas, replicas, ("True", "NewReplicaSetAvailable", text)))
+    };
+    Some(RolloutStep { namespace, name, status, pods })
 }
 
 fn is_missing(deployment: &Value) -> bool {

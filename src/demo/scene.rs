@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     Missed,
+    certificates::{CertificateError, ServingCertificate},
     demo_object::DemoObject,
     examples::{Example, NAMESPACE},
     journal::Journal,
@@ -24,7 +25,7 @@ use super::{
 };
 use crate::{
     api::{
-        config::resource_manager::{self as config, Config, ConfigError},
+        config::resource_manager::{self as config, Config, ConfigError, GarbageCollector},
         meta::conditions::Condition,
         resources::{condition_names::RESOURCES_APPLIED, crd, keys::ORIGIN, managed_resource::ManagedResource},
     },
@@ -33,7 +34,7 @@ use crate::{
 
 pub(super) const LATENCY: Duration = Duration::from_millis(1);
 const LIMIT: Duration = Duration::from_secs(10);
-const LIMIT_OF_ALL: Duration = Duration::from_secs(16); // time limit of all conditions together, from the beginning
+const LIMIT_OF_ALL: Duration = Duration::from_secs(60); // time limit of all conditions together, from the beginning
 const POLL: Duration = Duration::from_millis(1);
 const QUIET: Duration = Duration::from_millis(100); // the program is idle after this time without requests
 const UNLIMITED: f64 = -1.0; // requests per second
@@ -46,6 +47,7 @@ const MANAGED_RESOURCES: &str = "managedresources.resources.gardener.cloud";
 pub(super) struct Scene {
     sim: Sim,
     kubectl: kube::Client,
+    certificate: ServingCertificate,
     config: RefCell<Config>,
     version: BuildInfo,
     program: RefCell<Option<DemoProgram>>,
@@ -59,6 +61,8 @@ pub(super) enum SceneError {
     Config(#[from] ConfigError),
     #[error("the definition of ManagedResources is no YAML: {0}")]
     Definition(String),
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
     #[error(transparent)]
     Put(#[from] PutError),
     #[error(transparent)]
@@ -78,6 +82,7 @@ impl Scene {
         (config.source.qps, config.target.qps) = (UNLIMITED, UNLIMITED);
         config.controllers.managed_resource.concurrent_syncs = MANY_WORKERS;
         config.controllers.health.concurrent_syncs = MANY_WORKERS;
+        config.controllers.garbage_collector = GarbageCollector::default().into();
         drop(config);
         Ok(scene)
     }
@@ -89,13 +94,18 @@ impl Scene {
         let definition: Value = serde_saphyr::from_str(crd::MANAGED_RESOURCES)
             .map_err(|error| SceneError::Definition(error.to_string()))?;
         sim.put(definition)?;
-        let mut config = config::load(include_bytes!("../../config/local.yaml"))?.config;
+        let certificate = ServingCertificate::create()?;
+        let mut config = config::load(include_bytes!("../../config/demo.yaml"))?.config;
         let anywhere = PlainServer { bind_address: LOOPBACK.to_owned(), port: 0 };
         config.server.metrics.listen(anywhere.clone());
         config.server.health_probes = anywhere;
+        let webhooks = &mut config.server.webhooks;
+        (webhooks.bind_address, webhooks.port) = (LOOPBACK.to_owned(), 0);
+        webhooks.tls.server_cert_dir = certificate.folder().display().to_string();
         Ok(Self {
             kubectl: sim.client_as("operator", "kubectl/v1.36.0"),
             sim,
+            certificate,
             config: RefCell::new(config),
             version: BuildInfo::of_this_binary(),
             program: RefCell::default(),
@@ -118,7 +128,7 @@ impl Scene {
             DemoProgram::start(config, &self.version.version, client, self.sabotage.clone())
         };
         let program = start(&config).or_else(|_| {
-            set_ports(&mut config, [0; 2]);
+            set_ports(&mut config, [0; 3]);
             start(&config)
         })?;
         set_ports(&mut config, program.ports());
@@ -155,9 +165,14 @@ impl Scene {
         Ok(self.sim.put(object).map(drop)?)
     }
 
+    /// Returns what `look` finds in each object of a resource, which is written as for kubectl.
+    pub(super) fn look_at_all<T>(&self, resource: &str, look: impl FnMut(&Value) -> T) -> Vec<T> {
+        self.sim.look_at_all(resource, look)
+    }
+
     /// Returns what `look` finds in each ManagedResource.
     pub(super) fn managed_resources<T>(&self, look: impl FnMut(&Value) -> T) -> Vec<T> {
-        self.sim.look_at_all(MANAGED_RESOURCES, look)
+        self.look_at_all(MANAGED_RESOURCES, look)
     }
 
     pub(super) fn is_rolled_out(&self) -> bool {
@@ -186,6 +201,20 @@ impl Scene {
         self.sabotage.set(true);
     }
 
+    /// A client that trusts the certificate of the webhooks, and nothing else.
+    pub(super) fn webhook_client(&self) -> Result<kube::Client, Missed> {
+        let failed = |found: String| Missed::new("the webhooks can be reached", found);
+        let url = self.webhook_url("").parse().map_err(|_| failed("the address is no URL".to_owned()))?;
+        let mut config = kube::Config::new(url);
+        config.root_cert = Some(vec![self.certificate.authority()]);
+        kube::Client::try_from(config).map_err(|error| failed(error.to_string()))
+    }
+
+    pub(super) fn webhook_url(&self, path: &str) -> String {
+        let address = self.program.borrow().as_ref().and_then(DemoProgram::webhook_address);
+        format!("https://{}{path}", address.map(|address| address.to_string()).unwrap_or_default())
+    }
+
     pub(super) fn url(&self, path: &str) -> String {
         let address = self.program.borrow().as_ref().and_then(DemoProgram::metrics_address);
         format!("http://{}{path}", address.map(|address| address.to_string()).unwrap_or_default())
@@ -204,15 +233,17 @@ impl Scene {
         self.actors().len()
     }
 
-    pub(super) fn series(&self, name: &str) -> Vec<String> {
+    /// The lines of a metric, without those that are 0.
+    pub(super) fn nonzero_series(&self, name: &str) -> Vec<String> {
         let text = self.program.borrow().as_ref().map(DemoProgram::render_metrics).unwrap_or_default();
-        text.lines().filter(|line| line.starts_with(name)).map(str::to_owned).collect()
+        text.lines().filter(|line| line.starts_with(name) && !line.ends_with(" 0")).map(str::to_owned).collect()
     }
 }
 
-fn set_ports(config: &mut Config, [metrics, probes]: [u16; 2]) {
+fn set_ports(config: &mut Config, [metrics, probes, webhooks]: [u16; 3]) {
     config.server.metrics.port = metrics.into();
     config.server.health_probes.port = probes.into();
+    config.server.webhooks.port = webhooks.into();
 }
 
 impl Scene {
@@ -225,6 +256,12 @@ impl Scene {
         self.send(Method::POST, &place.collection(), "application/json", Some(object)).await.map(drop)
     }
 
+    /// Creates an object as another user.
+    pub(super) async fn create_as(&self, user: &str, place: DemoObject<'_>, object: &Value) -> Result<(), Missed> {
+        let client = self.sim.client_as(user, "kubelet/v1.36.0");
+        send(&client, Method::POST, &place.collection(), "application/json", Some(object)).await.map(drop)
+    }
+
     pub(super) async fn patch(&self, place: DemoObject<'_>, patch: &Value) -> Result<Value, Missed> {
         self.send(Method::PATCH, &place.path(), "application/merge-patch+json", Some(patch)).await
     }
@@ -233,14 +270,39 @@ impl Scene {
         self.send(Method::DELETE, &place.path(), "application/json", None).await.map(drop)
     }
 
-    async fn send(&self, method: Method, path: &str, content: &str, body: Option<&Value>) -> Result<Value, Missed> {
-        let expected = format!("kubectl's {method} {path} is carried out");
-        let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, content).body(body);
-        let request = request.map_err(|error| Missed::new(&expected, error.to_string()))?;
-        let answer = self.kubectl.request(request).await;
-        answer.map_err(|error| Missed::new(expected, error.to_string()))
+    /// Deletes an object by hand, waits for a new one, and returns the time.
+    pub(super) async fn replaced(&self, place: DemoObject<'_>) -> Result<Duration, Missed> {
+        let old = self.text(place, "/metadata/uid");
+        self.delete(place).await?;
+        let begin = Instant::now();
+        let expected = format!("{}/{} exists again", place.resource, place.name);
+        self.wait(&expected, || match self.text(place, "/metadata/uid") {
+            uid if uid.is_empty() => Err("it does not exist".to_owned()),
+            uid if uid == old => Err("the old one still exists".to_owned()),
+            _ => Ok(()),
+        })
+        .await?;
+        Ok(begin.elapsed())
     }
+
+    async fn send(&self, method: Method, path: &str, content: &str, body: Option<&Value>) -> Result<Value, Missed> {
+        send(&self.kubectl, method, path, content, body).await
+    }
+}
+
+async fn send(
+    client: &kube::Client,
+    method: Method,
+    path: &str,
+    content: &str,
+    body: Option<&Value>,
+) -> Result<Value, Missed> {
+    let expected = format!("the request {method} {path} is carried out");
+    let body = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
+    let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, content).body(body);
+    let request = request.map_err(|error| Missed::new(&expected, error.to_string()))?;
+    let answer = client.request(request).await;
+    answer.map_err(|error| Missed::new(expected, error.to_string()))
 }
 
 impl Scene {
@@ -316,7 +378,17 @@ impl Scene {
 
     /// Returns the first `Ok` of `probe`. Fails with its last `Err` if it does not come in time.
     pub(super) async fn wait<T>(&self, expected: &str, probe: impl FnMut() -> Result<T, String>) -> Result<T, Missed> {
-        eventually(self.end.min(Instant::now() + LIMIT), expected, probe).await
+        self.wait_for(LIMIT, expected, probe).await
+    }
+
+    /// Like [`Self::wait`], with a limit of its own.
+    pub(super) async fn wait_for<T>(
+        &self,
+        limit: Duration,
+        expected: &str,
+        probe: impl FnMut() -> Result<T, String>,
+    ) -> Result<T, Missed> {
+        eventually(self.end.min(Instant::now() + limit), expected, probe).await
     }
 }
 

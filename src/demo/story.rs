@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    Missed, Seen, Step,
+    Missed, Seen, Step, beyond_bundles,
     demo_object::DemoObject,
     examples::{self, BROKEN, MONITORING, NAMESPACE, WEBAPP},
     scene::{Scene, rests},
@@ -20,16 +20,21 @@ pub(super) struct Stage {
     pub(super) screen: Screen,
 }
 
-pub(super) const STORY: [Step<Stage>; 9] = [
+pub(super) const STORY: [Step<Stage>; 14] = [
     Step { title: "The program starts", play: |stage| start(stage).boxed_local() },
     Step { title: "Two bundles are applied", play: |stage| apply(stage).boxed_local() },
     Step { title: "An object is edited by hand", play: |stage| edit(stage).boxed_local() },
     Step { title: "An object is deleted by hand", play: |stage| delete(stage).boxed_local() },
     Step { title: "A manifest does not decode", play: |stage| mistake(stage).boxed_local() },
     Step { title: "An object leaves its bundle", play: |stage| prune(stage).boxed_local() },
+    Step { title: "A token is requested", play: |stage| beyond_bundles::token(stage).boxed_local() },
+    Step { title: "A Service gets its policies", play: |stage| beyond_bundles::policies(stage).boxed_local() },
+    Step { title: "A certificate is approved", play: |stage| beyond_bundles::certificate(stage).boxed_local() },
+    Step { title: "A webhook changes a Pod", play: |stage| beyond_bundles::webhook(stage).boxed_local() },
     Step { title: "An actor panics", play: |stage| panic(stage).boxed_local() },
     Step { title: "The program starts again", play: |stage| restart(stage).boxed_local() },
     Step { title: "A bundle is deleted", play: |stage| leave(stage).boxed_local() },
+    Step { title: "Garbage is collected", play: |stage| beyond_bundles::garbage(stage).boxed_local() },
 ];
 
 const SETTINGS: DemoObject<'static> = DemoObject::core("configmaps", "webshop", "webapp-settings");
@@ -143,26 +148,10 @@ async fn delete(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     screen.say("Somebody deletes the Service of the application.");
     screen.command("kubectl -n webshop delete service webapp");
     let mark = scene.mark();
-    let took = replaced(scene, SERVICE).await?;
+    let took = scene.replaced(SERVICE).await?;
     scene.until_idle().await?;
     screen.detail(&scene.journal(mark).counts());
     Ok(Seen { what: "the Service is there again".to_owned(), took })
-}
-
-/// Deletes an object by hand, waits for a new one, and returns the time.
-async fn replaced(scene: &Scene, place: DemoObject<'_>) -> Result<Duration, Missed> {
-    let old = scene.text(place, "/metadata/uid");
-    scene.delete(place).await?;
-    let begin = Instant::now();
-    let expected = format!("{}/{} is there again", place.resource, place.name);
-    scene
-        .wait(&expected, || match scene.text(place, "/metadata/uid") {
-            uid if uid.is_empty() => Err("it is not there".to_owned()),
-            uid if uid == old => Err("the old one is still there".to_owned()),
-            _ => Ok(()),
-        })
-        .await?;
-    Ok(begin.elapsed())
 }
 
 async fn mistake(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
@@ -236,12 +225,10 @@ async fn panic(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
          reconcile, panics once, when the actor of monitoring has repaired an object.",
     );
     screen.command("kubectl patch configmap alert-receivers -p '{\"data\":{\"receivers.yaml\":\"none\"}}'");
-    screen.command("kubectl -n webshop delete role webapp");
     let before = scene.actor(MONITORING.name).map_or(0, |actor| actor.finished);
     let begin = Instant::now();
     scene.sabotage();
     scene.patch(RECEIVERS, &json!({"data": {"receivers.yaml": "none"}})).await?;
-    let others = replaced(scene, ROLE).await?;
     let panicked = scene
         .wait("the status registry shows the panic of monitoring", || match scene.actor(MONITORING.name) {
             Some(actor) if last_error(&actor).contains("panicked") => Ok(actor),
@@ -250,8 +237,11 @@ async fn panic(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
         .await?;
     screen.say("The supervisor caught it. The status registry (dashboard) shows the actor:");
     screen.detail(&format!("{}   last error: {}", panicked.path, last_error(&panicked)));
-    scene.series("controller_runtime_reconcile_panics_total").iter().for_each(|series| screen.detail(series));
-    screen.say(&format!("The other ManagedResources go on: the Role of webapp was restored after {}.", time(others)));
+    scene.nonzero_series("controller_runtime_reconcile_panics_total").iter().for_each(|series| screen.detail(series));
+    screen.say("The other ManagedResources go on.");
+    screen.command("kubectl -n webshop delete role webapp");
+    let others = scene.replaced(ROLE).await?;
+    screen.detail(&format!("it exists again after {}", time(others)));
 
     let recovered = scene
         .wait("the actor of monitoring has reconciled again", || match scene.actor(MONITORING.name) {
@@ -285,6 +275,9 @@ async fn restart(Stage { scene, screen }: &Stage) -> Result<Seen, Missed> {
     let took = begin.elapsed();
     let journal = scene.journal(mark);
     screen.say("It lists each kind once and compares. Nothing differs, so it writes nothing.");
+    screen.say(
+        "A create is the question whether the scraper's token is still valid: a TokenReview, which stores nothing.",
+    );
     screen.detail(&journal.counts());
     screen.detail(&format!("dashboard: {}", scene.url("/dashboard")));
     let writes = journal.writes();

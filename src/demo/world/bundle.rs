@@ -17,6 +17,9 @@ pub(super) const DATA_KEY: &str = "objects.yaml";
 /// The ConfigMap that both rivals of a namespace claim.
 pub(super) const CLAIMED_BY_TWO: &str = "shared-settings";
 
+/// Namespaces whose Services get NetworkPolicies.
+const SHOOTS: usize = 4;
+
 const FOREIGN_FINALIZER: &str = "example.com/archive";
 
 const COMPONENTS: [&str; 25] = [
@@ -97,6 +100,19 @@ impl Bundle {
 
     pub(super) fn namespace(self) -> String {
         format!("shoot--demo--{:04}", self.number / COMPONENTS.len())
+    }
+
+    /// The Namespace, from its first bundle. In some of them, Services get NetworkPolicies.
+    pub(super) fn first_of_namespace(self) -> Option<Value> {
+        if !self.number.is_multiple_of(COMPONENTS.len()) {
+            return None;
+        }
+        let name = self.namespace();
+        let mut labels = json!({"kubernetes.io/metadata.name": name});
+        if self.number / COMPONENTS.len() < SHOOTS {
+            labels["gardener.cloud/role"] = "shoot".into();
+        }
+        Some(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}))
     }
 
     /// The name of its ManagedResource, and of its Deployment if it has one.

@@ -26,7 +26,7 @@ use super::{
 use crate::api::resources::{condition_names, keys::IGNORE};
 
 const AT_ONCE: usize = 100; // bundles that are stored before other tasks run
-const LOOK: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(500);
 const PROGRESS: Duration = Duration::from_secs(5); // time between two lines about the progress
 const STALLED: Duration = Duration::from_secs(60); // time without progress after which the demonstration fails
 
@@ -80,10 +80,8 @@ pub(super) async fn live(scene: &Scene, count: usize, change_interval: Option<Du
 }
 
 fn store(scene: &Scene, bundle: Bundle) -> Result<(), SceneError> {
-    if let Some(secret) = bundle.secret() {
-        scene.put(secret)?;
-    }
-    scene.put(bundle.managed_resource())
+    let before = bundle.first_of_namespace().into_iter().chain(bundle.secret());
+    before.chain([bundle.managed_resource()]).try_for_each(|object| scene.put(object))
 }
 
 async fn reconciled(scene: &Scene, screen: &Screen, count: usize) -> Result<(), Missed> {

@@ -1,6 +1,6 @@
 //! The webhook server as a service of the process.
 
-use std::{rc::Rc, sync::Arc};
+use std::{net::SocketAddr, rc::Rc, sync::Arc};
 
 use process::{Process, ServiceParts, Services, StartError, http::probes::Checks};
 use tokio::time::Instant;
@@ -18,6 +18,14 @@ use crate::{
 pub struct Webhooks {
     waiting: Option<ServerParts>,
     running: Option<WebhookServer>,
+}
+
+impl Webhooks {
+    /// The address on which the server listens.
+    pub fn address(&self) -> Option<SocketAddr> {
+        let waiting = self.waiting.as_ref().map(|parts| parts.listeners.address);
+        waiting.or_else(|| self.running.as_ref().map(WebhookServer::address))
+    }
 }
 
 impl Services<ResourceManager> for Webhooks {

@@ -7,6 +7,7 @@ use super::{
 
 pub(super) const COMMENTED: &str = include_str!("../../../../../config/component-config.yaml");
 const LOCAL: &str = include_str!("../../../../../config/local.yaml");
+const DEMO: &str = include_str!("../../../../../config/demo.yaml");
 
 /// The configuration as a deployer renders it (spec 70 §2.3).
 #[test]
@@ -81,4 +82,12 @@ fn the_local_example_needs_no_cluster_around_it() {
     assert_eq!(loaded.warnings, []);
     assert_eq!(loaded.config.leader_election.on(), None);
     assert_eq!(loaded.config.source.kubeconfig, "", "it comes from the environment");
+}
+
+#[test]
+fn the_demonstrations_configuration_is_valid() {
+    let loaded = load(DEMO.as_bytes()).expect("it is valid");
+
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.config.leader_election.on(), None);
 }
