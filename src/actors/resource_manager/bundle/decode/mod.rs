@@ -4,10 +4,11 @@
 //!
 //! `stream` finds the documents of a data key (`compression`, JSON or YAML, separators). `yaml` and `scalar` read YAML
 //! in the dialect of Go's `sigs.k8s.io/yaml`; `repair` corrects what Go's parser accepts and ours refuses; `json` reads
-//! JSON. `list` splits lists. `labels` handles labels and annotations that are no strings (§11.5). `limits` has the
+//! JSON. `list` splits lists. `duplicates` gathers keys that a map has twice. `labels` handles labels and annotations that are no strings (§11.5). `limits` has the
 //! bounds.
 
 mod compression;
+mod duplicates;
 mod json;
 mod labels;
 mod limits;
@@ -26,7 +27,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-pub use self::{labels::LabelWarning, limits::Limits};
+pub use self::{duplicates::DuplicateKey, labels::LabelWarning, limits::Limits};
 use self::{
     limits::{ERROR_COST, Meter},
     stream::DataKey,
@@ -58,6 +59,8 @@ pub struct ManifestDocument {
     pub raw: usize,
     /// Dropped labels and annotations.
     pub warnings: Vec<LabelWarning>,
+    /// Keys that a map has twice, if the decoder gathers them ([`Decoder::with_duplicate_keys`]).
+    pub duplicate_keys: Vec<DuplicateKey>,
 }
 
 /// A part of a data key that is no manifest. The text contains positions and limits, never content.
@@ -71,6 +74,9 @@ pub struct DecodeError {
     pub index: usize,
     /// What is wrong.
     pub text: String,
+    /// The first line of an unreadable YAML document that has `{{`, counted from 1 within the data key: the document may
+    /// be a template.
+    pub template_line: Option<usize>,
 }
 
 /// The decoded manifests of a ManagedResource.
@@ -95,13 +101,16 @@ pub struct Decoder<'a, I> {
     items: Items,
     /// Number of data keys so far.
     data_keys: usize,
+    /// How many duplicate keys of a document are gathered.
+    most_duplicates: usize,
 }
 
 #[derive(Default)]
 struct Items {
     data_key: Arc<str>,
     index: usize,
-    left: std::vec::IntoIter<Value>,
+    left: std::iter::Enumerate<std::vec::IntoIter<Value>>,
+    duplicates: Vec<DuplicateKey>,
 }
 
 struct Current<'a> {
@@ -153,12 +162,26 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
             current: None,
             items: Items::default(),
             data_keys: 0,
+            most_duplicates: 0,
         }
     }
 
-    fn document(&self, mut manifest: Value, data_key: Arc<str>, index: usize) -> ManifestDocument {
+    /// Gathers the duplicate keys of each document, at most this many of one document. Without this call there are none.
+    #[must_use]
+    pub fn with_duplicate_keys(self, most: usize) -> Self {
+        Self { most_duplicates: most, ..self }
+    }
+
+    fn document(
+        &self,
+        mut manifest: Value,
+        data_key: Arc<str>,
+        index: usize,
+        duplicate_keys: Vec<DuplicateKey>,
+    ) -> ManifestDocument {
         let warnings = labels::normalise(&mut manifest);
-        ManifestDocument { manifest, secret: self.secret.clone(), data_key, index, raw: self.data_keys - 1, warnings }
+        let raw = self.data_keys - 1;
+        ManifestDocument { manifest, secret: self.secret.clone(), data_key, index, raw, warnings, duplicate_keys }
     }
 
     fn next_data_key(&mut self) -> Option<Current<'a>> {
@@ -167,7 +190,7 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
                 self.data_keys += 1;
                 return Some(Current {
                     data_key: Arc::from(data_key.as_str()),
-                    documents: DataKey::new(data_key, value, self.limits),
+                    documents: DataKey::new(data_key, value, self.limits, self.most_duplicates),
                 });
             }
             let SecretData { namespace, name, data } = self.secrets.next()?;
@@ -182,8 +205,9 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(manifest) = self.items.left.next() {
-                return Some(Ok(self.document(manifest, self.items.data_key.clone(), self.items.index)));
+            if let Some((position, manifest)) = self.items.left.next() {
+                let duplicates = duplicates::of_item(&mut self.items.duplicates, position);
+                return Some(Ok(self.document(manifest, self.items.data_key.clone(), self.items.index, duplicates)));
             }
             if self.meter.is_exhausted() {
                 return None;
@@ -195,6 +219,7 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
             let Some((index, result)) = current.documents.next(&mut self.meter) else { continue };
 
             let data_key = current.data_key.clone();
+            let (duplicates, template_line) = current.documents.take_notes();
             self.current = Some(current);
             let result = result.map(list::take_apart).and_then(|taken| match taken {
                 Ok(items) if items.len() > self.limits.documents => Err(self.limits.documents_text()),
@@ -202,14 +227,14 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Iterator for Decoder<'a, I> {
             });
             return Some(match result {
                 Ok(Ok(items)) => {
-                    self.items = Items { data_key, index, left: items.into_iter() };
+                    self.items = Items { data_key, index, left: items.into_iter().enumerate(), duplicates };
                     continue;
                 }
-                Ok(Err(manifest)) => Ok(self.document(manifest, data_key, index)),
+                Ok(Err(manifest)) => Ok(self.document(manifest, data_key, index, duplicates)),
                 Err(text) => {
                     let secret = self.secret.clone();
                     let _ = self.meter.charge(ERROR_COST); // the next call notices an exhausted meter
-                    Err(DecodeError { secret, data_key, index, text })
+                    Err(DecodeError { secret, data_key, index, text, template_line })
                 }
             });
         }
@@ -230,7 +255,7 @@ impl fmt::Debug for ManifestDocument {
 impl fmt::Display for DecodeError {
     /// Its part of the condition's message (spec 10 §16, row "decoding failed").
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { secret, data_key, index, text } = self;
+        let Self { secret, data_key, index, text, .. } = self;
         write!(f, "Could not decode resource at index {index} in '{data_key}' in secret '{secret}': {text}.")
     }
 }

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    compression, json,
+    compression,
+    duplicates::{DuplicateKey, DuplicateKeys},
+    json,
     limits::{Limits, Meter},
     yaml,
 };
@@ -13,18 +15,22 @@ use crate::api::resources::keys::BROTLI_SUFFIX;
 
 const LOOK_AHEAD: usize = 1024; // bytes at the start of a data key in which a brace makes it JSON
 const SEPARATOR: &[u8] = b"---";
+const TEMPLATE: &str = "{{"; // no manifest begins a map within the key of a map
 
 pub(super) struct DataKey<'a> {
     limits: Limits,
     state: ParserState<'a>,
     index: usize,
+    duplicates: DuplicateKeys,
+    template_line: Option<usize>,
 }
 
 enum ParserState<'a> {
     /// Nothing read yet.
     Raw { value: &'a [u8], compressed: bool },
-    /// A JSON stream. `good` counts the values without an error.
-    Json { data: Cow<'a, [u8]>, offset: usize, good: usize },
+    /// A JSON stream. `good` counts the values without an error. `line` is the zero-based line number at `offset`, kept
+    /// only if duplicate keys are gathered.
+    Json { data: Cow<'a, [u8]>, offset: usize, good: usize, line: usize },
     /// A YAML stream. `line` is the zero-based line number at `offset`.
     Yaml { data: Cow<'a, [u8]>, offset: usize, line: usize },
     /// Nothing follows.
@@ -38,9 +44,16 @@ struct Chunk {
 }
 
 impl<'a> DataKey<'a> {
-    pub(super) fn new(data_key: &str, value: &'a [u8], limits: Limits) -> Self {
+    /// Gathers at most `most_duplicates` duplicate keys of each document.
+    pub(super) fn new(data_key: &str, value: &'a [u8], limits: Limits, most_duplicates: usize) -> Self {
         let state = ParserState::Raw { value, compressed: data_key.ends_with(BROTLI_SUFFIX) };
-        Self { limits, state, index: 0 }
+        let duplicates = DuplicateKeys::new(most_duplicates);
+        Self { limits, state, index: 0, duplicates, template_line: None }
+    }
+
+    /// Returns the duplicate keys of the last document, and if it is unreadable its first line with `{{`.
+    pub(super) fn take_notes(&mut self) -> (Vec<DuplicateKey>, Option<usize>) {
+        (self.duplicates.take(), self.template_line.take())
     }
 
     /// Returns the next object or error with its index. Empty documents are skipped, but count.
@@ -56,7 +69,7 @@ impl<'a> DataKey<'a> {
                     }
                     Err(text) => Some(Err(text)),
                 },
-                ParserState::Json { data, offset, good } => self.next_json(data, offset, good, meter),
+                ParserState::Json { data, offset, good, line } => self.next_json(data, offset, (good, line), meter),
                 ParserState::Yaml { data, offset, line } => self.next_yaml(data, offset, line, meter),
             };
 
@@ -88,7 +101,7 @@ impl<'a> DataKey<'a> {
         let start = &data[..data.len().min(LOOK_AHEAD)];
         let is_json = start[blanks(start)..].starts_with(b"{");
         if is_json {
-            return Ok(ParserState::Json { data, offset: 0, good: 0 });
+            return Ok(ParserState::Json { data, offset: 0, good: 0, line: 0 });
         }
         let (data, offset, line) = as_lines(data, 0);
         Ok(ParserState::Yaml { data, offset, line })
@@ -99,14 +112,15 @@ impl<'a> DataKey<'a> {
         &mut self,
         data: Cow<'a, [u8]>,
         offset: usize,
-        good: usize,
+        (good, line): (usize, usize),
         meter: &mut Meter,
     ) -> Option<Result<Option<Value>, String>> {
         let read = json::next(&data[offset..], &self.limits, meter)?;
         let may_be_yaml = good <= 1 && !meter.is_exhausted();
         match read {
             Ok((value, length)) if value.is_object() || value.is_null() => {
-                self.state = ParserState::Json { data, offset: offset + length, good: good + 1 };
+                let line = self.gather_of_json(&data[offset..offset + length], line);
+                self.state = ParserState::Json { data, offset: offset + length, good: good + 1, line };
                 Some(Ok(Some(value).filter(|value| !value.is_null())))
             }
             Ok(_) | Err(_) if may_be_yaml => {
@@ -115,12 +129,26 @@ impl<'a> DataKey<'a> {
                 self.next_yaml(data, offset, line, meter).or_else(|| read.err().map(Err))
             }
             Ok((value, length)) => {
-                self.state = ParserState::Json { data, offset: offset + length, good };
+                let line = self.gather_of_json(&data[offset..offset + length], line);
+                self.state = ParserState::Json { data, offset: offset + length, good, line };
                 Some(Ok(Some(value)))
             }
             // In a stream that is certainly JSON, the error would come again and again: the rest is skipped.
             Err(text) => Some(Err(text)),
         }
+    }
+
+    /// Gathers duplicate keys of a JSON value, which is YAML too: the JSON reader knows no lines. Returns the line after it.
+    fn gather_of_json(&mut self, value: &[u8], line: usize) -> usize {
+        if !self.duplicates.is_gathering() {
+            return line;
+        }
+        if let Ok(text) = std::str::from_utf8(value) {
+            let meter = &mut Meter::new(self.limits.bundle);
+            // The JSON reader has accepted the value. What the YAML reader refuses of it has no lines.
+            yaml::document(text, line, &self.limits, meter, &mut self.duplicates).ok();
+        }
+        line + newlines(value)
     }
 
     /// Reads one document of a YAML stream; an inner `None` is an empty document.
@@ -134,7 +162,14 @@ impl<'a> DataKey<'a> {
         let (chunk, offset, line) = next_chunk(&data, offset, line)?;
         let read = match chunk {
             Ok(Chunk { start, end, first_line }) => match std::str::from_utf8(&data[start..end]) {
-                Ok(text) => yaml::document(text, first_line, &self.limits, meter),
+                Ok(text) => {
+                    let read = yaml::document(text, first_line, &self.limits, meter, &mut self.duplicates);
+                    if read.is_err() {
+                        let at = text.find(TEMPLATE);
+                        self.template_line = at.map(|at| first_line + newlines(&text.as_bytes()[..at]) + 1);
+                    }
+                    read
+                }
                 Err(error) => {
                     let line = first_line + newlines(&data[start..start + error.valid_up_to()]) + 1;
                     Err(format!("yaml: line {line}: not UTF-8"))

@@ -2,13 +2,17 @@
 //! Scalars are resolved here, from their text and style: a deserializer behind `serde` no longer knows that `on` was
 //! not quoted.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap},
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 use serde_saphyr::granit_parser::{self, ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
 use super::{
+    duplicates::{DuplicateKeys, Step},
     limits::{Limits, Meter, NODE_COST},
     repair::{self, Edits, Repaired},
     scalar::{self, Scalar},
@@ -26,13 +30,15 @@ pub(super) fn document(
     lines_before: usize,
     limits: &Limits,
     meter: &mut Meter,
+    duplicates: &mut DuplicateKeys,
 ) -> Result<Option<Value>, String> {
     let refused = |defect: Defect| {
         let Defect { line, column, text, .. } = defect;
         format!("yaml: line {} column {column}: {text}", lines_before + line)
     };
     let spent_before = meter.spent();
-    let defect = match parse(text, Edits::default(), limits, meter) {
+    let mut notes = Notes { lines_before, duplicates };
+    let defect = match parse(text, Edits::default(), limits, meter, &mut notes) {
         Ok(value) => return Ok(value),
         Err(defect) => defect,
     };
@@ -40,20 +46,34 @@ pub(super) fn document(
         return Err(refused(defect));
     }
     meter.give_back(spent_before);
+    notes.duplicates.clear();
     let Some(Repaired { text, edits }) = repair::repair(text, meter.left()) else { return Err(refused(defect)) };
     meter.charge(text.len() + edits.size())?;
     // One repair is enough: further errors remain, and each repair costs another read of the whole text.
-    parse(&text, edits, limits, meter).map_err(|second| refused(second.unless_misread(defect)))
+    parse(&text, edits, limits, meter, &mut notes).map_err(|second| refused(second.unless_misread(defect)))
 }
 
-fn parse(text: &str, edits: Edits, limits: &Limits, meter: &mut Meter) -> Result<Option<Value>, Defect> {
+/// What is gathered beside the value.
+struct Notes<'a> {
+    lines_before: usize,
+    duplicates: &'a mut DuplicateKeys,
+}
+
+fn parse(
+    text: &str,
+    edits: Edits,
+    limits: &Limits,
+    meter: &mut Meter,
+    notes: &mut Notes<'_>,
+) -> Result<Option<Value>, Defect> {
     #[cfg(test)]
     meter.count_reading();
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = limits.depth.saturating_add(1);
     options.block_nesting_limit = limits.depth.saturating_add(1);
-    let builder = Builder { limits, meter, edits, stack: Vec::new(), anchors: HashMap::new(), copied: 0, root: None };
+    let (stack, anchors) = (Vec::new(), HashMap::new());
+    let builder = Builder { limits, meter, edits, notes, line: 0, stack, anchors, copied: 0, root: None };
     builder.run(Parser::new_from_str_with_options(text, options))
 }
 
@@ -67,10 +87,13 @@ struct Defect {
     misread: bool,
 }
 
-struct Builder<'a> {
+struct Builder<'a, 'n> {
     limits: &'a Limits,
     meter: &'a mut Meter,
     edits: Edits,
+    notes: &'a mut Notes<'n>,
+    /// Line of the event.
+    line: usize,
     stack: Vec<Frame>,
     anchors: HashMap<usize, Anchored>,
     /// Cost of the copies for aliases so far.
@@ -88,7 +111,12 @@ struct Frame {
 
 enum Content {
     List(Vec<Value>),
-    Map { fields: Map<String, Value>, key: Option<Key> },
+    /// `merged`: the fields that a merge key has brought, while duplicate keys are gathered.
+    Map {
+        fields: Map<String, Value>,
+        key: Option<Key>,
+        merged: BTreeSet<String>,
+    },
 }
 
 enum Key {
@@ -107,7 +135,7 @@ struct YamlNode {
     height: usize,
 }
 
-impl Builder<'_> {
+impl Builder<'_, '_> {
     fn run<'i>(mut self, mut parser: Parser<'i, StrInput<'i>>) -> Result<Option<Value>, Defect> {
         while let Some(event) = parser.next_event() {
             let (event, span) = event.map_err(|error| Defect::of_parser(&error, &self.edits, self.limits))?;
@@ -120,6 +148,7 @@ impl Builder<'_> {
             if !is_repaired_well {
                 return Err(Defect { misread: true, ..Defect::at(&span, &self.edits, "misread".into()) });
             }
+            self.line = span.start.line();
             self.handle(event).map_err(|text| Defect::at(&span, &self.edits, text))?;
             // Everything after `...` is ignored, even if it is broken.
             if is_end {
@@ -133,7 +162,9 @@ impl Builder<'_> {
         match event {
             Event::Scalar(text, style, anchor, tag) => self.scalar(text, style, anchor, tag.as_deref()),
             Event::SequenceStart(_, anchor, _) => self.open(Content::List(Vec::new()), anchor),
-            Event::MappingStart(_, anchor, _) => self.open(Content::Map { fields: Map::new(), key: None }, anchor),
+            Event::MappingStart(_, anchor, _) => {
+                self.open(Content::Map { fields: Map::new(), key: None, merged: BTreeSet::new() }, anchor)
+            }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(anchor) => self.alias(anchor),
             Event::UnresolvedAlias(_) => Err("unknown anchor".into()),
@@ -147,9 +178,33 @@ impl Builder<'_> {
     }
 
     fn set_key(&mut self, new: Key) {
+        if let Key::Text(key) = &new {
+            self.note_duplicate(key);
+        }
         if let Some(Frame { content: Content::Map { key, .. }, .. }) = self.stack.last_mut() {
             *key = Some(new);
         }
+    }
+
+    /// Notes a key that its map has already, other than by a merge key.
+    fn note_duplicate(&mut self, new: &str) {
+        if !self.notes.duplicates.is_gathering() {
+            return;
+        }
+        let Some((Frame { content: Content::Map { fields, merged, .. }, .. }, outer)) = self.stack.split_last_mut()
+        else {
+            return;
+        };
+        if !fields.contains_key(new) || merged.remove(new) {
+            return;
+        }
+        let outer = outer.iter().rev().map(|frame| match &frame.content {
+            Content::List(items) => Step::Position(items.len()),
+            Content::Map { key: Some(Key::Text(key)), .. } => Step::Field(key),
+            Content::Map { .. } => Step::Field(MERGE_KEY),
+        });
+        let steps = std::iter::once(Step::Field(new)).chain(outer);
+        self.notes.duplicates.add(steps, self.notes.lines_before + self.line);
     }
 
     fn scalar(
@@ -266,10 +321,15 @@ impl Builder<'_> {
         parent.height = parent.height.max(node.height);
         match &mut parent.content {
             Content::List(items) => items.push(node.value),
-            Content::Map { fields, key } => match key.take() {
+            Content::Map { fields, key, merged } => match key.take() {
                 // The last of two equal keys wins.
                 Some(Key::Text(key)) => drop(fields.insert(key, node.value)),
-                Some(Key::Merge) => merge(fields, node.value)?,
+                Some(Key::Merge) => {
+                    if self.notes.duplicates.is_gathering() {
+                        merged.extend(keys(&node.value));
+                    }
+                    merge(fields, node.value)?;
+                }
                 None => {}
             },
         }
@@ -315,6 +375,12 @@ fn key_text(scalar: Scalar, text: Cow<'_, str>) -> Result<String, Cow<'static, s
         Scalar::Float(value) => scalar::float_key(value),
         Scalar::Text => text.into_owned(),
     })
+}
+
+/// The keys of a map, or of a list of maps.
+fn keys(value: &Value) -> impl Iterator<Item = String> {
+    let maps = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+    maps.iter().filter_map(Value::as_object).flat_map(Map::keys).cloned()
 }
 
 /// A merge key takes effect at its position: earlier keys are overwritten, later keys win. In a list of maps the

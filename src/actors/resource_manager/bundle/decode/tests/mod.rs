@@ -246,3 +246,60 @@ fn an_error_names_the_line_of_the_data_key() {
         assert!(error.starts_with(expected), "{error}, expected {expected}");
     }
 }
+
+/// `<index> <path>@<line>` of each duplicate key.
+fn duplicates(input: &str) -> Vec<String> {
+    let data = data(&[("k", input.as_bytes())]);
+    let documents = Decoder::new([secret(&data)], Limits::default()).with_duplicate_keys(3).filter_map(Result::ok);
+    let keys = documents.flat_map(|document| {
+        let index = document.index;
+        document.duplicate_keys.into_iter().map(move |key| format!("{index} {}@{}", key.path, key.line))
+    });
+    keys.collect()
+}
+
+/// spec 10 §9.2: the last of two equal keys counts, so the reader of a manifest is told of both
+#[test]
+fn duplicate_keys_are_gathered_with_path_and_line() {
+    let table: [(&str, &[&str]); 13] = [
+        ("a: 1\nb: 1\n", &[]),
+        ("a: 1\nb: 1\na: 2\n", &["0 a@3"]),
+        ("a: 1\n---\nx:\n- y: {c: 1, d: 2}\n- y: {c: 1,\n c: 2}\n", &["1 x[1].y.c@6"]),
+        ("true: 1\nyes: 2\n", &["0 true@2"]),
+        ("m: {a.b/c: 1, a.b/c: 2}", &["0 m[a.b/c]@1"]),
+        ("base: &b {a: 1}\nx:\n  <<: *b\n  a: 2\n", &[]),
+        ("base: &b {a: 1}\nx:\n  <<: [*b]\n  a: 2\n  a: 3\n", &["0 x.a@5"]),
+        ("base: &b {a: 1}\nx: {<<: *b}\ny: {<<: {c: 1, c: 2}}\n", &["0 y.<<.c@3"]),
+        ("a: 1\na: 1\na: 1\na: 1\na: 1\n", &["0 a@2", "0 a@3", "0 a@4"]),
+        // Read twice, because the text has to be repaired.
+        ("a: 1\na: 2\nt: \"x\ny\"\n", &["0 a@2"]),
+        ("{\"a\": 1,\n\t\"b\": {\"c\": [], \"c\": []}}\n{\"a\": 1,\n \"a\": 2}", &["0 b.c@2", "1 a@4"]),
+        (
+            "kind: List\nkind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: A}\n- apiVersion: v1\n  kind: A\n  kind: B\n",
+            &["0 kind@2", "0 kind@8"],
+        ),
+        ("[", &[]),
+    ];
+
+    for (input, expected) in table {
+        assert_eq!(duplicates(input), expected, "{input:?}");
+    }
+    let long = format!("{}: {{a: 1, a: 2}}", "x".repeat(10_000));
+    assert!(duplicates(&long)[0].len() < 1_100);
+    let data = data(&[("k", b"a: 1\na: 2")]);
+    let document = Decoder::new([secret(&data)], Limits::default()).next().unwrap().unwrap();
+    assert_eq!(document.duplicate_keys, [], "nothing is gathered unless it is asked for");
+}
+
+#[test]
+fn template_line_of_an_unreadable_document_is_the_first_with_braces() {
+    let line = |input: &str| {
+        let data = data(&[("k", input.as_bytes())]);
+        Decoder::new([secret(&data)], Limits::default()).last().unwrap().err().map(|error| error.template_line)
+    };
+
+    assert_eq!(line("a: 1\n---\nb: 1\nc: {{ .Values.c }}\n"), Some(Some(4)));
+    assert_eq!(line("{{- if .Values.a }}\na: 1\n{{- end }}\n"), Some(Some(1)));
+    assert_eq!(line("a: ["), Some(None));
+    assert_eq!(line("a: '{{ .Values.c }}'"), None);
+}

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::Map;
 
 use super::{
-    super::{limits::Meter, yaml},
+    super::{duplicates::DuplicateKeys, limits::Meter, yaml},
     *,
 };
 
@@ -81,7 +81,7 @@ fn quoted_text_is_read_twice_however_many_lines_are_not_indented() {
         let (limits, size) = (Limits::default(), input.len());
         let mut meter = Meter::new(3 * size + 64 * 4100 + 8 * 4100 + 3 * 4100);
 
-        let result = yaml::document(&input, 0, &limits, &mut meter);
+        let result = yaml::document(&input, 0, &limits, &mut meter, &mut DuplicateKeys::default());
 
         assert!(matches!(result, Ok(Some(_))), "{size} bytes: {result:?}");
         assert!(meter.readings() <= 2, "{size} bytes were read {} times", meter.readings());
@@ -210,7 +210,7 @@ proptest! {
         }
 
         let mut meter = Meter::new(1 << 20);
-        let read = yaml::document(&text, 0, &Limits::default(), &mut meter);
+        let read = yaml::document(&text, 0, &Limits::default(), &mut meter, &mut DuplicateKeys::default());
 
         prop_assert_eq!(read, Ok(Some(Value::Object(expected))), "{}", text);
         prop_assert!(meter.readings() <= 2);
@@ -224,7 +224,7 @@ proptest! {
     ) {
         let mut meter = Meter::new(1 << 20);
 
-        drop(yaml::document(&pieces.concat(), 0, &Limits::default(), &mut meter));
+        drop(yaml::document(&pieces.concat(), 0, &Limits::default(), &mut meter, &mut DuplicateKeys::default()));
 
         prop_assert!(meter.readings() <= 2);
     }

@@ -23,7 +23,13 @@ fn with_reason(reason: &str, message: &str) -> ManagedResourceStatus {
 }
 
 fn error(index: usize) -> DecodeError {
-    DecodeError { secret: Arc::from("ns/s"), data_key: Arc::from("k"), index, text: "bad".to_owned() }
+    DecodeError {
+        secret: Arc::from("ns/s"),
+        data_key: Arc::from("k"),
+        index,
+        text: "bad".to_owned(),
+        template_line: None,
+    }
 }
 
 /// `<type> <status> <reason> <message>` of each condition.
