@@ -3,12 +3,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use cluster::object::{self, GroupVersionKind};
 use serde_json::Value;
 
-use super::input::{InputDocument, InputLocation, Source};
+use super::input::{InputDocument, InputLocation, Source, Unreadable};
 use crate::{
     actors::resource_manager::bundle::identity,
     api::resources::keys::{BROTLI_SUFFIX, GROUP, KIND},
     producer::{
-        decode::{Decoder, LabelWarning, Limits, SecretData},
+        decode::{Decoder, DuplicateKey, LabelWarning, Limits, SecretData},
         unique,
     },
 };
@@ -17,6 +17,7 @@ pub(super) struct Located {
     pub(super) location: InputLocation,
     pub(super) object: Value,
     pub(super) warnings: Vec<LabelWarning>,
+    pub(super) duplicate_keys: Vec<DuplicateKey>,
 }
 
 #[derive(Default)]
@@ -24,7 +25,7 @@ pub(super) struct Bundles {
     pub(super) managed_resources: Vec<Located>,
     pub(super) secrets: Vec<Located>,
     pub(super) manifests: Vec<Located>,
-    pub(super) broken: Vec<(InputLocation, String)>,
+    pub(super) broken: Vec<(InputLocation, Unreadable)>,
 }
 
 impl Bundles {
@@ -32,10 +33,11 @@ impl Bundles {
     pub(super) fn of(sources: &[Source]) -> Self {
         let mut all = Vec::new();
         let mut bundles = Self::default();
-        for InputDocument { location, content, warnings } in sources.iter().flat_map(Source::documents) {
+        for InputDocument { location, content, warnings, duplicate_keys } in sources.iter().flat_map(Source::documents)
+        {
             match content {
-                Ok(object) => all.extend(taken_apart(Located { location, object, warnings })),
-                Err(text) => bundles.broken.push((location, text)),
+                Ok(object) => all.extend(taken_apart(Located { location, object, warnings, duplicate_keys })),
+                Err(unreadable) => bundles.broken.push((location, unreadable)),
             }
         }
         let named: BTreeSet<String> = all.iter().filter(|it| is_managed_resource(&it.object)).flat_map(refs).collect();
@@ -100,8 +102,14 @@ fn taken_apart(located: Located) -> Vec<Located> {
     if is_refused || !items.iter().all(|item| is_secret(item) || is_managed_resource(item)) {
         return vec![located];
     }
-    let location = &located.location;
-    items.into_iter().map(|object| Located { location: location.clone(), object, warnings: Vec::new() }).collect()
+    let mut duplicate_keys = Some(located.duplicate_keys); // once, with the first item
+    let items = items.into_iter().map(|object| Located {
+        location: located.location.clone(),
+        object,
+        warnings: Vec::new(),
+        duplicate_keys: duplicate_keys.take().unwrap_or_default(),
+    });
+    items.collect()
 }
 
 /// Whether a Secret looks like part of a bundle: it has compressed data, or data that are objects.

@@ -11,11 +11,15 @@ use serde_json::Value;
 
 use crate::{
     api::meta::field::formats::dns_subdomain,
-    producer::decode::{Decoder, LabelWarning, Limits, SecretData},
+    producer::decode::{DecodeError, Decoder, DuplicateKey, LabelWarning, Limits, SecretData},
 };
 
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 pub(super) const STDIN: &str = "-";
+/// Remedy for a template.
+pub(super) const RENDER: &str = "render the template first, e.g. with helm template";
+/// How many duplicate keys of a document are reported.
+pub(super) const MOST_DUPLICATES: usize = 20;
 
 pub(super) struct Source {
     pub(super) name: Arc<str>,
@@ -36,24 +40,30 @@ pub(super) enum InputError {
     StdinTwice,
 }
 
-/// Where a document is: `file`, or `file:document` if the file has several.
+/// Where a document is: `file`, or `file:document` if the file has several. Documents count from 0, as in the conditions
+/// of ManagedResources.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InputLocation {
     pub(super) file: Arc<str>,
-    pub(super) document: Option<usize>, // counted from 1; `None` if the file has one document
+    pub(super) document: Option<usize>, // counted from 0; `None` if the file has one document
 }
 
 pub(super) struct InputDocument {
     pub(super) location: InputLocation,
-    pub(super) content: Result<Value, String>,
+    pub(super) content: Result<Value, Unreadable>,
     pub(super) warnings: Vec<LabelWarning>,
+    pub(super) duplicate_keys: Vec<DuplicateKey>,
+}
+
+/// Why a document cannot be read. The text holds positions, never content.
+pub(super) struct Unreadable {
+    text: String,
+    template_line: Option<usize>,
 }
 
 /// Reads files, and folders recursively in sorted order.
 pub(super) fn read(paths: &[String], stdin: &mut dyn Read) -> Result<Vec<Source>, InputError> {
-    if paths.iter().filter(|path| *path == STDIN).count() > 1 {
-        return Err(InputError::StdinTwice);
-    }
+    refuse_stdin_twice(paths)?;
     let mut sources = Vec::new();
     for path in paths {
         if path == STDIN {
@@ -72,6 +82,11 @@ pub(super) fn read(paths: &[String], stdin: &mut dyn Read) -> Result<Vec<Source>
         }
     }
     Ok(sources)
+}
+
+/// Standard input can be read once only. Paths that are read in several calls are checked together.
+pub(super) fn refuse_stdin_twice<'a>(paths: impl IntoIterator<Item = &'a String>) -> Result<(), InputError> {
+    if paths.into_iter().filter(|path| *path == STDIN).count() > 1 { Err(InputError::StdinTwice) } else { Ok(()) }
 }
 
 /// Skips links to folders, because they may form a cycle.
@@ -131,23 +146,56 @@ impl Source {
     pub(super) fn documents(&self) -> Vec<InputDocument> {
         let data = BTreeMap::from([("file".to_owned(), self.bytes.clone())]);
         let secret = SecretData { namespace: "", name: &self.name, data: &data };
-        let decoder = Decoder::new([secret], Limits::default());
+        let at = |index| InputLocation { file: self.name.clone(), document: Some(index) };
+        let decoder = Decoder::new([secret], Limits::default()).with_duplicate_keys(MOST_DUPLICATES);
         let mut documents: Vec<InputDocument> = decoder
-            .map(|read| {
-                let (index, content, warnings) = match read {
-                    Ok(document) => (document.index, Ok(document.manifest), document.warnings),
-                    Err(error) => (error.index, Err(error.text), Vec::new()),
-                };
-                let location = InputLocation { file: self.name.clone(), document: Some(index + 1) };
-                InputDocument { location, content, warnings }
+            .map(|read| match read {
+                Ok(document) => InputDocument {
+                    location: at(document.index),
+                    content: Ok(document.manifest),
+                    warnings: document.warnings,
+                    duplicate_keys: document.duplicate_keys,
+                },
+                Err(error) => InputDocument {
+                    location: at(error.index),
+                    content: Err(Unreadable::from(error)),
+                    warnings: Vec::new(),
+                    duplicate_keys: Vec::new(),
+                },
             })
             .collect();
         if let [one] = documents.as_mut_slice()
-            && one.location.document == Some(1)
+            && one.location.document == Some(0)
         {
             one.location.document = None;
         }
         documents
+    }
+}
+
+impl Unreadable {
+    /// What to do about it.
+    pub(super) fn remedy(&self) -> &'static str {
+        match self.template_line {
+            Some(_) => RENDER,
+            None => "correct the document",
+        }
+    }
+}
+
+impl From<DecodeError> for Unreadable {
+    fn from(error: DecodeError) -> Self {
+        Self { text: error.text, template_line: error.template_line }
+    }
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        match self.template_line {
+            Some(line) => write!(f, "; line {line} has {{{{ … }}}}: it is a template, such as those of Helm"),
+            None => Ok(()),
+        }
     }
 }
 

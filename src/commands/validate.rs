@@ -1,8 +1,11 @@
 //! `validate`: finds mistakes in manifests and in ManagedResources with their Secrets, without a cluster.
 
+mod built_in;
 mod bundle;
 mod metadata;
+mod names;
 mod object;
+mod template;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -21,7 +24,7 @@ use crate::{
         controller_manager,
         resource_manager::{self, ConfigError, Warning},
     },
-    producer::decode::LabelWarning,
+    producer::decode::{DuplicateKey, LabelWarning},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,13 +56,14 @@ struct Manifest<'a> {
     inside: String,
     object: &'a Value,
     warnings: &'a [LabelWarning],
+    duplicate_keys: &'a [DuplicateKey],
 }
 
 pub(super) fn validate(sources: &[Source]) -> Said {
     let mut findings = Vec::new();
     let Bundles { managed_resources, secrets, manifests, broken } = Bundles::of(sources);
-    for (location, text) in broken {
-        let issue = Issue::error(text, "correct the document");
+    for (location, unreadable) in broken {
+        let issue = Issue::error(unreadable.to_string(), unreadable.remedy());
         findings.push(Finding { location, inside: String::new(), object: String::new(), issue });
     }
     let (configurations, manifests): (Vec<_>, Vec<_>) =
@@ -69,12 +73,16 @@ pub(super) fn validate(sources: &[Source]) -> Said {
             ConfigurationKind::of(&located.object).map(|kind| configuration(located, kind)).unwrap_or_default();
         findings.extend(issues.into_iter().map(|issue| located.finding(issue)));
     }
+    for located in managed_resources.iter().chain(&secrets).chain(&configurations) {
+        findings.extend(duplicates(&located.duplicate_keys).map(|issue| located.finding(issue)));
+    }
     bundle::check(&managed_resources, &secrets, &mut findings);
     let all = manifests.iter().map(|located| Manifest {
         location: &located.location,
         inside: String::new(),
         object: &located.object,
         warnings: &located.warnings,
+        duplicate_keys: &located.duplicate_keys,
     });
     check_set(all, &Equivalences::predefined(), &mut findings);
 
@@ -99,6 +107,7 @@ fn check_set<'a>(
     let mut seen: BTreeMap<ObjectKey, String> = BTreeMap::new();
     for manifest in manifests {
         let mut issues = object::check(manifest.object, manifest.warnings);
+        issues.extend(duplicates(manifest.duplicate_keys));
         let key = identity::key_of_object(manifest.object);
         if !key.name.is_empty() && !key.kind.is_empty() {
             let at = manifest.at();
@@ -115,6 +124,14 @@ fn check_set<'a>(
         }
         findings.extend(issues.into_iter().map(|issue| manifest.finding(issue)));
     }
+}
+
+/// One of the values has no effect, whatever reads the document. So it is an error, although the last value is applied.
+fn duplicates(keys: &[DuplicateKey]) -> impl Iterator<Item = Issue> {
+    keys.iter().map(|DuplicateKey { path, line }| {
+        let what = format!("duplicate key {path} in line {line}: only the last one has an effect");
+        Issue::error(what, "remove one of them")
+    })
 }
 
 /// A component configuration, as the program that it is for loads it.

@@ -3,11 +3,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use cluster::object::{self, GroupKind, truthy};
 use serde_json::Value;
 
-use super::{Finding, Issue, Manifest, check_set};
+use super::{Finding, Issue, Manifest, check_set, names};
 use crate::{
     actors::resource_manager::bundle::identity::{Equivalences, is_built_in_group},
     api::resources::{keys, managed_resource::ManagedResource},
-    commands::{bundles::Located, input::is_dns_subdomain},
+    commands::{
+        bundles::Located,
+        input::{MOST_DUPLICATES, Unreadable, is_dns_subdomain},
+    },
     producer::{
         decode::{Decoder, Limits, ManifestDocument, SecretData},
         unique,
@@ -71,6 +74,9 @@ fn open<'a>(secret: &'a Located, findings: &mut Vec<Finding>) -> Opened<'a> {
     if object::name(&secret.object).is_empty() {
         findings.push(secret.finding(Issue::error("there is no metadata.name", "add it")));
     }
+    let mut issues = Vec::new();
+    names::check(&secret.object, &mut issues);
+    findings.extend(issues.into_iter().map(|issue| secret.finding(issue)));
     let data = match unique::content(&secret.object) {
         Ok(data) => data,
         Err(error) => {
@@ -79,12 +85,15 @@ fn open<'a>(secret: &'a Located, findings: &mut Vec<Finding>) -> Opened<'a> {
         }
     };
     let (namespace, name) = (object::namespace(&secret.object), object::name(&secret.object));
-    for read in Decoder::new([SecretData { namespace, name, data: &data }], Limits::default()) {
+    let decoder = Decoder::new([SecretData { namespace, name, data: &data }], Limits::default());
+    for read in decoder.with_duplicate_keys(MOST_DUPLICATES) {
         match read {
             Ok(document) => opened.documents.push(document),
             Err(error) => {
-                let mut finding = secret.finding(Issue::error(error.text, "correct the document"));
-                finding.inside = format!("{}:{}", error.data_key, error.index + 1);
+                let inside = format!("{}:{}", error.data_key, error.index);
+                let unreadable = Unreadable::from(error);
+                let mut finding = secret.finding(Issue::error(unreadable.to_string(), unreadable.remedy()));
+                finding.inside = inside;
                 findings.push(finding);
             }
         }
@@ -117,6 +126,7 @@ fn issues(object: &Value, is_unreadable: bool) -> Vec<Issue> {
     if namespace.is_some_and(|namespace| !namespace.is_string() && !namespace.is_null()) {
         issues.push(Issue::error("metadata.namespace is no string", "quote it"));
     }
+    names::namespace(object, &mut issues);
     let empty = serde_json::Map::new();
     let spec = object["spec"].as_object().unwrap_or(&empty);
     types(spec, &mut issues);
@@ -248,9 +258,10 @@ impl Opened<'_> {
     fn manifests(&self) -> impl Iterator<Item = Manifest<'_>> {
         self.documents.iter().map(|document| Manifest {
             location: &self.secret.location,
-            inside: format!("{}:{}", document.data_key, document.index + 1),
+            inside: format!("{}:{}", document.data_key, document.index),
             object: &document.manifest,
             warnings: &document.warnings,
+            duplicate_keys: &document.duplicate_keys,
         })
     }
 }

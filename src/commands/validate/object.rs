@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use cluster::object::{self, GroupVersionKind, truthy};
 use serde_json::{Map, Value};
 
-use super::{Issue, metadata};
+use super::{Issue, built_in, metadata, names, template};
 use crate::{
     actors::resource_manager::bundle::{inject, merge},
     api::{
@@ -36,10 +36,18 @@ pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
             Issue::error(what, "quote the value")
         });
     }
+    names::check(manifest, &mut issues);
     metadata::check(manifest, &mut issues);
     shape(manifest, &mut issues);
-    data(manifest, &mut issues);
-    texts(manifest, &mut String::new(), DEPTH, &mut issues);
+    template::check(manifest, &mut issues);
+    let before = issues.len();
+    match built_in::kind(manifest) {
+        Some(kind) => built_in::fields(manifest, kind, &mut issues),
+        None => texts(manifest, &mut String::new(), DEPTH, &mut issues),
+    }
+    if issues.len() == before {
+        data(manifest, &mut issues);
+    }
     kind(manifest, &mut issues);
     extension(manifest, &mut issues);
     issues
@@ -89,7 +97,7 @@ fn identity(manifest: &Value, issues: &mut Vec<Issue>) {
         issues.push(Issue::error("there is no metadata.name", remedy));
     }
     for (field, text) in [("name", name), ("namespace", object::namespace(manifest))] {
-        if matches!(text, "." | "..") || text.contains(['/', '%']) {
+        if names::is_no_segment(text) {
             issues.push(Issue::error(format!("metadata.{field} cannot be part of a path"), "leave out / and %"));
         }
     }
@@ -112,7 +120,8 @@ fn data(manifest: &Value, issues: &mut Vec<Issue>) {
     }
 }
 
-/// Finds unquoted booleans and numbers where the API server's own kinds want strings.
+/// Finds unquoted booleans and numbers where the API server's own kinds want strings, in versions whose fields are not
+/// known.
 fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Vec<Issue>) {
     let Some(fields) = value.as_object() else {
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {

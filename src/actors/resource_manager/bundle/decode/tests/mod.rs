@@ -269,11 +269,11 @@ fn duplicate_keys_are_gathered_with_path_and_line() {
         ("m: {a.b/c: 1, a.b/c: 2}", &["0 m[a.b/c]@1"]),
         ("base: &b {a: 1}\nx:\n  <<: *b\n  a: 2\n", &[]),
         ("base: &b {a: 1}\nx:\n  <<: [*b]\n  a: 2\n  a: 3\n", &["0 x.a@5"]),
-        ("base: &b {a: 1}\nx: {<<: *b}\ny: {<<: {c: 1, c: 2}}\n", &["0 y.<<.c@3"]),
+        ("base: &b {a: 1}\nx: {<<: *b}\ny: {<<: {c: 1, c: 2}}\n", &["0 y[<<].c@3"]),
         ("a: 1\na: 1\na: 1\na: 1\na: 1\n", &["0 a@2", "0 a@3", "0 a@4"]),
         // Read twice, because the text has to be repaired.
         ("a: 1\na: 2\nt: \"x\ny\"\n", &["0 a@2"]),
-        ("{\"a\": 1,\n\t\"b\": {\"c\": [], \"c\": []}}\n{\"a\": 1,\n \"a\": 2}", &["0 b.c@2", "1 a@4"]),
+        ("{\"a\": 1,\n \"b\": {\"c\": [], \"c\": []}}\n{\"a\": 1,\n \"a\": 2}", &["0 b.c@2", "1 a@4"]),
         (
             "kind: List\nkind: List\napiVersion: v1\nitems:\n- {apiVersion: v1, kind: A}\n- apiVersion: v1\n  kind: A\n  kind: B\n",
             &["0 kind@2", "0 kind@8"],
