@@ -13,6 +13,7 @@ mod policies;
 mod registration;
 mod review;
 mod validating;
+mod validating_fields;
 
 #[cfg(feature = "sim")]
 use kit::{Clock, Random};

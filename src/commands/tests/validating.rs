@@ -4,7 +4,7 @@ use crate::{
     commands::{DIFFERENT, OK, pack::pack, validate::validate},
 };
 
-fn findings(text: &str) -> Vec<String> {
+pub(super) fn findings(text: &str) -> Vec<String> {
     validate(&[source("f", text)]).out.lines().map(str::to_owned).collect()
 }
 
@@ -61,11 +61,19 @@ fn validate_names_mistakes_of_manifests() {
         ),
         (
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {metadata: {labels: {x: 1}}}}",
-            "f apps/v1/Deployment/default/a: .spec.template.metadata.labels: the value of \"x\" is no string — ",
+            "f apps/v1/Deployment/default/a: spec.template.metadata.labels.x is no string — quote the value",
         ),
         (
             "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{env: [{name: a, value: on}]}]}}}",
-            "f apps/v1/Deployment/default/a: .spec.template.spec.containers[0].env[0].value is no string — ",
+            "f apps/v1/Deployment/default/a: spec.template.spec.containers[0].env[0].value is no string — quote the value",
+        ),
+        (
+            "apiVersion: apps/v1beta2\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {metadata: {labels: {x: 1}}}}",
+            "f apps/v1beta2/Deployment/default/a: .spec.template.metadata.labels: the value of \"x\" is no string — ",
+        ),
+        (
+            "apiVersion: apps/v1beta2\nkind: Deployment\nmetadata: {name: a}\nspec: {template: {spec: {containers: [{env: [{name: a, value: on}]}]}}}",
+            "f apps/v1beta2/Deployment/default/a: .spec.template.spec.containers[0].env[0].value is no string — ",
         ),
         (
             "apiVersion: batch/v2\nkind: CronJob\nmetadata: {name: a}",
@@ -142,8 +150,8 @@ fn validate_finds_duplicates_within_a_bundle() {
     assert_eq!(
         lines,
         [
-            "b:1 v1/ConfigMap/ns/a: the same object is in a — remove one of them",
-            "b:3 extensions/v1beta1/Deployment/default/a: stands for the same object as Deployment.apps in b:2 — remove one of them",
+            "b:0 v1/ConfigMap/ns/a: the same object is in a — remove one of them",
+            "b:2 extensions/v1beta1/Deployment/default/a: stands for the same object as Deployment.apps in b:1 — remove one of them",
         ]
     );
     assert_eq!((said.code, said.remarks[0].as_str()), (DIFFERENT, "documents: 4, errors: 2, warnings: 0"));
@@ -155,8 +163,8 @@ fn validate_checks_documents_inside_of_secrets() {
 
     let found = findings(text);
 
-    assert!(found[0].starts_with("f[a.yaml:1] v1/ConfigMap/default/: metadata.name is no string"), "{found:#?}");
-    assert!(found[1].starts_with("f[a.yaml:2] v1/Secret/ns/s: yaml: line "), "{found:#?}");
+    assert!(found[0].starts_with("f[a.yaml:0] v1/ConfigMap/default/: metadata.name is no string"), "{found:#?}");
+    assert!(found[1].starts_with("f[a.yaml:1] v1/Secret/ns/s: yaml: line "), "{found:#?}");
     assert!(!found.concat().contains("hidden"));
 }
 
