@@ -68,7 +68,7 @@ fn offline_commands_work_in_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("bundle.yaml").display().to_string();
 
-    let packed = run(&["pack", "-", "--name", "web", "--namespace", "garden", "-o", &file], CONFIG_MAP);
+    let packed = run(&["pack", "-", "--name", "web", "--namespace", "garden", "--output-file", &file], CONFIG_MAP);
     let unpacked = run(&["unpack", "-f", &file], "");
     let validated = run(&["validate", &file], "");
 
@@ -80,7 +80,7 @@ fn offline_commands_work_in_a_pipe() {
 
 #[test]
 fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
-    let table: [(&[&str], &str, i32, &str); 20] = [
+    let table: [(&[&str], &str, i32, &str); 26] = [
         (&["pack", "-", "--name", "web"], "kind: A", 1, "-: the object has no apiVersion or no kind"),
         (&["validate", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
         (&["unpack", "-f", "-"], CONFIG_MAP, 1, "-: v1/ConfigMap/default/a is no Secret"),
@@ -100,6 +100,12 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
         (&["descibe", "web"], "", 2, "describe"),
         (&["nothing-like-it"], "", 1, "unknown command \"nothing-like-it\" for \"gardener-resource-manager\""),
         (&["get", "-A", "-n", "garden"], "", 2, "cannot be used with"),
+        (&["pack", "-f", "-", "--name", "web", "-o", "bundle.yaml"], CONFIG_MAP, 2, "[possible values: yaml, json]"),
+        (&["validate", "-f", "-"], "kind: A", 1, "documents: 1, errors: 2, "),
+        (&["webhook", "review", "--path", "/webhooks/nothing", "-f", "-"], CONFIG_MAP, 2, "no webhook is served at"),
+        (&["help", "nothing-like-it"], "", 2, "error: there is no command \"nothing-like-it\""),
+        (&["help", "webhook", "rewiev"], "", 2, "review"),
+        (&["man", "/dev/null"], "", 2, "error: /dev/null is a file — name a directory"),
         (&["get", "-o", "table"], "", 2, "must be wide, json, yaml, name, jsonpath=<template>"),
     ];
 
@@ -158,6 +164,54 @@ fn examples_of_commands_are_not_wrapped() {
 }
 
 #[test]
+fn help_of_a_command_is_printed_in_three_ways() {
+    let [flag, command, nested] =
+        [&["get", "--help"][..], &["help", "get"], &["help", "webhook", "list"]].map(|arguments| run(arguments, ""));
+
+    assert_eq!((code(&flag), code(&command), code(&nested)), (0, 0, 0));
+    assert_eq!(text(&flag.stdout), text(&command.stdout));
+    assert!(text(&nested.stdout).contains("webhook list --config config.yaml"), "{}", text(&nested.stdout));
+    assert!(text(&run(&["help"], "").stdout).contains("Legacy flags"));
+}
+
+#[test]
+fn manual_pages_are_written_to_a_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("man/man1");
+
+    let [first, second] = [0, 1].map(|_| run(&["man", &path.display().to_string()], ""));
+
+    assert_eq!((code(&first), code(&second)), (0, 0), "{}", text(&first.stderr));
+    assert!(text(&first.stderr).starts_with(&format!("manual pages in {}: ", path.display())));
+    let page = std::fs::read_to_string(path.join("gardener-resource-manager-webhook-review.1")).unwrap();
+    assert!(page.contains(".TH gardener-resource-manager-webhook-review 1"), "{page}");
+    assert!(path.join("gardener-resource-manager.1").exists());
+}
+
+#[test]
+fn plugin_of_kubectl_is_the_program_under_another_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let as_plugin = |name: &str, arguments: &[&str]| {
+        let link = folder.path().join(name);
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_gardener-resource-manager"), &link).ok();
+        Command::new(link).args(arguments).env_clear().stdin(Stdio::null()).output().expect("the program starts")
+    };
+
+    let listed = as_plugin("kubectl-managedresource", &["webhook", "list"]);
+    let wrong = as_plugin("kubectl-managedresource", &["--config", "/c"]);
+    let alone = as_plugin("kubectl-managedresource", &[]);
+    let completed = as_plugin("kubectl_complete-managedresource", &["webhook", "li"]);
+
+    assert_eq!(code(&listed), 0);
+    assert!(text(&listed.stdout).contains("/webhooks/seccomp-profile"));
+    assert_eq!((code(&wrong), text(&wrong.stdout).as_str()), (2, ""));
+    assert!(text(&wrong.stderr).contains("Usage: kubectl managedresource <COMMAND>"), "{}", text(&wrong.stderr));
+    assert_eq!(code(&alone), 0);
+    assert!(text(&alone.stdout).contains("Usage: kubectl managedresource <COMMAND>"), "{}", text(&alone.stdout));
+    assert_eq!(text(&completed.stdout), "list\tList the webhooks with their paths\n:4\n");
+}
+
+#[test]
 fn output_to_a_full_disk_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml").display().to_string();
@@ -168,7 +222,7 @@ fn output_to_a_full_disk_is_an_error() {
         (&["validate", &file], 2),
         (&["pack", &config_map, "--name", "web"], 2),
         (&["unpack", "--list", "-f", &config_map], 2),
-        (&["pack", &config_map, "--name", "web", "-o", "/dev/full"], 2),
+        (&["pack", &config_map, "--name", "web", "--output-file", "/dev/full"], 2),
         (&["--help"], 1),
         (&["--version"], 1),
     ];
@@ -201,7 +255,7 @@ fn packed_file_is_private_and_overwrites_no_input() {
     std::fs::write(path("manifests/a.yaml"), CONFIG_MAP).unwrap();
     std::os::unix::fs::symlink(&input, path("link.yaml")).unwrap();
     std::fs::write(&output, "before").unwrap();
-    let pack = |from: &str, to: &str| run(&["pack", from, "--name", "web", "-o", to], "");
+    let pack = |from: &str, to: &str| run(&["pack", from, "--name", "web", "--output-file", to], "");
 
     let refused = [
         (pack(&input, &input), "would be overwritten"),

@@ -16,18 +16,20 @@ use process::{main_thread, print_or_fail, refuse};
 
 fn main() {
     main_thread(|| {
-        let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-        run(&arguments, &|variable| std::env::var(variable).ok())
+        let line: Vec<_> = std::env::args_os().collect();
+        run(&line, &|variable| std::env::var(variable).ok())
     })
 }
 
-/// Runs the command line (without the program's name) and returns the exit code (spec 70 §13).
-fn run(arguments: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
-    match Cli::parse_from(arguments, env) {
+/// Runs a command line, which begins with the name of the running file, and returns the exit code (spec 70 §13).
+fn run(line: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> i32 {
+    match Cli::parse_line(line, env) {
         Ok(Command::Run(options)) => resource_manager::run(&options),
         Ok(Command::PrintConfig(options)) => resource_manager::print_config(&options),
         Ok(Command::Tool(tool)) => commands::run(&tool, env),
-        Ok(Command::Version(text) | Command::Help(text)) => print_or_fail(&format!("{}\n", text.trim_end())),
+        Ok(Command::Version(text) | Command::Help(text) | Command::Candidates(text)) => {
+            print_or_fail(&format!("{}\n", text.trim_end()))
+        }
         #[cfg(feature = "sim")]
         Ok(Command::Demo(options)) => demo::run(options),
         #[cfg(not(feature = "sim"))]

@@ -1,10 +1,13 @@
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
-use clap::{Arg, ArgAction, FromArgMatches as _, Subcommand as _, error::ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, FromArgMatches as _, Subcommand as _, error::ErrorKind};
 use cluster::kubeconfig::Environment;
-use process::command_line::{CommandLine, Parsed, UsageError, bare, text, value};
+use process::command_line::{CommandLine, Parsed, UsageError, bare, printed, text, value};
 
-use super::{Command, PROGRAM, RunOptions, Tool, demo, legacy};
+use super::{
+    Command, PROGRAM, RunOptions, Tool, demo, legacy,
+    plugin::{self, Role},
+};
 
 const ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources";
 const LONG_ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources.
@@ -13,6 +16,8 @@ With --config, run the controllers and webhooks. The commands help to write, che
      only some of them need a cluster, and none a running controller.";
 const USAGE: &str = "gardener-resource-manager --config <FILE> [OPTIONS]
        gardener-resource-manager <COMMAND>";
+const HELP: &str = "help";
+const WORDS: &str = "words";
 const LEGACY_HEADING: &str = "Legacy flags";
 const EPILOGUE: &str = "\
 A legacy flag overrides its field of the configuration file. Without --config, at least one of them is required; only \
@@ -42,12 +47,13 @@ impl Cli {
             Parsed::Run(given) => *given,
         };
         match matches.subcommand() {
+            Some((HELP, matches)) => return help(matches),
             Some(("demo", matches)) => return Ok(Command::Demo(demo::options(matches)?)),
-            Some((name, _)) => {
+            Some(_) => {
                 let tool = Tool::from_arg_matches(&matches).map_err(|error| UsageError::Tool(error.to_string()))?;
                 return match tool.check() {
                     Ok(()) => Ok(Command::Tool(tool)),
-                    Err(reason) => Err(wrong_usage(name, reason)),
+                    Err(reason) => Err(wrong_usage(command_line().command, args, reason)),
                 };
             }
             None => {}
@@ -62,6 +68,17 @@ impl Cli {
             legacy: legacy::explicit(|name| text(&matches, name))?,
         });
         Ok(if print_config { Command::PrintConfig(options) } else { Command::Run(options) })
+    }
+
+    /// Parses a whole command line, whose first word is the name of the running file: the plugin of kubectl has a command
+    /// line of its own. Fails if an argument is unknown, incomplete or invalid.
+    pub fn parse_line(line: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Command, UsageError> {
+        let (program, args) = line.split_first().map_or((OsStr::new(PROGRAM), line), |(first, rest)| (&**first, rest));
+        match Role::of(program) {
+            Role::Program => Self::parse_from(args, env),
+            Role::Plugin => plugin::parse_from(args),
+            Role::Completion => Ok(Command::Candidates(plugin::candidates(args))),
+        }
     }
 
     /// Returns the usage, as `-h` prints it.
@@ -84,20 +101,34 @@ pub(super) fn command_line() -> CommandLine {
         .args(legacy::FLAGS.iter().map(legacy_arg));
     // The comment of `Tool` would be the text of the whole program.
     let command = Tool::augment_subcommands(command).about(ABOUT).long_about(LONG_ABOUT);
+    let words = Arg::new(WORDS).value_name("COMMAND").num_args(0..).help("The command, e.g. webhook review");
+    let command = command.subcommand(clap::Command::new(HELP).about("Print the help of a command").arg(words));
     line.command = if cfg!(feature = "sim") { command.subcommand(demo::command()) } else { command };
     line
 }
 
 /// Options of a command contradict each other in a way that clap does not know.
-fn wrong_usage(name: &str, reason: &str) -> UsageError {
-    let mut command = command_line().command;
+pub(super) fn wrong_usage(mut command: clap::Command, args: &[OsString], reason: &str) -> UsageError {
     command.build(); // names of commands in their usage
-    let kind = ErrorKind::ArgumentConflict;
-    let error = match command.find_subcommand_mut(name) {
-        Some(command) => command.error(kind, reason),
-        None => command.error(kind, reason),
-    };
-    UsageError::Tool(error.to_string())
+    let name = args.iter().filter_map(|arg| arg.to_str()).find(|arg| command.find_subcommand(arg).is_some());
+    let named = name.map(str::to_owned).and_then(|name| command.find_subcommand_mut(&name).cloned());
+    let error = named.unwrap_or(command).error(ErrorKind::ArgumentConflict, reason);
+    UsageError::Tool(printed(&error))
+}
+
+/// The long help of the command that the words name; of the program without words.
+fn help(matches: &ArgMatches) -> Result<Command, UsageError> {
+    let words = matches.get_many::<String>(WORDS).unwrap_or_default();
+    let args: Vec<OsString> = words.map(OsString::from).chain([OsString::from("--help")]).collect();
+    match command_line().parse(&args) {
+        Ok(Parsed::Help(text)) => Ok(Command::Help(text)),
+        Err(error @ UsageError::Tool(_)) => Err(error),
+        Ok(Parsed::Version(_) | Parsed::Run(_)) | Err(_) => {
+            let word = args[0].to_string_lossy();
+            let usage = format!("Usage: {PROGRAM} {HELP} [COMMAND]...\n\nFor more information, try '--help'.");
+            Err(UsageError::Tool(format!("error: there is no command {word:?}\n\n{usage}\n")))
+        }
+    }
 }
 
 fn legacy_arg(flag: &legacy::LegacyFlag) -> Arg {

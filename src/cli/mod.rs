@@ -6,13 +6,15 @@
 //! ```
 //! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators,
 //! `operator_tools.rs` options of the latter, `demo.rs` those of the demonstration, `grammar.rs` what all commands share,
-//! `format.rs` their output formats, `legacy.rs` the flags from before there was a configuration file.
-//! `completion.rs` makes scripts for shells. `tests/reference.rs` generates the reference of all flags. `load.rs` merges
+//! `format.rs` and `data_format.rs` their output formats, `legacy.rs` the flags from before there was a configuration
+//! file. `completion.rs` makes scripts for shells, `manual.rs` manual pages, `plugin.rs` the plugin of kubectl.
+//! `tests/reference.rs` generates the reference of all flags. `load.rs` merges
 //! flags, file and environment. Everything is pure: a function that is passed in reads files
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
 
 pub mod completion;
 pub mod controller_manager;
+mod data_format;
 mod demo;
 mod epilogue;
 mod flags;
@@ -20,7 +22,9 @@ mod format;
 mod grammar;
 mod legacy;
 pub mod load;
+pub mod manual;
 mod operator_tools;
+pub mod plugin;
 mod tools;
 mod webhook;
 
@@ -30,6 +34,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use cluster::kubeconfig::Environment;
+pub use data_format::DataFormat;
 pub use demo::DemoOptions;
 pub use flags::Cli;
 pub use format::{CustomColumn, OutputFormat, ReportFormat, SortBy, TableColumn};
@@ -44,7 +49,7 @@ pub use process::{
     command_line::{SharedOptions, UsageError},
 };
 pub use tools::{DiffOptions, PackOptions, Tool, UnpackOptions, ValidateOptions};
-pub use webhook::{RegistrationOptions, ReviewOptions, WebhookTool};
+pub use webhook::{RegistrationOptions, ReviewOptions, WebhookListOptions, WebhookTool};
 
 /// Name of the program in messages and usage.
 pub const PROGRAM: &str = "gardener-resource-manager";
@@ -65,6 +70,8 @@ pub enum Command {
     Version(String),
     /// Print the help and exit 0.
     Help(String),
+    /// Print how the command line of the plugin may go on, and exit 0.
+    Candidates(String),
 }
 
 /// Options of [`Command::Run`].

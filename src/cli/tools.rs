@@ -5,8 +5,10 @@
 use clap::{ArgGroup, Args, Subcommand};
 
 use super::{
+    data_format::DataFormat,
     epilogue::epilogue,
     grammar::{ClustersOptions, ConnectionOptions, ReportOptions, SelectionOptions, bundle, namespace},
+    manual::ManOptions,
     operator_tools::{
         CompletionOptions, DescribeOptions, EventsOptions, GarbageOptions, GetOptions, PoliciesOptions, RequestOptions,
         TraceOptions, VersionOptions, WaitOptions,
@@ -27,7 +29,10 @@ pub enum Tool {
     #[command(
         about = "Pack manifests into a ManagedResource and its Secret",
         after_long_help = epilogue(
-            &["pack manifests/ --name web -n garden | kubectl apply -f -"],
+            &[
+                "pack manifests/ --name web -n garden | kubectl apply -f -",
+                "pack -f manifests/ --name web -o json --output-file bundle.json",
+            ],
             "a manifest was rejected",
         )
     )]
@@ -46,8 +51,10 @@ pub enum Tool {
     #[command(
         long_about = "Check manifests, ManagedResources, their Secrets and component configurations for mistakes, \
             without a cluster.\n\n\
-            Each finding is one line: <file>[:<document>] <object>: <problem> — <what to do>. The manifests in a \
-            Secret are checked if a ManagedResource references it, or if it looks like part of a bundle.",
+            Each finding is one line: <file>[:<document>] <object>: <problem> — <what to do>. Documents count from 0, as \
+            in the conditions of ManagedResources. The manifests in a Secret are checked if a ManagedResource references \
+            it, or if it looks like part of a bundle. Fields are checked for kinds of Kubernetes itself, not for custom \
+            resources.",
         after_long_help = epilogue(&["validate manifests/"], "errors were found (warnings alone: 0)")
     )]
     Validate(ValidateOptions),
@@ -206,6 +213,14 @@ pub enum Tool {
         after_long_help = epilogue(&["version", "version -o json"], "")
     )]
     Version(VersionOptions),
+    /// Write a manual page for each command.
+    #[command(
+        long_about = "Write a manual page for the program and for each command, in section 1: \
+            gardener-resource-manager.1, gardener-resource-manager-get.1 … A directory that does not exist is made; \
+            pages that exist are overwritten.",
+        after_long_help = epilogue(&["man ~/.local/share/man/man1"], "")
+    )]
+    Man(ManOptions),
     /// Print a script that completes commands and flags in a shell.
     #[command(
         long_about = "Print a script that completes commands and flags in a shell.",
@@ -239,8 +254,11 @@ impl Tool {
 #[group(skip)]
 pub struct PackOptions {
     /// Files and directories; - reads standard input.
-    #[arg(value_name = "FILE|DIR", long_help = PATHS, required = true)]
+    #[arg(value_name = "FILE|DIR", long_help = PATHS, required_unless_present = "files")]
     pub paths: Vec<String>,
+    /// A file or directory, as with kubectl; may be repeated.
+    #[arg(long = "filename", short = 'f', value_name = "FILE|DIR", hide_short_help = true)]
+    pub files: Vec<String>,
     /// Name of the ManagedResource.
     #[arg(long, value_name = "NAME")]
     pub name: String,
@@ -256,9 +274,12 @@ pub struct PackOptions {
     /// Do not compress the manifests.
     #[arg(long, hide_short_help = true)]
     pub plain: bool,
+    /// Output format [default: yaml]
+    #[arg(long, short, value_name = "FORMAT")]
+    pub output: Option<DataFormat>,
     /// Write to a file that only you may read, instead of standard output.
-    #[arg(long, short, value_name = "FILE")]
-    pub output: Option<String>,
+    #[arg(long, value_name = "FILE")]
+    pub output_file: Option<String>,
 }
 
 /// Options of `unpack`.
@@ -292,8 +313,11 @@ pub struct UnpackOptions {
 #[group(skip)]
 pub struct ValidateOptions {
     /// Files and directories; - reads standard input.
-    #[arg(value_name = "FILE|DIR", long_help = PATHS, required = true)]
+    #[arg(value_name = "FILE|DIR", long_help = PATHS, required_unless_present = "files")]
     pub paths: Vec<String>,
+    /// A file or directory, as with kubectl; may be repeated.
+    #[arg(long = "filename", short = 'f', value_name = "FILE|DIR", hide_short_help = true)]
+    pub files: Vec<String>,
 }
 
 /// Options of `diff`.

@@ -7,26 +7,36 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::epilogue::epilogue;
+use super::{data_format::DataFormat, epilogue::epilogue};
 use crate::webhooks::registration::RegisteredCluster;
 
 /// A command about webhooks.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum WebhookTool {
-    /// Show what a webhook answers to an AdmissionReview, or to the creation of an object, without a cluster.
+    /// List the webhooks with their paths.
     ///
-    /// The output is the resulting object, then the JSON patch, as two YAML documents. The verdict goes to standard
-    /// error.
+    /// KEY is the block of the component configuration that enables the webhook: webhooks.KEY. The command webhook review takes
+    /// the paths of mutating and validating webhooks.
+    #[command(
+        about = "List the webhooks with their paths",
+        after_long_help = epilogue(&["webhook list", "webhook list --config config.yaml"], "")
+    )]
+    List(WebhookListOptions),
+    /// Show what a webhook answers to AdmissionReviews, or to the creation of objects, without a cluster.
+    ///
+    /// A file may have several documents, each an AdmissionReview or an object; lists count as their items. Each is
+    /// reviewed alone. The output is the resulting object, then the JSON patch, as two YAML documents. The verdicts go to
+    /// standard error; with several documents each names its own. Documents count from 0.
     ///
     /// --objects stands for the cluster. Webhooks look for ServiceAccounts, Namespaces, HorizontalPodAutoscalers, Nodes,
     /// and the ConfigMaps and Services of the load balancing; other objects do not exist. Namespaced objects need a
     /// metadata.namespace. targetClientConnection.namespaces has no effect.
     #[command(
-        about = "Show what a webhook answers to an AdmissionReview",
+        about = "Show what a webhook answers to AdmissionReviews or objects",
         after_long_help = epilogue(
             &["webhook review --path /webhooks/high-availability-config -f deployment.yaml \\\n    \
                --objects namespace.yaml --objects nodes.yaml"],
-            "the request is not allowed",
+            "a request is not allowed",
         )
     )]
     Review(ReviewOptions),
@@ -51,16 +61,28 @@ pub enum WebhookTool {
     Registration(RegistrationOptions),
 }
 
+/// Options of `webhook list`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[group(skip)]
+pub struct WebhookListOptions {
+    /// List only what this component configuration enables [default: all webhooks]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<String>,
+    /// Output format [default: a table]
+    #[arg(long, short, value_name = "FORMAT")]
+    pub output: Option<DataFormat>,
+}
+
 /// Options of `webhook review`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 #[group(skip)]
 pub struct ReviewOptions {
-    /// Path of the webhook, e.g. /webhooks/seccomp-profile.
+    /// Path of the webhook, e.g. /webhooks/seccomp-profile; the command webhook list has them all.
     #[arg(long, value_name = "PATH")]
     pub path: String,
-    /// AdmissionReview or object, as JSON or YAML; - reads standard input.
-    #[arg(long = "filename", short, value_name = "FILE", allow_hyphen_values = true)]
-    pub file: String,
+    /// AdmissionReviews or objects, as JSON or YAML, several in a file; - reads standard input.
+    #[arg(long = "filename", short = 'f', value_name = "FILE|DIR", required = true)]
+    pub files: Vec<String>,
     /// Component configuration [default: all webhooks enabled, with their defaults]
     #[arg(long, value_name = "FILE")]
     pub config: Option<String>,

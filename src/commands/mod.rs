@@ -14,6 +14,7 @@ mod garbage;
 mod get;
 mod input;
 mod inspect;
+mod manual;
 mod output;
 mod pack;
 mod policies;
@@ -25,6 +26,7 @@ mod selection;
 mod unpack;
 mod validate;
 mod waiting;
+mod webhook_list;
 
 #[cfg(test)]
 mod tests;
@@ -57,8 +59,8 @@ use crate::{
     cli::{
         ClustersOptions, ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions,
         PackOptions, PoliciesOptions, RegistrationOptions, ReportFormat, RequestOptions, ReviewOptions,
-        SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions, WaitOptions, WebhookTool,
-        completion,
+        SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions, WaitOptions, WebhookListOptions,
+        WebhookTool, completion,
     },
     jsonpath::TooMuch,
 };
@@ -125,7 +127,9 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Tool::Garbage(options) => garbage(options, env),
         Tool::Policies(options) => policies(options, env, stdin),
         Tool::Version(options) => version(options),
+        Tool::Man(options) => manual::write(&options.directory).map_err(Into::into),
         Tool::Completion(options) => Ok(Said { out: completion::script(options.shell), ..Said::default() }),
+        Tool::Webhook(WebhookTool::List(options)) => webhook_list(options, stdin),
         Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
         Tool::Webhook(WebhookTool::Registration(options)) => registration(options, stdin),
         Tool::Get(options) => get(options, env, &mut screen),
@@ -152,11 +156,12 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
 }
 
 fn pack(options: &PackOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
-    if let Some(path) = &options.output {
-        output::check(path, &options.paths)?;
+    let paths = [options.paths.as_slice(), &options.files].concat();
+    if let Some(path) = &options.output_file {
+        output::check(path, &paths)?;
     }
-    let mut said = pack::pack(options, &input::read(&options.paths, stdin)?);
-    if let Some(path) = options.output.as_ref().filter(|_| said.code == OK) {
+    let mut said = pack::pack(options, &input::read(&paths, stdin)?);
+    if let Some(path) = options.output_file.as_ref().filter(|_| said.code == OK) {
         output::write(path, &std::mem::take(&mut said.out))?;
     }
     Ok(said)
@@ -183,17 +188,23 @@ fn unpack(
 }
 
 fn validate(options: &ValidateOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
-    Ok(validate::validate(&input::read(&options.paths, stdin)?))
+    let paths = [options.paths.as_slice(), &options.files].concat();
+    Ok(validate::validate(&input::read(&paths, stdin)?))
 }
 
 fn review(options: &ReviewOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
-    // Read everything in one call, because standard input can be read once only.
-    let files = [slice::from_ref(&options.file), options.config.as_slice()].concat();
-    refuse_folders(&files)?;
-    let sources = input::read(&[files.as_slice(), &options.objects].concat(), stdin)?;
-    let (files, objects) = sources.split_at(files.len());
-    let [file, config @ ..] = files else { return Ok(Said::default()) };
-    review::review(&review::Input { path: &options.path, review: file, config: config.first(), objects })
+    input::refuse_stdin_twice([options.config.as_slice(), &options.files, &options.objects].concat().iter())?;
+    refuse_folders(options.config.as_slice())?;
+    let config = input::read(options.config.as_slice(), stdin)?;
+    let reviews = input::read(&options.files, stdin)?;
+    let objects = input::read(&options.objects, stdin)?;
+    review::review(&review::Input { path: &options.path, reviews: &reviews, config: config.first(), objects: &objects })
+}
+
+fn webhook_list(options: &WebhookListOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
+    refuse_folders(options.config.as_slice())?;
+    let config = input::read(options.config.as_slice(), stdin)?;
+    webhook_list::list(config.first(), options.output)
 }
 
 fn registration(options: &RegistrationOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {

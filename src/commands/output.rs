@@ -12,6 +12,8 @@ use super::input::{STDIN, is_read_from_folders};
 pub(super) enum OutputError {
     #[error("cannot write {path}: {error}")]
     Write { path: String, error: io::Error },
+    #[error("{path} is a file — name a directory")]
+    NoFolder { path: String },
     #[error("{path} is read as input and would be overwritten — name another file for the output")]
     Input { path: String },
     #[error(

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use cluster::object::{self, GroupVersionKind, ObjectKey};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     DIFFERENT, OK, Said,
@@ -10,12 +10,14 @@ use super::{
 };
 use crate::{
     actors::resource_manager::bundle::identity,
-    cli::PackOptions,
+    cli::{DataFormat, PackOptions},
     producer::{Parts, Registry, yaml},
 };
 
 const PLAIN_DATA_KEY: &str = "data.yaml";
 const LARGEST_SECRET: usize = 1 << 20;
+/// `kubectl apply` puts the whole object, as JSON, into an annotation. All annotations of an object may have 256 KiB.
+const LARGEST_ANNOTATION: usize = 256 << 10;
 
 pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
     let mut refused = names(options);
@@ -47,7 +49,27 @@ pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
     if !refused.is_empty() {
         return Said { remarks: refused, code: DIFFERENT, ..Said::default() };
     }
-    Said { out: render(options, data), remarks: Vec::new(), code: OK }
+    let objects = objects(options, data);
+    let remarks = objects.iter().filter_map(too_large_to_apply).collect();
+    let out = match (options.output, objects.as_slice()) {
+        (None | Some(DataFormat::Yaml), objects) => yaml::stream(objects),
+        (Some(DataFormat::Json), [object]) => format!("{object:#}\n"),
+        (Some(DataFormat::Json), objects) => {
+            format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects}))
+        }
+    };
+    Said { out, remarks, code: OK }
+}
+
+fn too_large_to_apply(object: &Value) -> Option<String> {
+    let size = object.to_string().len();
+    (size > LARGEST_ANNOTATION).then(|| {
+        let display = identity::display_of_object(object);
+        format!(
+            "warning: {display} has {size} bytes: apply it with kubectl apply --server-side, because without that flag \
+             kubectl repeats it in an annotation, of at most {LARGEST_ANNOTATION} bytes"
+        )
+    })
 }
 
 fn names(options: &PackOptions) -> Vec<String> {
@@ -69,7 +91,7 @@ fn add(
     seen: &mut BTreeMap<ObjectKey, InputLocation>,
     document: &InputDocument,
 ) -> Result<(), String> {
-    let manifest = document.content.as_ref().map_err(|text| format!("{text} — correct the document"))?;
+    let manifest = document.content.as_ref().map_err(|text| format!("{text} — {}", text.remedy()))?;
     if GroupVersionKind::of(manifest).is_none() {
         return Err("the object has no apiVersion or no kind — add it".to_owned());
     }
@@ -98,7 +120,7 @@ fn add(
     registry.add(manifest).map_err(|error| error.to_string())
 }
 
-fn render(options: &PackOptions, data: BTreeMap<String, Vec<u8>>) -> String {
+fn objects(options: &PackOptions, data: BTreeMap<String, Vec<u8>>) -> Vec<Value> {
     let parts = Parts {
         namespace: options.namespace.clone().unwrap_or_default(),
         name: options.name.clone(),
@@ -113,14 +135,14 @@ fn render(options: &PackOptions, data: BTreeMap<String, Vec<u8>>) -> String {
     {
         fields.remove("data");
         let text = parts.data.get(PLAIN_DATA_KEY).map(|data| String::from_utf8_lossy(data).into_owned());
-        fields.insert("stringData".to_owned(), serde_json::json!({PLAIN_DATA_KEY: text}));
+        fields.insert("stringData".to_owned(), json!({PLAIN_DATA_KEY: text}));
     }
     let mut objects = vec![secret];
     if !options.secret_only {
         objects.push(parts.managed_resource().build());
     }
     objects.iter_mut().for_each(without_empty_namespace);
-    yaml::stream(&objects)
+    objects
 }
 
 fn without_empty_namespace(object: &mut Value) {

@@ -1,4 +1,4 @@
-//! `webhook review`: runs a webhook on one review, without a cluster.
+//! `webhook review`: runs a webhook on reviews, without a cluster.
 
 use bytes::Bytes;
 use cluster::{
@@ -7,10 +7,13 @@ use cluster::{
 };
 use serde_json::{Value, json};
 
-use super::{CommandError, DIFFERENT, FAILED, OK, Said, input::Source};
+use super::{
+    CommandError, DIFFERENT, FAILED, OK, Said,
+    input::{InputDocument, InputLocation, Source},
+};
 use crate::{
     api::config::resource_manager::{self as config, Draft, Webhooks},
-    producer::yaml,
+    producer::{decode::LabelWarning, yaml},
     webhooks::{
         endpoint::{Account, Endpoint as _, Mutating, Validating},
         exchange::Received,
@@ -24,81 +27,131 @@ use crate::{
 
 pub(super) struct Input<'a> {
     pub(super) path: &'a str,
-    pub(super) review: &'a Source,
+    pub(super) reviews: &'a [Source],
     pub(super) config: Option<&'a Source>,
     pub(super) objects: &'a [Source],
 }
 
-/// Prints the resulting object and the patch as two YAML documents, or the errors of a validating webhook.
+/// One AdmissionReview or object.
+pub(super) struct ReviewDocument {
+    pub(super) location: InputLocation,
+    pub(super) value: Value,
+    pub(super) warnings: Vec<LabelWarning>,
+}
+
+/// What one review comes to.
+#[derive(Debug, Default)]
+pub(super) struct Reviewed {
+    /// The resulting object and the patch.
+    pub(super) values: Vec<Value>,
+    /// Errors of a validating webhook.
+    pub(super) errors: Vec<String>,
+    pub(super) remarks: Vec<String>,
+    pub(super) code: i32,
+}
+
+/// Reviews each document alone. Prints the resulting objects and the patches as YAML documents, or the errors of a
+/// validating webhook. With several documents, verdicts and errors name theirs.
 pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
     let webhooks = configured(input.config)?;
     let entries = registry::mutating(&webhooks);
     let validating = registry::validating(&webhooks);
     let mut manifests = Manifests::new(&registry::reads(&entries), registry::node_selector(&webhooks));
-    if let Some(entry) = validating.iter().find(|entry| entry.path == input.path) {
-        return validate(entry, input, &manifests);
-    }
-    let entry = entry(input.path, entries, &validating)?;
-    let review = decode(input.review)?;
+    let documents = documents(input.reviews)?;
     let mut said = Said::default();
-    for document in input.objects.iter().flat_map(Source::documents) {
-        let object =
-            document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.location)))?;
-        let objects = object["items"].as_array().map_or(std::slice::from_ref(&object), Vec::as_slice);
-        if objects.iter().filter(|object| !manifests.add(object)).count() > 0 {
-            said.remarks.push(format!("warning: {}: no webhook reads such an object", document.location));
+    let reviewed: Vec<Reviewed> = if let Some(entry) = validating.iter().find(|entry| entry.path == input.path) {
+        if !input.objects.is_empty() {
+            said.remarks.push("warning: --objects: a validating webhook reads no objects".to_owned());
         }
-    }
+        documents.iter().map(|document| validate(entry, document, &manifests)).collect::<Result<_, _>>()?
+    } else {
+        let entry = entry(input.path, entries, &validating)?;
+        said.remarks = add_objects(&mut manifests, input.objects)?;
+        documents.iter().map(|document| mutate(&entry, document, &manifests)).collect::<Result<_, _>>()?
+    };
 
-    let verdict = review::attempt(&*entry.endpoint.mutator, &review, &manifests);
-    let verdict = verdict.map_err(asked)?;
-    let allowed = if review.operation == "DELETE" { "allowed: a deletion" } else { "allowed, nothing to change" };
-    report(&verdict, allowed, &mut said);
-    if let ReviewVerdict::Patched(patch) = &verdict {
-        said.out = patched(&entry, &review, &manifests, patch);
-    } else if let (Some(object), OK) = (&review.object, said.code) {
-        said.out = yaml::stream(std::slice::from_ref(object));
+    let mut values = Vec::new();
+    for (ReviewDocument { location, warnings, .. }, reviewed) in documents.iter().zip(reviewed) {
+        let prefix = if documents.len() > 1 { format!("{location}: ") } else { String::new() };
+        said.remarks.extend(warnings.iter().map(|warning| format!("warning: {location}: {warning}")));
+        said.remarks.extend(reviewed.remarks.iter().map(|remark| format!("{prefix}{remark}")));
+        said.out.extend(reviewed.errors.iter().map(|error| format!("{prefix}{error}\n")));
+        said.code = said.code.max(reviewed.code);
+        values.extend(reviewed.values);
+    }
+    if !values.is_empty() {
+        said.out = yaml::stream(&values);
     }
     Ok(said)
 }
 
+fn add_objects(manifests: &mut Manifests, sources: &[Source]) -> Result<Vec<String>, CommandError> {
+    let mut remarks = Vec::new();
+    for document in sources.iter().flat_map(Source::documents) {
+        let object =
+            document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.location)))?;
+        let objects = object["items"].as_array().map_or(std::slice::from_ref(&object), Vec::as_slice);
+        if objects.iter().filter(|object| !manifests.add(object)).count() > 0 {
+            remarks.push(format!("warning: {}: no webhook reads such an object", document.location));
+        }
+    }
+    Ok(remarks)
+}
+
+fn mutate(
+    entry: &WebhookEntry<Mutating>,
+    document: &ReviewDocument,
+    manifests: &Manifests,
+) -> Result<Reviewed, CommandError> {
+    let refused = |refusal: review::Refusal| CommandError::Usage(format!("{}: {}", document.location, refusal.message));
+    let review = review::decode(&body(&document.value), "application/json").map_err(refused)?;
+    let verdict = review::attempt(&*entry.endpoint.mutator, &review, manifests).map_err(asked)?;
+    let allowed = if review.operation == "DELETE" { "allowed: a deletion" } else { "allowed, nothing to change" };
+    let mut reviewed = Reviewed::of(&verdict, allowed);
+    if let ReviewVerdict::Patched(patch) = &verdict {
+        reviewed.values = patched(entry, &review, manifests, patch);
+    } else if let (Some(object), OK) = (review.object, reviewed.code) {
+        reviewed.values = vec![object];
+    }
+    Ok(reviewed)
+}
+
 pub(super) fn validate(
     entry: &WebhookEntry<Validating>,
-    input: &Input<'_>,
+    document: &ReviewDocument,
     manifests: &Manifests,
-) -> Result<Said, CommandError> {
-    let received = Received { body: body(input.review)?, content_type: "application/json".to_owned() };
-    let usage = |text: String| Err(CommandError::Usage(format!("{}: {text}", input.review.name)));
+) -> Result<Reviewed, CommandError> {
+    let received = Received { body: body(&document.value), content_type: "application/json".to_owned() };
+    let usage = |text: String| Err(CommandError::Usage(format!("{}: {text}", document.location)));
     let verdict = match entry.endpoint.answer(&received, manifests).map_err(asked)?.account {
         Account::Admission(Judged::Reviewed { verdict, .. }, _) => verdict,
         Account::Admission(Judged::Refused(refusal), _) => return usage(refusal.message),
         Account::Authorization(_) => return usage("it is not about an object".to_owned()),
     };
-    let mut said = Said::default();
-    if !input.objects.is_empty() {
-        said.remarks.push("warning: --objects: a validating webhook reads no objects".to_owned());
-    }
-    if let ReviewVerdict::Invalid { status, errors } = &verdict {
-        let causes = status.causes.iter().map(|Cause { field, message, .. }| match &**field {
-            "" => format!("{message}\n"),
-            field => format!("{field}: {message}\n"),
-        });
-        said.out = causes.collect();
-        said.remarks.push(format!("denied with code {}: errors: {errors}", status.code));
-        said.code = DIFFERENT;
-    } else {
-        report(&verdict, "allowed", &mut said);
-    }
-    Ok(said)
+    let ReviewVerdict::Invalid { status, errors } = &verdict else { return Ok(Reviewed::of(&verdict, "allowed")) };
+    let causes = status.causes.iter().map(|Cause { field, message, .. }| match &**field {
+        "" => message.clone(),
+        field => format!("{field}: {message}"),
+    });
+    let remarks = vec![format!("denied with code {}: errors: {errors}", status.code)];
+    Ok(Reviewed { errors: causes.collect(), remarks, code: DIFFERENT, ..Reviewed::default() })
 }
 
 fn asked(lookup: Lookup) -> CommandError {
     CommandError::Usage(format!("the webhook asks for {lookup:?}"))
 }
 
-fn report(verdict: &ReviewVerdict, allowed: &str, said: &mut Said) {
+impl Reviewed {
+    fn of(verdict: &ReviewVerdict, allowed: &str) -> Self {
+        let (line, code) = reported(verdict, allowed);
+        Self { remarks: vec![line], code, ..Self::default() }
+    }
+}
+
+/// The line about a verdict, and the exit code.
+fn reported(verdict: &ReviewVerdict, allowed: &str) -> (String, i32) {
     let (code, message) = verdict.reported();
-    let (line, exit_code) = match verdict {
+    match verdict {
         ReviewVerdict::Allowed => (allowed.to_owned(), OK),
         ReviewVerdict::Patched(_) => ("allowed, changed".to_owned(), OK),
         ReviewVerdict::Unexpected(message) => (format!("allowed, not its business: {message}"), OK),
@@ -109,13 +162,11 @@ fn report(verdict: &ReviewVerdict, allowed: &str, said: &mut Said) {
             (format!("not decided, code {code}: {message}"), DIFFERENT)
         }
         ReviewVerdict::Panicked(_) => (format!("not decided, a defect: {message}"), FAILED),
-    };
-    said.remarks.push(line);
-    said.code = exit_code;
+    }
 }
 
 /// Runs the webhook again to get the object that results from the patch: the webhook is a pure function.
-fn patched(entry: &WebhookEntry<Mutating>, review: &Review, manifests: &Manifests, patch: &[u8]) -> String {
+fn patched(entry: &WebhookEntry<Mutating>, review: &Review, manifests: &Manifests, patch: &[u8]) -> Vec<Value> {
     let mut object = review.object.clone().unwrap_or_default();
     let request = Request {
         kind: review.kind.clone(),
@@ -125,8 +176,8 @@ fn patched(entry: &WebhookEntry<Mutating>, review: &Review, manifests: &Manifest
     };
     let patch = serde_json::from_slice::<Value>(patch).unwrap_or_default();
     match entry.endpoint.mutator.mutate(&mut object, &request, manifests) {
-        Ok(_) => yaml::stream(&[object, patch]),
-        Err(_) => yaml::stream(&[patch]),
+        Ok(_) => vec![object, patch],
+        Err(_) => vec![patch],
     }
 }
 
@@ -179,30 +230,31 @@ fn entry(
     }
 }
 
-fn decode(source: &Source) -> Result<Review, CommandError> {
-    let refused = |refusal: review::Refusal| CommandError::Usage(format!("{}: {}", source.name, refusal.message));
-    review::decode(&body(source)?, "application/json").map_err(refused)
-}
-
-fn body(source: &Source) -> Result<Body, CommandError> {
-    let neither = || CommandError::Usage(format!("{}: is neither JSON nor YAML", source.name));
-    let value = parse(&source.bytes).ok_or_else(neither)?;
-    let is_review = value.get("request").is_some() || value["kind"] == "AdmissionReview";
-    let value = if is_review { value } else { creation(value) };
-    Ok(Body::Whole(Bytes::from(value.to_string())))
-}
-
-fn creation(object: Value) -> Value {
-    let kind = GroupVersionKind::of(&object);
-    let kind = kind.map(|kind| json!({"group": kind.group, "version": kind.version, "kind": kind.kind}));
-    let (namespace, name) = (object::namespace(&object).to_owned(), object::name(&object).to_owned());
-    json!({"request": {"kind": kind, "operation": "CREATE", "namespace": namespace, "name": name, "object": object}})
-}
-
-fn parse(bytes: &[u8]) -> Option<Value> {
-    if let Ok(value) = serde_json::from_slice(bytes) {
-        return Some(value);
+/// Returns all documents of the files. Fails if one is unreadable, or if there is none.
+fn documents(sources: &[Source]) -> Result<Vec<ReviewDocument>, CommandError> {
+    let mut documents = Vec::new();
+    for InputDocument { location, content, warnings, .. } in sources.iter().flat_map(Source::documents) {
+        let value =
+            content.map_err(|error| CommandError::Usage(format!("{location}: {error} — {}", error.remedy())))?;
+        documents.push(ReviewDocument { location, value, warnings });
     }
-    let text = std::str::from_utf8(bytes).ok()?;
-    serde_saphyr::from_str_with_options(text, serde_saphyr::options! { strict_booleans: true }).ok()
+    if documents.is_empty() {
+        let text = "there is no AdmissionReview and no object in the input — give a file that has some";
+        return Err(CommandError::Usage(text.to_owned()));
+    }
+    Ok(documents)
+}
+
+/// The AdmissionReview, or that of the creation of the object.
+fn body(value: &Value) -> Body {
+    let is_review = value.get("request").is_some() || value["kind"] == "AdmissionReview";
+    let text = if is_review { value.to_string() } else { creation(value).to_string() };
+    Body::Whole(Bytes::from(text))
+}
+
+fn creation(object: &Value) -> Value {
+    let kind = GroupVersionKind::of(object);
+    let kind = kind.map(|kind| json!({"group": kind.group, "version": kind.version, "kind": kind.kind}));
+    let (namespace, name) = (object::namespace(object), object::name(object));
+    json!({"request": {"kind": kind, "operation": "CREATE", "namespace": namespace, "name": name, "object": object}})
 }

@@ -200,7 +200,8 @@ pub fn unbroken(text: &str) -> String {
     text.replace(' ', UNBROKEN.encode_utf8(&mut [0; 4]))
 }
 
-fn printed(text: &dyn fmt::Display) -> String {
+/// Returns what clap has laid out as it is printed: examples are kept together during the layout alone.
+pub fn printed(text: &dyn fmt::Display) -> String {
     text.to_string().replace(UNBROKEN, " ")
 }
 
@@ -265,7 +266,7 @@ pub fn print_config(yaml: &str, warnings: &[Warning], file: Option<&str>) -> i32
 
 /// Returns the text of an error about the arguments of a command, with the short usage of that command. clap leaves it
 /// out where a value is wrong.
-fn with_usage(error: &clap::Error, mut command: clap::Command, args: &[OsString]) -> String {
+pub fn with_usage(error: &clap::Error, mut command: clap::Command, args: &[OsString]) -> String {
     const END: &str = "\nFor more information";
     let text = error.to_string();
     if text.contains("\nUsage: ") {

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    cli::PackOptions,
+    cli::{DataFormat, PackOptions},
     commands::{DIFFERENT, OK, input, pack::pack, unpack},
     producer::decode::Limits,
 };
@@ -78,7 +78,7 @@ fn pack_names_bad_documents_by_file_and_position_without_content() {
     let table = [
         ("kind: ConfigMap\nmetadata: {name: a}", "f.yaml: the object has no apiVersion or no kind"),
         ("apiVersion: v1\nkind: ConfigMap", "f.yaml: v1/ConfigMap/default/ has no metadata.name"),
-        (duplicate.as_str(), "f.yaml:2: v1/ConfigMap/ns/a is in f.yaml:1 already"),
+        (duplicate.as_str(), "f.yaml:1: v1/ConfigMap/ns/a is in f.yaml:0 already"),
         ("hidden: [", "f.yaml: yaml: line 1"),
         ("- hidden", "f.yaml: the document is a list and no map"),
         ("apiVersion: v1\nkind: List\nmetadata: {name: a}\nitems: []", "f.yaml: v1/List/default/a is a list"),
@@ -129,6 +129,50 @@ fn pack_refuses_names_and_sizes_that_the_api_server_refuses() {
     assert!(named.remarks[0].starts_with("--name \"Web\""), "{:?}", named.remarks);
     assert!(placed.remarks[0].starts_with("--namespace \"a/b\""), "{:?}", placed.remarks);
     assert!(large.remarks[0].starts_with("the Secret would hold "), "{:?}", large.remarks);
+}
+
+#[test]
+fn pack_as_json_is_one_object_or_a_list() {
+    let json = PackOptions { output: Some(DataFormat::Json), ..options() };
+
+    let both = pack(&json, &[source("f", &config_map("a"))]);
+    let alone = pack(&PackOptions { secret_only: true, ..json }, &[source("f", &config_map("a"))]);
+
+    let both_read: serde_json::Value = serde_json::from_str(&both.out).unwrap();
+    assert_eq!((&both_read["kind"], &both_read["items"][1]["kind"]), (&json!("List"), &json!("ManagedResource")));
+    let alone_read: serde_json::Value = serde_json::from_str(&alone.out).unwrap();
+    assert_eq!(alone_read, both_read["items"][0]);
+    let unpacked = unpack::from_files(&[source("-", &both.out)], false);
+    assert_eq!((unpacked.code, unpacked.out.matches("kind: ConfigMap").count()), (OK, 1), "{:?}", unpacked.remarks);
+}
+
+#[test]
+fn pack_says_if_kubectl_apply_needs_a_flag() {
+    let of = |bytes: usize, plain: bool| {
+        let letters = "abcdefghijklmnop".chars().cycle();
+        let text: String = letters.take(bytes).collect();
+        pack(&PackOptions { plain, ..options() }, &[source("f", &format!("{}  big: \"{text}\"\n", config_map("a")))])
+    };
+
+    let large = of(300 << 10, true);
+    assert_eq!((large.code, large.remarks.len()), (OK, 1), "{:?}", large.remarks);
+    assert!(large.remarks[0].starts_with("warning: v1/Secret/garden/managedresource-web-"), "{:?}", large.remarks);
+    assert!(large.remarks[0].contains(" bytes: apply it with kubectl apply --server-side, "), "{:?}", large.remarks);
+    assert_eq!(of(200 << 10, true).remarks, Vec::<String>::new());
+    assert_eq!(of(300 << 10, false).remarks, Vec::<String>::new(), "compression makes it small");
+}
+
+#[test]
+fn input_that_is_a_template_is_named_as_such() {
+    let text = config_map("{{ .Values.name }}");
+
+    let packed = pack(&options(), &[source("f", &text)]);
+
+    assert!(
+        packed.remarks[0].contains("; line 4 has {{ … }}: it is a template, such as those of Helm — render"),
+        "{:?}",
+        packed.remarks
+    );
 }
 
 #[test]

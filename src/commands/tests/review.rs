@@ -2,9 +2,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::*;
 use crate::{
+    cli::DataFormat,
     commands::{
         CommandError, DIFFERENT, FAILED, OK,
-        review::{Input, review, validate},
+        input::InputLocation,
+        review::{Input, ReviewDocument, review, validate},
+        webhook_list::list,
     },
     webhooks::{
         endpoint::Validating,
@@ -27,7 +30,7 @@ fn reviewed(path: &str, text: &str, config: Option<&str>, objects: &str) -> Resu
     let config = config.map(|config| source("config", config));
     let objects = [source("objects", objects)];
     let objects = if objects[0].bytes.is_empty() { &[][..] } else { &objects[..] };
-    review(&Input { path, review: &source("review", text), config: config.as_ref(), objects })
+    review(&Input { path, reviews: &[source("review", text)], config: config.as_ref(), objects })
 }
 
 fn documents(said: &Said) -> Vec<serde_json::Value> {
@@ -93,9 +96,73 @@ fn review_input_that_cannot_be_read_is_named_and_not_quoted() {
     let broken = reviewed(SCHEDULER, "{hidden: [", None, "").unwrap_err().to_string();
     let mistyped = reviewed(SCHEDULER, "{request: hidden}", None, "").unwrap_err().to_string();
 
-    assert_eq!(broken, "review: is neither JSON nor YAML");
+    assert!(
+        broken.starts_with("review: yaml: line 1 column ") && broken.ends_with(" — correct the document"),
+        "{broken}"
+    );
+    assert!(!broken.contains("hidden"), "{broken}");
     assert!(mistyped.starts_with("review: couldn't decode the AdmissionReview"), "{mistyped}");
     assert!(!mistyped.contains("hidden"), "{mistyped}");
+}
+
+#[test]
+fn review_of_several_documents_judges_each_alone() {
+    let pods = format!(
+        "{POD}\n---\n{}\n---\n{{kind: List, apiVersion: v1, items: [{POD}]}}\n",
+        POD.replace("name: p", "name: q")
+    );
+
+    let said = reviewed(SCHEDULER, &pods, None, "").unwrap();
+
+    let names: Vec<String> = documents(&said)
+        .iter()
+        .filter_map(|document| Some(document["metadata"]["name"].as_str()?.to_owned()))
+        .collect();
+    let verdict = |index: usize| format!("review:{index}: allowed, changed");
+    assert_eq!((said.code, said.remarks), (OK, (0..3).map(verdict).collect()));
+    assert_eq!(names, ["p", "q", "p"]);
+
+    let extensions = "{apiVersion: extensions.gardener.cloud/v1alpha1, kind: Worker, metadata: {namespace: ns, name: w}, spec: {type: t}}";
+    let good = extensions.replace("type: t", "type: t, region: r, secretRef: {name: s}");
+    let said = reviewed(WORKERS, &format!("{extensions}\n---\n{good}\n"), None, "").unwrap();
+    assert_eq!(said.code, DIFFERENT);
+    assert!(said.out.lines().all(|line| line.starts_with("review:0: spec.")) && !said.out.is_empty(), "{}", said.out);
+    assert_eq!(said.remarks, ["review:0: denied with code 422: errors: 2", "review:1: allowed"]);
+}
+
+#[test]
+fn review_without_a_document_is_an_error_and_says_what_is_ignored() {
+    let none = reviewed(SCHEDULER, "# nothing\n", None, "").unwrap_err().to_string();
+    let labelled = POD.replace("name: p", "name: p, labels: {a: 1}");
+    let said = reviewed(SCHEDULER, &labelled, None, "").unwrap();
+
+    assert!(none.starts_with("there is no AdmissionReview and no object in the input — "), "{none}");
+    let warning = "warning: review: metadata.labels of \"v1/Pod/ns/p\" are ignored: the value of \"a\" is no string";
+    assert_eq!(said.remarks, [warning, "allowed, changed"]);
+}
+
+#[test]
+fn webhook_list_names_all_paths_with_their_keys() {
+    let config = "apiVersion: resourcemanager.config.gardener.cloud/v1alpha1\nkind: ResourceManagerConfiguration\n\
+                  leaderElection: {leaderElect: false}\nwebhooks: {seccompProfile: {enabled: true}}\n";
+
+    let all = list(None, None).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&list(None, Some(DataFormat::Json)).unwrap().out).unwrap();
+    let enabled = list(Some(&source("config", config)), Some(DataFormat::Yaml)).unwrap();
+
+    for (path, kind, key) in [
+        (TOKEN_MOUNT, "mutating", "projectedTokenMount"),
+        (WORKERS, "validating", "extensionValidation"),
+        ("/webhooks/auth/nodeagent", "authorizing", "nodeAgentAuthorizer"),
+    ] {
+        let row = all.out.lines().find(|line| line.starts_with(&format!("{path} "))).unwrap();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), [path, kind, key]);
+    }
+    assert_eq!(json.as_array().unwrap().len(), all.out.lines().count() - 1);
+    let keys: std::collections::BTreeSet<&str> =
+        json.as_array().unwrap().iter().filter_map(|entry| entry["key"].as_str()).collect();
+    assert_eq!(keys, crate::webhooks::registry::KEYS.into());
+    assert_eq!(enabled.out, "- key: seccompProfile\n  kind: mutating\n  path: /webhooks/seccomp-profile\n");
 }
 
 /// spec 60 §2.3, spec 62 §2.2
@@ -173,9 +240,11 @@ fn review_reports_a_panic_of_a_validating_webhook_as_a_defect() {
 
     let endpoint = Validating { validator: Arc::new(Panicking) };
     let entry = WebhookEntry { key: "x", path: "/x", reads: Vec::new(), endpoint };
-    let input = Input { path: "/x", review: &source("review", POD), config: None, objects: &[] };
+    let location = InputLocation { file: "review".into(), document: None };
+    let value = serde_saphyr::from_str(POD).unwrap();
+    let document = ReviewDocument { location, value, warnings: Vec::new() };
 
-    let said = validate(&entry, &input, &Manifests::new(&[], BTreeMap::new())).unwrap();
+    let said = validate(&entry, &document, &Manifests::new(&[], BTreeMap::new())).unwrap();
 
     assert_eq!((said.code, said.remarks), (FAILED, vec!["not decided, a defect: of a test".to_owned()]));
 }
