@@ -59,8 +59,8 @@ use crate::{
     cli::{
         ClustersOptions, ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions,
         PackOptions, PoliciesOptions, RegistrationOptions, ReportFormat, RequestOptions, ReviewOptions,
-        SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions, WaitOptions, WebhookListOptions,
-        WebhookTool, completion,
+        SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions, WaitOptions,
+        WebhookListOptions, WebhookTool, completion,
     },
     jsonpath::TooMuch,
 };
