@@ -111,7 +111,9 @@ mod tests {
 
     #[test]
     fn plugin_has_the_commands_and_no_flag_of_the_controllers() {
-        assert!(matches!(parse(&["get", "-A"]), Ok(Command::Tool(Tool::Get(options))) if options.all_namespaces));
+        assert!(
+            matches!(parse(&["get", "-A"]), Ok(Command::Tool(Tool::Get(options))) if options.selection.all_namespaces)
+        );
         assert!(matches!(parse(&["webhook", "list"]), Ok(Command::Tool(Tool::Webhook(_)))));
         for args in [["--config", "x"], ["--kubeconfig", "x"], ["completion", "bash"], ["demo", "--keep"]] {
             assert!(matches!(parse(&args), Err(UsageError::Tool(_))), "{args:?}");

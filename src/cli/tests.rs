@@ -439,7 +439,7 @@ fn webhook_review_takes_a_path_and_files() {
 
     let options = ReviewOptions {
         path: "/webhooks/a".to_owned(),
-        file: "-".to_owned(),
+        files: vec!["-".to_owned()],
         config: Some("c".to_owned()),
         objects: ["x", "y", "z"].map(str::to_owned).into(),
     };

@@ -66,6 +66,7 @@ impl DemoProgram {
         let parts = ServiceParts {
             metrics: metrics.clone(),
             status_registry: status_registry.clone(),
+            vitals: vitals.clone(),
             descriptors: Descriptors::default(),
         };
         let mut webhooks = Webhooks::prepare(&config, parts, &mut readiness)?;

@@ -142,7 +142,7 @@ fn pack_as_json_is_one_object_or_a_list() {
     assert_eq!((&both_read["kind"], &both_read["items"][1]["kind"]), (&json!("List"), &json!("ManagedResource")));
     let alone_read: serde_json::Value = serde_json::from_str(&alone.out).unwrap();
     assert_eq!(alone_read, both_read["items"][0]);
-    let unpacked = unpack::from_files(&[source("-", &both.out)], false);
+    let unpacked = unpack_files(&[source("-", &both.out)], false);
     assert_eq!((unpacked.code, unpacked.out.matches("kind: ConfigMap").count()), (OK, 1), "{:?}", unpacked.remarks);
 }
 

@@ -71,7 +71,7 @@ pub(crate) async fn run(
         return Ok(Outcome::After(pause));
     }
     let run = HealthRun { controller, reconcile, reconciler, context: controller.context(reconcile) };
-    cell.announce_unanswered(controller, &reconcile.key);
+    object.status.announce_unanswered(controller, &reconcile.key);
     controller.pods.end_if_idle(are_pods_needed(controller));
     let Some(mr) =
         controller.bundles.store().with(&reconcile.key, CachedManagedResource::managed_resource).transpose()?
