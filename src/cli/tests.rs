@@ -224,7 +224,7 @@ fn help_does_not_wrap_examples() {
             &["completion"],
             "  gardener-resource-manager completion bash > /etc/bash_completion.d/gardener-resource-manager",
         ),
-        (&["diff"], "  gardener-resource-manager diff manifests/ --name garden/web"),
+        (&["diff"], "  gardener-resource-manager diff garden/web -f manifests/"),
     ];
 
     for (command, example) in table {

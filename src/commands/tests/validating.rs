@@ -273,7 +273,7 @@ fn extension_object_namespace_may_be_missing_but_not_wrong() {
     assert!(
         of("BackupBucket", ", namespace: ns")[0].contains("metadata.namespace: Forbidden: not allowed on this type")
     );
-    assert!(of("Infrastructure", ", namespace: a.b")[0].contains("must not contain dots"));
+    assert!(of("Infrastructure", ", namespace: a.b").concat().contains("must not contain dots"));
 }
 
 /// spec 62 §2.3

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::object::{self, GroupVersionKind, truthy};
 use serde_json::{Map, Value};
@@ -50,6 +50,9 @@ pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
     }
     kind(manifest, &mut issues);
     extension(manifest, &mut issues);
+    // Several checks may say the same.
+    let mut seen = BTreeSet::new();
+    issues.retain(|issue| seen.insert(issue.what.clone()));
     issues
 }
 

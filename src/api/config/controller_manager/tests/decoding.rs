@@ -19,14 +19,18 @@ fn configuration_of_another_kind_is_a_decoding_error() {
 #[test]
 fn unknown_keys_are_ignored_with_a_warning_that_has_their_path() {
     let text = "Unknown configuration key is ignored";
-    let paths = ["controllers.bastion.foo", "controllers.project.quotas[0].config.spec.Hard", "webhooks"];
+    let expected = [
+        ("controllers.bastion.foo", ""),
+        ("controllers.project.quotas[0].config.spec.Hard", "; did you mean \"hard\"?"),
+        ("webhooks", ""),
+    ];
     let yaml = "
 webhooks: {}
 controllers:
   bastion: {foo: 1, concurrentSyncs: 3}
   project: {quotas: [{config: {spec: {Hard: {a: 1}}}}]}";
 
-    assert_eq!(warnings(yaml), paths.map(|path| format!("{path}: {text}")));
+    assert_eq!(warnings(yaml), expected.map(|(path, hint)| format!("{path}: {text}{hint}")));
     assert_eq!(config(yaml).controllers.bastion.concurrent_syncs.count(), 3);
 }
 

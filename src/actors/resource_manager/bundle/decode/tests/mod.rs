@@ -264,12 +264,12 @@ fn duplicate_keys_are_gathered_with_path_and_line() {
     let table: [(&str, &[&str]); 13] = [
         ("a: 1\nb: 1\n", &[]),
         ("a: 1\nb: 1\na: 2\n", &["0 a@3"]),
-        ("a: 1\n---\nx:\n- y: {c: 1, d: 2}\n- y: {c: 1,\n c: 2}\n", &["1 x[1].y.c@6"]),
+        ("a: 1\n---\nx:\n- k: {c: 1, d: 2}\n- k: {c: 1,\n c: 2}\n", &["1 x[1].k.c@6"]),
         ("true: 1\nyes: 2\n", &["0 true@2"]),
         ("m: {a.b/c: 1, a.b/c: 2}", &["0 m[a.b/c]@1"]),
         ("base: &b {a: 1}\nx:\n  <<: *b\n  a: 2\n", &[]),
         ("base: &b {a: 1}\nx:\n  <<: [*b]\n  a: 2\n  a: 3\n", &["0 x.a@5"]),
-        ("base: &b {a: 1}\nx: {<<: *b}\ny: {<<: {c: 1, c: 2}}\n", &["0 y[<<].c@3"]),
+        ("base: &b {a: 1}\nx: {<<: *b}\nz: {<<: {c: 1, c: 2}}\n", &["0 z[<<].c@3"]),
         ("a: 1\na: 1\na: 1\na: 1\na: 1\n", &["0 a@2", "0 a@3", "0 a@4"]),
         // Read twice, because the text has to be repaired.
         ("a: 1\na: 2\nt: \"x\ny\"\n", &["0 a@2"]),
