@@ -4,7 +4,7 @@ import { activityText } from "./actors.js";
 import { make, makeButton, makeLink, setAttribute, setClass, setText, setTitle, showFacts, showList } from "./dom.js";
 import { resultOf } from "./histogram.js";
 import { addressOfBundle } from "./route.js";
-import { agoText, clockText, countText, countdownText, secondsText, whenText } from "./text.js";
+import { clockText, countText, countdownText, secondsText, shortAgo, whenText } from "./text.js";
 
 /** What a pending reconcile waits for. */
 const PENDING = new Map([
@@ -36,9 +36,9 @@ export function showReconciles(list, reconciles, now) {
     };
     return { ...item, element: make("li", "", make("p", "reconcile", item.ended, item.took, item.result, item.reconciler, item.causes), item.error) };
   }, (item, { reconciler, ended, ms, result, causes = [], error }) => {
-    setText(item.ended, agoText(ended, now));
+    setText(item.ended, shortAgo(ended, now));
     setAttribute(item.ended, "title", clockText(ended));
-    setText(item.took, secondsText(ms / 1000));
+    setText(item.took, ms < 1 ? "<1 ms" : secondsText(ms / 1000));
     const { text, tone } = resultOf(result);
     setText(item.result, text);
     setClass(item.result, `result tone-${tone}`);

@@ -3,7 +3,7 @@
 import { showPending, showReconciles } from "./actor-details.js";
 import { activityText } from "./actors.js";
 import { BundleObjects } from "./bundle-objects.js";
-import { STATES, nextSentence } from "./bundles.js";
+import { STATES, conditionsInOrder, nextSentence } from "./bundles.js";
 import { make, makeLink, makePanel, setAttribute, setClass, setText, showFacts, showList } from "./dom.js";
 import { commandsFor, hintsFor } from "./hints.js";
 import { addressOfActor, addressOfBundle } from "./route.js";
@@ -171,7 +171,7 @@ export class BundleView {
     if (!bundle) return;
     const conditions = details?.conditions ?? bundle.conditions.map((condition) => ({ ...condition, message: "", lastTransitionTime: condition.since }));
     this.noConditions.hidden = conditions.length > 0;
-    showConditions(this.conditionList, conditions, now);
+    showConditions(this.conditionList, conditionsInOrder(conditions), now);
     this.#showTodo(conditions);
     this.#showNext(answer, now);
     this.#showFacts(answer, now);

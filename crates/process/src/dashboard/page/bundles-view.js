@@ -274,7 +274,7 @@ function fill(row, bundle) {
   setText(row.objects, countText(objects));
   setText(row.words, problem || actor.line);
   setTitle(row.words, problem || actor.line);
-  setClass(row.words, `words ${problem ? `problem state-${state}` : ""}`);
+  setClass(row.words, `words ${problem ? `state-${state}` : ""}`);
 }
 
 function fillTimes(row, bundle, now) {

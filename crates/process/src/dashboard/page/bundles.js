@@ -30,6 +30,13 @@ export const CONDITIONS = new Map([
   ["progressing", "ResourcesProgressing"],
 ]);
 
+/** Conditions as people read them: bad ones first, then in the order of the columns, then others. */
+export function conditionsInOrder(conditions) {
+  const types = [...CONDITIONS.values()];
+  const rank = ({ type, tone }) => (tone === "bad" ? 0 : 10) + (types.includes(type) ? types.indexOf(type) : types.length);
+  return [...conditions].sort((a, b) => rank(a) - rank(b));
+}
+
 /** Columns that sort, and whether the first click sorts descending. */
 export const SORTS = new Map([
   ["name", false], ["state", false], ["applied", false], ["healthy", false], ["progressing", false], ["objects", true], ["since", true],

@@ -172,8 +172,9 @@ function makeCells(className, classes) {
 function makeCluster() {
   const shown = { facts: make("dl", "facts-list"), watches: make("div", "watch-rows"), requests: make("div", "request-rows"), failed: make("ul", "failed-groups"), state: make("span", "fold-summary") };
   const watchTable = makeTable("Watches", "watch-table", makeHead("watch-row", [["Kind", "kind"], ["State", "watch-state"], ["Heard", "number"], ["Holds", "records"]]), shown.watches);
-  const requestTable = makeTable("Requests", "request-table", makeHead("request-row", [["Request", "verb"], ["Per second", "number"], ["Total", "number total"], ["By code, a second", "codes"]]), shown.requests);
-  shown.parts = makePanel("cluster", "", shown.facts, shown.failed, make("h3", "", "Watches"), watchTable, make("h3", "", "Requests"), requestTable);
+  shown.requestTitle = make("h3", "", "Requests");
+  shown.requestTable = makeTable("Requests", "request-table", makeHead("request-row", [["Request", "verb"], ["Per second", "number"], ["Total", "number total"], ["By code, a second", "codes"]]), shown.requests);
+  shown.parts = makePanel("cluster", "", shown.facts, shown.failed, make("h3", "", "Watches"), watchTable, shown.requestTitle, shown.requestTable);
   shown.parts.head.append(shown.state);
   shown.element = shown.parts.panel;
   return shown;
@@ -193,15 +194,18 @@ function showCluster(shown, cluster, { watches, heard, words, now }) {
     ["Last heard", heard ? agoText(heard, now) : "never", quiet ? "warn" : ""],
     ["Served kinds", discovery ? `${countText(discovery.kinds ?? 0)}${discovery.at ? `, ${shortAgo(discovery.at, now)}` : ""}` : ""],
     ["Same connection as", sameAs],
-    ["Rate limit", limiter ? limitText(limiter) : "", "", "requests a second, and burst, of each type of resource"],
-    ["Waiting for it", limiter ? countText(limiter.waiting ?? 0) : "", limiter?.waiting > 0 ? "warn" : ""],
-    ["Writes under way", limiter ? countText(limiter.inFlight ?? 0) : ""],
-    ["Requests a second", requests.length > 0 ? rateText(requests.reduce((sum, { perSecond }) => sum + perSecond, 0)) : ""],
+    ["Rate limit", limiter && !sameAs ? limitText(limiter) : "", "", "requests a second, and burst, of each type of resource"],
+    ["Waiting for it", limiter && !sameAs ? countText(limiter.waiting ?? 0) : "", limiter?.waiting > 0 ? "warn" : ""],
+    ["Writes under way", limiter && !sameAs ? countText(limiter.inFlight ?? 0) : ""],
+    ["Requests a second", requests.length > 0 && !sameAs ? rateText(requests.reduce((sum, { perSecond }) => sum + perSecond, 0)) : ""],
   ]);
   const failed = discovery?.failed ?? [];
   shown.failed.hidden = failed.length === 0;
   showList(shown.failed, failed, () => ({ element: make("li") }), ({ element }, { group, error }) => setText(element, `${group} cannot be discovered: ${error}`));
   showWatches(shown.watches, watches, words, now);
+  // A shared connection has one limit and one count of requests.
+  shown.requestTitle.hidden = Boolean(sameAs);
+  shown.requestTable.hidden = Boolean(sameAs);
   showRequests(shown.requests, requests);
 }
 

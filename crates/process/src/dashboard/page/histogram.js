@@ -26,6 +26,22 @@ export function heights(counts) {
   return counts.map((count) => Math.sqrt(count / most));
 }
 
+/** In seconds. The bars of the pictures: metrics have up to forty buckets. */
+const BAR_BOUNDS = [1e-6, 1e-5, 1e-4, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/** The histogram with few buckets. A bucket goes where its upper bound belongs; empty ones at both ends are left out. */
+export function condense({ bounds = [], counts = [] } = {}) {
+  const sums = [...BAR_BOUNDS, Infinity].map(() => 0);
+  counts.forEach((count, index) => {
+    const bound = bounds[index] ?? Infinity;
+    const bar = BAR_BOUNDS.findIndex((limit) => bound <= limit * 1.0001);
+    sums[bar < 0 ? BAR_BOUNDS.length : bar] += count;
+  });
+  const last = sums.findLastIndex((count) => count > 0);
+  const first = Math.min(sums.findIndex((count) => count > 0), Math.max(0, last - 5));
+  return last < 0 ? { bounds: [], counts: [] } : { bounds: BAR_BOUNDS.slice(first, last + 1), counts: sums.slice(first, last + 1) };
+}
+
 /** How a reconcile ends, with the words people read and the tone of a condition. In the order of the bars, from below. */
 export const RESULTS = new Map([
   ["success", { text: "success", tone: "good" }],

@@ -1,7 +1,7 @@
 // The reconcilers: permits in use, what waits, how long reconciles and waits take, results of the last minutes.
 
 import { make, makeButton, makeSvg, setAttribute, setClass, setText, setTitle, showList } from "./dom.js";
-import { RESULTS, heights, quantile, resultsOf, totalOf } from "./histogram.js";
+import { RESULTS, condense, heights, quantile, resultsOf, totalOf } from "./histogram.js";
 import { countText, pluralText, secondsText } from "./text.js";
 
 const BAR_HEIGHT = 18;
@@ -116,8 +116,10 @@ function place(bar, column, from, height, className) {
 }
 
 function showHistogram(bars, histogram = {}) {
-  const { counts = [], bounds = [] } = histogram;
+  const { counts, bounds } = condense(histogram);
+  bars.columns = counts.length;
   const bar = rectangles(bars, counts.length);
+  for (const unused of bar.slice(counts.length)) setAttribute(unused, "height", "0");
   heights(counts).forEach((height, index) => place(bar[index], index, 0, counts[index] > 0 ? Math.max(1.5, height * BAR_HEIGHT) : 0.75, counts[index] > 0 ? "some" : "none"));
   const [median, slow] = [quantile(histogram, 0.5), quantile(histogram, 0.99)];
   setText(bars.text, median === null ? "–" : `${secondsText(median)} · ${secondsText(slow)}`);
