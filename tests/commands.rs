@@ -120,7 +120,8 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
 
 #[test]
 fn wrong_usage_of_a_command_is_one_message_with_its_short_usage() {
-    let table: [(&[&str], &str); 15] = [
+    let table: [(&[&str], &str); 16] = [
+        (&["suspend", "-n", "staging", "default/web"], "-n and the namespace of a name differ"),
         (&["get", "-o", "jsonpath={.a"], "not a JSONPath template: expected }"),
         (&["get", "-o", "custom-columns=A"], "is not <header>:<path>"),
         (&["get", "--sort-by", "size"], "must be a column"),

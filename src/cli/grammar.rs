@@ -84,6 +84,12 @@ impl SelectionOptions {
         let first = given.next();
         given.any(|namespace| Some(namespace) != first)
     }
+
+    /// Whether a name is written with another namespace than that of `-n`.
+    pub(super) fn has_another_namespace(&self) -> bool {
+        let Some(namespace) = &self.namespace else { return false };
+        self.names.iter().filter_map(|name| name.split_once('/')).any(|(given, _)| given != namespace)
+    }
 }
 
 impl RequestTimeout {

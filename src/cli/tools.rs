@@ -126,7 +126,7 @@ pub enum Tool {
     /// written.
     ///
     /// The origin annotation of the object names the ManagedResource, or the status of the ManagedResource names the
-    /// object. Documents are counted from 1.
+    /// object. Documents are counted from 0, as in conditions.
     #[command(
         about = "Find the ManagedResource, Secret and document of an object",
         after_long_help = epilogue(
@@ -244,7 +244,20 @@ impl Tool {
             {
                 Err("a watch of names is in one namespace — name it once with -n")
             }
+            _ if self.selection().is_some_and(SelectionOptions::has_another_namespace) => {
+                Err("-n and the namespace of a name differ — leave out one of them")
+            }
             _ => Ok(()),
+        }
+    }
+
+    fn selection(&self) -> Option<&SelectionOptions> {
+        match self {
+            Self::Get(options) => Some(&options.selection),
+            Self::Diff(options) => Some(&options.selection),
+            Self::Suspend(options) | Self::Resume(options) | Self::Reconcile(options) => Some(&options.selection),
+            Self::Wait(options) => Some(&options.selection),
+            _ => None,
         }
     }
 }

@@ -238,7 +238,7 @@ def chart_lets_a_hosted_program_apply_its_registration_and_rights_to_the_target(
 
 
 def chart_grants_a_hosted_program_no_more_in_the_source_than_gardener_does():
-    """spec 71 §5.1, but for Events, which it may also patch."""
+    """spec 71 §5.1, except Events, which it may also patch."""
     limits = {("resources.gardener.cloud", "managedresources"): "get list watch update patch", ("resources.gardener.cloud", "managedresources/status"): "get list watch update patch",
               ("", "secrets"): "get list watch update patch", ("", "events"): "create patch", ("coordination.k8s.io", "leases"): "create get watch update",
               ("machine.sapcloud.io", "machines"): "get list watch"}

@@ -1,5 +1,5 @@
-//! What may follow on a command line of the plugin. kubectl runs `kubectl_complete-managedresource` with the words after
-//! `kubectl managedresource`, the last of which is to be completed, and expects what Cobra's `__complete` prints.
+//! Completes command lines of the plugin. kubectl runs `kubectl_complete-managedresource` with the words after
+//! `kubectl managedresource`. The last word may be incomplete. kubectl expects what Cobra's `__complete` prints.
 
 use std::{ffi::OsString, fmt::Write as _};
 

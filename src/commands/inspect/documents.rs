@@ -35,7 +35,7 @@ pub(super) struct SecretContent {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Document {
     pub(super) data_key: String,
-    /// Position within the data key, counted from 1.
+    /// Position within the data key, counted from 0, as in conditions.
     pub(super) number: usize,
     /// The key of the object and its display text, or why there is none.
     pub(super) object: Result<(ObjectKey, String), String>,
@@ -88,11 +88,11 @@ impl Clusters {
                     }
                     let key = identity::key_of_object(&document.manifest);
                     let display = identity::display_of_object(&document.manifest);
-                    let (data_key, number) = (document.data_key.to_string(), document.index + 1);
+                    let (data_key, number) = (document.data_key.to_string(), document.index);
                     Document { data_key, number, object: Ok((key, display)) }
                 }
                 Err(error) => {
-                    Document { data_key: error.data_key.to_string(), number: error.index + 1, object: Err(error.text) }
+                    Document { data_key: error.data_key.to_string(), number: error.index, object: Err(error.text) }
                 }
             });
         }

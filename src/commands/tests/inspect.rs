@@ -151,10 +151,10 @@ async fn describe_tree_puts_objects_below_their_documents() {
     let tree =
         lines.iter().skip_while(|line| *line != "ManagedResource ns/web").map(String::as_str).collect::<Vec<_>>();
     assert_eq!(tree[1], "├── Secret bundle", "{}", said.out);
-    assert!(tree[2].starts_with("│ ├── ") && tree[2].contains("document 1 v1/Pod/ns/p unhealthy"), "{}", said.out);
-    assert!(tree[3].ends_with("document 2 v1/Secret/ns/login present"), "{}", said.out);
-    assert!(tree[4].ends_with("document 3 v1/ConfigMap/ns/gone missing"), "{}", said.out);
-    assert!(tree[5].ends_with("document 4 v1/ConfigMap/ns/new not in the status"), "{}", said.out);
+    assert!(tree[2].starts_with("│ ├── ") && tree[2].contains("document 0 v1/Pod/ns/p unhealthy"), "{}", said.out);
+    assert!(tree[3].ends_with("document 1 v1/Secret/ns/login present"), "{}", said.out);
+    assert!(tree[4].ends_with("document 2 v1/ConfigMap/ns/gone missing"), "{}", said.out);
+    assert!(tree[5].ends_with("document 3 v1/ConfigMap/ns/new not in the status"), "{}", said.out);
     assert_eq!(
         tree[6..],
         [
@@ -183,7 +183,7 @@ async fn describe_tree_shows_each_secret_once_and_each_document() {
     let lines = words(&said.out);
     let count = |text: &str| lines.iter().filter(|line| line.contains(text)).count();
     assert_eq!(count("Secret twice"), 1, "{}", said.out);
-    assert_eq!(count("document 1 v1/Pod/ns/p unhealthy"), 2, "{}", said.out);
+    assert_eq!(count("document 0 v1/Pod/ns/p unhealthy"), 2, "{}", said.out);
     assert_eq!(count("in no document"), 1, "{}", said.out);
     assert_eq!(count("that can be read"), 0, "{}", said.out);
 }
@@ -401,7 +401,7 @@ async fn describe_tree_finds_objects_of_equivalent_kinds() {
     let said = run(&cluster, "describe ns/web --tree").await.unwrap();
 
     let tree = words(&said.out);
-    let line = tree.iter().find(|line| line.contains("document 1")).unwrap();
+    let line = tree.iter().find(|line| line.contains("document 0")).unwrap();
     assert!(line.contains("extensions/v1beta1/Deployment/ns/d"), "{}", said.out);
     assert!(!said.out.contains("in no document") && !said.out.contains("not in the status"), "{}", said.out);
 }

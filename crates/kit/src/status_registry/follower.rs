@@ -20,7 +20,8 @@ pub struct Follower {
 pub struct RegistryChanges {
     /// The registry's version before this look.
     pub version: u64,
-    /// New and changed states, sorted by path. A state may be reported although only its stamp changed.
+    /// New and changed states, sorted by path; none of them is gone. A state may be reported although only its stamp
+    /// changed.
     pub changed: Vec<ActorState>,
     /// Paths whose actors are gone, sorted.
     pub gone: Vec<Arc<str>>,
@@ -61,8 +62,20 @@ impl Follower {
         changed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         // Every cell of this look is known now, so that surplus paths are gone.
         let gone = if self.known.len() > cells { self.forget_gone() } else { Vec::new() };
+        // An actor may have ended during this look.
+        changed.retain(|state| self.known.contains_key(&*state.path));
         self.seen = version;
         Some(RegistryChanges { version, changed, gone })
+    }
+
+    /// Counts states as reported that somebody read from the registry after the last look, so that a later look reports
+    /// when their actors are gone.
+    pub fn adopt(&mut self, states: &[ActorState]) {
+        for state in states {
+            if !self.known.contains_key(&*state.path) {
+                self.known.insert(state.path.as_str().into(), 0);
+            }
+        }
     }
 
     fn forget_gone(&mut self) -> Vec<Arc<str>> {

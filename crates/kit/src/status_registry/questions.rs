@@ -13,19 +13,10 @@ use tokio::{
 use super::StatusRegistry;
 use crate::ActorDetails;
 
-/// Questions that wait for their turn or for their answer. Further ones are refused.
-const MOST_QUESTIONS: usize = 16;
-
-/// The controllers' thread did not answer in time, or too many questions wait.
+/// The controllers' thread did not answer in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unanswered {
-    /// Too many questions wait.
-    #[error("too many questions wait for the thread of the controllers; ask again later")]
-    TooMany,
-    /// There was no answer in time.
-    #[error("the thread of the controllers did not answer in time; it may be busy, ask again later")]
-    TooLate,
-}
+#[error("the thread of the controllers did not answer in time; it may be busy, ask again later")]
+pub struct Unanswered;
 
 /// Asks a supervisor for the details of an actor.
 #[derive(Message)]
@@ -40,17 +31,13 @@ pub(crate) struct Question {
 #[derive(Clone, Debug)]
 pub(super) struct Questions {
     supervisors: Arc<DashMap<String, WeakRecipient<Question>>>,
-    places: Arc<Semaphore>,
+    /// Fair: who has waited longest comes next.
     turn: Arc<Semaphore>,
 }
 
 impl Default for Questions {
     fn default() -> Self {
-        Self {
-            supervisors: Arc::default(),
-            places: Arc::new(Semaphore::new(MOST_QUESTIONS)),
-            turn: Arc::new(Semaphore::new(1)),
-        }
+        Self { supervisors: Arc::default(), turn: Arc::new(Semaphore::new(1)) }
     }
 }
 
@@ -62,13 +49,12 @@ impl StatusRegistry {
         let Some((controller, _)) = path.split_once('/') else { return Ok(None) };
         let supervisor = self.questions.supervisors.get(controller).and_then(|found| found.value().upgrade());
         let Some(supervisor) = supervisor else { return Ok(None) };
-        let _place = self.questions.places.try_acquire().map_err(|_| Unanswered::TooMany)?;
         let asking = async {
             let Ok(turn) = self.questions.turn.clone().acquire_owned().await else { return None };
             // An error: the supervisor has ended.
             supervisor.send(Question { path: path.to_owned(), _turn: turn }).await.ok().flatten()
         };
-        timeout_at(end, asking).await.map_err(|_| Unanswered::TooLate)
+        timeout_at(end, asking).await.map_err(|_| Unanswered)
     }
 
     /// Lets `supervisor` answer for the actors below `controller/`.
@@ -125,7 +111,7 @@ mod tests {
             let registry = &universe.env.status_registry;
             let turn = registry.questions.turn.clone().acquire_owned().await.unwrap();
 
-            assert_eq!(registry.ask("quiet/a", LIMIT).await.unwrap_err(), Unanswered::TooLate);
+            assert_eq!(registry.ask("quiet/a", LIMIT).await.unwrap_err(), Unanswered);
 
             drop(turn);
             assert_eq!(registry.ask("quiet/a", LIMIT).await.unwrap().unwrap().reconciles.len(), 1);
@@ -133,15 +119,13 @@ mod tests {
     }
 
     #[test]
-    fn questions_beyond_sixteen_are_refused() {
+    fn questions_are_answered_in_their_order() {
         with_an_actor(|universe| async move {
             let registry = &universe.env.status_registry;
-            let mut waiting: Vec<_> = (0..MOST_QUESTIONS).map(|_| Box::pin(registry.ask("quiet/a", LIMIT))).collect();
+            let mut waiting: Vec<_> = (0..50).map(|_| Box::pin(registry.ask("quiet/a", LIMIT))).collect();
             for question in &mut waiting {
                 assert!(question.as_mut().now_or_never().is_none());
             }
-
-            assert_eq!(registry.ask("quiet/a", LIMIT).await.unwrap_err(), Unanswered::TooMany);
 
             for question in waiting {
                 assert!(question.await.unwrap().is_some());

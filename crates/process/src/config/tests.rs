@@ -187,8 +187,9 @@ fn place_of_an_error_is_the_file_with_the_lines_of_its_keys() {
     let invalid =
         |paths: &[&str]| ConfigError::Invalid(paths.iter().map(|path| FieldError::required(*path, "")).collect());
 
-    let error = SCHEMA.decode::<Example>(yaml.as_bytes()).expect_err("it is no example");
-    assert_eq!(place(error.into()), "/c, line 2");
+    let alone = b"block:\n  workers: x\n";
+    let error = SCHEMA.decode::<Example>(alone).expect_err("it is no example");
+    assert_eq!(SCHEMA.place(&error.into(), "/c", alone), "/c, line 2");
     assert_eq!(place(invalid(&["block.period"])), "/c, line 3", "the block has two spellings");
     assert_eq!(place(invalid(&["block.name"])), "/c, line 1", "it is absent, and the block counts");
     assert_eq!(place(invalid(&["selecting"])), "/c");

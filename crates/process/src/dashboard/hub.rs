@@ -148,6 +148,7 @@ impl Hub {
                 // The version comes first, so that a change in between is reported once more, and not lost.
                 let version = self.shown.status_registry.version();
                 let actors = self.shown.status_registry.snapshot();
+                self.follower.adopt(&actors);
                 self.take_snapshot(version, &actors, now)
             }
         };

@@ -42,6 +42,9 @@ selector:
 {{- if and $v.kubeconfig (or $v.kubeconfigSecret.existingSecret $v.kubeconfigSecret.genericKubeconfigSecret) }}
 {{- fail "the garden cluster has two kubeconfigs, keep one of them: global.controller.kubeconfig, global.controller.kubeconfigSecret" }}
 {{- end }}
+{{- if contains "\n" ($v.config.gardenClientConnection.kubeconfig | default "") }}
+{{- fail "global.controller.config.gardenClientConnection.kubeconfig is a path: give the text of a kubeconfig as global.controller.kubeconfig, which goes into a Secret" }}
+{{- end }}
 {{- if and .Values.global.deployment.virtualGarden.controller.user.name (not .Values.global.deployment.virtualGarden.enabled) }}
 {{- fail "global.deployment.virtualGarden.controller.user.name has no effect unless global.deployment.virtualGarden.enabled is true" }}
 {{- end }}

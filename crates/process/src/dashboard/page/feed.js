@@ -31,8 +31,14 @@ export class Feed {
   take(event, document, clock) {
     const take = { snapshot: () => this.#snapshot(document), changes: () => this.#changes(document), figures: () => this.#figures(document) }[event];
     if (!take) return null;
-    if (document.now) this.skew = Date.parse(document.now) - clock;
+    if (document.now) this.#setSkew(Date.parse(document.now) - clock);
     return take();
+  }
+
+  /** Events may be some seconds old when they come. The least delayed one tells the clock. */
+  #setSkew(skew) {
+    const isAnotherClock = Math.abs(skew - this.skew) > 60_000;
+    this.skew = this.isKnown && !isAnotherClock ? Math.max(this.skew, skew) : skew;
   }
 
   #snapshot({ version, process, actors, figures, config }) {

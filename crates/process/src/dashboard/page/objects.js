@@ -6,7 +6,7 @@ export const nameOf = ({ namespace, name }) => (namespace ? `${namespace}/${name
 /** `Deployment kube-system/coredns`. */
 export const titleOf = (object) => `${object.kind} ${nameOf(object)}`;
 
-/** What is to be seen of an object at a glance. `tone` is that of a condition, `rank` the order, the worst first. */
+/** The state of an object in one word and a text. `tone` is that of a condition, `rank` the order, the worst first. */
 export function stateOf({ health, healthText, progress, pendingDeletion, last, gone }) {
   if (gone) return { rank: 7, tone: "none", word: last?.what ?? "gone", text: last?.error ?? "" };
   if (health === "unhealthy") return { rank: 0, tone: "bad", word: "unhealthy", text: healthText ?? "" };

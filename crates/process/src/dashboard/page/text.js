@@ -56,6 +56,15 @@ const LIST = " errors occurred: [";
  * next text begins with the same two words as the first error.
  */
 export function messageLines(message) {
+  const lines = allLines(message);
+  if (lines.length <= MOST_LINES) return lines;
+  return [...lines.slice(0, MOST_LINES), `and ${lines.length - MOST_LINES} more`];
+}
+
+/** Lines of a message that are shown. */
+const MOST_LINES = 200;
+
+function allLines(message) {
   const at = message.indexOf(LIST);
   if (at < 0 || !message.endsWith("]")) return message.split("\n").filter((line) => line.trim() !== "");
   const head = `${message.slice(0, at)}${LIST.slice(0, -2)}:`;

@@ -214,9 +214,13 @@ impl<'a> ObjectRows<'a> {
     }
 
     fn deletion(&self, key: &ObjectKey, glance: &Glance) -> Option<DeletionRow> {
-        let noted = self.record.deletions.borrow().of(key).cloned();
+        // The note is old if a watch shows the object without a deletion timestamp.
+        let is_over = matches!(glance.standing, Standing::Known(_)) && !glance.deleting;
+        let noted = self.record.deletions.borrow().of(key).cloned().filter(|_| !is_over);
         let seen = || glance.deleting.then(|| PendingDeletion::because("somebody else deleted it"));
-        noted.or_else(seen).map(|PendingDeletion { since, why }| DeletionRow { since, why: why.map(String::from) })
+        noted
+            .or_else(seen)
+            .map(|PendingDeletion { since, why }| DeletionRow { since, why: why.map(|why| why.to_string()) })
     }
 
     /// Returns the other ManagedResources that list the object, or that its origin names.

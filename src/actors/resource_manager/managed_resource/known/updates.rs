@@ -3,11 +3,15 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use cluster::object::ObjectKey;
+use kit::hash_of;
 use tokio::time::Instant;
 
-/// The last update of each object that is known. Memory of the log only: nothing depends on it.
+/// The last update of each object that is known, by the hash of its key. Memory of the log only: nothing depends on it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Updates(BTreeMap<ObjectKey, Update>);
+pub(crate) struct Updates(BTreeMap<u64, Update>);
+
+/// Most objects whose last update is known.
+const MOST: usize = 200;
 
 #[derive(Debug, Clone, Copy)]
 struct Update {
@@ -22,12 +26,15 @@ impl Updates {
     /// Returns what the last update of an object for this intent changed, if it is not older than `limit`.
     pub(crate) fn last(&self, key: &ObjectKey, intent: u64, now: Instant, limit: Duration) -> Option<u64> {
         let is_recent = |update: &&Update| update.intent == intent && now.saturating_duration_since(update.at) <= limit;
-        self.0.get(key).filter(is_recent).map(|update| update.changed)
+        self.0.get(&hash_of(key)).filter(is_recent).map(|update| update.changed)
     }
 
     /// Notes an update.
     pub(crate) fn note(&mut self, key: &ObjectKey, intent: u64, changed: u64, now: Instant) {
-        self.0.insert(key.clone(), Update { intent, changed, at: now });
+        let key = hash_of(key);
+        if self.0.len() < MOST || self.0.contains_key(&key) {
+            self.0.insert(key, Update { intent, changed, at: now });
+        }
     }
 
     /// Forgets updates that are older than `limit`.

@@ -1,6 +1,6 @@
 //! Which objects of a ManagedResource are being deleted, and what they wait for.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, rc::Rc};
 
 use cluster::object::{self, ObjectKey};
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ pub(crate) struct PendingDeletion {
     /// The deletion timestamp, if the object was seen with it.
     pub(crate) since: Option<Timestamp>,
     /// What it waits for, as far as known.
-    pub(crate) why: Option<Box<str>>,
+    pub(crate) why: Option<Rc<str>>,
 }
 
 #[derive(Debug, Default)]

@@ -12,6 +12,8 @@ use crate::actors::resource_manager::bundle::changed_paths::ChangedPaths;
 const MOST: usize = 200;
 /// Most changed paths of an object that are remembered.
 const MOST_PATHS: usize = 3;
+/// Most failures whose error is remembered. If all objects fail, the conditions have the errors.
+const MOST_ERRORS: usize = 10;
 /// Longest remembered error, in characters.
 const LONGEST_ERROR: usize = 512;
 /// An object that left the ManagedResource is remembered for so many seconds.
@@ -87,7 +89,7 @@ impl LastWrites {
     pub(crate) fn note(&mut self, object: Rc<ObjectKey>, kind: WriteKind, causes: Causes, now: Timestamp) {
         let at = seconds(now);
         self.writes.retain(|write| !write.note.has_left() || at.saturating_sub(write.note.at) < AFTER_LEAVING);
-        let note = WriteNote { kind, causes, at };
+        let note = WriteNote { kind: self.shortened(kind, &object), causes, at };
         let newest = self.newest.upgrade().filter(|newest| **newest == note);
         let note = newest.unwrap_or_else(|| Rc::new(note));
         self.newest = Rc::downgrade(&note);
@@ -105,6 +107,14 @@ impl LastWrites {
                 self.writes.insert(place, LastWrite { object, note });
             }
         }
+    }
+
+    /// Leaves out the error of a failure if enough others are remembered.
+    fn shortened(&self, kind: WriteKind, object: &ObjectKey) -> WriteKind {
+        let WriteKind::Failed(_) = kind else { return kind };
+        let others = self.writes.iter().filter(|write| *write.object != *object);
+        let failures = others.filter(|write| matches!(write.note.kind, WriteKind::Failed(_))).count();
+        if failures < MOST_ERRORS { kind } else { WriteKind::Failed("see the conditions".into()) }
     }
 
     /// The object is as it should be: a failure is over.

@@ -81,7 +81,8 @@ pub(crate) async fn report_pending(run: &mut Run<'_>, pending: &[String]) -> Res
 
 pub(crate) fn left_unconfirmed(run: &Run<'_>, references: &[ResourceRef], unconfirmed: &str) -> Vec<String> {
     let mut deletions = run.record.deletions.borrow_mut();
-    references.iter().for_each(|it| deletions.note(it.key(), PendingDeletion::because(unconfirmed)));
+    let pending = PendingDeletion::because(unconfirmed);
+    references.iter().for_each(|it| deletions.note(it.key(), pending.clone()));
     references.iter().map(|reference| clean::still_pending(&reference.to_string(), Some(unconfirmed), "")).collect()
 }
 
