@@ -6,6 +6,7 @@ use base64::{
     Engine as _,
     prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD},
 };
+use cluster::object::field_mut;
 use kit::Clock;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -256,7 +257,8 @@ fn collectable(secret: DemoObject<'_>, is_old: bool) -> Value {
     });
     if is_old {
         let an_hour_ago = Clock::system_wall() - jiff::SignedDuration::from_hours(1);
-        metadata["creationTimestamp"] = an_hour_ago.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
+        let text = an_hour_ago.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        *field_mut(&mut metadata, &["creationTimestamp"]) = text.into();
     }
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "immutable": true, "data": {"k": "eA=="}})
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use cluster::object::field_mut;
 use serde_json::{Value, json};
 use sim::Sim;
 use tokio::time::sleep;
@@ -51,7 +52,7 @@ fn take(sim: &Sim, step: RolloutStep) {
         // A Pod without a place to run is the failure of a roll-out, not of the demonstration.
         sim.put(pod).ok();
     }
-    sim.edit(DEPLOYMENTS, &namespace, &name, |deployment| deployment["status"] = status);
+    sim.edit(DEPLOYMENTS, &namespace, &name, |deployment| *field_mut(deployment, &["status"]) = status);
 }
 
 fn next_step(deployment: &Value) -> Option<RolloutStep> {

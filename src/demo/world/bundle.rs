@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cluster::object::field_mut;
 use serde_json::{Value, json};
 
 use crate::{
@@ -110,7 +111,7 @@ impl Bundle {
         let name = self.namespace();
         let mut labels = json!({"kubernetes.io/metadata.name": name});
         if self.number / COMPONENTS.len() < SHOOTS {
-            labels["gardener.cloud/role"] = "shoot".into();
+            *field_mut(&mut labels, &["gardener.cloud/role"]) = "shoot".into();
         }
         Some(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}))
     }
@@ -157,7 +158,7 @@ impl Bundle {
             Shape::Rival => objects.push(self.config_map(CLAIMED_BY_TWO, &json!({"owner": self.name()}))),
             Shape::Held => {
                 let mut held = self.config_map("held", &json!({"archived": "false"}));
-                held["metadata"]["finalizers"] = json!([FOREIGN_FINALIZER]);
+                *field_mut(&mut held, &["metadata", "finalizers"]) = json!([FOREIGN_FINALIZER]);
                 objects.push(held);
             }
             _ => {}

@@ -130,8 +130,8 @@ impl ConfigSchema {
         let found = lines::find(text, &all.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>());
         let mut best = vec![None::<lines::FoundKey>; paths.len()];
         for ((index, _), found) in all.iter().zip(found) {
-            let known = best[*index];
-            best[*index] = known.into_iter().chain(found).min_by_key(|found| found.rest);
+            let Some(known) = best.get_mut(*index) else { continue };
+            *known = known.take().into_iter().chain(found).min_by_key(|found| found.rest);
         }
         best.into_iter().map(|found| Some(found?.line)).collect()
     }

@@ -92,7 +92,9 @@ impl<'p> Search<'p> {
 
     fn note(&mut self, wanted: &[Wanted<'p>], line: usize) {
         for (path, rest) in wanted {
-            self.found[*path] = Some(FoundKey { line, rest: rest.len() });
+            if let Some(found) = self.found.get_mut(*path) {
+                *found = Some(FoundKey { line, rest: rest.len() });
+            }
         }
     }
 
