@@ -85,10 +85,11 @@ impl SelectionOptions {
         given.any(|namespace| Some(namespace) != first)
     }
 
-    /// Whether a name is written with another namespace than that of `-n`.
+    /// Whether `-n` has no effect, because each name is written with a namespace, and one of them is another.
     pub(super) fn has_another_namespace(&self) -> bool {
         let Some(namespace) = &self.namespace else { return false };
-        self.names.iter().filter_map(|name| name.split_once('/')).any(|(given, _)| given != namespace)
+        let given: Option<Vec<_>> = self.names.iter().map(|name| Some(name.split_once('/')?.0)).collect();
+        given.is_some_and(|given| given.iter().any(|given| given != namespace))
     }
 }
 

@@ -318,10 +318,10 @@ async fn trace_finds_managed_resource_secret_and_document() {
         words(&by_origin.out)[..4],
         ["Object: Pod ns/p", "Origin: ns/web", "ManagedResource: ns/web", "Secret: ns/bundle"],
     );
-    assert!(words(&by_origin.out)[4].starts_with("Document: 1 of data.yaml"), "{document}");
+    assert!(words(&by_origin.out)[4].starts_with("Document: 0 of data.yaml"), "{document}");
     assert_eq!(words(&by_status.out)[..2], ["Object: ConfigMap ns/gone (does not exist)", "Origin: none"]);
     let json: Value = serde_json::from_str(&json.out).unwrap();
-    assert_eq!(json["managedResources"][0]["documents"][0]["document"], 2);
+    assert_eq!(json["managedResources"][0]["documents"][0]["document"], 1);
     assert_eq!(json["managedResources"][0]["errors"], json!(["nowhere: does not exist"]));
 }
 

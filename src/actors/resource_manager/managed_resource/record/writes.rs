@@ -188,11 +188,13 @@ mod tests {
         assert_eq!(writes.writes.len(), MOST);
         assert!(writes.writes.is_sorted_by(|a, b| a.object < b.object));
         assert!(writes.of(&key(0)).is_some() && writes.of(&key(MOST)).is_none());
-        let error = |note: &WriteNote| match &note.kind {
-            WriteKind::Failed(text) => text.chars().count(),
-            other => panic!("{other:?}"),
-        };
-        assert_eq!(error(writes.of(&key(0)).unwrap()), LONGEST_ERROR + 1);
+        let WriteKind::Failed(text) = &writes.of(&key(0)).unwrap().kind else { panic!("it failed") };
+        assert_eq!(&**text, "see the conditions", "enough other objects have an error");
+
+        let mut writes = LastWrites::default();
+        writes.note(Rc::new(key(0)), WriteKind::failed(&"x".repeat(10_000)), Causes::TIMER, at(1));
+        let WriteKind::Failed(text) = &writes.of(&key(0)).unwrap().kind else { panic!("it failed") };
+        assert_eq!(text.chars().count(), LONGEST_ERROR + 1);
     }
 
     #[test]

@@ -284,7 +284,8 @@ fn duplicate_keys_are_gathered_with_path_and_line() {
     for (input, expected) in table {
         assert_eq!(duplicates(input), expected, "{input:?}");
     }
-    let long = format!("{}: {{a: 1, a: 2}}", "x".repeat(10_000));
+    let key = "x".repeat(900);
+    let long = format!("{key}: {{{key}: {{{key}: {{a: 1, a: 2}}}}}}");
     assert!(duplicates(&long)[0].len() < 1_100);
     let data = data(&[("k", b"a: 1\na: 2")]);
     let document = Decoder::new([secret(&data)], Limits::default()).next().unwrap().unwrap();
