@@ -43,22 +43,22 @@ struct Demo {
 
 impl Demo {
     fn start(arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("there is room for a folder");
         let printed = folder.path().join("printed");
         let child = Command::new(env!("CARGO_BIN_EXE_gardener-resource-manager"))
             .arg("demo")
             .args(arguments)
             .env("TMPDIR", folder.path())
             .stdin(Stdio::null())
-            .stdout(File::create(&printed).unwrap())
+            .stdout(File::create(&printed).expect("the file is made"))
             .stderr(Stdio::inherit())
             .spawn()
-            .unwrap();
+            .expect("the program starts");
         Self { child, printed, folder }
     }
 
     fn text(&self) -> String {
-        std::fs::read_to_string(&self.printed).unwrap()
+        std::fs::read_to_string(&self.printed).expect("the output is a text")
     }
 
     async fn ended(&mut self) -> Result<ExitStatus> {
@@ -70,7 +70,7 @@ impl Demo {
     fn interrupt(&self) {
         let kill =
             Command::new("sh").args(["-c", r#"kill -s INT "$1""#, "kill", &self.child.id().to_string()]).status();
-        assert!(kill.unwrap().success());
+        assert!(kill.expect("a shell runs").success());
     }
 
     fn port(&self) -> Result<u16> {

@@ -59,7 +59,7 @@ pub(super) fn options(matches: &ArgMatches) -> Result<DemoOptions, UsageError> {
 fn interval(changes_per_second: &str) -> Result<Option<Duration>, String> {
     match changes_per_second.parse::<f64>() {
         Ok(0.0) => Ok(None),
-        Ok(rate) if rate >= 0.001 && rate <= MOST_CHANGES => Ok(Some(Duration::from_secs_f64(rate.recip()))),
+        Ok(rate) if (0.001..=MOST_CHANGES).contains(&rate) => Ok(Some(Duration::from_secs_f64(rate.recip()))),
         Ok(_) | Err(_) => Err(format!("it must be 0, or a number from 0.001 to {MOST_CHANGES}")),
     }
 }

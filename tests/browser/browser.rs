@@ -6,15 +6,20 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, ensure};
+use bytes::Bytes;
 use fantoccini::{
     Client, ClientBuilder, Locator,
     actions::{InputSource as _, KeyAction, KeyActions},
 };
-use hyper_util::client::legacy::connect::HttpConnector;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::TokioExecutor,
+};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Process, eventually, request};
+use crate::support::{Process, eventually};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const DRIVER: &str = "chromedriver";
@@ -127,12 +132,21 @@ impl Browser {
     pub(crate) async fn close(self) -> Result<()> {
         let foreign = self.eval("performance.getEntriesByType('resource').map(({ name }) => name).filter((name) => !name.startsWith(location.origin + '/'))");
         let foreign = foreign.await?;
-        let path = format!("/session/{}/se/log", self.session);
-        let log = request(self.port, &path, Some(r#"{"type": "browser"}"#), None)?.json()?["value"].take();
+        let log = self.log().await?;
         self.close_unchecked().await?;
         ensure!(foreign == json!([]), "the page asks others: {foreign}");
         ensure!(log == json!([]), "the page logs: {log:#}");
         Ok(())
+    }
+
+    /// Returns what the page has logged. WebDriver itself has no command for it.
+    async fn log(&self) -> Result<Value> {
+        let client = legacy::Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
+        let request = http::Request::post(format!("http://127.0.0.1:{}/session/{}/se/log", self.port, self.session))
+            .header("content-type", "application/json")
+            .body(Full::from(r#"{"type": "browser"}"#))?;
+        let answer = client.request(request).await?.into_body().collect().await?.to_bytes();
+        Ok(serde_json::from_slice::<Value>(&answer)?["value"].take())
     }
 
     /// Closes the window of a page that lost its server.

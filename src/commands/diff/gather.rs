@@ -314,7 +314,7 @@ impl Clusters {
                 let change = Change::between(display.clone(), &live, &expected);
                 let change = match self.would_become(resource, &merged).await {
                     Ok(after) => Change::between(display, &live, &after),
-                    Err(error) if of.request.strict && !(error.is_invalid() && !change.action.is_difference()) => {
+                    Err(error) if of.request.strict && (change.action.is_difference() || !error.is_invalid()) => {
                         report.fail(format!("{}: the server does not answer the dry run: {error}", change.object));
                         change
                     }

@@ -72,6 +72,9 @@ pub struct WebhookMetrics {
     server: WebhookServerMetrics,
 }
 
+/// The latency of a webhook's path.
+type PathLatency = (Arc<str>, Arc<Latency>);
+
 /// All metrics of the server. Clones share the same values.
 #[derive(Clone)]
 pub struct WebhookServerMetrics {
@@ -86,7 +89,7 @@ pub struct WebhookServerMetrics {
     decisions: IntCounterVec,
     denials: IntCounterVec,
     /// Path and latency of each webhook.
-    shown: Arc<Mutex<Vec<(Arc<str>, Arc<Latency>)>>>,
+    shown: Arc<Mutex<Vec<PathLatency>>>,
 }
 
 impl WebhookServerMetrics {
