@@ -246,7 +246,7 @@ def chart_of_gardener_controller_manager_lives_in_a_garden_cluster(cluster, rele
         program.wait_ready(120)
         eventually(lambda: cluster.k.get("Lease", ns, "gardener-controller-manager-leader-election")["spec"]["holderIdentity"], "it leads", timeout=60)
         cluster.k.create({"apiVersion": "core.gardener.cloud/v1beta1", "kind": "ExposureClass", "metadata": {"name": "internet"}, "handler": "h"})
-        eventually(lambda: cluster.k.get("ExposureClass", None, "internet")["metadata"].get("finalizers") is None, "the class is seen")
+        eventually(lambda: cluster.k.get("ExposureClass", None, "internet")["metadata"].get("finalizers") is None, "the class is seen", timeout=90)  # its kind may be found a minute late
     finally:
         program.stop()
     assert refusals(cluster, user, mark) == []
