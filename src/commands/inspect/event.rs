@@ -82,7 +82,7 @@ impl Clusters {
 }
 
 impl Event {
-    /// Returns `None` if it is about an object of another kind, or does not say of which group the kind is.
+    /// Returns `None` if it is about an object of another kind, or names no group of the kind.
     fn of(event: &Value) -> Option<Self> {
         let text = |pointer: &str| {
             let text = event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();

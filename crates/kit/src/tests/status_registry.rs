@@ -392,6 +392,6 @@ fn actor_shows_itself_in_less_than_a_kibibyte() {
     let path = path.len() + two_counters;
     let cell = size_of::<ActorState>() + 4 * size_of::<usize>() + two_counters;
     let bytes = cell + state.line.len() + path + summary + 2 * entry_of_the_map + size_of::<crate::history::History>();
-    println!("an actor with a bundle takes {bytes} bytes, of which {summary} for the summary of its object");
+    println!("an actor with a bundle: {bytes} bytes; the summary of its object: {summary} bytes");
     assert!(bytes < 1024, "{bytes}");
 }

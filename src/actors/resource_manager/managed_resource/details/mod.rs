@@ -2,7 +2,7 @@
 //! without a request and without content of objects. Everything has a bound.
 //! * here: conditions, Events, the next period
 //! * `objects`: one row per object: health, progress, the last write, a pending deletion, other claims
-//! * `secrets`: which Secret holds the manifest of which object
+//! * `secrets`: the Secrets with their documents and objects
 
 mod objects;
 mod secrets;

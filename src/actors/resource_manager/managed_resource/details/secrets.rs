@@ -1,4 +1,4 @@
-//! Which Secret of a ManagedResource holds the manifest of which object. Names and positions, never data.
+//! The Secrets of a ManagedResource with their documents and objects. Names and positions, never data.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Which Secret holds the manifest of which object, as it was decoded last.
+//! The Secret, data key and index of each object's manifest, as last decoded.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},

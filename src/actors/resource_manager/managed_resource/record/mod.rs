@@ -1,7 +1,7 @@
 //! What the reconcilers of a ManagedResource note for its page on the dashboard. No decision depends on it, and all of
 //! it may be lost. It contains names, paths and error texts, never content.
 //! * `writes`: what was last done to each object, and why
-//! * `documents`: which Secret holds the manifest of which object
+//! * `documents`: the Secret, data key and index of each object's manifest
 //! * `deletions`: which objects are being deleted, and what they wait for
 
 mod deletions;
