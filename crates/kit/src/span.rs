@@ -6,21 +6,11 @@ use tracing::{Span, error_span};
 
 use super::{Causes, Random, Reconciler};
 
-/// Names of the kit's own causes, by bit.
-const NAMES: [&str; 7] = ["listed", "object", "timer", "again", "store", "restarted", "resync"];
-
 /// Makes the spans of a controller's reconciles. Span numbers come from a separate generator, so that tracing does not
 /// change the environment's random sequence in tests.
 pub(super) struct Spans {
     random: Random,
     causes: &'static [&'static str],
-}
-
-/// Names of the causes: the kit's, then the controller's own.
-fn names(causes: Causes, own: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
-    let kit = NAMES.iter().enumerate().map(|(bit, name)| (Causes::kit(bit), *name));
-    let own = own.iter().zip(0..).map(|(name, index)| (Causes::own(index), *name));
-    kit.chain(own).filter(move |(cause, _)| causes.meets(*cause)).map(|(_, name)| name)
 }
 
 struct Trigger {
@@ -35,7 +25,7 @@ impl Spans {
 
     /// Returns the names of causes.
     pub(super) fn names(&self, causes: Causes) -> impl Iterator<Item = &'static str> {
-        names(causes, self.causes)
+        causes.names(self.causes)
     }
 
     /// Returns the span of a reconcile. `path` is the actor's path in the status registry: the controller, then the key
@@ -61,7 +51,7 @@ impl fmt::Display for Trigger {
     /// `object+timer`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
-        for name in names(self.causes, self.own) {
+        for name in self.causes.names(self.own) {
             write!(f, "{separator}{name}")?;
             separator = "+";
         }

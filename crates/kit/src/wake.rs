@@ -35,6 +35,9 @@ pub struct Wake<R = ()> {
     pub priority: Priority,
 }
 
+/// Names of the kit's own causes, by bit.
+const NAMES: [&str; 7] = ["listed", "object", "timer", "again", "store", "restarted", "resync"];
+
 impl Causes {
     /// No cause.
     pub const NONE: Self = Self(0);
@@ -61,6 +64,13 @@ impl Causes {
 
     /// Every cause.
     pub const ALL: Self = Self(u32::MAX);
+
+    /// Returns the names of the causes: the kit's, then those of `own`, the controller's names by index.
+    pub fn names(self, own: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
+        let kit = NAMES.iter().enumerate().map(|(bit, name)| (Self::kit(bit), *name));
+        let own = own.iter().zip(0..).map(|(name, index)| (Self::own(index), *name));
+        kit.chain(own).filter(move |(cause, _)| self.meets(*cause)).map(|(_, name)| name)
+    }
 
     /// Returns the controller's own cause number `index`, 0 to 23.
     pub const fn own(index: u32) -> Self {

@@ -47,25 +47,8 @@ pub(super) const ROLLOUT: Causes = Causes::own(7);
 pub(super) const CAUSES: [&str; 9] =
     ["changed", "secret", "drift", "kind", "scaled", "rejudge", "health", "rollout", "revalidate"];
 
-/// Names of the causes that every controller has.
-const KIT_CAUSES: [(Causes, &str); 7] = [
-    (Causes::LISTED, "listed"),
-    (Causes::OBJECT, "object"),
-    (Causes::TIMER, "timer"),
-    (Causes::AGAIN, "again"),
-    (Causes::STORE, "store"),
-    (Causes::RESTARTED, "restarted"),
-    (Causes::RESYNC, "resync"),
-];
-
 /// A conflict of two owners about one object is reported this often (decision 11).
 const REPORT_AGAIN: Duration = Duration::from_secs(3600);
-
-pub(super) fn cause_names(causes: Causes) -> Vec<&'static str> {
-    let own = CAUSES.into_iter().zip(0..).map(|(name, index)| (Causes::own(index), name));
-    let all = KIT_CAUSES.into_iter().chain(own);
-    all.filter(|(cause, _)| causes.meets(*cause)).map(|(_, name)| name).collect()
-}
 
 /// Settings of the controller (spec 10 §3.1).
 #[derive(Debug, Clone)]

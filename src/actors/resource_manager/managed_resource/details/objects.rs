@@ -12,7 +12,7 @@ use super::super::{
     known::{Glance, Standing},
     record::{BundleRecord, PendingDeletion, WriteKind, WriteNote},
     remove::clean,
-    shared::{ManagedResources, cause_names},
+    shared::{CAUSES, ManagedResources},
 };
 use crate::{
     actors::resource_manager::{
@@ -290,7 +290,7 @@ impl State {
 
 impl LastRow {
     fn of(note: &WriteNote) -> Self {
-        let (at, why) = (note.at(), cause_names(note.causes));
+        let (at, why) = (note.at(), note.causes.names(&CAUSES).collect());
         let row = |what| Self { what, at, why, paths: Vec::new(), error: None };
         match &note.kind {
             WriteKind::Created => row("created"),
