@@ -174,6 +174,13 @@ def chart_installs_upgrades_tests_and_uninstalls(cluster, releases, tmp_path):
     finally:
         assert program.stop() == 0
 
+    elsewhere = "--set=global.webhookAddress=https://grm.example.org"
+    install(cluster, GRM, ns, webhooks, elsewhere, verb="upgrade")
+    moved = cluster.k.get("Secret", ns, f"{GRM}-tls")["data"]
+    assert moved["tls.crt"] != certificate["tls.crt"], "the old certificate is for other hosts"
+    install(cluster, GRM, ns, webhooks, elsewhere, verb="upgrade")
+    assert cluster.k.get("Secret", ns, f"{GRM}-tls")["data"] == moved
+
     uninstall(cluster, ns)
     assert [o["metadata"]["name"] for o in second if exists(cluster, o)] == []
     assert cluster.k.find("CustomResourceDefinition", None, "managedresources.resources.gardener.cloud")

@@ -187,6 +187,38 @@ def chart_makes_a_certificate_for_the_service_if_the_values_have_none():
     assert secret == f"{GRM}-tls"
 
 
+@pytest.mark.parametrize(("address", "names", "addresses"), [
+    ("https://grm.example.org:443", ["grm.example.org"], []),
+    ("https://192.0.2.7", [], ["192.0.2.7"]),
+    ("https://[2001:db8::7]:8443", [], ["2001:db8::7"]),
+])
+def chart_certificate_is_for_the_host_of_the_webhook_address(address, names, addresses):
+    webhooks = {"webhookAddress": address, "config__webhooks__seccompProfile": {"enabled": True}}
+    secret = only(render(GRM, "ns", *set_(**webhooks)), "Secret", f"{GRM}-tls")
+    certificate = x509.load_pem_x509_certificate(base64.b64decode(secret["data"]["tls.crt"]))
+    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    requested = only(render(GRM, "ns", *set_(**webhooks, tls__certManager={"enabled": True, "issuerRef": {"name": "a"}})), "Certificate")["spec"]
+
+    service = [GRM, f"{GRM}.ns", f"{GRM}.ns.svc", f"{GRM}.ns.svc.cluster.local"]
+    assert found.get_values_for_type(x509.DNSName) == requested["dnsNames"] == [*service, *names]
+    assert [str(ip) for ip in found.get_values_for_type(x509.IPAddress)] == requested.get("ipAddresses", []) == addresses
+
+
+@pytest.mark.parametrize(("values", "text"), [
+    ({"deploy__runtime": False}, "another release has the certificate"),
+    ({"deploy__runtime": False, "tls__certManager": {"enabled": True, "issuerRef": {"name": "b"}}}, "another release has the certificate"),
+    ({"tls__existingSecret": "mine"}, "no key ca.crt in Secret default/mine"),
+    ({"config__server__webhooks": {"certificate": "a", "privateKey": "b"}}, "a certificate without its CA"),
+    ({"place": "shoot", "targetKubeconfig__existingSecret": "a", "tls__certManager": {"enabled": True, "issuerRef": {"name": "b"}}}, "into another cluster"),
+], ids=str)
+def chart_registers_no_webhook_whose_certificate_no_api_server_trusts(values, text):
+    assert text in refused(GRM, *set_(**values, config__webhooks__seccompProfile={"enabled": True}))
+    render(GRM, "a", *set_(**values))  # without webhooks nobody needs the CA
+    with_ca = render(GRM, "a", *set_(**values, config__webhooks__seccompProfile={"enabled": True}), "--set=global.config.server.webhooks.ca=CA")
+    webhooks = [w for o in registrations(with_ca) for w in o["webhooks"]]
+    assert {w["clientConfig"]["caBundle"] for w in webhooks} == {base64.b64encode(b"CA").decode()}
+
+
 def chart_with_a_source_kubeconfig_keeps_its_service_account():
     """spec 71 §12.3 no. 12."""
     objects = case(GRM, "two-clusters").objects()

@@ -23,11 +23,12 @@ vpaInPlaceUpdates: /webhooks/vpa-in-place-updates
 {{- $g := .Values.global }}
 {{- $c := include "grm.context" . | fromYaml }}
 {{- $config := include "grm.config" . | fromYaml }}
-{{- $ca := include "grm.caBundle" . }}
 {{- $enabled := list }}
 {{- range $key, $path := include "grm.webhookPaths" . | fromYaml }}
 {{- if dig $key "enabled" false $config.webhooks }}{{ $enabled = append $enabled $path }}{{ end }}
 {{- end }}
+{{- $ca := "" }}
+{{- if $enabled }}{{ $ca = include "grm.caBundle" . }}{{ end }}
 {{- $items := list }}
 {{- range $document := .Files.Get (printf "files/webhooks/%s.yaml" $c.place) | splitList "\n---\n" }}
 {{- $registration := fromYaml $document }}
@@ -60,15 +61,12 @@ vpaInPlaceUpdates: /webhooks/vpa-in-place-updates
 {{- $labels := merge (dict) $c.labels (dict) }}
 {{- if ne $c.mode "plain" }}{{ $labels = merge (dict "app" $c.name) (omit $registration.metadata.labels "app") }}{{ end }}
 {{- $metadata := dict "name" (printf "%s%s" $c.name $c.suffix) "labels" $labels }}
-{{- if and $g.tls.certManager.enabled (not $c.hosted) }}
+{{- if and $g.tls.certManager.enabled (not $ca) }}
 {{- $_ := set $metadata "annotations" (dict "cert-manager.io/inject-ca-from" (printf "%s/%s" $c.namespace $c.name)) }}
 {{- end }}
 {{- $_ := set $registration "metadata" $metadata }}
 {{- $_ := set $registration "webhooks" $webhooks }}
 {{- if or $webhooks (eq $registration.kind "MutatingWebhookConfiguration") }}{{ $items = append $items $registration }}{{ end }}
-{{- end }}
-{{- if and $c.hosted $g.tls.certManager.enabled (not $ca) }}
-{{- fail "cert-manager cannot write its CA into another cluster: set global.config.server.webhooks.ca" }}
 {{- end }}
 {{- toYaml (dict "items" $items) }}
 {{- end }}
