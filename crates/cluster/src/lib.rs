@@ -75,6 +75,7 @@ pub use request_scheduler::RequestScheduler;
 pub use resource::{ObjectRef, Resource, ResourceScope};
 pub use store::{Cached, IDLE_LIMIT, Store, StoreState};
 pub use token::CredentialsError;
+pub use version::KubernetesVersion;
 pub use watch_stream::{WatchEvent, WatchKind, WatchQuery, WatchStream};
 pub use watches::{
     Change, Found, How, Index, MOST_NAMESPACES, Predicate, ReadCached, Start, Subject, Synced, Watch, WatchOptions,

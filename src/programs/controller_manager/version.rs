@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use cluster::{ApiError, Cluster};
+use cluster::{ApiError, Cluster, KubernetesVersion};
 use kit::Deadline;
 use tokio::time::sleep;
 
-/// The oldest version that works, as major and minor number.
-const OLDEST: (u64, u64) = (1, 32);
+/// The oldest version that works.
+const OLDEST: KubernetesVersion = KubernetesVersion::new(1, 32);
 const LIMIT: Duration = Duration::from_secs(10);
 const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
 const MAX_BACK_OFF: Duration = Duration::from_secs(30);
@@ -17,9 +17,7 @@ const MAX_BACK_OFF: Duration = Duration::from_secs(30);
 pub(super) enum VersionError {
     /// Its version is too old.
     #[error(
-        "failed bootstrapping garden cluster: the Kubernetes version of the Garden cluster must be at least {}.{}",
-        OLDEST.0,
-        OLDEST.1
+        "failed bootstrapping garden cluster: the Kubernetes version of the Garden cluster must be at least {OLDEST}"
     )]
     TooOld,
     /// It reports no version number.
@@ -49,15 +47,9 @@ fn report(error: &ApiError) {
     tracing::error!(%error, "The version of the garden cluster cannot be read; reading it again");
 }
 
-/// Judges a `gitVersion`, e.g. `v1.32.0-gke.1`. All letters `v` and everything from the first `-`, `+` or `~` on are left
-/// out (trap 8).
 fn judge(version: &str) -> Result<(), VersionError> {
-    let number = version.split(['-', '+', '~']).next().unwrap_or_default().replace('v', "");
-    let mut parts = number.split('.').map(|part| part.parse::<u64>().map_err(|_| VersionError::Invalid));
-    let major = parts.next().unwrap_or(Err(VersionError::Invalid))?;
-    let minor = parts.next().unwrap_or(Ok(0))?;
-    parts.try_for_each(|part| part.map(drop))?;
-    if (major, minor) < OLDEST { Err(VersionError::TooOld) } else { Ok(()) }
+    let version = KubernetesVersion::parse(version).ok_or(VersionError::Invalid)?;
+    if version < OLDEST { Err(VersionError::TooOld) } else { Ok(()) }
 }
 
 #[cfg(test)]
