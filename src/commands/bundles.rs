@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cluster::object::{self, GroupVersionKind};
 use serde_json::Value;
 
-use super::input::{InputDocument, InputLocation, Source, Unreadable};
+use super::input::{self, InputDocument, InputLocation, Source, Unreadable};
 use crate::{
     actors::resource_manager::bundle::identity,
     api::resources::keys::{BROTLI_SUFFIX, GROUP, KIND},
@@ -33,8 +33,7 @@ impl Bundles {
     pub(super) fn of(sources: &[Source]) -> Self {
         let mut all = Vec::new();
         let mut bundles = Self::default();
-        for InputDocument { location, content, warnings, duplicate_keys } in sources.iter().flat_map(Source::documents)
-        {
+        for InputDocument { location, content, warnings, duplicate_keys } in input::documents(sources) {
             match content {
                 Ok(object) => all.extend(taken_apart(Located { location, object, warnings, duplicate_keys })),
                 Err(unreadable) => bundles.broken.push((location, unreadable)),

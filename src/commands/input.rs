@@ -9,9 +9,10 @@ use std::{
 
 use serde_json::Value;
 
+use super::decoding::Decoding;
 use crate::{
     api::meta::field::formats::dns_subdomain,
-    producer::decode::{DecodeError, Decoder, DuplicateKey, LabelWarning, Limits, SecretData},
+    producer::decode::{DecodeError, DuplicateKey, LabelWarning, Limits, SecretData},
 };
 
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
@@ -142,14 +143,20 @@ fn bounded(name: &str, reader: &mut dyn Read) -> Result<Vec<u8>, InputError> {
     if bytes.len() > limit { Err(InputError::TooLarge { path: name.to_owned(), limit }) } else { Ok(bytes) }
 }
 
+/// Returns the documents of all sources, which share the bounds of one bundle.
+pub(super) fn documents(sources: &[Source]) -> impl Iterator<Item = InputDocument> {
+    let mut decoding = Decoding::with_duplicate_keys(MOST_DUPLICATES);
+    sources.iter().flat_map(move |source| source.documents(&mut decoding))
+}
+
 impl Source {
-    pub(super) fn documents(&self) -> Vec<InputDocument> {
+    fn documents(&self, decoding: &mut Decoding) -> Vec<InputDocument> {
         let data = BTreeMap::from([("file".to_owned(), self.bytes.clone())]);
         let secret = SecretData { namespace: "", name: &self.name, data: &data };
         let at = |index| InputLocation { file: self.name.clone(), document: Some(index) };
-        let decoder = Decoder::new([secret], Limits::default()).with_duplicate_keys(MOST_DUPLICATES);
-        let mut documents: Vec<InputDocument> = decoder
-            .map(|read| match read {
+        let mut documents = Vec::new();
+        decoding.decode(secret, |read| {
+            documents.push(match read {
                 Ok(document) => InputDocument {
                     location: at(document.index),
                     content: Ok(document.manifest),
@@ -162,8 +169,8 @@ impl Source {
                     warnings: Vec::new(),
                     duplicate_keys: Vec::new(),
                 },
-            })
-            .collect();
+            });
+        });
         if let [one] = documents.as_mut_slice()
             && one.location.document == Some(0)
         {

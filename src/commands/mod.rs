@@ -9,6 +9,7 @@ mod bundles;
 pub(crate) mod colours;
 mod columns;
 mod connect;
+mod decoding;
 pub mod diff;
 mod garbage;
 mod get;

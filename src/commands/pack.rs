@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     DIFFERENT, OK, Said,
     bundles::{LIST_REMEDY, is_list},
-    input::{InputDocument, InputLocation, Source, is_dns_subdomain},
+    input::{self, InputDocument, InputLocation, Source, is_dns_subdomain},
 };
 use crate::{
     actors::resource_manager::bundle::identity,
@@ -24,7 +24,7 @@ pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
     let mut seen = BTreeMap::new();
     let mut registry = Registry::default();
     let mut count = 0;
-    for document in sources.iter().flat_map(Source::documents) {
+    for document in input::documents(sources) {
         count += 1;
         if let Err(text) = add(&mut registry, &mut seen, &document) {
             refused.push(format!("{}: {text}", document.location));

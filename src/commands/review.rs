@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{
     CommandError, DIFFERENT, FAILED, OK, Said,
-    input::{InputDocument, InputLocation, Source},
+    input::{self, InputDocument, InputLocation, Source},
 };
 use crate::{
     api::config::resource_manager::{self as config, Draft, Webhooks},
@@ -87,7 +87,7 @@ pub(super) fn review(input: &Input<'_>) -> Result<Said, CommandError> {
 
 fn add_objects(manifests: &mut Manifests, sources: &[Source]) -> Result<Vec<String>, CommandError> {
     let mut remarks = Vec::new();
-    for document in sources.iter().flat_map(Source::documents) {
+    for document in input::documents(sources) {
         let object =
             document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.location)))?;
         let objects = object["items"].as_array().map_or(std::slice::from_ref(&object), Vec::as_slice);
@@ -233,7 +233,7 @@ fn entry(
 /// Returns all documents of the files. Fails if one is unreadable, or if there is none.
 fn documents(sources: &[Source]) -> Result<Vec<ReviewDocument>, CommandError> {
     let mut documents = Vec::new();
-    for InputDocument { location, content, warnings, .. } in sources.iter().flat_map(Source::documents) {
+    for InputDocument { location, content, warnings, .. } in input::documents(sources) {
         let value =
             content.map_err(|error| CommandError::Usage(format!("{location}: {error} — {}", error.remedy())))?;
         documents.push(ReviewDocument { location, value, warnings });

@@ -2,9 +2,10 @@ use cluster::object::{self, NamespacedName};
 use serde_json::{Value, json};
 
 use super::{
-    DIFFERENT, OK, Said,
+    DIFFERENT, Said,
     bundles::{Bundles, is_secret},
     columns::{lines, plain},
+    decoding::Decoding,
     input::Source,
     report,
 };
@@ -13,7 +14,7 @@ use crate::{
     cli::ReportFormat,
     jsonpath::TooMuch,
     producer::{
-        decode::{Decoder, Limits, SecretData},
+        decode::{Limits, SecretData},
         unique, yaml,
     },
 };
@@ -26,6 +27,7 @@ pub(super) struct Unpacked {
     manifests: Vec<Value>,
     rows: Vec<[String; 5]>,
     remarks: Vec<String>,
+    /// Warnings do not count: what they name is dropped by the controller, too.
     code: i32,
 }
 
@@ -46,8 +48,8 @@ pub(super) fn from_files(sources: &[Source]) -> Unpacked {
     }
     let objects: Vec<Value> = all.into_iter().map(|located| located.object).collect();
     let unpacked = self::secrets(&objects);
+    let code = if remarks.is_empty() { unpacked.code } else { DIFFERENT };
     remarks.extend(unpacked.remarks);
-    let code = if remarks.is_empty() { OK } else { unpacked.code.max(DIFFERENT) };
     Unpacked { remarks, code, ..unpacked }
 }
 
@@ -57,32 +59,29 @@ pub(super) fn secrets(secrets: &[Value]) -> Unpacked {
 
 pub(super) fn secrets_within(secrets: &[Value], limits: Limits) -> Unpacked {
     let mut unpacked = Unpacked::default();
+    let mut decoding = Decoding::within(limits);
     for secret in secrets {
         let name = NamespacedName::of(secret);
         let data = match unique::content(secret) {
             Ok(data) => data,
             Err(error) => {
+                unpacked.code = DIFFERENT;
                 unpacked.remarks.push(format!("Secret {name}: {error} — give it as the API server prints it"));
                 continue;
             }
         };
         let (namespace, name) = (object::namespace(secret), object::name(secret));
-        for read in Decoder::new([SecretData { namespace, name, data: &data }], limits) {
-            match read {
-                Ok(document) => {
-                    unpacked.rows.push(row(&document.manifest, &document.data_key));
-                    unpacked.remarks.extend(document.warnings.iter().map(|warning| format!("warning: {warning}")));
-                    unpacked.manifests.push(document.manifest);
-                }
-                Err(error) => {
-                    unpacked.code = DIFFERENT;
-                    unpacked.remarks.push(error.to_string());
-                }
+        decoding.decode(SecretData { namespace, name, data: &data }, |read| match read {
+            Ok(document) => {
+                unpacked.rows.push(row(&document.manifest, &document.data_key));
+                unpacked.remarks.extend(document.warnings.iter().map(|warning| format!("warning: {warning}")));
+                unpacked.manifests.push(document.manifest);
             }
-        }
-    }
-    if unpacked.remarks.iter().any(|remark| !remark.starts_with("warning: ")) {
-        unpacked.code = DIFFERENT;
+            Err(error) => {
+                unpacked.code = DIFFERENT;
+                unpacked.remarks.push(error.to_string());
+            }
+        });
     }
     unpacked
 }

@@ -2,21 +2,22 @@
 
 mod built_in;
 mod bundle;
+mod finding;
 mod metadata;
 mod names;
 mod object;
 mod template;
 
-use std::{collections::BTreeMap, fmt};
+use std::{cell::RefCell, collections::BTreeMap};
 
 use cluster::object::ObjectKey;
 use serde_json::Value;
 
+use self::finding::{Findings, Issue, Issues, Place};
 use super::{
     DIFFERENT, OK, Said,
     bundles::{Bundles, Located},
     input::{InputLocation, Source},
-    output::one_line,
 };
 use crate::{
     actors::resource_manager::bundle::identity::{self, Equivalences},
@@ -24,106 +25,84 @@ use crate::{
         controller_manager,
         resource_manager::{self, ConfigError, Warning},
     },
-    producer::decode::{DuplicateKey, LabelWarning},
+    producer::decode::{DuplicateKey, LabelWarning, ManifestDocument},
 };
 
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Finding {
-    location: InputLocation,
-    /// Position in a Secret (`data.yaml.br:2`); empty outside of Secrets.
-    inside: String,
-    object: String,
-    issue: Issue,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Issue {
-    severity: Severity,
-    what: String,
-    remedy: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Severity {
-    /// The controller or the API server refuses it, or it has no effect.
-    Error,
-    /// It works, but perhaps not as its author expects.
-    Warning,
-}
-
+/// A manifest and what is wrong with it. Checks of a set add to it.
 struct Manifest<'a> {
     location: &'a InputLocation,
-    inside: String,
+    /// Data key and position in a Secret.
+    inside: Option<(&'a str, usize)>,
     object: &'a Value,
-    warnings: &'a [LabelWarning],
-    duplicate_keys: &'a [DuplicateKey],
+    issues: RefCell<Issues>,
 }
 
+/// There are more manifests to compare than are allowed.
+struct TooMany;
+
 pub(super) fn validate(sources: &[Source]) -> Said {
-    let mut findings = Vec::new();
+    let mut findings = Findings::default();
     let Bundles { managed_resources, secrets, manifests, broken } = Bundles::of(sources);
-    for (location, unreadable) in broken {
-        let issue = Issue::error(unreadable.to_string(), unreadable.remedy());
-        findings.push(Finding { location, inside: String::new(), object: String::new(), issue });
+    for (location, unreadable) in &broken {
+        let place = Place { location, inside: None, object: String::new() };
+        findings.add_one(&place, Issue::error(unreadable.to_string(), unreadable.remedy()));
     }
     let (configurations, manifests): (Vec<_>, Vec<_>) =
         manifests.into_iter().partition(|located| ConfigurationKind::of(&located.object).is_some());
     for located in &configurations {
-        let issues =
-            ConfigurationKind::of(&located.object).map(|kind| configuration(located, kind)).unwrap_or_default();
-        findings.extend(issues.into_iter().map(|issue| located.finding(issue)));
+        let mut issues = Issues::default();
+        issues.extend(
+            ConfigurationKind::of(&located.object).map(|kind| configuration(located, kind)).unwrap_or_default(),
+        );
+        findings.add(&located.place(), issues);
     }
     for located in managed_resources.iter().chain(&secrets).chain(&configurations) {
-        findings.extend(duplicates(&located.duplicate_keys).map(|issue| located.finding(issue)));
+        let mut issues = Issues::default();
+        issues.extend(duplicates(&located.duplicate_keys));
+        findings.add(&located.place(), issues);
     }
     bundle::check(&managed_resources, &secrets, &mut findings);
-    let all = manifests.iter().map(|located| Manifest {
-        location: &located.location,
-        inside: String::new(),
-        object: &located.object,
-        warnings: &located.warnings,
-        duplicate_keys: &located.duplicate_keys,
-    });
-    check_set(all, &Equivalences::predefined(), &mut findings);
+    let loose: Vec<Manifest<'_>> = manifests.iter().map(Manifest::of_file).collect();
+    let mut unlimited = usize::MAX; // each manifest is compared once only
+    compare(&loose, &Equivalences::predefined(), &mut unlimited).ok();
+    loose.into_iter().for_each(|manifest| manifest.report(&mut findings));
 
-    findings.sort();
-    findings.dedup();
-    let errors = findings.iter().filter(|finding| finding.issue.severity == Severity::Error).count();
-    let warnings = findings.len() - errors;
+    let (errors, warnings) = (findings.errors, findings.warnings);
+    let (out, more) = findings.into_text();
     let documents = managed_resources.len() + secrets.len() + manifests.len() + configurations.len();
-    let summary = format!("documents: {documents}, errors: {errors}, warnings: {warnings}");
-    Said {
-        out: findings.iter().map(|finding| format!("{finding}\n")).collect(),
-        remarks: vec![summary],
-        code: if errors > 0 { DIFFERENT } else { OK },
+    let mut remarks = Vec::new();
+    if more > 0 {
+        remarks.push(format!("{more} more findings are not listed — correct these first"));
     }
+    remarks.push(format!("documents: {documents}, errors: {errors}, warnings: {warnings}"));
+    Said { out, remarks, code: if errors > 0 { DIFFERENT } else { OK } }
 }
 
-fn check_set<'a>(
-    manifests: impl IntoIterator<Item = Manifest<'a>>,
+/// Finds manifests that stand for the same object. Fails if there are more than `left`, which it counts down.
+fn compare<'m, 'a: 'm>(
+    manifests: impl IntoIterator<Item = &'m Manifest<'a>>,
     equivalences: &Equivalences,
-    findings: &mut Vec<Finding>,
-) {
-    let mut seen: BTreeMap<ObjectKey, String> = BTreeMap::new();
+    left: &mut usize,
+) -> Result<(), TooMany> {
+    let mut seen: BTreeMap<ObjectKey, &Manifest<'_>> = BTreeMap::new();
     for manifest in manifests {
-        let mut issues = object::check(manifest.object, manifest.warnings);
-        issues.extend(duplicates(manifest.duplicate_keys));
         let key = identity::key_of_object(manifest.object);
-        if !key.name.is_empty() && !key.kind.is_empty() {
-            let at = manifest.at();
-            if let Some(first) = seen.get(&key) {
-                issues.push(Issue::error(format!("the same object is in {first}"), "remove one of them"));
-            } else if let Some((other, first)) =
-                equivalences.of_key(&key).find_map(|other| seen.get(&other).map(|first| (other, first)))
-            {
-                let what = format!("stands for the same object as {} in {first}", other.group_kind());
-                issues.push(Issue::error(what, "remove one of them"));
-            } else {
-                seen.insert(key, at);
-            }
+        let others: Vec<ObjectKey> = equivalences.of_key(&key).collect();
+        *left = left.checked_sub(1 + others.len()).ok_or(TooMany)?;
+        if key.name.is_empty() || key.kind.is_empty() {
+            continue;
         }
-        findings.extend(issues.into_iter().map(|issue| manifest.finding(issue)));
+        let mut issues = manifest.issues.borrow_mut();
+        if let Some(first) = seen.get(&key) {
+            issues.error(|| format!("the same object is in {}", first.place()), "remove one of them");
+        } else if let Some((other, first)) = others.iter().find_map(|other| Some((other, seen.get(other)?))) {
+            let what = || format!("stands for the same object as {} in {}", other.group_kind(), first.place());
+            issues.error(what, "remove one of them");
+        } else {
+            seen.insert(key, manifest);
+        }
     }
+    Ok(())
 }
 
 /// One of the values has no effect, whatever reads the document. So it is an error, although the last value is applied.
@@ -178,45 +157,40 @@ fn configuration(located: &Located, kind: &ConfigurationKind) -> Vec<Issue> {
     }
 }
 
-impl Issue {
-    pub(super) fn error(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, what: what.into(), remedy: remedy.into() }
-    }
-
-    pub(super) fn warning(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, what: what.into(), remedy: remedy.into() }
-    }
-}
-
 impl Located {
-    fn finding(&self, issue: Issue) -> Finding {
-        let object = identity::display_of_object(&self.object);
-        Finding { location: self.location.clone(), inside: String::new(), object, issue }
+    fn place(&self) -> Place<'_> {
+        Place::new(&self.location, None, &self.object)
     }
 }
 
-impl Manifest<'_> {
-    fn at(&self) -> String {
-        if self.inside.is_empty() { self.location.to_string() } else { format!("{}[{}]", self.location, self.inside) }
+impl<'a> Manifest<'a> {
+    fn of_file(located: &'a Located) -> Self {
+        let Located { location, object, warnings, duplicate_keys } = located;
+        Self::checked(location, None, object, (warnings, duplicate_keys))
     }
 
-    fn finding(&self, issue: Issue) -> Finding {
-        let object = identity::display_of_object(self.object);
-        Finding { location: self.location.clone(), inside: self.inside.clone(), object, issue }
+    fn of_document(location: &'a InputLocation, document: &'a ManifestDocument) -> Self {
+        let inside = Some((&*document.data_key, document.index));
+        Self::checked(location, inside, &document.manifest, (&document.warnings, &document.duplicate_keys))
     }
-}
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { location, inside, object, issue: Issue { severity, what, remedy } } = self;
-        write!(f, "{}", one_line(&location.to_string()))?;
-        if !inside.is_empty() {
-            write!(f, "[{}]", one_line(inside))?;
-        }
-        if !object.is_empty() {
-            write!(f, " {}", one_line(object))?;
-        }
-        let mark = if *severity == Severity::Warning { "warning: " } else { "" };
-        write!(f, ": {mark}{} — {remedy}", one_line(what))
+    fn checked(
+        location: &'a InputLocation,
+        inside: Option<(&'a str, usize)>,
+        object: &'a Value,
+        (warnings, duplicate_keys): (&[LabelWarning], &[DuplicateKey]),
+    ) -> Self {
+        let mut issues = object::check(object, warnings);
+        issues.extend(duplicates(duplicate_keys));
+        Self { location, inside, object, issues: RefCell::new(issues) }
+    }
+
+    fn place(&self) -> Place<'a> {
+        Place::new(self.location, self.inside, self.object)
+    }
+
+    fn report(self, findings: &mut Findings) {
+        let place = self.place();
+        findings.add(&place, self.issues.into_inner());
     }
 }

@@ -1,7 +1,10 @@
 //! A ManagedResource as this program reads it (spec 10 §2). Decisions use the typed view. A write sends the raw object
 //! with a new status ([`with_status`]), so that fields unknown to this program survive.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use cluster::object::{GroupKind, GroupVersionKind, NamespacedName, ObjectKey, truthy};
 use kit::json;
@@ -155,6 +158,12 @@ impl ManagedResource {
             Err(error) if raw.get("status").is_some() => Self::without_status(raw.clone()).map_err(|_| error.into()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the names of its Secrets, each once: a user may name one thousands of times.
+    pub fn secret_names(&self) -> impl Iterator<Item = &str> {
+        let mut seen = BTreeSet::new();
+        self.spec.secret_refs.iter().map(|reference| reference.name.as_str()).filter(move |name| seen.insert(*name))
     }
 
     /// As [`Self::from_value`], from JSON text.

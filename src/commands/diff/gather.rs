@@ -42,11 +42,8 @@ use crate::{
             side::Side,
         },
     },
-    commands::connect,
-    producer::{
-        decode::{Decoder, Limits, SecretData},
-        unique,
-    },
+    commands::{connect, decoding::Decoding},
+    producer::{decode::SecretData, unique},
 };
 
 const TIME: Duration = Duration::from_secs(300);
@@ -184,21 +181,25 @@ impl Clusters {
             before: BTreeMap::new(),
         };
 
-        let present: Vec<String> = live.spec.secret_refs.into_iter().map(|reference| reference.name).collect();
+        if bundle.mr.secret_names().count() < bundle.mr.spec.secret_refs.len() {
+            let text = "names a Secret again in spec.secretRefs; its objects would be applied in turn — name it once";
+            report.remarks.push(format!("warning: {key} {text}"));
+        }
+        let mut decoding = Decoding::default();
         let Some(parts) = &wanted.parts else {
-            for name in &present {
-                bundle.decode(&self.secret(key, name).await?, report)?;
+            for name in live.secret_names() {
+                bundle.decode(&self.secret(key, name).await?, &mut decoding, report)?;
             }
             return Ok(bundle);
         };
         for part in parts {
             match part {
                 Part::Manifest(manifest) => bundle.documents.push(manifest.clone()),
-                Part::Secret(secret) => bundle.decode(secret, report)?,
-                Part::InCluster(name) => bundle.decode(&self.secret(key, name).await?, report)?,
+                Part::Secret(secret) => bundle.decode(secret, &mut decoding, report)?,
+                Part::InCluster(name) => bundle.decode(&self.secret(key, name).await?, &mut decoding, report)?,
             }
         }
-        self.before(&mut bundle, &present).await?;
+        self.before(&mut bundle, &live).await?;
         Ok(bundle)
     }
 
@@ -220,15 +221,18 @@ impl Clusters {
     }
 
     /// Reads the manifests of the current Secrets: fields that only they set are meant to be removed.
-    async fn before(&self, bundle: &mut Bundle, secrets: &[String]) -> Result<(), DiffError> {
-        for name in secrets {
+    async fn before(&self, bundle: &mut Bundle, live: &ManagedResource) -> Result<(), DiffError> {
+        let mut decoding = Decoding::default();
+        for name in live.secret_names() {
             let key = NamespacedName::new(&bundle.key.namespace, name);
             let Some(secret) = self.find(&self.source, &kinds::SECRET, &key).await? else { continue };
             let Ok(data) = unique::content(&secret) else { continue };
             let secret = SecretData { namespace: &key.namespace, name, data: &data };
-            for document in Decoder::new([secret], Limits::default()).flatten() {
-                bundle.before.insert(identity::key_of_object(&document.manifest), document.manifest);
-            }
+            decoding.decode(secret, |read| {
+                if let Ok(document) = read {
+                    bundle.before.insert(identity::key_of_object(&document.manifest), document.manifest);
+                }
+            });
         }
         Ok(())
     }
@@ -462,23 +466,21 @@ fn scope(kinds: &Kinds, kind: &GroupVersionKind) -> Scope {
 }
 
 impl Bundle {
-    fn decode(&mut self, secret: &Value, report: &mut Report) -> Result<(), DiffError> {
+    fn decode(&mut self, secret: &Value, decoding: &mut Decoding, report: &mut Report) -> Result<(), DiffError> {
         let name = NamespacedName::of(secret);
         let data = unique::content(secret)
             .map_err(|error| DiffError::Unreadable { what: format!("Secret {name}"), cause: error.to_string() })?;
         let secret = SecretData { namespace: &name.namespace, name: &name.name, data: &data };
-        for read in Decoder::new([secret], Limits::default()) {
-            match read {
-                Ok(document) => {
-                    report.remarks.extend(document.warnings.iter().map(|warning| format!("warning: {warning}")));
-                    self.documents.push(document.manifest);
-                }
-                Err(error) => {
-                    self.decoding_failed = true;
-                    report.fail(format!("{error} Nothing is deleted meanwhile"));
-                }
+        decoding.decode(secret, |read| match read {
+            Ok(document) => {
+                report.remarks.extend(document.warnings.iter().map(|warning| format!("warning: {warning}")));
+                self.documents.push(document.manifest);
             }
-        }
+            Err(error) => {
+                self.decoding_failed = true;
+                report.fail(format!("{error} Nothing is deleted meanwhile"));
+            }
+        });
         Ok(())
     }
 }

@@ -1,4 +1,9 @@
-use std::{collections::BTreeSet, fmt, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    rc::Rc,
+    time::Duration,
+};
 
 use cluster::object::{self, NamespacedName};
 use serde_json::Value;
@@ -58,8 +63,8 @@ pub(super) struct Wanted {
 pub(super) enum Part {
     /// From a file.
     Manifest(Value),
-    /// From a file.
-    Secret(Value),
+    /// From a file; several ManagedResources may name it.
+    Secret(Rc<Value>),
     InCluster(String),
 }
 
@@ -133,7 +138,7 @@ fn from_files(files: FileContent, name: Option<&NamespacedName>) -> Result<Vec<W
             let text = "the files hold no ManagedResource — name the one they belong to: [<namespace>/]<name>";
             return Err(DiffError::Input(text.to_owned()));
         };
-        let secrets = files.secrets.into_iter().map(|secret| (secret.location, Part::Secret(secret.object)));
+        let secrets = files.secrets.into_iter().map(|secret| (secret.location, Part::Secret(secret.object.into())));
         let manifests = files.manifests.into_iter().map(|it| (it.location, Part::Manifest(it.object)));
         let mut parts: Vec<_> = secrets.chain(manifests).collect();
         parts.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -148,10 +153,18 @@ fn from_files(files: FileContent, name: Option<&NamespacedName>) -> Result<Vec<W
         let text = "the files hold several ManagedResources — a name can only mean one";
         return Err(DiffError::Input(text.to_owned()));
     }
-    files.managed_resources.iter().map(|located| packed(located, name, &files.secrets)).collect()
+    let mut secrets: Secrets = BTreeMap::new();
+    for Located { object, .. } in files.secrets {
+        let (name, namespace) = (object::name(&object).to_owned(), object::namespace(&object).to_owned());
+        secrets.entry(name).or_default().entry(namespace).or_insert_with(|| object.into());
+    }
+    files.managed_resources.iter().map(|located| packed(located, name, &secrets)).collect()
 }
 
-fn packed(located: &Located, name: Option<&NamespacedName>, secrets: &[Located]) -> Result<Wanted, DiffError> {
+/// The Secrets of files, by name and namespace; of several with the same, the first.
+type Secrets = BTreeMap<String, BTreeMap<String, Rc<Value>>>;
+
+fn packed(located: &Located, name: Option<&NamespacedName>, secrets: &Secrets) -> Result<Wanted, DiffError> {
     let mr = ManagedResource::from_value(&located.object)
         .map_err(|error| DiffError::Input(format!("{}: {error} — see the command validate", located.location)))?;
     let key = name.cloned().unwrap_or_else(|| mr.key());
@@ -159,16 +172,17 @@ fn packed(located: &Located, name: Option<&NamespacedName>, secrets: &[Located])
         let text = "the ManagedResource has no name — say which one it is: [<namespace>/]<name>";
         return Err(DiffError::Input(format!("{}: {text}", located.location)));
     }
+    // Without a namespace in one of the two, the names alone must match.
     let of_file = |name: &str| {
-        let found = secrets.iter().find(|secret| {
-            let namespace = object::namespace(&secret.object);
-            let is_near = namespace.is_empty() || key.namespace.is_empty() || namespace == key.namespace;
-            object::name(&secret.object) == name && is_near
-        });
-        found.map(|secret| Part::Secret(secret.object.clone()))
+        let named = secrets.get(name)?;
+        let found = match key.namespace.as_str() {
+            "" => named.values().next(),
+            namespace => named.get(namespace).or_else(|| named.get("")),
+        };
+        found.map(|secret| Part::Secret(secret.clone()))
     };
-    let refs = mr.spec.secret_refs.iter();
-    let parts = refs.map(|it| of_file(&it.name).unwrap_or_else(|| Part::InCluster(it.name.clone()))).collect();
+    let parts =
+        mr.secret_names().map(|name| of_file(name).unwrap_or_else(|| Part::InCluster(name.to_owned()))).collect();
     Ok(Wanted { key, managed_resource: Some(mr), parts: Some(parts) })
 }
 

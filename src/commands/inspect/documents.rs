@@ -1,9 +1,6 @@
 //! The documents of a ManagedResource's Secrets: which object each describes, and never its content.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{cell::RefCell, collections::BTreeMap};
 
 use cluster::object::{GroupVersionKind, ObjectKey};
 use serde_json::{Value, json};
@@ -110,11 +107,9 @@ impl Clusters {
 }
 
 impl Found {
-    /// The names of its Secrets, each once: a user may name one thousands of times.
+    /// The names of its Secrets, each once.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &str> {
-        let mut seen = BTreeSet::new();
-        let names = self.mr.spec.secret_refs.iter().map(|reference| reference.name.as_str());
-        names.filter(move |name| seen.insert(*name))
+        self.mr.secret_names()
     }
 }
 

@@ -8,7 +8,12 @@ use cluster::object::{self, NamespacedName};
 use serde_json::{Value, json};
 
 pub(super) use self::gather::gather;
-use super::{CommandError, DIFFERENT, Said, columns::WIDEST, input::Source, output::one_line};
+use super::{
+    CommandError, DIFFERENT, Said,
+    columns::WIDEST,
+    input::{self, Source},
+    output::one_line,
+};
 use crate::{
     actors::resource_manager::network_policy::{
         name,
@@ -60,7 +65,7 @@ pub(super) fn from_files(
     namespace: Option<&str>,
 ) -> Result<(Snapshot, Vec<String>), CommandError> {
     let (mut snapshot, mut remarks) = (Snapshot::default(), Vec::new());
-    for document in sources.iter().flat_map(Source::documents) {
+    for document in input::documents(sources) {
         let object =
             document.content.map_err(|error| CommandError::Usage(format!("{}: {error}", document.location)))?;
         let objects = match object["items"].as_array() {

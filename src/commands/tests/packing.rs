@@ -192,6 +192,21 @@ fn unpack_takes_lists_of_secrets_and_refuses_other_objects() {
 }
 
 #[test]
+fn unpack_succeeds_if_there_are_only_warnings() {
+    let manifest = "apiVersion: v1\\nkind: A\\nmetadata: {name: a, labels: {b: true}}\\n";
+    let secret = format!(
+        "apiVersion: v1\nkind: Secret\nmetadata: {{namespace: ns, name: s}}\nstringData: {{a: \"{manifest}\"}}\n"
+    );
+
+    let said = unpack_files(&[source("warning: f", &secret)], false);
+    let broken = unpack_files(&[source("warning: f", "- a")], false);
+
+    assert!(said.remarks[0].starts_with("warning: "), "{:?}", said.remarks);
+    assert_eq!((said.remarks.len(), said.code), (1, OK));
+    assert_eq!(broken.code, DIFFERENT, "{:?}", broken.remarks);
+}
+
+#[test]
 fn unpack_prints_json_for_programs() {
     let packed = pack(&options(), &[source("f", &config_map("a"))]);
     let read = |list: bool| -> serde_json::Value {

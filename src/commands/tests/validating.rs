@@ -321,3 +321,56 @@ fn extension_objects_of_unregistered_versions_are_ignored() {
         }
     }
 }
+
+fn bundle(references: usize, documents: usize) -> String {
+    let manifests: String =
+        (0..documents).map(|number| format!("---\n{}", config_map(&format!("a{number}")))).collect();
+    let secret = serde_json::json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "ns", "name": "s"}, "stringData": {"a.yaml": manifests},
+    });
+    let references = vec![serde_json::json!({"name": "s"}); references];
+    let mr = serde_json::json!({
+        "apiVersion": "resources.gardener.cloud/v1alpha1", "kind": "ManagedResource",
+        "metadata": {"namespace": "ns", "name": "mr"}, "spec": {"secretRefs": references},
+    });
+    format!("{secret}\n---\n{mr}\n")
+}
+
+#[test]
+fn validate_checks_a_secret_once_however_often_it_is_named() {
+    let found = findings(&bundle(3_000, 300));
+
+    assert_eq!(found.len(), 51, "{:#?}", found.first());
+    assert!(found[..50].iter().all(|line| line.contains("names Secret \"s\" again")), "{:#?}", found.first());
+    assert!(found[50].ends_with(": 2949 more findings are not listed — correct these first"), "{}", found[50]);
+}
+
+#[test]
+fn validate_counts_findings_that_it_does_not_list() {
+    let broken = |index: usize| {
+        format!("apiVersion: v1\nkind: A\nmetadata: {{name: a{index}, namespace: {}}}\n", "N".repeat(600))
+    };
+    let text = (0..5_100).map(broken).collect::<Vec<_>>().join("---\n");
+
+    let said = validate(&[source("f", &text)]);
+
+    assert_eq!(said.out.lines().count(), 5_000);
+    assert!(said.out.lines().all(|line| line.chars().count() < 700));
+    assert_eq!(
+        said.remarks,
+        ["100 more findings are not listed — correct these first", "documents: 5100, errors: 5100, warnings: 0"]
+    );
+}
+
+#[test]
+fn validate_lists_fifty_findings_of_an_object_and_cuts_long_paths() {
+    let deep = "x".repeat(100_000);
+    let entries: String = (0..2_000).map(|index| format!("{{b{index}: {{labels: {{a: 1}}}}}},")).collect();
+    let text = format!("{{apiVersion: apps/v1beta2, kind: Deployment, metadata: {{name: a}}, {deep}: [{entries}]}}");
+
+    let found = findings(&text);
+
+    assert_eq!(found.len(), 51);
+    assert!(found.iter().all(|line| line.chars().count() < 700), "{}", found[0].len());
+    assert!(found[50].contains(": 1950 more findings are not listed"), "{}", found[50]);
+}

@@ -9,13 +9,12 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use cluster::object::GroupVersionKind;
 use serde_json::Value;
 
-use super::Issue;
+use super::Issues;
 use crate::api::meta::field::Path;
 
 static TABLE: LazyLock<BuiltInTable> = LazyLock::new(|| BuiltInTable::parse(include_str!("built_in_fields.txt")));
 
 const DEPTH: usize = 100; // levels that are checked
-const MOST: usize = 50; // findings of one manifest
 
 /// The built-in kinds with the fields of their types.
 struct BuiltInTable {
@@ -71,34 +70,33 @@ pub(super) fn is_namespaced(gvk: &GroupVersionKind) -> Option<bool> {
 }
 
 /// Finds unknown fields and values of another type.
-pub(super) fn fields(manifest: &Value, kind: BuiltInKind, issues: &mut Vec<Issue>) {
-    let most = issues.len() + MOST;
+pub(super) fn fields(manifest: &Value, kind: BuiltInKind, issues: &mut Issues) {
     if let Some(fields) = manifest.as_object() {
         for (field, value) in fields {
-            entry(kind.type_name, value, &Path::root(field), field, (DEPTH, most), issues);
+            entry(kind.type_name, value, &Path::root(field), field, DEPTH, issues);
         }
     }
 }
 
-/// Checks one field of a type. `left`: levels that are checked, and the number of issues that ends the check.
-fn entry(type_name: &str, value: &Value, path: &Path<'_>, field: &str, left: (usize, usize), issues: &mut Vec<Issue>) {
+/// Checks one field of a type. `left`: levels that are checked.
+fn entry(type_name: &str, value: &Value, path: &Path<'_>, field: &str, left: usize, issues: &mut Issues) {
     match TABLE.types.get(type_name).map(|fields| fields.get(field)) {
         Some(Some(wanted)) => check(wanted, value, path, left, issues),
-        Some(None) if issues.len() < left.1 => {
-            let what = format!("{path} is not known in Kubernetes {}, so the API server drops it", TABLE.version);
-            issues.push(Issue::warning(what, "correct the name, or leave it out"));
+        Some(None) => {
+            let what = || format!("{path} is not known in Kubernetes {}, so the API server drops it", TABLE.version);
+            issues.warning(what, "correct the name, or leave it out");
         }
-        _ => {}
+        None => {}
     }
 }
 
 /// Checks a value against a type: `[]` a list, `{}` a map, `?` a value or a list of values, a scalar, or a type's name.
-fn check(wanted: &str, value: &Value, path: &Path<'_>, (depth, most): (usize, usize), issues: &mut Vec<Issue>) {
-    if value.is_null() || depth == 0 || issues.len() >= most {
+fn check(wanted: &str, value: &Value, path: &Path<'_>, depth: usize, issues: &mut Issues) {
+    if value.is_null() || depth == 0 {
         return;
     }
-    let left = (depth - 1, most);
-    let mut wrong = |what: &str, remedy: &str| issues.push(Issue::error(format!("{path} is no {what}"), remedy));
+    let left = depth - 1;
+    let mut wrong = |what: &str, remedy: &str| issues.error(|| format!("{path} is no {what}"), remedy);
     if let Some(item) = wanted.strip_prefix("[]") {
         let Some(items) = value.as_array() else { return wrong("list", "write it as a list") };
         for (position, value) in items.iter().enumerate() {

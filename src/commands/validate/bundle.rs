@@ -3,16 +3,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use cluster::object::{self, GroupKind, truthy};
 use serde_json::Value;
 
-use super::{Finding, Issue, Manifest, check_set, names};
+use super::{Findings, Issue, Issues, Manifest, compare, names};
 use crate::{
     actors::resource_manager::bundle::identity::{Equivalences, is_built_in_group},
     api::resources::{keys, managed_resource::ManagedResource},
     commands::{
         bundles::Located,
+        decoding::Decoding,
         input::{MOST_DUPLICATES, Unreadable, is_dns_subdomain},
     },
     producer::{
-        decode::{Decoder, Limits, ManifestDocument, SecretData},
+        decode::{ManifestDocument, SecretData},
         unique,
     },
 };
@@ -30,76 +31,90 @@ const FIELDS: [&str; 8] = [
     "deletePersistentVolumeClaims",
 ];
 
+/// How many manifests are compared with others of their ManagedResource, counting equivalent kinds: thousands of
+/// ManagedResources may name the same Secret of thousands of manifests.
+const MOST_COMPARED: usize = 1_000_000;
+
 struct Opened<'a> {
     secret: &'a Located,
     documents: Vec<ManifestDocument>,
 }
 
-pub(super) fn check(managed_resources: &[Located], secrets: &[Located], findings: &mut Vec<Finding>) {
-    let opened: Vec<Opened<'_>> = secrets.iter().map(|secret| open(secret, findings)).collect();
+pub(super) fn check(managed_resources: &[Located], secrets: &[Located], findings: &mut Findings) {
+    let mut decoding = Decoding::with_duplicate_keys(MOST_DUPLICATES);
+    let opened: Vec<Opened<'_>> = secrets.iter().map(|secret| open(secret, &mut decoding, findings)).collect();
+    let mut by_name = BTreeMap::new();
+    for (index, Opened { secret, .. }) in opened.iter().enumerate() {
+        by_name.entry((object::namespace(&secret.object), object::name(&secret.object))).or_insert(index);
+    }
+    let manifests: Vec<Vec<Manifest<'_>>> = opened.iter().map(Opened::manifests).collect();
     let mut used = BTreeSet::new();
+    let mut left = MOST_COMPARED;
     for located in managed_resources {
         let mr = ManagedResource::from_value(&located.object);
-        findings.extend(issues(&located.object, mr.is_err()).into_iter().map(|issue| located.finding(issue)));
-        let Ok(mr) = mr else { continue };
-        let equivalences = Equivalences::with(&mr.spec.equivalences);
-        let mut set = Vec::new();
-        for reference in &mr.spec.secret_refs {
-            let found = opened.iter().position(|opened| {
-                let namespace = object::namespace(&opened.secret.object);
-                object::name(&opened.secret.object) == reference.name && namespace == mr.metadata.namespace
-            });
-            match found {
-                Some(index) => {
-                    used.insert(index);
-                    set.push(index);
-                }
-                None if !reference.name.is_empty() => {
-                    let what =
-                        format!("Secret {:?} is not in the input, so its manifests are not checked", reference.name);
-                    findings.push(located.finding(Issue::warning(what, "give its file as well")));
-                }
-                None => {}
+        let mut issues = issues(&located.object, mr.is_err());
+        if let Ok(mr) = &mr {
+            let set = named(mr, &by_name, &mut issues);
+            let all = set.iter().flat_map(|index| &manifests[*index]);
+            if compare(all, &Equivalences::with(&mr.spec.equivalences), &mut left).is_err() {
+                let what = format!(
+                    "the ManagedResources of the input name more than {MOST_COMPARED} manifests, so those of this one \
+                     are not all compared with each other"
+                );
+                issues.push(Issue::warning(what, "validate fewer ManagedResources at once"));
             }
+            used.extend(set);
         }
-        check_set(set.iter().flat_map(|index| opened[*index].manifests()), &equivalences, findings);
+        findings.add(&located.place(), issues);
     }
-    for (_, alone) in opened.iter().enumerate().filter(|(index, _)| !used.contains(index)) {
-        check_set(alone.manifests(), &Equivalences::predefined(), findings);
+    let mut unlimited = usize::MAX; // each manifest is compared once only
+    for (_, alone) in manifests.iter().enumerate().filter(|(index, _)| !used.contains(index)) {
+        compare(alone, &Equivalences::predefined(), &mut unlimited).ok();
     }
+    manifests.into_iter().flatten().for_each(|manifest| manifest.report(findings));
 }
 
-fn open<'a>(secret: &'a Located, findings: &mut Vec<Finding>) -> Opened<'a> {
-    let mut opened = Opened { secret, documents: Vec::new() };
+/// Returns the Secrets that a ManagedResource names, each once, in their order.
+fn named(mr: &ManagedResource, secrets: &BTreeMap<(&str, &str), usize>, issues: &mut Issues) -> Vec<usize> {
+    let mut set = Vec::new();
+    for name in mr.secret_names().filter(|name| !name.is_empty()) {
+        match secrets.get(&(mr.metadata.namespace.as_str(), name)) {
+            Some(index) => set.push(*index),
+            None => issues.warning(
+                || format!("Secret {name:?} is not in the input, so its manifests are not checked"),
+                "give its file as well",
+            ),
+        }
+    }
+    set
+}
+
+fn open<'a>(secret: &'a Located, decoding: &mut Decoding, findings: &mut Findings) -> Opened<'a> {
+    let mut documents = Vec::new();
+    let mut issues = Issues::default();
     if object::name(&secret.object).is_empty() {
-        findings.push(secret.finding(Issue::error("there is no metadata.name", "add it")));
+        issues.push(Issue::error("there is no metadata.name", "add it"));
     }
-    let mut issues = Vec::new();
     names::check(&secret.object, &mut issues);
-    findings.extend(issues.into_iter().map(|issue| secret.finding(issue)));
-    let data = match unique::content(&secret.object) {
-        Ok(data) => data,
-        Err(error) => {
-            findings.push(secret.finding(Issue::error(error.to_string(), "encode the value")));
-            return opened;
-        }
-    };
     let (namespace, name) = (object::namespace(&secret.object), object::name(&secret.object));
-    let decoder = Decoder::new([SecretData { namespace, name, data: &data }], Limits::default());
-    for read in decoder.with_duplicate_keys(MOST_DUPLICATES) {
-        match read {
-            Ok(document) => opened.documents.push(document),
-            Err(error) => {
-                let inside = format!("{}:{}", error.data_key, error.index);
-                let unreadable = Unreadable::from(error);
-                let mut finding = secret.finding(Issue::error(unreadable.to_string(), unreadable.remedy()));
-                finding.inside = inside;
-                findings.push(finding);
-            }
+    let place = secret.place();
+    match unique::content(&secret.object) {
+        Ok(data) => {
+            issues.extend(checksum_issue(&secret.object, &data));
+            decoding.decode(SecretData { namespace, name, data: &data }, |read| match read {
+                Ok(document) => documents.push(document),
+                Err(error) => {
+                    let (data_key, index) = (error.data_key.clone(), error.index);
+                    let unreadable = Unreadable::from(error);
+                    let issue = Issue::error(unreadable.to_string(), unreadable.remedy());
+                    findings.add_one(&place.at(&data_key, index), issue);
+                }
+            });
         }
+        Err(error) => issues.push(Issue::error(error.to_string(), "encode the value")),
     }
-    findings.extend(checksum_issue(&secret.object, &data).map(|issue| secret.finding(issue)));
-    opened
+    findings.add(&place, issues);
+    Opened { secret, documents }
 }
 
 /// Warns if the checksum in the name of an immutable Secret is not that of its data.
@@ -114,8 +129,8 @@ fn checksum_issue(secret: &Value, data: &BTreeMap<String, Vec<u8>>) -> Option<Is
     })
 }
 
-fn issues(object: &Value, is_unreadable: bool) -> Vec<Issue> {
-    let mut issues = Vec::new();
+fn issues(object: &Value, is_unreadable: bool) -> Issues {
+    let mut issues = Issues::default();
     let name = object::name(object);
     if name.is_empty() {
         issues.push(Issue::error("there is no metadata.name", "add it"));
@@ -144,7 +159,7 @@ fn issues(object: &Value, is_unreadable: bool) -> Vec<Issue> {
     issues
 }
 
-fn types(spec: &serde_json::Map<String, Value>, issues: &mut Vec<Issue>) {
+fn types(spec: &serde_json::Map<String, Value>, issues: &mut Issues) {
     match spec.get("secretRefs") {
         None => issues.push(Issue::error("there is no spec.secretRefs", "add it; it may be empty: []")),
         Some(Value::Array(refs)) => {
@@ -152,14 +167,16 @@ fn types(spec: &serde_json::Map<String, Value>, issues: &mut Vec<Issue>) {
             for (index, reference) in refs.iter().enumerate() {
                 match reference.get("name").and_then(Value::as_str) {
                     Some(name) if !name.is_empty() && seen.insert(name) => {}
-                    Some(name) if !name.is_empty() => issues.push(Issue::error(
-                        format!(
-                            "spec.secretRefs[{index}] names Secret {name:?} again, so its objects are applied twice"
-                        ),
+                    Some(name) if !name.is_empty() => issues.error(
+                        || {
+                            format!(
+                                "spec.secretRefs[{index}] names Secret {name:?} again, so its objects are applied twice"
+                            )
+                        },
                         "name it once",
-                    )),
+                    ),
                     Some(_) | None => {
-                        issues.push(Issue::error(format!("spec.secretRefs[{index}].name is no name"), "name a Secret"));
+                        issues.error(|| format!("spec.secretRefs[{index}].name is no name"), "name a Secret");
                     }
                 }
             }
@@ -190,7 +207,7 @@ fn types(spec: &serde_json::Map<String, Value>, issues: &mut Vec<Issue>) {
     }
 }
 
-fn annotations(object: &Value, issues: &mut Vec<Issue>) {
+fn annotations(object: &Value, issues: &mut Issues) {
     if let Some(value) = object::annotation(object, keys::OPERATION).filter(|value| !OPERATIONS.contains(value)) {
         let what = format!("annotation {}: {value:?} has no effect", keys::OPERATION);
         issues.push(Issue::warning(what, format!("write one of {}", OPERATIONS.join(", "))));
@@ -202,7 +219,7 @@ fn annotations(object: &Value, issues: &mut Vec<Issue>) {
 }
 
 /// Checks for sets with a single kind, with the same kind twice, or with kinds that cannot be the same objects.
-fn equivalences(lists: &Value, issues: &mut Vec<Issue>) {
+fn equivalences(lists: &Value, issues: &mut Issues) {
     let Some(lists) = lists.as_array() else {
         if !lists.is_null() {
             issues.push(Issue::error("spec.equivalences is no list", "write lists of {group: …, kind: …}"));
@@ -255,13 +272,8 @@ fn equivalences(lists: &Value, issues: &mut Vec<Issue>) {
 }
 
 impl Opened<'_> {
-    fn manifests(&self) -> impl Iterator<Item = Manifest<'_>> {
-        self.documents.iter().map(|document| Manifest {
-            location: &self.secret.location,
-            inside: format!("{}:{}", document.data_key, document.index),
-            object: &document.manifest,
-            warnings: &document.warnings,
-            duplicate_keys: &document.duplicate_keys,
-        })
+    fn manifests(&self) -> Vec<Manifest<'_>> {
+        let of_document = |document| Manifest::of_document(&self.secret.location, document);
+        self.documents.iter().map(of_document).collect()
     }
 }

@@ -7,7 +7,7 @@ use cluster::{
 use kit::duration::GoDuration;
 use serde_json::Value;
 
-use super::Issue;
+use super::{Issue, Issues};
 use crate::api::resources::keys;
 
 const TRUTHY: [&str; 3] = [keys::IGNORE, keys::KEEP_OBJECT, keys::DELETE_ON_INVALID_UPDATE];
@@ -23,7 +23,7 @@ const KNOWN: [&str; 5] = [
 ];
 const PREFIX: &str = "resources.gardener.cloud/";
 
-pub(super) fn check(manifest: &Value, issues: &mut Vec<Issue>) {
+pub(super) fn check(manifest: &Value, issues: &mut Issues) {
     let annotations = manifest.pointer("/metadata/annotations").and_then(Value::as_object);
     for (key, value) in annotations.into_iter().flatten() {
         issues.extend(value.as_str().and_then(|value| annotation(key, value)));

@@ -3,7 +3,7 @@
 use cluster::object::{self, GroupVersionKind};
 use serde_json::Value;
 
-use super::{Issue, built_in, template::has_braces};
+use super::{Issue, Issues, built_in, template::has_braces};
 use crate::{
     actors::resource_manager::bundle::identity::is_built_in_group,
     api::meta::field::formats::{dns_label, dns_subdomain},
@@ -49,7 +49,7 @@ impl NameRule {
     }
 }
 
-pub(super) fn check(manifest: &Value, issues: &mut Vec<Issue>) {
+pub(super) fn check(manifest: &Value, issues: &mut Issues) {
     let gvk = GroupVersionKind::of(manifest).unwrap_or_default();
     let name = object::name(manifest);
     // Other checks report a name that is missing, or that is a template or no segment of a path.
@@ -61,7 +61,7 @@ pub(super) fn check(manifest: &Value, issues: &mut Vec<Issue>) {
 }
 
 /// Checks the namespace only.
-pub(super) fn namespace(manifest: &Value, issues: &mut Vec<Issue>) {
+pub(super) fn namespace(manifest: &Value, issues: &mut Issues) {
     let gvk = GroupVersionKind::of(manifest).unwrap_or_default();
     let namespace = object::namespace(manifest);
     if namespace.is_empty() || has_braces(namespace) || is_no_segment(namespace) {

@@ -1,9 +1,9 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use cluster::object::{self, GroupVersionKind, truthy};
 use serde_json::{Map, Value};
 
-use super::{Issue, built_in, metadata, names, template};
+use super::{Issue, Issues, built_in, metadata, names, template};
 use crate::{
     actors::resource_manager::bundle::{inject, merge},
     api::{
@@ -21,8 +21,8 @@ const SEE_EXTENSIONS: &str = "the webhook extensionValidation refuses it";
 const DEPTH: usize = 100;
 
 /// Returns all findings about one manifest. Texts name fields, never the content of Secrets.
-pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
-    let mut issues = Vec::new();
+pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Issues {
+    let mut issues = Issues::default();
     if is_list(manifest) {
         issues.push(Issue::error("the list cannot be taken apart", LIST_REMEDY));
         return issues;
@@ -40,24 +40,21 @@ pub(super) fn check(manifest: &Value, warnings: &[LabelWarning]) -> Vec<Issue> {
     metadata::check(manifest, &mut issues);
     shape(manifest, &mut issues);
     template::check(manifest, &mut issues);
-    let before = issues.len();
+    let before = issues.count();
     match built_in::kind(manifest) {
         Some(kind) => built_in::fields(manifest, kind, &mut issues),
         None => texts(manifest, &mut String::new(), DEPTH, &mut issues),
     }
-    if issues.len() == before {
+    if issues.count() == before {
         data(manifest, &mut issues);
     }
     kind(manifest, &mut issues);
     extension(manifest, &mut issues);
-    // Several checks may say the same.
-    let mut seen = BTreeSet::new();
-    issues.retain(|issue| seen.insert(issue.what.clone()));
     issues
 }
 
 /// Runs the rules of the webhook for extension objects as for a creation (spec 62).
-fn extension(manifest: &Value, issues: &mut Vec<Issue>) {
+fn extension(manifest: &Value, issues: &mut Issues) {
     let Some(extension) = GroupVersionKind::of(manifest).as_ref().and_then(Extension::find) else { return };
     match extension.check(manifest) {
         Ok(checked) => {
@@ -70,7 +67,7 @@ fn extension(manifest: &Value, issues: &mut Vec<Issue>) {
     }
 }
 
-fn identity(manifest: &Value, issues: &mut Vec<Issue>) {
+fn identity(manifest: &Value, issues: &mut Issues) {
     for field in ["apiVersion", "kind"] {
         match manifest.get(field) {
             None | Some(Value::Null) => issues.push(Issue::error(format!("there is no {field}"), "add it")),
@@ -107,14 +104,14 @@ fn identity(manifest: &Value, issues: &mut Vec<Issue>) {
 }
 
 /// Checks that the labels which every object gets can be set.
-fn shape(manifest: &Value, issues: &mut Vec<Issue>) {
+fn shape(manifest: &Value, issues: &mut Issues) {
     let labels = inject::labels_to_inject(&BTreeMap::new(), keys::DEFAULT_MANAGED_BY);
     if let Err(error) = inject::inject_labels(&mut manifest.clone(), &labels) {
         issues.push(Issue::error(error.to_string(), "correct the type"));
     }
 }
 
-fn data(manifest: &Value, issues: &mut Vec<Issue>) {
+fn data(manifest: &Value, issues: &mut Issues) {
     if manifest["apiVersion"] == "v1"
         && matches!(manifest["kind"].as_str(), Some("Secret" | "ConfigMap"))
         && let Err(error) = unique::content(manifest)
@@ -125,7 +122,7 @@ fn data(manifest: &Value, issues: &mut Vec<Issue>) {
 
 /// Finds unquoted booleans and numbers where the API server's own kinds want strings, in versions whose fields are not
 /// known.
-fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Vec<Issue>) {
+fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Issues) {
     let Some(fields) = value.as_object() else {
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
             descend(item, &format!("[{index}]"), path, depth, issues);
@@ -138,15 +135,14 @@ fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Vec<Issue>
             continue;
         }
         if TEXT_MAPS.contains(&name.as_str()) {
-            let wrong = field.as_object().and_then(unquoted);
-            issues.extend(wrong.map(|key| {
-                Issue::error(format!("{path}.{name}: the value of {key:?} is no string"), "quote the value")
-            }));
+            if let Some(key) = field.as_object().and_then(unquoted) {
+                issues.error(|| format!("{path}.{name}: the value of {key:?} is no string"), "quote the value");
+            }
         }
         if name == "env" {
             for (index, item) in field.as_array().into_iter().flatten().enumerate() {
                 if item.get("value").is_some_and(|value| !value.is_string() && !value.is_null()) {
-                    issues.push(Issue::error(format!("{path}.env[{index}].value is no string"), "quote the value"));
+                    issues.error(|| format!("{path}.env[{index}].value is no string"), "quote the value");
                 }
             }
         }
@@ -154,7 +150,7 @@ fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Vec<Issue>
     }
 }
 
-fn descend(value: &Value, step: &str, path: &mut String, depth: usize, issues: &mut Vec<Issue>) {
+fn descend(value: &Value, step: &str, path: &mut String, depth: usize, issues: &mut Issues) {
     if depth == 0 {
         return;
     }
@@ -175,7 +171,7 @@ fn unquoted(map: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Checks kinds that need care (spec 10 §12.4, §12.9).
-fn kind(manifest: &Value, issues: &mut Vec<Issue>) {
+fn kind(manifest: &Value, issues: &mut Issues) {
     let gvk = GroupVersionKind::of(manifest).unwrap_or_default();
     let ignored = merge::is_ignored(manifest);
     match (gvk.group.as_str(), gvk.kind.as_str()) {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Issue;
+use super::{Issue, Issues};
 use crate::commands::input::RENDER;
 
 const DEPTH: usize = 100;
@@ -16,15 +16,15 @@ pub(super) fn has_braces(text: &str) -> bool {
     text.split_once("{{").is_some_and(|(_, rest)| rest.contains("}}"))
 }
 
-pub(super) fn check(manifest: &Value, issues: &mut Vec<Issue>) {
-    let before = issues.len();
+pub(super) fn check(manifest: &Value, issues: &mut Issues) {
+    let before = issues.count();
     for field in ["apiVersion", "kind", "metadata.name", "metadata.namespace"] {
         let pointer = format!("/{}", field.replace('.', "/"));
         if manifest.pointer(&pointer).and_then(Value::as_str).is_some_and(has_braces) {
             issues.push(Issue::error(format!("{field} has {{{{ … }}}}: it is a template"), RENDER));
         }
     }
-    if issues.len() > before {
+    if issues.count() > before {
         return; // the rest of the manifest is a template, too
     }
     let (mut first, mut count) = (None, 0);

@@ -94,6 +94,10 @@ impl Meter {
         Ok(())
     }
 
+    pub(super) fn begin_with(&mut self, spent: usize) {
+        self.spent = spent;
+    }
+
     /// Forgets later costs: their data was dropped.
     pub(super) fn give_back(&mut self, spent_before: usize) {
         self.spent = self.spent.min(spent_before);

@@ -172,6 +172,19 @@ impl<'a, I: Iterator<Item = SecretData<'a>>> Decoder<'a, I> {
         Self { most_duplicates: most, ..self }
     }
 
+    /// Begins with so much memory spent, by decoders that share the bound of a bundle ([`Limits::bundle`]). Reads nothing
+    /// if no memory is left.
+    #[must_use]
+    pub fn after(mut self, spent: usize) -> Self {
+        self.meter.begin_with(spent);
+        self
+    }
+
+    /// Returns the memory that is spent so far, for [`Decoder::after`].
+    pub fn spent(&self) -> usize {
+        self.meter.spent()
+    }
+
     fn document(
         &self,
         mut manifest: Value,
