@@ -323,6 +323,28 @@ fn terminal_escapes_in_secret_keys_are_not_printed() {
 }
 
 #[test]
+fn pipe_gets_the_bytes_of_the_data_unchanged() {
+    let value = "a\x1b[2J\r\u{9b}\u{202e}b\r\n";
+    let manifest = format!(r#"{{"apiVersion": "v1", "kind": "A", "metadata": {{"name": "a"}}, "key": {}}}"#, json(value));
+    let secret = format!(
+        r#"{{"apiVersion": "v1", "kind": "Secret", "metadata": {{"name": "s"}}, "stringData": {{"a.json": {}}}}}"#,
+        json(&manifest)
+    );
+
+    let output = run(&["unpack", "-f", "-", "-o", "jsonpath={.items[0].key}"], &secret);
+
+    assert_eq!((code(&output), text(&output.stdout).as_str()), (0, value), "{}", text(&output.stderr));
+}
+
+fn json(text: &str) -> String {
+    let mut escaped = String::from('"');
+    for unit in text.encode_utf16() {
+        escaped.push_str(&format!("\\u{unit:04x}"));
+    }
+    escaped + "\""
+}
+
+#[test]
 fn help_of_each_command_has_an_example_and_exit_codes() {
     for command in [
         "pack",

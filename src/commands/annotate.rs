@@ -11,6 +11,7 @@ use super::{
     DIFFERENT, Said, Screen,
     connect::is_unreachable,
     report::ReportList,
+    screen::Content,
     selection::Selection,
     waiting::{Goal, WaitError, Waiter},
 };
@@ -144,9 +145,9 @@ pub(super) async fn annotate(
     if let Some(format) = format {
         let mut list = ReportList::new(format);
         for outcome in &outcomes {
-            screen.say(list.next(outcome.json())?);
+            screen.say(&list.next(outcome.json())?, Content::Data);
         }
-        screen.say(list.end()?);
+        screen.say(&list.end()?, Content::Data);
     }
     Ok(said)
 }
@@ -222,7 +223,7 @@ impl Said {
     fn tell(&mut self, outcome: &Outcome, format: Option<&ReportFormat>, screen: &mut Screen<'_>) {
         match &outcome.result {
             Ok(_) if format.is_some() => {}
-            Ok(text) => screen.say(format!("ManagedResource {}: {text}\n", outcome.key)),
+            Ok(text) => screen.say(&format!("ManagedResource {}: {text}\n", outcome.key), Content::Data),
             Err(error) => {
                 screen.remark(&format!("error: ManagedResource {}: {error}", outcome.key));
                 self.code = DIFFERENT;

@@ -33,7 +33,7 @@ mod webhook_list;
 mod tests;
 
 use std::{
-    io::{self, IsTerminal as _, Read, Write as _},
+    io::{self, IsTerminal as _, Read},
     path::Path,
     slice,
 };
@@ -49,8 +49,8 @@ use self::{
     get::GetError,
     input::InputError,
     inspect::{Clusters, InspectError},
-    output::{OutputError, one_line},
-    screen::Screen,
+    output::OutputError,
+    screen::{Content, Look, Screen},
     selection::Selection,
     waiting::USUAL_LIMIT,
 };
@@ -103,6 +103,7 @@ enum CommandError {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     out: String,
+    content: Content,
     remarks: Vec<String>,
     code: i32,
 }
@@ -110,9 +111,9 @@ struct Said {
 /// Runs a command on the streams of this process and returns the exit code.
 pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
     let (stdin, mut stdout, mut stderr) = (&mut io::stdin(), io::stdout(), io::stderr());
-    let columns = (stdout.is_terminal() && matches!(tool, Tool::Get(_))).then(|| screen::columns(env));
-    let colours = colours::wanted();
-    let mut screen = Screen::new(&mut stdout, &mut stderr, colours, columns);
+    let (is_terminal, colours) = (stdout.is_terminal(), colours::wanted());
+    let columns = (is_terminal && matches!(tool, Tool::Get(_))).then(|| screen::columns(env));
+    let mut screen = Screen::new(&mut stdout, &mut stderr, Look { is_terminal, colours, columns });
     let said = match tool {
         Tool::Pack(options) => pack(options, stdin),
         Tool::Unpack(options) => unpack(options, env, stdin),
@@ -135,23 +136,19 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Tool::Webhook(WebhookTool::Registration(options)) => registration(options, stdin),
         Tool::Get(options) => get(options, env, &mut screen),
     };
-    let failure = screen.take_failure();
     let said =
         said.unwrap_or_else(|error| Said { remarks: vec![format!("error: {error}")], code: FAILED, ..Said::default() });
-    let Said { out, mut remarks, mut code } = said;
-    let written = match failure {
-        Some(error) => Err(error),
-        None => stdout.write_all(output::harmless(out, colours).as_bytes()).and_then(|()| stdout.flush()),
-    };
+    let Said { out, content, mut remarks, mut code } = said;
+    screen.say(&out, content);
     // A closed pipe is not a failure: the reader has seen enough.
-    if let Err(error) = written
+    if let Some(error) = screen.take_failure()
         && error.kind() != io::ErrorKind::BrokenPipe
     {
         remarks.push(format!("error: cannot write the result: {error}"));
         code = FAILED;
     }
     for remark in &remarks {
-        writeln!(stderr, "{}", one_line(remark)).ok();
+        screen.remark(remark);
     }
     code
 }

@@ -1,10 +1,13 @@
 //! Writes files (all or nothing), and keeps texts from steering the terminal.
 
 use std::{
+    borrow::Cow,
     fs::{File, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
+
+use kit::quote::is_printable;
 
 use super::input::{STDIN, is_read_from_folders};
 
@@ -28,21 +31,31 @@ pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|character| if character.is_control() || is_layout(character) { ' ' } else { character }).collect()
 }
 
-/// Keeps only line feeds, tabs, and with `colours` colour sequences. JSON and YAML escape control characters anyway.
-pub(super) fn harmless(text: String, colours: bool) -> String {
-    let is_harmless = |character: char| !character.is_control() || matches!(character, '\n' | '\t');
-    if text.chars().all(is_harmless) {
-        return text;
+/// Escapes what is not printable as JSON and YAML do (`\u001b`), except line feeds, tabs, and with `colours` colour
+/// sequences.
+pub(super) fn escaped(text: &str, colours: bool) -> Cow<'_, str> {
+    if text.chars().all(is_shown) {
+        return text.into();
     }
     let mut safe = String::with_capacity(text.len());
-    let mut rest = text.as_str();
+    let mut rest = text;
     while let Some(character) = rest.chars().next() {
         let colour = if colours { colour_length(rest) } else { 0 };
         let length = colour.max(character.len_utf8());
-        safe.push_str(if colour > 0 || is_harmless(character) { &rest[..length] } else { " " });
+        if colour > 0 || is_shown(character) {
+            safe.push_str(&rest[..length]);
+        } else {
+            character.encode_utf16(&mut [0; 2]).iter().for_each(|unit| safe.push_str(&format!("\\u{unit:04x}")));
+        }
         rest = &rest[length..];
     }
-    safe
+    safe.into()
+}
+
+/// Whether a terminal may get it. Spaces and the joiners of scripts and emoji have a width, or none, but steer nothing.
+fn is_shown(character: char) -> bool {
+    let is_blank = character.is_whitespace() && !character.is_control() && !is_layout(character);
+    is_printable(character) || is_blank || matches!(character, '\n' | '\t' | '\u{200c}' | '\u{200d}')
 }
 
 fn colour_length(text: &str) -> usize {
@@ -115,15 +128,16 @@ mod tests {
     #[test]
     fn terminal_output_has_no_control_sequences() {
         let table = [
-            ("a\tb\nc é", false, "a\tb\nc é"),
-            ("a\x1b[2Jb\rc\u{9b}d\u{7f}", false, "a [2Jb c d "),
-            ("\x1b[31ma\x1b[0m", false, " [31ma [0m"),
+            ("a\tb\nc é\u{a0}👩\u{200d}🔧", false, "a\tb\nc é\u{a0}👩\u{200d}🔧"),
+            ("a\x1b[2Jb\rc\u{9b}d\u{7f}", false, "a\\u001b[2Jb\\u000dc\\u009bd\\u007f"),
+            ("\u{202e}a\u{2028}\u{e0041}", false, "\\u202ea\\u2028\\udb40\\udc41"),
+            ("\x1b[31ma\x1b[0m", false, "\\u001b[31ma\\u001b[0m"),
             ("\x1b[31ma\x1b[0m\x1b[1;32m", true, "\x1b[31ma\x1b[0m\x1b[1;32m"),
-            ("\x1b[31ma\x1b[2J\x1b]0;b\x07\x1b[", true, "\x1b[31ma [2J ]0;b  ["),
+            ("\x1b[31ma\x1b[2J\x1b]0;b\x07\x1b[", true, "\x1b[31ma\\u001b[2J\\u001b]0;b\\u0007\\u001b["),
         ];
 
         for (text, colours, expected) in table {
-            assert_eq!(harmless(text.to_owned(), colours), expected, "{text:?}");
+            assert_eq!(escaped(text, colours), expected, "{text:?}");
         }
     }
 }

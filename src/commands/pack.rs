@@ -58,7 +58,7 @@ pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
             format!("{:#}\n", json!({"apiVersion": "v1", "kind": "List", "items": objects}))
         }
     };
-    Said { out, remarks, code: OK }
+    Said { out, remarks, code: OK, ..Said::default() }
 }
 
 fn too_large_to_apply(object: &Value) -> Option<String> {

@@ -1,45 +1,61 @@
-//! The streams of a command that prints while it runs.
+//! The streams of a command. Here alone is decided what a terminal gets: texts come from tenants, and may steer it.
 
 use std::io::{self, Write};
 
-use super::output::{harmless, one_line};
+use super::output::{escaped, one_line};
 
 const USUAL: usize = 80;
 
 pub(super) struct Screen<'a> {
     out: &'a mut dyn Write,
     remarks: &'a mut dyn Write,
-    pub(super) colours: bool,
-    /// Width of the terminal behind standard output, if tables are cut to it.
-    pub(super) columns: Option<usize>,
+    pub(super) look: Look,
     failure: Option<io::Error>,
 }
 
+/// What is behind standard output.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
+    pub(super) is_terminal: bool,
+    pub(super) colours: bool,
+    /// Width of the terminal, if tables are cut to it.
+    pub(super) columns: Option<usize>,
+}
+
+/// What a text consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Content {
+    /// JSON, YAML, or what a template makes. Other programs get it byte by byte, a terminal without control characters.
+    #[default]
+    Data,
+    /// A text for people. Its colours are ours: foreign parts have no control characters.
+    Painted,
+}
+
 impl<'a> Screen<'a> {
-    pub(super) fn new(
-        out: &'a mut dyn Write,
-        remarks: &'a mut dyn Write,
-        colours: bool,
-        columns: Option<usize>,
-    ) -> Self {
-        Self { out, remarks, colours, columns, failure: None }
+    pub(super) fn new(out: &'a mut dyn Write, remarks: &'a mut dyn Write, look: Look) -> Self {
+        Self { out, remarks, look, failure: None }
     }
 
-    /// Prints a text. In a pipe it stays as it is: JSON escapes control characters, and a template may want them.
-    pub(super) fn print(&mut self, text: &str) -> io::Result<()> {
+    /// Prints a text.
+    pub(super) fn print(&mut self, text: &str, content: Content) -> io::Result<()> {
         if text.is_empty() {
             return Ok(());
         }
-        let on_terminal = self.columns.map(|_| harmless(text.to_owned(), self.colours));
-        let text = on_terminal.as_deref().unwrap_or(text);
-        self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush())
+        let Look { is_terminal, colours, .. } = self.look;
+        if is_terminal {
+            let text = escaped(text, colours && content == Content::Painted);
+            self.out.write_all(text.as_bytes())?;
+        } else {
+            self.out.write_all(text.as_bytes())?;
+        }
+        self.out.flush()
     }
 
-    /// Prints a text without control characters, for commands that go on when nobody reads. The first failure is kept.
-    pub(super) fn say(&mut self, text: String) {
+    /// Prints a text, for commands that go on when nobody reads. The first failure is kept.
+    pub(super) fn say(&mut self, text: &str, content: Content) {
         if self.failure.is_none() {
-            let text = harmless(text, self.colours);
-            self.failure = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).err();
+            self.failure = self.print(text, content).err();
         }
     }
 
@@ -71,6 +87,30 @@ fn of_terminal() -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn printed(text: &str, content: Content, look: Look) -> String {
+        let (mut out, mut remarks) = (Vec::new(), Vec::new());
+        Screen::new(&mut out, &mut remarks, look).print(text, content).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn terminal_gets_no_control_characters_and_a_pipe_gets_the_same_bytes() {
+        let text = "\x1b[31ma\x1b[0m\r\n\u{202e}\x1b]0;t\x07";
+        let terminal = |colours| Look { is_terminal: true, colours, columns: None };
+        let pipe = |colours| Look { colours, ..Look::default() };
+
+        for content in [Content::Data, Content::Painted] {
+            for colours in [false, true] {
+                assert_eq!(printed(text, content, pipe(colours)), text);
+            }
+            assert!(!printed(text, content, terminal(false)).contains(['\x1b', '\r', '\u{202e}']));
+        }
+        let safe = "\\u001b[31ma\\u001b[0m\\u000d\n\\u202e\\u001b]0;t\\u0007";
+        assert_eq!(printed(text, Content::Data, terminal(true)), safe);
+        let painted = "\x1b[31ma\x1b[0m\\u000d\n\\u202e\\u001b]0;t\\u0007";
+        assert_eq!(printed(text, Content::Painted, terminal(true)), painted);
+    }
 
     #[test]
     fn terminal_width_comes_from_the_environment_then_from_the_terminal() {

@@ -98,7 +98,7 @@ impl Unpacked {
                 report::whole(&json!({"apiVersion": "v1", "kind": "List", "items": manifests}), format)?
             }
         };
-        Ok(Said { out, remarks, code })
+        Ok(Said { out, remarks, code, ..Said::default() })
     }
 }
 

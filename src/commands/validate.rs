@@ -75,7 +75,7 @@ pub(super) fn validate(sources: &[Source]) -> Said {
         remarks.push(format!("{more} more findings are not listed — correct these first"));
     }
     remarks.push(format!("documents: {documents}, errors: {errors}, warnings: {warnings}"));
-    Said { out, remarks, code: if errors > 0 { DIFFERENT } else { OK } }
+    Said { out, remarks, code: if errors > 0 { DIFFERENT } else { OK }, ..Said::default() }
 }
 
 /// Finds manifests that stand for the same object. Fails if there are more than `left`, which it counts down.

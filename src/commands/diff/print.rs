@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     cli::ReportFormat,
-    commands::{OK, Screen, report::ReportList},
+    commands::{OK, report::ReportList, screen::{Content, Screen}},
 };
 
 pub(in crate::commands) struct Printer<'f, 's, 'w> {
@@ -38,27 +38,33 @@ impl<'f, 's, 'w> Printer<'f, 's, 'w> {
             let remark = if self.has_titles { about(remark, &report) } else { remark.clone() };
             self.screen.remark(&remark);
         }
+        let content = self.content();
         let text = match &mut self.list {
             Some(list) => list.next(report.json())?,
             None => {
-                let colours = self.screen.colours;
+                let colours = self.screen.look.colours;
                 let has_changes = report.changes.iter().any(|change| change.action != Action::Unchanged);
                 let title = if self.has_titles && has_changes { title(&report.bundle, colours) } else { String::new() };
                 title + &report.render(colours)
             }
         };
-        self.screen.say(text);
+        self.screen.say(&text, content);
         Ok(())
+    }
+
+    fn content(&self) -> Content {
+        if self.list.is_some() { Content::Data } else { Content::Painted }
     }
 
     /// Prints the summary, and returns the exit code. Fails if a template takes too much.
     pub(in crate::commands) fn end(self) -> Result<i32, DiffError> {
+        let content = self.content();
         let text = match self.list {
             Some(list) => list.end()?,
             None if self.has_titles => format!("in {} ManagedResources: {}", self.bundles, self.totals.line()),
             None => self.totals.line(),
         };
-        self.screen.say(text);
+        self.screen.say(&text, content);
         Ok(self.code)
     }
 }

@@ -95,7 +95,7 @@ impl<'o> Get<'o, '_, '_> {
         if printer.is_tabular() {
             let is_empty = printer.is_empty_table() && !self.options.watch_only;
             let text = printer.lines(&self.shares, self.cluster.clock().wall());
-            self.screen.print(&text)?;
+            self.screen.print(&text, printer.content())?;
             if is_empty {
                 self.remark_on_nothing(read);
             }
@@ -174,7 +174,7 @@ impl<'o> Get<'o, '_, '_> {
         if !is_same && !is_left_out {
             let now = self.cluster.clock().wall();
             let text = followed.printer.change(&new, object, &self.shares, now)?;
-            self.screen.print(&text)?;
+            self.screen.print(&text, followed.printer.content())?;
         }
         enter(&mut followed.known, new);
         Ok(())
@@ -188,7 +188,7 @@ impl<'o> Get<'o, '_, '_> {
             return Ok(());
         }
         let text = followed.printer.gone(row, self.cluster.clock().wall()).unwrap_or_default();
-        Ok(self.screen.print(&text)?)
+        Ok(self.screen.print(&text, followed.printer.content())?)
     }
 }
 

@@ -211,7 +211,7 @@ impl<'o> Get<'o, '_, '_> {
             return Ok(());
         }
         let text = printer.take(row, object)?;
-        Ok(self.screen.print(&text)?)
+        Ok(self.screen.print(&text, printer.content())?)
     }
 
     /// Returns the row of an object, whose objects are compared with those of others if a table is printed.
@@ -227,7 +227,7 @@ impl<'o> Get<'o, '_, '_> {
     fn end(&mut self, printer: &mut Printer<'_>, read: Read) -> Result<(), GetError> {
         let is_empty = printer.is_empty_table();
         let text = if is_empty { String::new() } else { printer.end(&self.shares, self.cluster.clock().wall())? };
-        self.screen.print(&text)?;
+        self.screen.print(&text, printer.content())?;
         if is_empty {
             self.remark_on_nothing(read);
         } else if self.shares.is_incomplete {
@@ -238,10 +238,10 @@ impl<'o> Get<'o, '_, '_> {
 
     fn printer(&self, shape: Shape) -> Printer<'o> {
         let is_cut = self.options.output != Some(OutputFormat::Wide);
-        let screen = self.screen.columns.filter(|_| is_cut);
+        let screen = self.screen.look.columns.filter(|_| is_cut);
         Printer::new(
             self.options,
-            TableStyle { namespaces: self.scope.is_none(), colours: self.screen.colours, screen },
+            TableStyle { namespaces: self.scope.is_none(), colours: self.screen.look.colours, screen },
             shape,
         )
     }

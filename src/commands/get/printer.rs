@@ -17,7 +17,7 @@ use super::{
 use crate::{
     api::resources::keys,
     cli::{GetOptions, OutputFormat, SortBy},
-    commands::output::one_line,
+    commands::{output::one_line, screen::Content},
     jsonpath::{Template, TooMuch},
 };
 
@@ -77,6 +77,11 @@ impl<'o> Printer<'o> {
 
     pub(super) fn is_table(&self) -> bool {
         matches!(self.form, Form::Table(..))
+    }
+
+    /// Returns what its texts consist of.
+    pub(super) fn content(&self) -> Content {
+        if self.is_table() { Content::Painted } else { Content::Data }
     }
 
     /// Whether it prints lines below titles.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cli::DescribeOptions,
-    commands::{DIFFERENT, Said},
+    commands::{DIFFERENT, Said, screen::Content},
 };
 
 const EVENTS: usize = 10;
@@ -36,13 +36,13 @@ pub(in crate::commands) async fn describe(
     let objects = references.into_iter().zip(states).collect();
     let description = Description { found, secrets, events, objects, contents };
     let shown = Shown { now: clusters.now(), colours };
-    let out = match &options.report.output {
-        Some(format) => report_of(&description.json(), format)?,
-        None => text::description(&description, shown),
+    let (out, content) = match &options.report.output {
+        Some(format) => (report_of(&description.json(), format)?, Content::Data),
+        None => (text::description(&description, shown), Content::Painted),
     };
     let all = description.objects.len();
     let unread = description.objects.iter().filter(|(_, state)| matches!(state, ObjectState::Unknown(_))).count();
     let remarks = (unread > 0).then(|| format!("warning: the state of {unread} of {all} objects is unknown"));
     let remarks = remarks.into_iter().chain(unknown_events).collect();
-    Ok(Said { out, remarks, ..Said::default() })
+    Ok(Said { out, content, remarks, ..Said::default() })
 }

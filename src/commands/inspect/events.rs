@@ -8,7 +8,10 @@ use super::{
     report_of,
     text::{self, Shown},
 };
-use crate::{cli::EventsOptions, commands::Said};
+use crate::{
+    cli::EventsOptions,
+    commands::{Said, screen::Content},
+};
 
 pub(in crate::commands) async fn events(
     clusters: &Clusters,
@@ -36,5 +39,6 @@ pub(in crate::commands) async fn events(
         return Ok(Said { remarks: vec![format!("no Events found{location}")], ..Said::default() });
     }
     let shown = Shown { now: clusters.now(), colours };
-    Ok(Said { out: text::events(&events, options.all_namespaces, key.is_none(), "", shown), ..Said::default() })
+    let out = text::events(&events, options.all_namespaces, key.is_none(), "", shown);
+    Ok(Said { out, content: Content::Painted, ..Said::default() })
 }

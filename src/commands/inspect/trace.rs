@@ -19,6 +19,7 @@ use crate::{
     commands::{
         DIFFERENT, OK, Said,
         columns::{lines, plain},
+        screen::Content,
     },
 };
 
@@ -63,17 +64,17 @@ pub(in crate::commands) async fn trace(
     };
     let owners = clusters.owners(&key, origin.as_deref()).await?;
     let trace = Trace { object, exists, origin, owners };
-    let out = match &options.report.output {
-        Some(format) => report_of(&trace.json(), format)?,
-        None => trace.text(colours),
+    let (out, content) = match &options.report.output {
+        Some(format) => (report_of(&trace.json(), format)?, Content::Data),
+        None => (trace.text(colours), Content::Painted),
     };
     if trace.owners.is_empty() {
         let state = if exists { "" } else { ", and it does not exist" };
         let remarks = vec![format!("error: no ManagedResource has {}{state}", trace.object)];
         let out = if options.report.output.is_some() { out } else { String::new() };
-        return Ok(Said { out, remarks, code: DIFFERENT });
+        return Ok(Said { out, content, remarks, code: DIFFERENT });
     }
-    Ok(Said { out, code: OK, ..Said::default() })
+    Ok(Said { out, content, code: OK, ..Said::default() })
 }
 
 impl Clusters {

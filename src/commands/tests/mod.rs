@@ -21,7 +21,7 @@ use kit::{Clock, Random};
 use sim::{Sim, SimOptions};
 
 #[cfg(feature = "sim")]
-use super::screen::Screen;
+use super::screen::{Look, Screen};
 use super::{Said, input::Source, output::one_line};
 #[cfg(feature = "sim")]
 use crate::api::resources::crd;
@@ -67,7 +67,7 @@ async fn on_screen<T>(work: impl AsyncFnOnce(&mut Screen<'_>) -> T) -> (T, Strin
     let (out, remarks) = (Printed::default(), Printed::default());
     let result = {
         let (out, remarks) = (&mut out.clone(), &mut remarks.clone());
-        work(&mut Screen::new(out, remarks, false, None)).await
+        work(&mut Screen::new(out, remarks, Look::default())).await
     };
     (result, out.take(), remarks.take().lines().map(str::to_owned).collect())
 }

@@ -41,7 +41,8 @@ async fn run_on((sim, clock): &(Sim, Clock), line: &str, columns: Option<usize>)
     sim.clear_requests();
     let result = {
         let (out, remarks) = (&mut out.clone(), &mut remarks.clone());
-        let mut screen = Screen::new(out, remarks, columns.is_some(), columns);
+        let look = Look { is_terminal: columns.is_some(), colours: columns.is_some(), columns };
+        let mut screen = Screen::new(out, remarks, look);
         get(sim.client(), (clock.clone(), Random::seeded(1)), &options(line), &mut screen).await
     };
     reads_only(sim);
@@ -129,6 +130,24 @@ async fn get_prints_colours_and_cut_lines_on_a_terminal() {
     let before = format!("a   resources   \x1b[32mTrue\x1b[0m   {red}   {green}   1   2d4h   ");
     assert_eq!(table, format!("{before}DeploymentUnhealthy: The Depl…\n"));
     assert_eq!(wide, format!("{before}DeploymentUnhealthy: {MESSAGE}\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn get_lets_no_control_characters_of_tenants_through_to_a_terminal() {
+    let cluster = three();
+    cluster.0.edit(MANAGED_RESOURCE, "ns", "b", |mr| {
+        mr["metadata"]["annotations"] = json!({"note": "a\u{1b}[8mb\u{1b}[0m\u{1b}]0;t\u{7}\u{202e}"});
+    });
+
+    for output in ["jsonpath={.metadata.annotations.note}", "custom-columns=N:.metadata.annotations.note", "json", "yaml"] {
+        let line = format!("get -n ns b -o {output}");
+
+        let terminal = run_on(&cluster, &line, Some(80)).await.out;
+        let pipe = run(&cluster, &line).await.out;
+
+        assert!(!terminal.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{output}: {terminal:?}");
+        assert_eq!(pipe.contains("\u{1b}[8mb"), output.starts_with("jsonpath"), "{output}: {pipe:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ async fn while_watching(
     let (out, remarks) = (Printed::default(), Printed::default());
     let (mut to_out, mut to_remarks) = (out.clone(), remarks.clone());
     let options = options(line);
-    let mut screen = Screen::new(&mut to_out, &mut to_remarks, false, None);
+    let mut screen = Screen::new(&mut to_out, &mut to_remarks, Look::default());
     let watch = get(sim.client(), (clock.clone(), Random::seeded(1)), &options, &mut screen);
     let script = async {
         long_enough().await;
@@ -261,7 +261,7 @@ async fn watch_ends_with_a_closed_pipe() {
     }
     let (sim, clock) = three();
     let (mut out, mut remarks) = (Closed, Vec::new());
-    let mut screen = Screen::new(&mut out, &mut remarks, false, None);
+    let mut screen = Screen::new(&mut out, &mut remarks, Look::default());
 
     let ended = get(sim.client(), (clock, Random::seeded(1)), &options("get -A -w"), &mut screen).await;
 
