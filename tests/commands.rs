@@ -9,9 +9,14 @@ use std::{
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
 
 fn run(arguments: &[&str], input: &str) -> Output {
+    run_in(&[], arguments, input)
+}
+
+fn run_in(environment: &[(&str, &str)], arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_gardener-resource-manager"))
         .args(arguments)
         .env_clear()
+        .envs(environment.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -325,23 +330,15 @@ fn terminal_escapes_in_secret_keys_are_not_printed() {
 #[test]
 fn pipe_gets_the_bytes_of_the_data_unchanged() {
     let value = "a\x1b[2J\r\u{9b}\u{202e}b\r\n";
-    let manifest = format!(r#"{{"apiVersion": "v1", "kind": "A", "metadata": {{"name": "a"}}, "key": {}}}"#, json(value));
-    let secret = format!(
-        r#"{{"apiVersion": "v1", "kind": "Secret", "metadata": {{"name": "s"}}, "stringData": {{"a.json": {}}}}}"#,
-        json(&manifest)
-    );
+    let manifest =
+        serde_json::json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "a"}, "key": value}).to_string();
+    let secret = serde_json::json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a.json": manifest},
+    });
 
-    let output = run(&["unpack", "-f", "-", "-o", "jsonpath={.items[0].key}"], &secret);
+    let output = run(&["unpack", "-f", "-", "-o", "jsonpath={.items[0].key}"], &secret.to_string());
 
     assert_eq!((code(&output), text(&output.stdout).as_str()), (0, value), "{}", text(&output.stderr));
-}
-
-fn json(text: &str) -> String {
-    let mut escaped = String::from('"');
-    for unit in text.encode_utf16() {
-        escaped.push_str(&format!("\\u{unit:04x}"));
-    }
-    escaped + "\""
 }
 
 #[test]
@@ -424,6 +421,34 @@ fn get_uses_the_namespace_of_the_context_and_names_missing_objects() {
     assert_eq!((code(&list), text(&list.stdout).as_str()), (0, expected), "{}", text(&list.stderr));
     let expected = "error: no /apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources/x\n";
     assert_eq!((code(&missing), text(&missing.stdout).as_str(), text(&missing.stderr).as_str()), (1, "", expected));
+}
+
+/// spec 71 §13: an image has no CAs of a system, and the library fails where it finds none.
+#[test]
+fn command_without_a_certificate_to_verify_reads_no_cas_of_the_system() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig").display().to_string();
+    let without = [("SSL_CERT_FILE", "/nowhere"), ("SSL_CERT_DIR", "/nowhere")];
+
+    for (cluster, are_read) in [
+        ("{server: 'https://127.0.0.1:9'}", true),
+        ("{server: 'https://127.0.0.1:9', insecure-skip-tls-verify: true}", false),
+        ("{server: 'http://127.0.0.1:9'}", false),
+        ("{server: 'http://127.0.0.1:9', proxy-url: 'http://127.0.0.1:9'}", false),
+        ("{server: 'http://127.0.0.1:9', proxy-url: 'https://127.0.0.1:9'}", true),
+    ] {
+        let content = format!(
+            "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}],\n\
+             clusters: [{{name: c, cluster: {cluster}}}], users: [{{name: u, user: {{token: t}}}}]}}\n"
+        );
+        std::fs::write(&kubeconfig, content).unwrap();
+
+        let output = run_in(&without, &["get", "--kubeconfig", &kubeconfig], "");
+
+        let stderr = text(&output.stderr);
+        assert_eq!(code(&output), 2, "{cluster}: {stderr}");
+        assert_eq!(stderr.contains("cannot connect to"), are_read, "{cluster}: {stderr}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tower::Layer as _;
 use tower_http::decompression::DecompressionLayer;
 
-pub(crate) use self::http_client::http_client;
+pub(crate) use self::http_client::{http_client, leave_cas_of_the_system};
 use super::token::{Credentials, CredentialsError, identified};
 use crate::{
     files,
@@ -85,11 +85,7 @@ impl Connection {
         let mut config = Config::try_from(kubeconfig).map_err(failed)?;
         let failed = |error: BadProxy| ConnectionError::of_kubeconfig(path, error.to_string());
         let proxy = given.choose(&mut config, proxies).map_err(failed)?;
-        let is_plain = config.cluster_url.scheme_str() == Some("http") && proxy.is_none();
-        if config.accept_invalid_certs || is_plain {
-            // Without this, the CAs of the system would be read although nobody needs them. An image has none (spec 71 §13).
-            config.root_cert.get_or_insert_default();
-        }
+        leave_cas_of_the_system(&mut config, proxy.as_ref());
         Ok(Self { config, ca, proxy, context })
     }
 

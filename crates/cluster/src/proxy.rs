@@ -92,6 +92,11 @@ impl ProxySettings {
 }
 
 impl Proxy {
+    /// Whether its certificate is verified.
+    pub(crate) fn speaks_tls(&self) -> bool {
+        self.kind == ProxyKind::Https
+    }
+
     fn of_variable(value: &str) -> Option<Self> {
         let full = if value.contains("://") { value.to_owned() } else { format!("http://{value}") };
         let (scheme, rest) = full.split_once("://")?;

@@ -6,7 +6,11 @@ use super::{
 };
 use crate::{
     cli::ReportFormat,
-    commands::{OK, report::ReportList, screen::{Content, Screen}},
+    commands::{
+        OK,
+        report::ReportList,
+        screen::{Content, Screen},
+    },
 };
 
 pub(in crate::commands) struct Printer<'f, 's, 'w> {

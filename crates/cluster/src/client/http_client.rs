@@ -32,6 +32,15 @@ const READ_BUFFER: usize = 64 << 10;
 type Connection = TokioIo<AbruptEnd<TokioIo<MaybeHttpsStream<ServerStream>>>>;
 type Http = Client<BoxCloneSyncService<Uri, Connection, BoxError>, Body>;
 
+/// Keeps kube from reading the CAs of the system where no certificate is verified: it takes time and memory, and an image
+/// has none (spec 71 §13).
+pub(crate) fn leave_cas_of_the_system(config: &mut Config, proxy: Option<&Proxy>) {
+    let is_plain = config.cluster_url.scheme_str() == Some("http") && !proxy.is_some_and(Proxy::speaks_tls);
+    if config.accept_invalid_certs || is_plain {
+        config.root_cert.get_or_insert_default();
+    }
+}
+
 /// Creates a client over HTTP/2 or HTTP/1.1, or fails if TLS cannot be set up. Ignores the configuration's `proxy_url`.
 pub(crate) fn http_client(config: &Config, proxy: Option<&Proxy>) -> Result<Http, kube::Error> {
     let mut tls = config.rustls_client_config()?;

@@ -132,6 +132,7 @@ fn cas_of_the_system_are_not_read_where_no_certificate_is_verified() {
         ("{server: 'https://a:1'}", true),
         ("{server: 'https://a:1', insecure-skip-tls-verify: true}", false),
         ("{server: 'http://a:1'}", false),
+        ("{server: 'http://a:1', proxy-url: 'http://p:1'}", false),
         ("{server: 'http://a:1', proxy-url: 'https://p:1'}", true),
     ] {
         let connection = from_kubeconfig(&kubeconfig(&folder, "a", cluster, "{token: x}")).unwrap();

@@ -8,11 +8,12 @@ use tower::{BoxError, ServiceBuilder};
 use tower_http::decompression::DecompressionLayer;
 
 use super::Proxy;
-use crate::client::http_client;
+use crate::client::{http_client, leave_cas_of_the_system};
 
 /// Returns kube's own client if there is no proxy. Otherwise a similar client with the controllers' time limits and
 /// without retries, because kube knows SOCKS without password only. Fails if TLS or the credentials cannot be used.
-pub fn client_through(proxy: Option<&Proxy>, config: Config) -> Result<kube::Client, kube::Error> {
+pub fn client_through(proxy: Option<&Proxy>, mut config: Config) -> Result<kube::Client, kube::Error> {
+    leave_cas_of_the_system(&mut config, proxy);
     if proxy.is_none() {
         return kube::Client::try_from(config);
     }

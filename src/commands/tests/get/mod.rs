@@ -139,7 +139,9 @@ async fn get_lets_no_control_characters_of_tenants_through_to_a_terminal() {
         mr["metadata"]["annotations"] = json!({"note": "a\u{1b}[8mb\u{1b}[0m\u{1b}]0;t\u{7}\u{202e}"});
     });
 
-    for output in ["jsonpath={.metadata.annotations.note}", "custom-columns=N:.metadata.annotations.note", "json", "yaml"] {
+    for output in
+        ["jsonpath={.metadata.annotations.note}", "custom-columns=N:.metadata.annotations.note", "json", "yaml"]
+    {
         let line = format!("get -n ns b -o {output}");
 
         let terminal = run_on(&cluster, &line, Some(80)).await.out;
