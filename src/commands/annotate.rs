@@ -13,7 +13,7 @@ use super::{
     report::ReportList,
     screen::Content,
     selection::Selection,
-    waiting::{Goal, WaitError, Waiter},
+    waiting::{Goal, Wait, WaitError, Waiter},
 };
 use crate::{
     api::{
@@ -103,7 +103,12 @@ pub(super) async fn annotate(
     screen: &mut Screen<'_>,
 ) -> Result<Said, AnnotateError> {
     let mut said = Said::default();
-    let keys = selection.keys(cluster, context()).await.map_err(|source| {
+    let waiter = || steps.wait.map(|(goal, limit)| Waiter::new(cluster, goal, limit));
+    // Without a request, the limit is one for all that the command does.
+    let waits_only = waiter().filter(|_| steps.request.is_none());
+    let deadline = waits_only.as_ref().map_or(Deadline::after(TIME), |waiter| waiter.request_deadline(TIME));
+    let listing = Context::new(Priority::High, deadline, "annotate");
+    let keys = selection.keys(cluster, listing).await.map_err(|source| {
         let what = format!("the ManagedResources{}", selection.location().replacen(" in ", " of ", 1));
         AnnotateError::Read { what, source }
     })?;
@@ -128,19 +133,11 @@ pub(super) async fn annotate(
         }
         outcomes.push(outcome);
     }
-    if let Some((goal, limit)) = steps.wait {
-        let waiter = Waiter::new(cluster, goal, limit);
-        let mut is_first = steps.request.is_none();
-        for outcome in outcomes.iter_mut().filter(|outcome| outcome.result.is_ok()) {
-            match waiter.wait(&outcome.key, screen).await {
-                Err(WaitError::Api(source)) if is_first && is_lost(&source) => {
-                    return Err(AnnotateError::Lost { key: outcome.key.clone(), source });
-                }
-                result => outcome.result = result.map_err(|error| error.to_string()),
-            }
-            is_first = false;
-            said.tell(outcome, format, screen);
-        }
+    if let Some(waiter) = waits_only.or_else(waiter) {
+        let is_known = steps.request.is_some() || selection.named().is_empty();
+        let was_reached = steps.request.is_some();
+        let tell = |outcome: &Outcome, screen: &mut Screen<'_>| said.tell(outcome, format, screen);
+        wait(&waiter, &mut outcomes, (is_known, was_reached), tell, screen).await?;
     }
     if let Some(format) = format {
         let mut list = ReportList::new(format);
@@ -150,6 +147,42 @@ pub(super) async fn annotate(
         screen.say(&list.end()?, Content::Data);
     }
     Ok(said)
+}
+
+/// Waits for those without an error, and tells each result at once. Fails if the cluster cannot be reached at all.
+async fn wait(
+    waiter: &Waiter<'_>,
+    outcomes: &mut [Outcome],
+    (is_known, mut was_reached): (bool, bool),
+    mut tell: impl FnMut(&Outcome, &mut Screen<'_>),
+    screen: &mut Screen<'_>,
+) -> Result<(), AnnotateError> {
+    let started = outcomes.iter_mut().filter(|outcome| outcome.result.is_ok());
+    let mut waits: Vec<_> = started.map(|outcome| (Wait::new(outcome.key.clone(), is_known), outcome)).collect();
+    while !waits.is_empty() {
+        let mut left = Vec::new();
+        for (mut wait, outcome) in waits {
+            match waiter.look(&mut wait, screen).await {
+                None => {
+                    was_reached |= wait.was_answered();
+                    left.push((wait, outcome));
+                }
+                Some(Err(WaitError::Api(source))) if !was_reached && is_lost(&source) => {
+                    return Err(AnnotateError::Lost { key: outcome.key.clone(), source });
+                }
+                Some(result) => {
+                    outcome.result = result.map_err(|error| error.to_string());
+                    tell(outcome, screen);
+                    was_reached = true;
+                }
+            }
+        }
+        waits = left;
+        if !waits.is_empty() {
+            waiter.pause().await;
+        }
+    }
+    Ok(())
 }
 
 fn context() -> Context {

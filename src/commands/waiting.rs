@@ -1,5 +1,6 @@
 //! Waits until ManagedResources are in a state: for `wait`, and for `--wait` of `suspend`, `resume` and `reconcile`.
-//! [`Goal::judge`] is pure; [`Waiter::wait`] reads once a second, one ManagedResource after the other.
+//! [`Goal::judge`] is pure; [`Waiter::look`] reads a ManagedResource once. All are read in turn, with a pause after each
+//! round, so that none is found too late because another one is not there yet.
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use crate::{
 
 /// How long commands wait if nobody says how long.
 pub(super) const USUAL_LIMIT: Duration = Duration::from_secs(300);
+const DELETED: &str = "deleted";
 const PAUSE: Duration = Duration::from_secs(1);
 /// Time limit of one read, beside `--request-timeout`.
 const READ: Duration = Duration::from_secs(60);
@@ -74,12 +76,25 @@ pub(super) enum WaitError {
     TooLate { goal: &'static str, limit: Duration, missing: String },
 }
 
-/// Waits with one deadline for all.
+/// Waits with one deadline for all requests.
 pub(super) struct Waiter<'a> {
     cluster: &'a Cluster,
     goal: Goal,
     limit: Duration,
     deadline: Deadline,
+}
+
+/// A ManagedResource that is waited for.
+pub(super) struct Wait {
+    key: NamespacedName,
+    /// Whether it existed once.
+    is_known: bool,
+    uid: Option<String>,
+    was_deleting: bool,
+    /// What it lacked when it was read last.
+    missing: Option<Missing>,
+    /// Why the last read failed.
+    failure: Option<ApiError>,
 }
 
 impl From<WaitGoal> for Goal {
@@ -150,48 +165,81 @@ impl<'a> Waiter<'a> {
         Self { cluster, goal, limit, deadline: Deadline::after(limit) }
     }
 
-    /// Waits for one. Remarks say what it waits for, when that changes. Reads at least once, also after the deadline.
-    pub(super) async fn wait(&self, key: &NamespacedName, screen: &mut Screen<'_>) -> Result<&'static str, WaitError> {
-        let mut first_uid = None;
-        let (mut was_deleting, mut told) = (false, String::new());
-        loop {
-            let missing = match self.read(key).await {
-                Ok(mr) => {
-                    let is_another = *first_uid.get_or_insert_with(|| mr.metadata.uid.clone()) != mr.metadata.uid;
-                    if is_another && (self.goal == Goal::Deleted || was_deleting) {
-                        return Ok("deleted");
-                    }
-                    was_deleting = mr.is_deleting();
-                    match self.goal.judge(&mr) {
-                        Judgement::Reached(text) => return Ok(text),
-                        Judgement::Hopeless(text) => return Err(WaitError::Hopeless(text)),
-                        Judgement::Pending(missing) => missing,
-                    }
-                }
-                Err(WaitError::Api(error)) if error.is_not_found() => {
-                    let is_over = self.goal == Goal::Deleted || self.goal == Goal::Reconciled && was_deleting;
-                    return if is_over { Ok("deleted") } else { Err(error.into()) };
-                }
-                // The API server may be back in a moment.
-                Err(WaitError::Api(error)) if is_temporary(&error) && !self.deadline.is_over() => {
-                    Missing::Other(format!("cannot read it: {error}"))
-                }
-                Err(error) => return Err(error),
-            };
-            if self.deadline.is_over() {
-                return Err(self.too_late(missing));
+    /// Returns the time limit of one request. With a limit of 0, each ManagedResource is read once.
+    pub(super) fn request_deadline(&self, most: Duration) -> Deadline {
+        if self.limit.is_zero() { Deadline::after(most) } else { Deadline::after(self.deadline.left().min(most)) }
+    }
+
+    /// Reads a ManagedResource once, and returns how its wait ended, or `None` if it goes on. Remarks say what it waits for,
+    /// when that changes. After the deadline nothing is read.
+    pub(super) async fn look(
+        &self,
+        wait: &mut Wait,
+        screen: &mut Screen<'_>,
+    ) -> Option<Result<&'static str, WaitError>> {
+        if self.deadline.is_over() && !(self.limit.is_zero() && wait.missing.is_none()) {
+            if let Some(error) = wait.failure.take() {
+                return Some(Err(error.into()));
             }
-            let text = missing.to_string();
-            if text != told {
-                screen.remark(&format!("ManagedResource {key}: waiting: {text}"));
-                told = text;
-            }
-            sleep(PAUSE).await;
+            let unread = || Missing::Other("there was no time to read it".to_owned());
+            return Some(Err(self.too_late(wait.missing.take().unwrap_or_else(unread))));
         }
+        let was_answered = wait.failure.take().is_none();
+        let missing = match self.read(&wait.key).await {
+            Ok(mr) => {
+                let is_another = *wait.uid.get_or_insert_with(|| mr.metadata.uid.clone()) != mr.metadata.uid;
+                if is_another && (self.goal == Goal::Deleted || wait.was_deleting) {
+                    return Some(Ok(DELETED));
+                }
+                wait.is_known = true;
+                wait.was_deleting = mr.is_deleting();
+                match self.goal.judge(&mr) {
+                    Judgement::Reached(text) => return Some(Ok(text)),
+                    Judgement::Hopeless(text) => return Some(Err(WaitError::Hopeless(text))),
+                    Judgement::Pending(missing) => missing,
+                }
+            }
+            Err(WaitError::Api(error)) if error.is_not_found() => {
+                let is_over = self.goal == Goal::Deleted || self.goal == Goal::Reconciled && wait.was_deleting;
+                return Some(match is_over {
+                    false => Err(error.into()),
+                    true if wait.is_known => Ok(DELETED),
+                    true => {
+                        let text = "does not exist: it was deleted before, or name or namespace is wrong";
+                        screen.remark(&format!("warning: ManagedResource {} {text}", wait.key));
+                        Ok("does not exist")
+                    }
+                });
+            }
+            // The API server may be back in a moment.
+            Err(WaitError::Api(error)) if is_temporary(&error) && !self.deadline.is_over() => {
+                let text = format!("cannot read it: {error}");
+                wait.failure = Some(error);
+                Missing::Other(text)
+            }
+            Err(error) => match wait.missing.take() {
+                // The deadline has cut off the read.
+                Some(missing) if was_answered && self.deadline.is_over() => missing,
+                Some(_) | None => return Some(Err(error)),
+            },
+        };
+        if self.deadline.is_over() {
+            return Some(Err(self.too_late(missing)));
+        }
+        if wait.missing.as_ref() != Some(&missing) {
+            screen.remark(&format!("ManagedResource {}: waiting: {missing}", wait.key));
+        }
+        wait.missing = Some(missing);
+        None
+    }
+
+    /// Waits until the next round, at most until the deadline.
+    pub(super) async fn pause(&self) {
+        sleep(PAUSE.min(self.deadline.left())).await;
     }
 
     async fn read(&self, key: &NamespacedName) -> Result<ManagedResource, WaitError> {
-        let context = Context::new(Priority::High, Deadline::after(READ), "wait");
+        let context = Context::new(Priority::High, self.request_deadline(READ), "wait");
         let raw = self.cluster.get(&context, &kinds::MANAGED_RESOURCE.named(key)).await?;
         ManagedResource::from_value(&raw).map_err(|error| WaitError::Unreadable(error.to_string()))
     }
@@ -202,6 +250,18 @@ impl<'a> Waiter<'a> {
             Missing::Beginning { class } => WaitError::NotBegun { limit, class },
             Missing::Other(missing) => WaitError::TooLate { goal: self.goal.word(), limit, missing },
         }
+    }
+}
+
+impl Wait {
+    /// `is_known`: whether the ManagedResource existed when the wait began.
+    pub(super) fn new(key: NamespacedName, is_known: bool) -> Self {
+        Self { key, is_known, uid: None, was_deleting: false, missing: None, failure: None }
+    }
+
+    /// Whether the server answered the last read.
+    pub(super) fn was_answered(&self) -> bool {
+        self.failure.is_none()
     }
 }
 

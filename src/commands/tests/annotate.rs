@@ -45,17 +45,21 @@ async fn printed(
     let selection = Selection::new(selection, "ns");
     let work = async |screen: &mut Screen<'_>| annotate(cluster, selection, steps, format, screen).await;
     let (said, out, mut remarks) = on_screen(work).await;
-    let said = said?;
-    remarks.extend(said.remarks);
-    Ok(Said { out, remarks, code: said.code })
+    let mut said = said?;
+    remarks.append(&mut said.remarks);
+    Ok(Said { out, remarks, ..said })
 }
 
-async fn wait_for((sim, clock): &(Sim, Clock), line: &str) -> Said {
+async fn wait_for(cluster: &(Sim, Clock), line: &str) -> Said {
+    try_wait_for(cluster, line).await.unwrap()
+}
+
+async fn try_wait_for((sim, clock): &(Sim, Clock), line: &str) -> Result<Said, AnnotateError> {
     let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     let Ok(Command::Tool(Tool::Wait(options))) = Cli::parse_from(&arguments, &|_| None) else { panic!("{line}") };
     let cluster = read_only(sim.client(), Side::Source, clock.clone(), Random::seeded(1));
     let wait = Some((options.goal.into(), options.timeout.unwrap_or(Duration::from_secs(60))));
-    printed(&cluster, &options.selection, Steps { request: None, wait }, options.report.output.as_ref()).await.unwrap()
+    printed(&cluster, &options.selection, Steps { request: None, wait }, options.report.output.as_ref()).await
 }
 
 /// The remarks without those that show progress.
@@ -385,9 +389,47 @@ async fn wait_fails_at_once_for_what_cannot_get_there() {
             "error: ManagedResource ns/nowhere: managedresources.resources.gardener.cloud \"nowhere\" not found"
         ]
     );
-    assert_eq!((deleted.out.as_str(), deleted.code), ("ManagedResource ns/nowhere: deleted\n", OK));
+    assert_eq!((deleted.out.as_str(), deleted.code), ("ManagedResource ns/nowhere: does not exist\n", OK));
+    let text =
+        "warning: ManagedResource ns/nowhere does not exist: it was deleted before, or name or namespace is wrong";
+    assert_eq!(deleted.remarks, [text]);
     assert_eq!((none.out.as_str(), none.code, none.remarks.len()), ("", OK, 0));
     let text = "error: ManagedResource ns/a: not applied within 0ns: ResourcesApplied has not been reported yet";
     assert_eq!((looked.code, failures(&looked)), (DIFFERENT, vec![text]));
     assert_eq!(start.elapsed().as_secs(), 0);
+}
+
+/// One deadline bounds all requests together: those to a server that hangs, and the list before them.
+#[tokio::test(start_paused = true)]
+async fn wait_takes_no_longer_than_its_timeout() {
+    for slow in ["get", "list"] {
+        let cluster = cluster();
+        cluster.0.set_faults(move |info| match info.verb == slow && info.resource == "managedresources" {
+            true => Fault::Delay(Duration::from_secs(20)),
+            false => Fault::None,
+        });
+        let start = tokio::time::Instant::now();
+
+        let result = try_wait_for(&cluster, "wait -A -l name --for=healthy --timeout 30s").await;
+
+        assert!(result.is_err() || result.is_ok_and(|said| said.code == DIFFERENT));
+        assert!((29..=30).contains(&start.elapsed().as_secs()), "{slow}: {:?}", start.elapsed());
+    }
+}
+
+/// The first is not there yet when the second has got there.
+#[tokio::test(start_paused = true)]
+async fn wait_finds_each_although_another_is_not_there_yet() {
+    let cluster = cluster();
+    let sim = cluster.0.clone();
+    let controller = async {
+        sleep(Duration::from_secs(5)).await;
+        apply(&sim, "b", "True");
+    };
+
+    let (said, ()) = tokio::join!(wait_for(&cluster, "wait a b --for=applied --timeout 10s"), controller);
+
+    assert_eq!((said.out.as_str(), said.code), ("ManagedResource ns/b: applied\n", DIFFERENT));
+    let text = "error: ManagedResource ns/a: not applied within 10s: ResourcesApplied has not been reported yet";
+    assert_eq!(failures(&said), [text]);
 }
