@@ -125,7 +125,7 @@ fn exit_code_is_1_for_wrong_input_and_2_for_other_errors() {
 
 #[test]
 fn wrong_usage_of_a_command_is_one_message_with_its_short_usage() {
-    let table: [(&[&str], &str); 16] = [
+    let table: [(&[&str], &str); 25] = [
         (&["suspend", "-n", "staging", "default/web"], "-n and the namespace of a name differ"),
         (&["get", "-o", "jsonpath={.a"], "not a JSONPath template: expected }"),
         (&["get", "-o", "custom-columns=A"], "is not <header>:<path>"),
@@ -142,6 +142,18 @@ fn wrong_usage_of_a_command_is_one_message_with_its_short_usage() {
         (&["diff", "-f", "a", "x", "y"], "files with -f are one bundle"),
         (&["diff", "-f", "a", "-A"], "cannot be used with"),
         (&["unpack", "web", "-f", "a"], "cannot be used with"),
+        (&["pack", "-", "--name", "Web"], "a name must be lower case letters, digits, - and ."),
+        (&["pack", "-", "--name", "web", "-n", "a.b"], "a namespace must be lower case letters"),
+        (&["pack", "-", "--name", "web", "--output-file", ""], "a value is required for '--output-file <FILE>'"),
+        (&["man", ""], "a value is required for '<DIRECTORY>'"),
+        (&["validate", ""], "a value is required for '<FILE|DIR>...'"),
+        (&["get", "--kubeconfig", ""], "a value is required for '--kubeconfig <FILE>'"),
+        (&["get", "--context", ""], "a value is required for '--context <NAME>'"),
+        (
+            &["get", "--kubeconfig", "a: sesame\nb: c\n"],
+            "'--kubeconfig <FILE>' takes a path, and this is the content of a file",
+        ),
+        (&["get", "-n", "a: sesame\nb: c\n"], "invalid value '(a text of 15 bytes)' for '--namespace"),
     ];
 
     for (arguments, message) in table {
@@ -153,7 +165,30 @@ fn wrong_usage_of_a_command_is_one_message_with_its_short_usage() {
         assert!(stderr.starts_with("error: ") && stderr.contains(message) && stderr.contains(&usage), "{stderr}");
         assert_eq!(stderr.matches("error: ").count(), 1, "{stderr}");
         assert!(stderr.lines().count() <= 9, "{stderr}");
+        assert!(!stderr.contains("sesame"), "{stderr}");
     }
+}
+
+#[test]
+fn content_of_a_file_in_the_place_of_its_path_is_not_printed() {
+    let content = "apiVersion: v1\nkind: Config\nusers: [{name: u, user: {token: sesame}}]\n";
+    let table: [&[&str]; 6] = [
+        &["--config", content],
+        &["--config", content, "--print-config"],
+        &[content],
+        &["help", content],
+        &["--config=/nowhere", "--port", content],
+        &["--leader-election=false", "--kubeconfig", content],
+    ];
+
+    for arguments in table {
+        let output = run(arguments, "");
+
+        let printed = text(&output.stdout) + &text(&output.stderr);
+        assert!(code(&output) > 0 && !printed.contains("sesame"), "{arguments:?}: {printed}");
+    }
+    let printed = text(&run(&["--config", content], "").stderr);
+    assert!(printed.contains("this is the content of a file, and no path — name the file that holds it"), "{printed}");
 }
 
 #[test]

@@ -2,6 +2,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, ArgAction, ArgMatches, FromArgMatches as _, Subcommand as _, error::ErrorKind};
 use cluster::kubeconfig::Environment;
+use kit::credentials::shown_word;
 use process::command_line::{CommandLine, Parsed, UsageError, bare, printed, text, value};
 
 use super::{
@@ -125,6 +126,7 @@ fn help(matches: &ArgMatches) -> Result<Command, UsageError> {
         Err(error @ UsageError::Tool(_)) => Err(error),
         Ok(Parsed::Version(_) | Parsed::Run(_)) | Err(_) => {
             let word = args[0].to_string_lossy();
+            let word = shown_word(&word);
             let usage = format!("Usage: {PROGRAM} {HELP} [COMMAND]...\n\nFor more information, try '--help'.");
             Err(UsageError::Tool(format!("error: there is no command {word:?}\n\n{usage}\n")))
         }

@@ -2,10 +2,17 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "the help shows defaults in brackets")]
 
-use std::{str::FromStr, time::Duration};
+use std::{ffi::OsStr, str::FromStr, time::Duration};
 
-use clap::Args;
-use kit::duration::{DurationError, GoDuration};
+use clap::{
+    Args,
+    builder::{NonEmptyStringValueParser, TypedValueParser},
+    error::ErrorKind,
+};
+use kit::{
+    credentials::is_content,
+    duration::{DurationError, GoDuration},
+};
 
 use super::format::{FormatParser, ReportFormat};
 use crate::api::meta::field::formats::{dns_label, dns_subdomain};
@@ -17,16 +24,16 @@ const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 #[group(skip)]
 pub struct ConnectionOptions {
     /// Kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, in-cluster]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
     pub kubeconfig: Option<String>,
     /// Context of the kubeconfig [default: its current context]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NAME)]
     pub context: Option<String>,
     /// Cluster of the kubeconfig [default: that of the context]
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, value_name = "NAME", value_parser = NAME, hide_short_help = true)]
     pub cluster: Option<String>,
     /// User of the kubeconfig [default: that of the context]
-    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    #[arg(long, value_name = "NAME", value_parser = NAME, hide_short_help = true)]
     pub user: Option<String>,
     /// Time limit of a request, e.g. 30s; 0 for none [default: 15s]
     #[arg(long, value_name = "DURATION", default_value = "15s", hide_default_value = true, hide_short_help = true)]
@@ -38,7 +45,7 @@ pub struct ConnectionOptions {
 #[group(skip)]
 pub struct ClustersOptions {
     /// Kubeconfig of the target cluster [default: the source cluster]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
     pub target_kubeconfig: Option<String>,
     /// The connection to the source cluster.
     #[command(flatten)]
@@ -115,6 +122,36 @@ impl FromStr for RequestTimeout {
     }
 }
 
+/// Reads a path or a name. Refuses an empty text, and the content of a file in its place, which it does not repeat.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WordParser {
+    what: &'static str,
+}
+
+/// Reads the path of a file or directory.
+pub(super) const PATH: WordParser = WordParser { what: "path" };
+/// Reads a name without further rules.
+pub(super) const NAME: WordParser = WordParser { what: "name" };
+
+impl TypedValueParser for WordParser {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        let text = NonEmptyStringValueParser::new().parse_ref(command, argument, value)?;
+        if is_content(&text) {
+            let (argument, what) = (argument.map(ToString::to_string).unwrap_or_default(), self.what);
+            let reason = format!("'{argument}' takes a {what}, and this is the content of a file");
+            return Err(command.clone().error(ErrorKind::ValueValidation, reason));
+        }
+        Ok(text)
+    }
+}
+
 /// Reads `[namespace/]name` of a ManagedResource.
 pub(super) fn managed_resource(text: &str) -> Result<String, String> {
     const FORM: &str = "must be <name> or <namespace>/<name>";
@@ -146,6 +183,20 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
 /// An empty selector would select everything.
 pub(super) fn selector(text: &str) -> Result<String, &'static str> {
     if text.trim().is_empty() { Err("must not be empty") } else { Ok(text.to_owned()) }
+}
+
+/// Longest name of a ManagedResource: those of its Secrets have a prefix and a checksum.
+const LONGEST_NAME: usize = 200;
+
+/// Reads the name of a ManagedResource that is made.
+pub(super) fn new_name(text: &str) -> Result<String, String> {
+    match dns_subdomain(text).is_empty() && text.len() <= LONGEST_NAME {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "a name must be lower case letters, digits, - and ., begin and end with a letter or digit, and have at most \
+             {LONGEST_NAME} characters"
+        )),
+    }
 }
 
 pub(super) fn service(text: &str) -> Result<String, &'static str> {
@@ -180,5 +231,9 @@ mod tests {
         }
         assert!(bundle("manifests/").is_err_and(|text| text.ends_with("; files are given with -f")));
         assert!(selector(" ").is_err() && selector("a").is_ok());
+        for wrong in ["", "Web", "-a", "a_b", "a/b", &"a".repeat(201)] {
+            assert!(new_name(wrong).is_err(), "{wrong}");
+        }
+        assert!(new_name("shoot-core.v1").is_ok());
     }
 }

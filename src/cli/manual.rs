@@ -3,14 +3,14 @@
 use clap::{Args, Command};
 use clap_mangen::Man;
 
-use super::flags;
+use super::{flags, grammar::PATH};
 
 /// Options of `man`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 #[group(skip)]
 pub struct ManOptions {
     /// Where the pages go.
-    #[arg(value_name = "DIRECTORY")]
+    #[arg(value_name = "DIRECTORY", value_parser = PATH)]
     pub directory: String,
 }
 

@@ -9,8 +9,8 @@ use clap::{ArgGroup, Args, ValueEnum};
 use super::{
     format::{FormatParser, OutputFormat, SortBy},
     grammar::{
-        ClustersOptions, ConnectionOptions, ReportOptions, SelectionOptions, duration, kind_and_name, managed_resource,
-        namespace, service,
+        ClustersOptions, ConnectionOptions, PATH, ReportOptions, SelectionOptions, duration, kind_and_name,
+        managed_resource, namespace, service,
     },
 };
 
@@ -198,11 +198,11 @@ pub struct PoliciesOptions {
     #[arg(long, short, value_name = "NAMESPACE", value_parser = namespace)]
     pub namespace: Option<String>,
     /// Read objects from files and directories instead of a cluster; - reads standard input.
-    #[arg(long = "filename", visible_alias = "file", short, value_name = "FILE|DIR")]
+    #[arg(long = "filename", visible_alias = "file", short, value_name = "FILE|DIR", value_parser = PATH)]
     #[arg(conflicts_with_all = ["kubeconfig", "context", "cluster", "user"])]
     pub files: Vec<String>,
     /// Configuration whose controllers.networkPolicy counts [default: the defaults of all settings]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
     pub config: Option<String>,
     /// Output format [default: a table]
     #[arg(long, short, value_name = "FORMAT")]

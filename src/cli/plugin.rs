@@ -9,7 +9,7 @@ use std::{
 };
 
 use clap::{FromArgMatches as _, error::ErrorKind};
-use process::command_line::{UsageError, printed, with_usage};
+use process::command_line::{UsageError, printed, with_usage, without_content};
 
 pub use self::candidates::candidates;
 use super::{Command, PROGRAM, Tool, flags};
@@ -50,7 +50,10 @@ impl Role {
 /// Parses the arguments after `kubectl managedresource`. Fails if one is unknown, incomplete or invalid.
 pub fn parse_from(args: &[OsString]) -> Result<Command, UsageError> {
     let all = std::iter::once(OsString::from(FILE)).chain(args.iter().cloned());
-    let parsed = command().try_get_matches_from(all).and_then(|matches| Tool::from_arg_matches(&matches));
+    let parsed = command()
+        .try_get_matches_from(all)
+        .map_err(without_content)
+        .and_then(|matches| Tool::from_arg_matches(&matches));
     match parsed {
         Ok(tool) => match tool.check() {
             Ok(()) => Ok(Command::Tool(tool)),

@@ -7,7 +7,9 @@ use clap::{ArgGroup, Args, Subcommand};
 use super::{
     data_format::DataFormat,
     epilogue::epilogue,
-    grammar::{ClustersOptions, ConnectionOptions, ReportOptions, SelectionOptions, bundle, namespace},
+    grammar::{
+        ClustersOptions, ConnectionOptions, NAME, PATH, ReportOptions, SelectionOptions, bundle, namespace, new_name,
+    },
     manual::ManOptions,
     operator_tools::{
         CompletionOptions, DescribeOptions, EventsOptions, GarbageOptions, GetOptions, PoliciesOptions, RequestOptions,
@@ -267,19 +269,19 @@ impl Tool {
 #[group(skip)]
 pub struct PackOptions {
     /// Files and directories; - reads standard input.
-    #[arg(value_name = "FILE|DIR", long_help = PATHS, required_unless_present = "files")]
+    #[arg(value_name = "FILE|DIR", value_parser = PATH, long_help = PATHS, required_unless_present = "files")]
     pub paths: Vec<String>,
     /// A file or directory, as with kubectl; may be repeated.
-    #[arg(long = "filename", short = 'f', value_name = "FILE|DIR", hide_short_help = true)]
+    #[arg(long = "filename", short = 'f', value_name = "FILE|DIR", value_parser = PATH, hide_short_help = true)]
     pub files: Vec<String>,
     /// Name of the ManagedResource.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = new_name)]
     pub name: String,
     /// Namespace of both objects [default: that of kubectl apply]
-    #[arg(long, short, value_name = "NAMESPACE")]
+    #[arg(long, short, value_name = "NAMESPACE", value_parser = namespace)]
     pub namespace: Option<String>,
     /// Class of the ManagedResource [default: resources]
-    #[arg(long, value_name = "CLASS")]
+    #[arg(long, value_name = "CLASS", value_parser = NAME)]
     pub class: Option<String>,
     /// Print only the Secret.
     #[arg(long, hide_short_help = true)]
@@ -291,7 +293,7 @@ pub struct PackOptions {
     #[arg(long, short, value_name = "FORMAT")]
     pub output: Option<DataFormat>,
     /// Write to a file that only you may read, instead of standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
     pub output_file: Option<String>,
 }
 
@@ -307,7 +309,7 @@ pub struct UnpackOptions {
     #[arg(long, short, value_name = "NAMESPACE", value_parser = namespace, conflicts_with = "files")]
     pub namespace: Option<String>,
     /// Files and directories with Secrets instead of a cluster; - reads standard input.
-    #[arg(long = "filename", short, value_name = "FILE|DIR", long_help = PATHS)]
+    #[arg(long = "filename", short, value_name = "FILE|DIR", value_parser = PATH, long_help = PATHS)]
     #[arg(conflicts_with_all = ["kubeconfig", "context", "cluster", "user"])]
     pub files: Vec<String>,
     /// Print a table instead: kind, namespace, name, data key, bytes.
@@ -326,10 +328,10 @@ pub struct UnpackOptions {
 #[group(skip)]
 pub struct ValidateOptions {
     /// Files and directories; - reads standard input.
-    #[arg(value_name = "FILE|DIR", long_help = PATHS, required_unless_present = "files")]
+    #[arg(value_name = "FILE|DIR", value_parser = PATH, long_help = PATHS, required_unless_present = "files")]
     pub paths: Vec<String>,
     /// A file or directory, as with kubectl; may be repeated.
-    #[arg(long = "filename", short = 'f', value_name = "FILE|DIR", hide_short_help = true)]
+    #[arg(long = "filename", short = 'f', value_name = "FILE|DIR", value_parser = PATH, hide_short_help = true)]
     pub files: Vec<String>,
 }
 
@@ -344,11 +346,11 @@ pub struct DiffOptions {
     #[command(flatten)]
     pub selection: SelectionOptions,
     /// Files and directories of one bundle instead of what is in the cluster; - reads standard input.
-    #[arg(long = "filename", short, value_name = "FILE|DIR", long_help = PATHS)]
+    #[arg(long = "filename", short, value_name = "FILE|DIR", value_parser = PATH, long_help = PATHS)]
     #[arg(conflicts_with_all = ["selector", "all_namespaces"])]
     pub files: Vec<String>,
     /// Only ManagedResources of this class, with -l or -A [default: all]
-    #[arg(long, value_name = "CLASS", conflicts_with_all = ["names", "files"], hide_short_help = true)]
+    #[arg(long, value_name = "CLASS", value_parser = NAME, conflicts_with_all = ["names", "files"], hide_short_help = true)]
     pub class: Option<String>,
     /// Let the server check new objects too, and estimate nothing.
     #[arg(

@@ -7,7 +7,11 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 
-use super::{data_format::DataFormat, epilogue::epilogue};
+use super::{
+    data_format::DataFormat,
+    epilogue::epilogue,
+    grammar::{PATH, namespace},
+};
 use crate::webhooks::registration::RegisteredCluster;
 
 /// A command about webhooks.
@@ -66,7 +70,7 @@ pub enum WebhookTool {
 #[group(skip)]
 pub struct WebhookListOptions {
     /// List only what this component configuration enables [default: all webhooks]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
     pub config: Option<String>,
     /// Output format [default: a table]
     #[arg(long, short, value_name = "FORMAT")]
@@ -78,16 +82,16 @@ pub struct WebhookListOptions {
 #[group(skip)]
 pub struct ReviewOptions {
     /// Path of the webhook, e.g. /webhooks/seccomp-profile; the command webhook list has them all.
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", value_parser = PATH)]
     pub path: String,
     /// AdmissionReviews or objects, as JSON or YAML, several in a file; - reads standard input.
-    #[arg(long = "filename", short = 'f', value_name = "FILE|DIR", required = true)]
+    #[arg(long = "filename", short = 'f', value_name = "FILE|DIR", value_parser = PATH, required = true)]
     pub files: Vec<String>,
     /// Component configuration [default: all webhooks enabled, with their defaults]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
     pub config: Option<String>,
     /// Objects of the cluster; may be repeated.
-    #[arg(long, value_name = "FILE|DIR", num_args = 1..)]
+    #[arg(long, value_name = "FILE|DIR", value_parser = PATH, num_args = 1..)]
     pub objects: Vec<String>,
 }
 
@@ -99,13 +103,13 @@ pub struct RegistrationOptions {
     #[arg(long, value_name = "PLACE", value_parser = places())]
     pub place: String,
     /// CA certificates of the webhook server's certificate, PEM.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
     pub ca_file: String,
     /// Component configuration [default: what such a place usually enables]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
     pub config: Option<String>,
     /// Namespace of the program's Service [default: garden]
-    #[arg(long, short, value_name = "NAMESPACE", default_value = "garden", hide_default_value = true)]
+    #[arg(long, short, value_name = "NAMESPACE", value_parser = namespace, default_value = "garden", hide_default_value = true)]
     pub namespace: String,
     /// Print the files of kube-apiserver for the authorizer instead.
     #[arg(long)]

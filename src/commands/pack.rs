@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{
     DIFFERENT, OK, Said,
     bundles::{LIST_REMEDY, is_list},
-    input::{self, InputDocument, InputLocation, Source, is_dns_subdomain},
+    input::{self, InputDocument, InputLocation, Source},
 };
 use crate::{
     actors::resource_manager::bundle::identity,
@@ -20,7 +20,7 @@ const LARGEST_SECRET: usize = 1 << 20;
 const LARGEST_ANNOTATION: usize = 256 << 10;
 
 pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
-    let mut refused = names(options);
+    let mut refused = Vec::new();
     let mut seen = BTreeMap::new();
     let mut registry = Registry::default();
     let mut count = 0;
@@ -70,20 +70,6 @@ fn too_large_to_apply(object: &Value) -> Option<String> {
              kubectl repeats it in an annotation, of at most {LARGEST_ANNOTATION} bytes"
         )
     })
-}
-
-fn names(options: &PackOptions) -> Vec<String> {
-    let mut refused = Vec::new();
-    if !is_dns_subdomain(&options.name) || options.name.len() > 200 {
-        let name = &options.name;
-        refused.push(format!(
-            "--name {name:?} cannot name a ManagedResource — use lower-case letters, digits, - and ., up to 200 of them"
-        ));
-    }
-    if let Some(namespace) = options.namespace.as_ref().filter(|name| !is_dns_subdomain(name) || name.contains('.')) {
-        refused.push(format!("--namespace {namespace:?} is no namespace — use lower-case letters, digits and -"));
-    }
-    refused
 }
 
 fn add(

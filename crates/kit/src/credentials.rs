@@ -30,6 +30,18 @@ pub fn without_credentials(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{hidden}{address}{query}", &text[..begin.unwrap_or_default()]))
 }
 
+/// Whether a text is the content of a file in the place of its path or of a name, as with `--config "$(cat FILE)"`.
+pub fn is_content(text: &str) -> bool {
+    let is_json = text.trim_start().starts_with('{') && text.contains('"');
+    text.len() > LONGEST || text.contains(['\n', '\r']) || is_json
+}
+
+/// Returns a word of a command line for an error about it, or its length if it [is content](is_content): that may hold
+/// credentials.
+pub fn shown_word(word: &str) -> Cow<'_, str> {
+    if is_content(word) { Cow::Owned(format!("(a text of {} bytes)", word.len())) } else { Cow::Borrowed(word) }
+}
+
 fn is_suspect(text: &str) -> bool {
     let is_token = |word: &str| word.starts_with("eyJ") && word.contains('.');
     text.len() > LONGEST
@@ -69,6 +81,16 @@ mod tests {
             ("me:sesame@host:6443", "…@host:6443"),
         ] {
             assert_eq!(without_credentials(text), expected);
+        }
+    }
+
+    #[test]
+    fn content_in_the_place_of_a_path_is_not_shown() {
+        for text in ["a: b\nc: d\n", "a\r", "{\"a\": \"sesame\"}", " {\"a\": 1}", &"a".repeat(4097)] {
+            assert_eq!(shown_word(text), format!("(a text of {} bytes)", text.len()));
+        }
+        for text in ["", "-", "/a b/c", "jsonpath={.a}", "{.spec.class}", &"a".repeat(4096)] {
+            assert_eq!(shown_word(text), text);
         }
     }
 

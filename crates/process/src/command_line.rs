@@ -8,7 +8,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use cluster::files;
-use kit::credentials::without_credentials;
+use kit::credentials::{is_content, shown_word, without_credentials};
 
 use crate::{
     BuildInfo,
@@ -145,7 +145,7 @@ impl CommandLine {
         let Self { program, mut command } = self;
         let has_command = args.first().is_some_and(|first| command.find_subcommand(first).is_some());
         let all = std::iter::once(OsString::from(program)).chain(args.iter().cloned());
-        let matches = match command.try_get_matches_from_mut(all) {
+        let matches = match command.try_get_matches_from_mut(all).map_err(without_content) {
             Ok(matches) => matches,
             Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(Parsed::Help(printed(&error))),
             Err(error) if has_command => return Err(UsageError::Tool(printed(&with_usage(&error, command, args)))),
@@ -240,12 +240,17 @@ pub fn parse_bool(text: &str) -> Result<bool, &'static str> {
 impl UsageError {
     /// A flag that does not take this value.
     pub fn invalid(flag: &str, value: &str, cause: impl fmt::Display) -> Self {
-        Self::InvalidValue { flag: flag.to_owned(), value: value.to_owned(), cause: cause.to_string() }
+        Self::InvalidValue { flag: flag.to_owned(), value: shown_word(value).into_owned(), cause: cause.to_string() }
     }
 }
 
-/// Reads a file. Fails with the error of the file system, or if the file is too large; the error begins with the path.
+/// Reads a file. Fails with the error of the file system, if the file is too large, or if
+/// the path is the content of a file. The error begins with a path.
 pub fn read_file(path: &str) -> io::Result<Vec<u8>> {
+    if is_content(path) {
+        let text = "this is the content of a file, and no path — name the file that holds it";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
     let named = |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
     files::read(Path::new(path), MAX_BYTES).map_err(named)
 }
@@ -262,6 +267,19 @@ pub fn print_config(yaml: &str, warnings: &[Warning], file: Option<&str>) -> i32
         writeln!(io::stderr(), "{}", warning.text(file)).ok();
     }
     print_or_fail(yaml)
+}
+
+/// Returns an error about arguments without texts that are the content of a file: they may hold credentials.
+pub fn without_content(mut error: clap::Error) -> clap::Error {
+    for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
+        if let Some(ContextValue::String(text)) = error.get(kind)
+            && is_content(text)
+        {
+            let shown = ContextValue::String(shown_word(text).into_owned());
+            error.insert(kind, shown);
+        }
+    }
+    error
 }
 
 /// Returns the text of an error about the arguments of a command, with the short usage of that command. clap leaves it

@@ -85,3 +85,38 @@ fn print_config_is_a_flag() {
     assert!(!asked(&["--config=/c", "--print-config=false"]));
     assert!(parse(&["--print-config=x"]).is_err());
 }
+
+/// Options of all commands that take a value, with their commands.
+fn options_with_values(command: &clap::Command, found: &mut Vec<(String, clap::Arg)>) {
+    for argument in command.get_arguments().filter(|argument| argument.get_action().takes_values()) {
+        found.push((command.get_name().to_owned(), argument.clone()));
+    }
+    command.get_subcommands().for_each(|command| options_with_values(command, found));
+}
+
+#[test]
+fn options_of_commands_refuse_empty_values_and_never_repeat_the_content_of_a_file() {
+    // What is appended or written somewhere may be empty.
+    const MAY_BE_EMPTY: [&str; 3] = ["prefix", "cluster_id", "managed_by"];
+    let mut found = Vec::new();
+    let commands = flags::command_line().command;
+    let commands = commands.get_subcommands().filter(|command| !["help", "demo"].contains(&command.get_name()));
+    commands.for_each(|command| options_with_values(command, &mut found));
+
+    assert!(found.len() > 40, "{}", found.len());
+    for (command, argument) in found {
+        let id = argument.get_id().to_string();
+        let of = |value: &str| {
+            let alone = clap::Arg::new("x").long("x").value_parser(argument.get_value_parser().clone());
+            clap::Command::new("c").arg(alone).try_get_matches_from(["c", "--x", value])
+        };
+
+        assert_eq!(of("").is_ok(), MAY_BE_EMPTY.contains(&id.as_str()), "{command}: {id}");
+        if let Err(error) = of("users:\n- {name: u, user: {token: sesame}}\n") {
+            let text = process::command_line::without_content(error).to_string();
+            assert!(!text.contains("sesame"), "{command}: {id}: {text}");
+        } else {
+            assert!(MAY_BE_EMPTY.contains(&id.as_str()), "{command}: {id}");
+        }
+    }
+}
