@@ -30,6 +30,20 @@ pub fn without_credentials(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{hidden}{address}{query}", &text[..begin.unwrap_or_default()]))
 }
 
+/// Whether a text looks like the path of a file: it begins with a folder, has an ending that kubeconfigs have, or has a
+/// slash and no characters but those of usual names. A short token looks like nothing, so it looks like no path either.
+pub fn is_like_a_path(text: &str) -> bool {
+    const BEGINNINGS: [&str; 4] = ["/", "./", "../", "~/"];
+    const ENDINGS: [&str; 6] = [".conf", ".config", ".json", ".yaml", ".yml", "kubeconfig"];
+
+    let is_usual =
+        |character: char| character.is_ascii_lowercase() || character.is_ascii_digit() || "-._/".contains(character);
+    let is_like = BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
+        || ENDINGS.iter().any(|ending| text.ends_with(ending))
+        || text.contains('/') && text.chars().all(is_usual);
+    is_like && !is_suspect(text)
+}
+
 /// Whether a text is the content of a file in the place of its path or of a name, as with `--config "$(cat FILE)"`.
 pub fn is_content(text: &str) -> bool {
     let is_json = text.trim_start().starts_with('{') && text.contains('"');
@@ -81,6 +95,20 @@ mod tests {
             ("me:sesame@host:6443", "…@host:6443"),
         ] {
             assert_eq!(without_credentials(text), expected);
+        }
+    }
+
+    #[test]
+    fn short_token_does_not_look_like_a_path() {
+        for text in
+            ["/etc/kubernetes/admin.conf", "kubeconfig", "dev.kubeconfig", "./a", "~/.kube/config", "config/tls"]
+        {
+            assert!(is_like_a_path(text), "{text}");
+        }
+        for text in
+            ["", "sesame", "abcdef.0123456789abcdef", "c2Vz/YW1lCg==", "/eyJhbGciOi.eyJh.c2ln\nx", "me:sesame@host"]
+        {
+            assert!(!is_like_a_path(text), "{text}");
         }
     }
 

@@ -111,29 +111,27 @@ impl ConfigSchema {
         }
     }
 
-    /// A key may stand in the file under another spelling than in messages.
     fn lines(&self, paths: &[&str], bytes: &[u8]) -> Vec<Option<usize>> {
         let Ok(text) = text_of(bytes) else { return vec![None; paths.len()] };
-        let spellings = |path: &str| {
-            let pairs = self
-                .aliases
-                .iter()
-                .flat_map(|alias| [(alias.official, alias.accepted), (alias.accepted, alias.official)]);
-            let others = pairs.filter_map(|(one, other)| Some(format!("{other}{}", below(path, one)?)));
-            std::iter::once(path.to_owned()).chain(others).collect::<Vec<_>>()
-        };
-        let all: Vec<(usize, String)> = paths
-            .iter()
-            .enumerate()
-            .flat_map(|(index, path)| spellings(path).into_iter().map(move |spelling| (index, spelling)))
-            .collect();
-        let found = lines::find(text, &all.iter().map(|(_, path)| path.as_str()).collect::<Vec<_>>());
-        let mut best = vec![None::<lines::FoundKey>; paths.len()];
-        for ((index, _), found) in all.iter().zip(found) {
-            let Some(known) = best.get_mut(*index) else { continue };
-            *known = known.take().into_iter().chain(found).min_by_key(|found| found.rest);
+        let mut moved = Vec::new();
+        if let Ok(Value::Object(mut fields)) = parse(bytes) {
+            self.aliases.iter().for_each(|alias| alias.adopt(&mut fields, &mut Vec::new(), &mut moved));
         }
-        best.into_iter().map(|found| Some(found?.line)).collect()
+        let of_alias = |path: &&str| self.aliases.iter().find(|alias| alias.accepted == *path);
+        let written: Vec<String> = paths.iter().map(|path| self.written(path, &moved)).collect();
+        // What is said about another spelling as such is about its own key, if the file has it.
+        let others = paths.iter().map(|path| of_alias(path).map_or("", |alias| alias.accepted));
+        let all: Vec<&str> = others.zip(&written).flat_map(|(other, written)| [other, written.as_str()]).collect();
+        let found = lines::find(text, &all);
+        let best = found.chunks(2).map(|pair| pair.iter().flatten().min_by_key(|found| found.rest));
+        best.map(|found| Some(found?.line)).collect()
+    }
+
+    /// Returns the path of the value that counts: a message may have another spelling than the file, and the file both.
+    fn written(&self, path: &str, moved: &[Moved]) -> String {
+        let official = |alias: &Alias| Some(format!("{}{}", alias.official, below(path, alias.accepted)?));
+        let official = self.aliases.iter().find_map(official);
+        as_written(moved, official.as_deref().unwrap_or(path))
     }
 
     /// Accepts missing parts of the identity; any other identity is an error (spec 70 §2 rule 1).

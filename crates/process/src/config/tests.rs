@@ -181,6 +181,28 @@ fn warning_has_the_line_of_its_key_in_the_file() {
 }
 
 #[test]
+fn place_of_an_error_is_the_line_of_the_spelling_that_counts() {
+    let place = |path: &str, yaml: &str| {
+        SCHEMA.place(&ConfigError::Invalid(vec![FieldError::required(path, "")]), "/c", yaml.as_bytes())
+    };
+    let both = "block:\n  workers: 1\n  period: null\nother:\n  workers: 2\n  period: 1\n";
+
+    for path in ["block.workers", "other.workers"] {
+        assert_eq!(place(path, both), "/c, line 2", "{path}: a field of both is that of today's spelling");
+        assert_eq!(place(path, &both.replacen("block", "x", 1)), "/c, line 5", "{path}");
+        assert_eq!(place(path, &both.replacen("other", "x", 1)), "/c, line 2", "{path}");
+    }
+    for path in ["block.period", "other.period"] {
+        assert_eq!(place(path, both), "/c, line 6", "{path}: null is no value");
+    }
+    let names = "block:\n  former: a\n  name: b\n";
+    for path in ["block.name", "block.former"] {
+        let line = if path == "block.name" { 3 } else { 2 };
+        assert_eq!(place(path, names), format!("/c, line {line}"), "{path}");
+    }
+}
+
+#[test]
 fn place_of_an_error_is_the_file_with_the_lines_of_its_keys() {
     let yaml = "block:\n  workers: x\nother: {period: 1}\n";
     let place = |error: ConfigError| SCHEMA.place(&error, "/c", yaml.as_bytes());
