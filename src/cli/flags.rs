@@ -1,14 +1,11 @@
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, ArgMatches, FromArgMatches as _, Subcommand as _, error::ErrorKind};
 use cluster::kubeconfig::Environment;
 use kit::credentials::shown_word;
 use process::command_line::{CommandLine, Parsed, UsageError, bare, printed, text, value};
 
-use super::{
-    Command, PROGRAM, RunOptions, Tool, demo, legacy,
-    plugin::{self, Role},
-};
+use super::{Command, PROGRAM, RunOptions, Tool, demo, legacy};
 
 const ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources";
 const LONG_ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources.
@@ -69,17 +66,6 @@ impl Cli {
             legacy: legacy::explicit(|name| text(&matches, name))?,
         });
         Ok(if print_config { Command::PrintConfig(options) } else { Command::Run(options) })
-    }
-
-    /// Parses a whole command line, whose first word is the name of the running file: the plugin of kubectl has a command
-    /// line of its own. Fails if an argument is unknown, incomplete or invalid.
-    pub fn parse_line(line: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Command, UsageError> {
-        let (program, args) = line.split_first().map_or((OsStr::new(PROGRAM), line), |(first, rest)| (&**first, rest));
-        match Role::of(program) {
-            Role::Program => Self::parse_from(args, env),
-            Role::Plugin => plugin::parse_from(args),
-            Role::Completion => Ok(Command::Candidates(plugin::candidates(args))),
-        }
     }
 
     /// Returns the usage, as `-h` prints it.

@@ -12,7 +12,7 @@ use clap::{FromArgMatches as _, error::ErrorKind};
 use process::command_line::{UsageError, printed, with_usage, without_content};
 
 pub use self::candidates::candidates;
-use super::{Command, PROGRAM, Tool, flags};
+use super::{Cli, Command, PROGRAM, Tool, flags};
 
 /// Name of the file that kubectl runs for `kubectl managedresource`.
 pub const FILE: &str = "kubectl-managedresource";
@@ -43,6 +43,19 @@ impl Role {
             Some(FILE) => Self::Plugin,
             Some(COMPLETION_FILE) => Self::Completion,
             _ => Self::Program,
+        }
+    }
+}
+
+impl Cli {
+    /// Parses a whole command line, whose first word is the name of the running file: the plugin of kubectl has a command
+    /// line of its own. Fails if an argument is unknown, incomplete or invalid.
+    pub fn parse_line(line: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Command, UsageError> {
+        let (program, args) = line.split_first().map_or((OsStr::new(PROGRAM), line), |(first, rest)| (&**first, rest));
+        match Role::of(program) {
+            Role::Program => Self::parse_from(args, env),
+            Role::Plugin => parse_from(args),
+            Role::Completion => Ok(Command::Candidates(candidates(args))),
         }
     }
 }

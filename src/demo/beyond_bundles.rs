@@ -19,7 +19,7 @@ use super::{
     examples::MONITORING,
     scene::Scene,
     screen::time,
-    story::Stage,
+    stage::Stage,
 };
 use crate::{
     api::resources::keys::{

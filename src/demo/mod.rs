@@ -22,6 +22,7 @@ mod program;
 mod rollouts;
 mod scene;
 mod screen;
+mod stage;
 mod story;
 mod world;
 
@@ -47,7 +48,8 @@ use tracing_subscriber::{
 use self::{
     scene::{Scene, SceneError},
     screen::Screen,
-    story::{STORY, Stage},
+    stage::Stage,
+    story::STORY,
 };
 use crate::cli::DemoOptions;
 

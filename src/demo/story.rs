@@ -11,14 +11,10 @@ use super::{
     demo_object::DemoObject,
     examples::{self, BROKEN, MONITORING, NAMESPACE, WEBAPP},
     scene::{Scene, rests},
-    screen::{Screen, time},
+    screen::time,
+    stage::Stage,
 };
 use crate::api::resources::condition_names::{APPLY_SUCCEEDED, DECODING_FAILED, DELETION_PENDING};
-
-pub(super) struct Stage {
-    pub(super) scene: Scene,
-    pub(super) screen: Screen,
-}
 
 pub(super) const STORY: [Step<Stage>; 14] = [
     Step { title: "The program starts", play: |stage| start(stage).boxed_local() },

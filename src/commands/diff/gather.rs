@@ -1,20 +1,18 @@
 //! Asks the controller's own functions what they would do. The write fence is closed: only dry runs are sent.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::{
-    ApiError, Cluster, Context, ListQuery, Located, Resource, Serving,
+    ApiError, ListQuery, Resource, Serving,
     object::{self, GroupVersionKind, NamespacedName, ObjectKey},
 };
-use kit::{Clock, Deadline, Priority, Random};
+use kit::{Clock, Random};
 use serde_json::Value;
 
 use super::{
     Action, Change, DiffError, Report, Request,
-    owners::{Claimed, Owners},
+    clusters::{Clusters, Owners, context},
+    owners::Claimed,
     request::{Bundles, Part, Scoped, Wanted},
 };
 use crate::{
@@ -45,14 +43,6 @@ use crate::{
     commands::{connect, decoding::Decoding},
     producer::{decode::SecretData, unique},
 };
-
-const TIME: Duration = Duration::from_secs(300);
-
-pub(super) struct Clusters {
-    source: Cluster,
-    target: Cluster,
-    pub(super) owners: Owners,
-}
 
 /// How the objects of a bundle are compared.
 struct Comparison<'a> {
@@ -106,10 +96,6 @@ pub async fn compare(
     Ok(())
 }
 
-fn context() -> Context {
-    Context::new(Priority::High, Deadline::after(TIME), "diff")
-}
-
 impl Clusters {
     /// Returns the bundles. Those that the command line does not name are listed.
     async fn wanted(&self, request: &mut Request, default: &str) -> Result<Vec<Wanted>, DiffError> {
@@ -137,21 +123,6 @@ impl Clusters {
     async fn compare_one(&self, wanted: &Wanted, request: &Request, report: &mut Report) -> Result<(), DiffError> {
         let bundle = self.bundle(wanted, report).await?;
         self.compare(&bundle, request, report).await
-    }
-
-    /// Returns the object, or `None` if it does not exist or its kind is not served.
-    async fn find(
-        &self,
-        cluster: &Cluster,
-        resource: &Resource,
-        key: &NamespacedName,
-    ) -> Result<Option<Value>, DiffError> {
-        let (kind, name) = (resource.group_version_kind(), (key.namespace.as_str(), key.name.as_str()));
-        match cluster.locate(&context(), &kind, name, 0).await {
-            Ok(Located::At(_, object)) => Ok(Some(object)),
-            Ok(Located::Nowhere(_)) => Ok(None),
-            Err(source) => Err(DiffError::Read { what: format!("{} {key}", resource.kind), source }),
-        }
     }
 
     async fn bundle(&self, wanted: &Wanted, report: &mut Report) -> Result<Bundle, DiffError> {
@@ -201,23 +172,6 @@ impl Clusters {
         }
         self.before(&mut bundle, &live).await?;
         Ok(bundle)
-    }
-
-    pub(super) async fn managed_resource(&self, key: &NamespacedName) -> Result<Option<ManagedResource>, DiffError> {
-        let live = self.find(&self.source, &kinds::MANAGED_RESOURCE, key).await?;
-        live.map(|live| ManagedResource::from_value(&live))
-            .transpose()
-            .map_err(|error| DiffError::Unreadable { what: format!("ManagedResource {key}"), cause: error.to_string() })
-    }
-
-    async fn secret(&self, bundle: &NamespacedName, name: &str) -> Result<Value, DiffError> {
-        let key = NamespacedName::new(&bundle.namespace, name);
-        let found = self.find(&self.source, &kinds::SECRET, &key).await?;
-        found.ok_or_else(|| {
-            DiffError::Input(format!(
-                "{bundle} names Secret {name:?}, which does not exist — create it, or give its file"
-            ))
-        })
     }
 
     /// Reads the manifests of the current Secrets: fields that only they set are meant to be removed.

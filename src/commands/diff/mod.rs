@@ -3,10 +3,11 @@
 //! ```text
 //! request.rs: which bundles ─► gather.rs, owners.rs: one Report for each ─► print.rs, render.rs
 //! ```
-//! Reports are printed one after the other: those of a large cluster would not fit into memory. Start reading at
-//! [`compare`]: clients are passed in, so tests use those of the simulator.
+//! `clusters.rs` reads the clusters. Reports are printed one after the other: those of a large cluster would not fit into
+//! memory. Start reading at [`compare`]: clients are passed in, so tests use those of the simulator.
 
 mod change;
+mod clusters;
 mod gather;
 mod owners;
 mod print;

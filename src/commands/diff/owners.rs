@@ -1,15 +1,11 @@
 //! Warnings of objects that belong to another ManagedResource (spec 10 §3.2, decision 11).
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use std::{collections::BTreeSet, rc::Rc};
 
 use cluster::object::{self, NamespacedName, ObjectKey};
 use serde_json::Value;
 
-use super::{DiffError, Report, gather::Clusters};
+use super::{DiffError, Report, clusters::Clusters};
 use crate::{
     actors::resource_manager::{bundle::identity::Equivalences, managed_resource::clean},
     api::resources::{keys, managed_resource::ResourceRef, origin::Origin},
@@ -19,10 +15,6 @@ use crate::{
 const REMEMBERED: usize = 256;
 /// Objects of one bundle with a warning of their own.
 const NAMED: usize = 10;
-
-/// The objects of other ManagedResources by their status; `None` if one does not exist.
-#[derive(Default)]
-pub(super) struct Owners(RefCell<BTreeMap<NamespacedName, Option<Rc<BTreeSet<ObjectKey>>>>>);
 
 /// The objects of one bundle that others claim.
 #[derive(Default)]
