@@ -150,7 +150,7 @@ pub struct WaitOptions {
     /// What to wait for.
     #[arg(long = "for", value_name = "STATE")]
     pub goal: WaitGoal,
-    /// How long to wait; 0 looks once [default: 5m]
+    /// How long to wait, with all requests; 0 looks once [default: 5m]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub timeout: Option<Duration>,
     /// How the results are printed.

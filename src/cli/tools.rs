@@ -175,7 +175,8 @@ pub enum Tool {
     /// Wait until ManagedResources are applied, healthy or deleted. Nothing is written.
     ///
     /// A ManagedResource that does not exist, is suspended or is being deleted ends the wait for applied and healthy at
-    /// once. With -l and -A, those that exist at the start count.
+    /// once. One that does not exist counts as deleted, with a warning. With -l and -A, those that exist at the start
+    /// count.
     #[command(
         about = "Wait until ManagedResources are applied, healthy or deleted",
         after_long_help = epilogue(
