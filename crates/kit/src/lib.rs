@@ -152,6 +152,7 @@
 //! | timers follow tokio's clock; other arbiters have their own | a test universe has one arbiter |
 
 mod actor_details;
+mod actor_link;
 mod clock;
 mod concurrency_limiter;
 mod controller;

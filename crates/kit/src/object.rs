@@ -1,20 +1,16 @@
 //! The object actor: owns one key, and runs the reconciles for which its queue entry has permits.
 
-use std::{
-    cell::OnceCell,
-    panic::AssertUnwindSafe,
-    rc::{Rc, Weak},
-    time::Duration,
-};
+use std::{panic::AssertUnwindSafe, rc::Rc, time::Duration};
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, Recipient, WrapFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use futures::FutureExt;
 use tracing::Instrument as _;
 
 use super::{
     GeneralController,
+    actor_link::{ActorLink, Order, SharedObject},
     deaths::Lifeline,
-    work_queue::{Ended, Job, Order, Shared},
+    work_queue::{Ended, Job, Shared},
 };
 
 /// A reconcile that ignores its deadline is dropped this much later (contract rule 7).
@@ -30,21 +26,6 @@ struct ObjectActor<C: GeneralController> {
     lifeline: Option<Lifeline<C::Key>>,
 }
 
-type SharedObject<C> = Rc<OnceCell<Rc<<C as GeneralController>::Object>>>;
-
-/// What the queue holds of an actor. It does not keep the object, whose destructor may wake keys.
-pub(super) struct ActorLink<C: GeneralController> {
-    pub(super) orders: Recipient<Order>,
-    object: Weak<OnceCell<Rc<C::Object>>>,
-}
-
-impl<C: GeneralController> ActorLink<C> {
-    /// Returns the shared state of the actor, if a reconcile has made it.
-    pub(super) fn object(&self) -> Option<Rc<C::Object>> {
-        self.object.upgrade()?.get().cloned()
-    }
-}
-
 pub(super) fn start<C: GeneralController>(
     queue: Shared<C>,
     key: C::Key,
@@ -53,9 +34,9 @@ pub(super) fn start<C: GeneralController>(
 ) -> ActorLink<C> {
     let memories = std::iter::repeat_with(|| None).take(reconcilers).collect();
     let object = SharedObject::<C>::default();
-    let weak = Rc::downgrade(&object);
+    let shared = object.clone();
     let actor = ObjectActor { queue, key, object, memories, lifeline: Some(lifeline) }.start();
-    ActorLink { orders: actor.recipient(), object: weak }
+    ActorLink::new(actor.recipient(), &shared)
 }
 
 impl<C: GeneralController> ObjectActor<C> {

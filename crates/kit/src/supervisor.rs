@@ -13,10 +13,12 @@ use actix::{
 use futures::stream;
 
 use super::{
-    Activity, Cell, Env, GeneralController, Indispensable, ObjectSummary, Role, Signal, Wake, mailbox, object,
+    Activity, Cell, Env, GeneralController, Indispensable, ObjectSummary, Role, Signal, Wake,
+    actor_link::Order,
+    mailbox, object,
     status_registry::Question,
     sync_requirements,
-    work_queue::{Alarm, Order, Shared, WorkQueue, describe},
+    work_queue::{Alarm, Shared, WorkQueue, describe},
 };
 
 /// A running controller: wakes go in here. Cheap to clone; for use on the controllers' arbiter.

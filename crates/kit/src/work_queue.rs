@@ -16,7 +16,6 @@ use std::{
     time::Duration,
 };
 
-use actix::Message;
 use futures::task::{Context, Poll};
 use jiff::{SignedDuration, Timestamp};
 use tokio::{
@@ -29,9 +28,9 @@ use tracing::Span;
 use super::{
     Causes, Env, Failure, GeneralController, Listening, ObjectSummary, Outcome, Priority, Reconcile, Reconciler,
     ReconcilerObserver, Role, Signal, Wake,
+    actor_link::{ActorLink, Order},
     concurrency_limiter::ConcurrencyLimiter,
     deaths::{DeathNotice, Lifeline},
-    object::ActorLink,
     queue_entry::{LONGEST, Phase, QueueEntry},
     span::Spans,
     sync_requirements::Waiting,
@@ -44,14 +43,6 @@ pub(super) type Shared<C> = Rc<RefCell<WorkQueue<C>>>;
 /// Starts the actor of a key; the number is the number of reconcilers.
 pub(super) type Starter<C> =
     fn(Shared<C>, <C as GeneralController>::Key, usize, Lifeline<<C as GeneralController>::Key>) -> ActorLink<C>;
-
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(super) enum Order {
-    /// The queue entry holds work for the actor.
-    Nudge,
-    Stop,
-}
 
 pub(super) struct WorkQueue<C: GeneralController> {
     pub(super) controller: Rc<C>,
