@@ -9,7 +9,6 @@ use std::{
 
 use cluster::{ApiError, Cluster, DiscoverySummary, Synced};
 use futures::FutureExt as _;
-use jiff::Timestamp;
 use kit::Deadline;
 use tokio::{
     sync::{Notify, watch},
@@ -19,7 +18,7 @@ use tokio::{
 use crate::{
     Probes, Program,
     clusters::ClusterView,
-    figures::{ClusterFigures, DiscoveryFigures, FailedGroup, Figures, LimiterFigures, WebhookFiguresFn},
+    figures::{ClusterFigures, DiscoveryFigures, FailedGroup, Figures, LimiterFigures, Now, WebhookFiguresFn},
     http::probes::{CheckFn, Checks, with_grace},
     leader::Leadership,
     metrics::Metrics,
@@ -142,7 +141,7 @@ impl Vitals {
     }
 
     /// Returns the figures of the program `P`. Asks for versions of API servers, which later figures have.
-    pub(super) fn figures<P: Program>(&self, metrics: &Metrics, now: Timestamp) -> Figures {
+    pub(super) fn figures<P: Program>(&self, metrics: &Metrics, now: Now) -> Figures {
         Figures {
             views: P::VIEWS,
             reconcilers: metrics.reconciler_figures(now),

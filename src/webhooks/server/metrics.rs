@@ -6,10 +6,9 @@ use std::{
 };
 
 use jiff::Timestamp;
-use kit::Clock;
 use process::{
     declarations,
-    figures::{CertificateFigures, Latency, ServedWebhooks, WebhookFigures},
+    figures::{CertificateFigures, Latency, Now, ServedWebhooks, WebhookFigures},
     metrics::{
         DECADES, Declaration, MetricKind,
         MetricName::{Common, Own},
@@ -138,7 +137,7 @@ impl WebhookServerMetrics {
     }
 
     /// Returns the figures of the webhooks and of the serving certificate. The rates are 0.
-    pub fn figures(&self, now: Timestamp) -> ServedWebhooks {
+    pub fn figures(&self, now: Now) -> ServedWebhooks {
         let expiration = Some(self.certificate_expiration.get()).filter(|seconds| *seconds != 0);
         let not_after = expiration.and_then(|seconds| Timestamp::from_second(seconds).ok());
         ServedWebhooks {
@@ -147,7 +146,7 @@ impl WebhookServerMetrics {
         }
     }
 
-    fn webhook_figures(&self, path: &str, latency: &Latency, now: Timestamp) -> WebhookFigures {
+    fn webhook_figures(&self, path: &str, latency: &Latency, now: Now) -> WebhookFigures {
         let total = self.seconds.with_label_values(&[path]).get_sample_count();
         let good = self.requests.with_label_values(&[path, "200"]).get();
         let failed = FAILURE_CAUSES.iter().filter(|cause| !DENIALS.contains(cause));
@@ -176,7 +175,7 @@ impl WebhookMetrics {
             code => self.server.requests.with_label_values(&[&*self.path, code.to_string().as_str()]).inc(),
         }
         self.seconds.observe(duration.as_secs_f64());
-        self.latency.add(Clock::system_wall(), duration);
+        self.latency.add(Now::of_system(), duration);
     }
 
     /// A request came (`1`) or was answered (`-1`).
@@ -309,7 +308,7 @@ mod tests {
     fn webhook_figures_count_what_was_not_decided_as_errors() {
         let (_, metrics) = metrics();
         let webhook = metrics.webhook("/webhooks/a");
-        let now = Clock::system_wall();
+        let now = Now::of_system();
         let empty = &metrics.figures(now).webhooks[0];
         assert_eq!((empty.path.as_str(), empty.total, empty.errors, empty.p50), ("/webhooks/a", 0, 0, None));
         for (code, cause) in [(200, ""), (200, "denied"), (200, "undecodable"), (429, ""), (500, "")] {

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-
-use super::Minutes;
+use super::{Minutes, Now};
 
 /// Two buckets per power of two, from 16 µs to 16 s: a quantile is wrong by a fifth at most.
 const BUCKETS: usize = 2 * 20 + 1;
@@ -17,14 +15,14 @@ pub struct Latency(Minutes<BUCKETS>);
 
 impl Latency {
     /// Adds a duration.
-    pub fn add(&self, now: Timestamp, duration: Duration) {
+    pub fn add(&self, now: Now, duration: Duration) {
         let powers = (duration.as_secs_f64() / FIRST_BOUND).log2() * 2.0;
         // Casts saturate, so that nothing is out of bounds.
         self.0.count(now, (powers.ceil().max(0.0) as usize).min(BUCKETS - 1));
     }
 
     /// Returns upper bounds of the quantiles (from 0 to 1), in seconds; `None` if there were no durations.
-    pub fn quantiles<const N: usize>(&self, now: Timestamp, quantiles: [f64; N]) -> Option<[f64; N]> {
+    pub fn quantiles<const N: usize>(&self, now: Now, quantiles: [f64; N]) -> Option<[f64; N]> {
         let mut counts = [0u64; BUCKETS];
         for (_, minute) in self.0.last(now) {
             counts.iter_mut().zip(minute).for_each(|(sum, count)| *sum += u64::from(count));
@@ -49,11 +47,11 @@ mod tests {
 
     #[test]
     fn quantiles_are_bounds_of_the_last_ten_minutes() {
-        let latency = Latency::default();
-        let at = |minute: i64| Timestamp::from_second(1_893_456_000 + 60 * minute).unwrap();
+        let (latency, start) = (Latency::default(), Now::of_system());
+        let at = |minute: u64| Now { monotonic: start.monotonic + Duration::from_secs(60 * minute), ..start };
         assert_eq!(latency.quantiles(at(0), [0.5]), None);
         for millis in 1..=100 {
-            latency.add(at(millis / 50), Duration::from_millis(millis as u64));
+            latency.add(at(millis / 50), Duration::from_millis(millis));
         }
 
         let [p50, p99] = latency.quantiles(at(2), [0.5, 0.99]).unwrap();
@@ -65,8 +63,7 @@ mod tests {
 
     #[test]
     fn quantiles_of_extreme_durations_are_the_outermost_bounds() {
-        let latency = Latency::default();
-        let now = Timestamp::UNIX_EPOCH;
+        let (latency, now) = (Latency::default(), Now::of_system());
         for duration in [Duration::ZERO, Duration::MAX] {
             latency.add(now, duration);
         }

@@ -11,14 +11,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use self::latency::Latency;
+pub use self::{latency::Latency, minutes::Now};
 pub(crate) use self::{minutes::Minutes, rates::Rates};
 
-/// Computes the figures; the argument is the wall time. Must return at once.
-pub type FiguresFn = Arc<dyn Fn(Timestamp) -> Figures + Send + Sync>;
+/// Computes the figures. Must return at once.
+pub type FiguresFn = Arc<dyn Fn(Now) -> Figures + Send + Sync>;
 
 /// Returns the figures of the webhooks and of their certificate. Must return at once.
-pub type WebhookFiguresFn = Arc<dyn Fn(Timestamp) -> ServedWebhooks + Send + Sync>;
+pub type WebhookFiguresFn = Arc<dyn Fn(Now) -> ServedWebhooks + Send + Sync>;
 
 /// What a viewer sees beside the actors.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -6,13 +6,12 @@ use std::{
     time::Duration,
 };
 
-use jiff::Timestamp;
-use kit::{Clock, Priority, ReconcileObserver, ReconcileResult, ReconcilerObserver};
+use kit::{Priority, ReconcileObserver, ReconcileResult, ReconcilerObserver};
 use prometheus::{Gauge, Histogram, IntCounter, IntGauge, core::Metric as _};
 use tokio::time::Instant;
 
 use super::{Registrar, declared, gauge_value};
-use crate::figures::{HistogramFigures, MinuteFigures, Minutes, ReconcilerFigures};
+use crate::figures::{HistogramFigures, MinuteFigures, Minutes, Now, ReconcilerFigures};
 
 /// The series of one controller. Clones share them.
 #[derive(Clone)]
@@ -103,7 +102,7 @@ impl ControllerMetrics {
     }
 
     /// Returns the figures of the reconciler `name`.
-    pub(super) fn figures(&self, name: &'static str, now: Timestamp) -> ReconcilerFigures {
+    pub(super) fn figures(&self, name: &'static str, now: Now) -> ReconcilerFigures {
         let series = &*self.0;
         let minutes = series.minutes.last(now).into_iter();
         ReconcilerFigures {
@@ -223,7 +222,7 @@ impl ReconcileObserver for RunningReconcile {
             ReconcileResult::Requeue => 2,
             ReconcileResult::RequeueAfter => 3,
         };
-        series.minutes.count(Clock::system_wall(), index);
+        series.minutes.count(Now::of_system(), index);
         match result {
             ReconcileResult::Success => series.success.inc(),
             ReconcileResult::Error | ReconcileResult::TerminalError => {

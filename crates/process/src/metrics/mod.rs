@@ -34,7 +34,7 @@ use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, Tex
 pub use reference::reference;
 use tokio::time::Instant;
 
-use crate::figures::{ReconcilerFigures, RequestFigures};
+use crate::figures::{Now, ReconcilerFigures, RequestFigures};
 
 /// The metrics of one program beside those of every program.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +142,7 @@ impl Metrics {
     }
 
     /// Returns the figures of the reconcilers that have started, by name.
-    pub(crate) fn reconciler_figures(&self, now: Timestamp) -> Vec<ReconcilerFigures> {
+    pub(crate) fn reconciler_figures(&self, now: Now) -> Vec<ReconcilerFigures> {
         self.controllers().iter().map(|(name, controller)| controller.figures(name, now)).collect()
     }
 
