@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     rc::Rc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use actix_web::{
@@ -21,17 +21,24 @@ use super::{
     stream::{Course, Phase},
 };
 
+/// The HTTP library copies what it gets into the connection's buffer, however large. It takes no piece more while that
+/// buffer has 32 KiB.
+const PIECE: usize = 32 << 10;
+
 /// A request. Its connection is busy until this is dropped.
 pub struct Exchange {
     busy: Busy,
     course: Rc<Course>,
 }
 
-/// The body of an answer. The connection is busy, and the answer unread, until the body has been handed over.
+/// The body of an answer, in pieces. The connection is busy, and the answer unread, until the last piece has been handed
+/// over.
 struct Answer {
     body: BoxBody,
+    /// What is left of a part of the body.
+    rest: Bytes,
     /// `None` if the body is generated while it is read, as event streams are.
-    _waits: Option<Waits>,
+    waits: Option<Waits>,
     _exchange: Exchange,
 }
 
@@ -69,7 +76,7 @@ impl Exchange {
                 BodySize::None => Some(self.busy.wait(0)),
                 BodySize::Stream => None,
             };
-            BoxBody::new(Answer { body, _waits: waits, _exchange: self })
+            BoxBody::new(Answer { body, rest: Bytes::new(), waits, _exchange: self })
         })
     }
 
@@ -99,6 +106,18 @@ impl MessageBody for Answer {
     }
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        Pin::new(&mut self.body).poll_next(context)
+        if self.rest.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_next(context)) {
+                Some(Ok(part)) if part.len() > PIECE => self.rest = part,
+                other => return Poll::Ready(other),
+            }
+        }
+        let length = self.rest.len().min(PIECE);
+        let piece = self.rest.split_to(length);
+        let left = self.rest.len();
+        if let Some(waits) = &mut self.waits {
+            waits.goes_on(left);
+        }
+        Poll::Ready(Some(Ok(piece)))
     }
 }

@@ -43,7 +43,8 @@ const LOOK: Duration = Duration::from_millis(2);
 /// from an answer.
 const QUIET: Duration = Duration::from_millis(200);
 
-/// Default limits of unread answers. An API server waits at most 30 seconds for an answer.
+/// Default limits of unread answers. An API server waits at most 30 seconds for an answer. A slow client takes at least a
+/// piece of its answer in this time.
 pub const UNREAD: UnreadLimits = UnreadLimits { answers: 1024, bytes: 32 << 20, time: Duration::from_secs(30) };
 
 /// The connections of all workers of a server. Clones share them.
@@ -207,6 +208,10 @@ impl Connection {
 
     pub(crate) fn close(&self) {
         self.grip.close();
+    }
+
+    pub(crate) fn bound_send_buffer(&self, bytes: usize) {
+        self.grip.bound_send_buffer(bytes);
     }
 
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use actix_web::rt::net::{ActixStream, Ready, TcpStream};
-use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown, sockopt};
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
 pub(crate) struct Socket(Arc<TcpStream>);
@@ -111,6 +111,11 @@ impl ActixStream for Socket {
 impl Grip {
     pub(super) fn close(&self) {
         shutdown(&*self.0, Shutdown::Both).ok();
+    }
+
+    /// Without effect on a connection that has just ended.
+    pub(super) fn bound_send_buffer(&self, bytes: usize) {
+        sockopt::set_socket_send_buffer_size(&*self.0, bytes).ok();
     }
 
     /// Closes the reading side. Pending writes still go out.

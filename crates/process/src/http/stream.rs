@@ -110,6 +110,11 @@ impl Course {
         move || connection.close()
     }
 
+    /// Bounds what the system keeps for the client, in bytes.
+    pub(crate) fn bound_send_buffer(&self, bytes: usize) {
+        self.connection.bound_send_buffer(bytes);
+    }
+
     pub(super) fn phase(&self) -> Phase {
         self.phase.get()
     }

@@ -22,7 +22,7 @@ pub struct UnreadLimits {
     pub answers: usize,
     /// Their size together.
     pub bytes: usize,
-    /// How long one may wait.
+    /// How long a client may take no part of one.
     pub time: Duration,
 }
 
@@ -99,6 +99,19 @@ impl Unread {
     }
 }
 
+impl Waits {
+    /// The client took a part of the answer; so many bytes are left.
+    pub(crate) fn goes_on(&mut self, bytes: usize) {
+        let mut all = self.unread.all();
+        // Nothing waits if the connection has been closed.
+        let Some(waiting) = all.waiting.remove(&self.place) else { return };
+        all.bytes = all.bytes + bytes - waiting.bytes;
+        all.last += 1;
+        self.place = all.last;
+        all.waiting.insert(self.place, Waiting { since: Instant::now(), bytes, ..waiting });
+    }
+}
+
 impl All {
     fn close_oldest(&mut self) {
         let Some((_, oldest)) = self.waiting.pop_first() else { return };
@@ -155,6 +168,26 @@ mod tests {
         assert_eq!(open(), [false, false, true, true], "too large");
         let _larger = unread.wait(&all[3].0.1, 1000);
         assert_eq!(open(), [false, false, false, false], "all others, and here one of the same connection");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unread_answer_whose_client_reads_slowly_is_not_closed() {
+        let unread = Arc::new(Unread::within(LIMITS));
+        let (((_a, slow), first), ((_b, stuck), second)) = (connection(), connection());
+        let mut waits = unread.wait(&slow, 60);
+        let _stuck = unread.wait(&stuck, 30);
+
+        for left in (0..10).rev() {
+            tokio::time::advance(LIMITS.time - Duration::from_secs(1)).await;
+            waits.goes_on(left);
+            unread.look(Instant::now());
+        }
+
+        assert!(is_open(&first) && !is_open(&second));
+        assert_eq!(unread.all().bytes, 0);
+        waits.goes_on(0);
+        drop(waits);
+        assert_eq!(unread.all().waiting.len(), 0);
     }
 
     #[tokio::test(start_paused = true)]
