@@ -82,6 +82,13 @@ impl StatusRegistry {
         cell.map(|cell| cell.read())
     }
 
+    /// Returns the paths of all cells, sorted.
+    pub fn paths(&self) -> Vec<Arc<str>> {
+        let mut paths: Vec<_> = self.cells.iter().map(|cell| cell.key().clone()).collect();
+        paths.sort_unstable();
+        paths
+    }
+
     /// Returns the states of all cells, sorted by path.
     pub fn snapshot(&self) -> Vec<ActorState> {
         let mut states: Vec<_> = self.cells.iter().map(|cell| cell.value().read()).collect();

@@ -28,9 +28,11 @@ pub struct RegistryChanges {
 }
 
 impl Follower {
-    /// Follows a registry from nothing: the first look reports each actor.
+    /// Follows a registry from its present state on: looks report what changes later.
     pub fn new(registry: StatusRegistry) -> Self {
-        Self { registry, seen: 0, known: HashMap::new() }
+        let mut follower = Self { seen: registry.version(), registry, known: HashMap::new() };
+        follower.paths();
+        follower
     }
 
     /// The registry's version before the last look.
@@ -68,14 +70,16 @@ impl Follower {
         Some(RegistryChanges { version, changed, gone })
     }
 
-    /// Counts states as reported that somebody read from the registry after the last look, so that a later look reports
-    /// when their actors are gone.
-    pub fn adopt(&mut self, states: &[ActorState]) {
-        for state in states {
-            if !self.known.contains_key(&*state.path) {
-                self.known.insert(state.path.as_str().into(), 0);
+    /// Returns the paths of all actors, sorted, for who reads their states now. A later look reports when one of these
+    /// actors is gone.
+    pub fn paths(&mut self) -> Vec<Arc<str>> {
+        let paths = self.registry.paths();
+        for path in &paths {
+            if !self.known.contains_key(path) {
+                self.known.insert(path.clone(), 0);
             }
         }
+        paths
     }
 
     fn forget_gone(&mut self) -> Vec<Arc<str>> {

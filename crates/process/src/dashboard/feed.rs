@@ -7,13 +7,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::Stream;
+use futures::{Stream, stream::unfold};
 use jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::{
-    hub::{Hub, LOOK_INTERVAL, Position},
+    document::Document,
+    hub::{Hub, News, Position},
     row::Row,
     shown::{Shown, ShownProcess},
     streams::StreamPermit,
@@ -28,11 +29,10 @@ pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// How long a browser waits before it connects again.
 const RECONNECT: &[u8] = b"retry: 2000\n\n";
 
-/// The dashboard's data. Without a viewer it computes and keeps nothing.
+/// The dashboard's data. Without a reader it computes and keeps nothing.
 pub(super) struct Feed {
     pub(super) shown: Arc<Shown>,
     viewers: Mutex<Viewers>,
-    actors: Mutex<Option<Rendered>>,
 }
 
 #[derive(Default)]
@@ -42,19 +42,12 @@ struct Viewers {
     hub: Option<Hub>,
 }
 
-/// The last answer of `dashboard/actors`, for who asks again at once.
-struct Rendered {
-    version: u64,
-    at: Instant,
-    json: Bytes,
-}
-
+/// The head of the answer of `dashboard/actors`.
 #[derive(Serialize)]
-struct ActorsDocument<'a> {
+struct ActorsHead<'a> {
     version: u64,
     now: Timestamp,
     process: &'a ShownProcess,
-    actors: Vec<Row<'a>>,
 }
 
 /// A stream, as long as its connection lives.
@@ -62,6 +55,8 @@ struct Viewer {
     feed: Arc<Feed>,
     is_greeted: bool,
     position: Option<Position>,
+    /// The rest of a snapshot.
+    snapshot: Option<Document>,
     last_write: Instant,
     ticks: Interval,
     permit: StreamPermit,
@@ -69,29 +64,7 @@ struct Viewer {
 
 impl Feed {
     pub(super) fn new(shown: Shown) -> Self {
-        Self { shown: Arc::new(shown), viewers: Mutex::default(), actors: Mutex::default() }
-    }
-
-    /// Returns all actors with whole texts. Answers within [`LOOK_INTERVAL`] share a rendering.
-    pub(super) fn actors(&self) -> Bytes {
-        let (now, version) = (Instant::now(), self.shown.status_registry.version());
-        let mut latest = self.actors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(latest) = latest.as_ref()
-            && latest.version == version
-            && now.saturating_duration_since(latest.at) < LOOK_INTERVAL
-        {
-            return latest.json.clone();
-        }
-        let actors = self.shown.status_registry.snapshot();
-        let document = ActorsDocument {
-            version,
-            now: self.shown.now(),
-            process: &self.shown.process(),
-            actors: actors.iter().map(Row::whole).collect(),
-        };
-        let json: Bytes = render(&document).into();
-        *latest = Some(Rendered { version, at: now, json: json.clone() });
-        json
+        Self { shown: Arc::new(shown), viewers: Mutex::default() }
     }
 
     fn viewers(&self) -> MutexGuard<'_, Viewers> {
@@ -104,11 +77,15 @@ impl Feed {
     }
 }
 
-/// Renders a document, an empty one if that fails.
-pub(super) fn render(document: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(document).unwrap_or_else(|error| {
-        tracing::error!(%error, "Could not render the dashboard");
-        b"{}".to_vec()
+/// All actors with whole texts.
+pub(super) fn actors(feed: &Feed, permit: StreamPermit) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let registry = &feed.shown.status_registry;
+    let head = ActorsHead { version: registry.version(), now: feed.shown.now(), process: &feed.shown.process() };
+    let document = Document::new(registry.clone(), registry.paths(), Row::whole, ("", &head, "]}"));
+    unfold((document, permit), |(mut document, permit)| async {
+        permit.is_read(Instant::now());
+        let piece = document.next()?;
+        Some((Ok(piece), (document, permit)))
     })
 }
 
@@ -116,7 +93,7 @@ pub(super) fn render(document: &impl Serialize) -> Vec<u8> {
 /// takes an event when it has sent the one before. A slow viewer costs no memory: if it is too far behind, it gets
 /// another snapshot.
 pub(super) fn events(feed: Arc<Feed>, permit: StreamPermit) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    futures::stream::unfold(Viewer::new(feed, permit), |mut viewer| async {
+    unfold(Viewer::new(feed, permit), |mut viewer| async {
         let event = viewer.next().await?;
         Some((Ok(event), viewer))
     })
@@ -127,7 +104,8 @@ impl Viewer {
         feed.viewers().number += 1;
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { feed, is_greeted: false, position: None, last_write: Instant::now(), ticks, permit }
+        let (is_greeted, position, snapshot, last_write) = (false, None, None, Instant::now());
+        Self { feed, is_greeted, position, snapshot, last_write, ticks, permit }
     }
 
     async fn next(&mut self) -> Option<Bytes> {
@@ -139,6 +117,7 @@ impl Viewer {
                 return None;
             }
             let now = Instant::now();
+            self.permit.is_read(now);
             if let Some(bytes) = self.due(now) {
                 self.last_write = now;
                 return Some(bytes);
@@ -152,12 +131,25 @@ impl Viewer {
     }
 
     fn due(&mut self, now: Instant) -> Option<Bytes> {
+        if let Some(piece) = self.snapshot.as_mut().and_then(Document::next) {
+            return Some(piece);
+        }
+        self.snapshot = None;
+        match self.news(now) {
+            Some(News::Event(event)) => Some(event),
+            Some(News::Snapshot(document)) => self.snapshot.insert(document).next(),
+            None => {
+                let is_quiet = now.saturating_duration_since(self.last_write) >= KEEP_ALIVE;
+                is_quiet.then(|| Bytes::from_static(b": still here\n\n"))
+            }
+        }
+    }
+
+    fn news(&mut self, now: Instant) -> Option<News> {
         let mut viewers = self.feed.viewers();
         let hub = viewers.hub.get_or_insert_with(|| Hub::new(self.feed.shown.clone(), now));
         hub.look(now);
-        let event = hub.next(&mut self.position, now);
-        let is_quiet = now.saturating_duration_since(self.last_write) >= KEEP_ALIVE;
-        event.or_else(|| is_quiet.then(|| Bytes::from_static(b": still here\n\n")))
+        hub.next(&mut self.position)
     }
 }
 

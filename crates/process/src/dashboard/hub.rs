@@ -1,15 +1,17 @@
 //! What all viewers of the dashboard share: the last look at the status registry, and the events of the recent past,
-//! each rendered once. There is a hub as long as there is a viewer. It works when a viewer asks.
+//! each rendered once. There is a hub as long as there is a viewer. It works when a viewer asks. Snapshots are not shared:
+//! each viewer reads its own, as fast as it can.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use kit::{ActorState, Follower, RegistryChanges};
+use kit::{Follower, RegistryChanges};
 use serde::Serialize;
 use tokio::time::Instant;
 
 use super::{
+    document::{Document, render},
     row::Row,
     shown::{Shown, ShownProcess},
 };
@@ -25,11 +27,15 @@ pub(super) const FIGURES_INTERVAL: Duration = Duration::from_secs(2);
 pub(super) const MOST_EVENTS: usize = 120;
 pub(super) const MOST_BYTES: usize = 2 * 1024 * 1024;
 
-/// A snapshot is shared by the viewers that come within this time.
-const SNAPSHOT_LIFE: Duration = Duration::from_secs(10);
-
 /// Where a viewer is in the stream: the number of its next event.
 pub(super) type Position = u64;
+
+/// What a viewer gets next.
+pub(super) enum News {
+    Event(Bytes),
+    /// The viewer is new or too far behind.
+    Snapshot(Document),
+}
 
 pub(super) struct Hub {
     shown: Arc<Shown>,
@@ -44,22 +50,14 @@ pub(super) struct Hub {
     bytes: usize,
     /// The number of the first of them.
     first: Position,
-    snapshot: Option<Snapshot>,
 }
 
-struct Snapshot {
-    event: Bytes,
-    made: Instant,
-    /// The event after it.
-    next: Position,
-}
-
+/// The head of a snapshot.
 #[derive(Serialize)]
-struct SnapshotDocument<'a> {
+struct SnapshotHead<'a> {
     version: u64,
     now: Timestamp,
     process: &'a ShownProcess,
-    actors: Vec<Row<'a>>,
     figures: &'a Figures,
     config: &'a str,
 }
@@ -81,30 +79,26 @@ struct FiguresDocument<'a> {
 }
 
 impl Hub {
-    /// Begins with a snapshot.
+    /// Looks from the present state of the registry on.
     pub(super) fn new(shown: Arc<Shown>, now: Instant) -> Self {
         let mut hub = Self {
             follower: Follower::new(shown.status_registry.clone()),
             process: shown.process(),
-            figures: (shown.figures)(shown.now()),
+            figures: shown.figures(now),
             rates: Rates::default(),
             looked: now,
             figured: now,
             events: VecDeque::new(),
             bytes: 0,
             first: 0,
-            snapshot: None,
             shown,
         };
         hub.rates.set(&mut hub.figures, now);
-        let actors = hub.follower.look().map(|changes| changes.changed).unwrap_or_default();
-        hub.take_snapshot(hub.follower.version(), &actors, now);
         hub
     }
 
     /// Looks what is new, if the last look is long enough ago.
     pub(super) fn look(&mut self, now: Instant) {
-        self.snapshot.take_if(|snapshot| now.saturating_duration_since(snapshot.made) >= SNAPSHOT_LIFE);
         if now.saturating_duration_since(self.looked) < LOOK_INTERVAL {
             return;
         }
@@ -118,7 +112,7 @@ impl Hub {
         }
         if now.saturating_duration_since(self.figured) >= FIGURES_INTERVAL {
             self.figured = now;
-            let mut figures = (self.shown.figures)(self.shown.now());
+            let mut figures = self.shown.figures(now);
             self.rates.set(&mut figures, now);
             if figures != self.figures {
                 self.looked = now;
@@ -131,44 +125,27 @@ impl Hub {
         }
     }
 
-    /// Returns the next event of a viewer: a snapshot if the viewer is new or too far behind.
-    pub(super) fn next(&mut self, position: &mut Option<Position>, now: Instant) -> Option<Bytes> {
+    /// Returns what a viewer gets next, `None` if it has everything.
+    pub(super) fn next(&mut self, position: &mut Option<Position>) -> Option<News> {
         let ahead = position.and_then(|next| next.checked_sub(self.first));
-        let Some(ahead) = ahead else { return Some(self.snapshot(position, now)) };
+        let Some(ahead) = ahead else { return Some(News::Snapshot(self.snapshot(position))) };
         let event = self.events.get(usize::try_from(ahead).ok()?)?.clone();
         *position = Some(self.first + ahead + 1);
-        Some(event)
+        Some(News::Event(event))
     }
 
-    fn snapshot(&mut self, position: &mut Option<Position>, now: Instant) -> Bytes {
-        let known = self.snapshot.take().filter(|snapshot| snapshot.next >= self.first);
-        let snapshot = match known {
-            Some(snapshot) => self.snapshot.insert(snapshot),
-            None => {
-                // The version comes first, so that a change in between is reported once more, and not lost.
-                let version = self.shown.status_registry.version();
-                let actors = self.shown.status_registry.snapshot();
-                self.follower.adopt(&actors);
-                self.take_snapshot(version, &actors, now)
-            }
-        };
-        *position = Some(snapshot.next);
-        snapshot.event.clone()
-    }
-
-    fn take_snapshot(&mut self, version: u64, actors: &[ActorState], now: Instant) -> &Snapshot {
-        let document = SnapshotDocument {
-            version,
+    /// The events after it may repeat what its rows show.
+    fn snapshot(&mut self, position: &mut Option<Position>) -> Document {
+        *position = Some(self.first + self.events.len() as u64);
+        let head = SnapshotHead {
+            version: self.shown.status_registry.version(),
             now: self.shown.now(),
             process: &self.process,
-            actors: actors.iter().map(Row::short).collect(),
             figures: &self.figures,
             config: &self.shown.config,
         };
-        let mut event = Vec::new();
-        write_event("snapshot", &document, &mut event);
-        let next = self.first + self.events.len() as u64;
-        self.snapshot.insert(Snapshot { event: event.into(), made: now, next })
+        let parts = ("event: snapshot\ndata: ", &head, "]}\n\n");
+        Document::new(self.shown.status_registry.clone(), self.follower.paths(), Row::short, parts)
     }
 
     fn render_changes(&self, changes: &RegistryChanges, process: Option<&ShownProcess>, news: &mut Vec<u8>) {
@@ -199,8 +176,6 @@ impl Hub {
 
 fn write_event(name: &str, document: &impl Serialize, events: &mut Vec<u8>) {
     events.extend_from_slice(format!("event: {name}\ndata: ").as_bytes());
-    if let Err(error) = serde_json::to_writer(&mut *events, document) {
-        tracing::error!(%error, "Could not render the dashboard");
-    }
+    render(document, events);
     events.extend_from_slice(b"\n\n");
 }

@@ -4,6 +4,7 @@
 //! broken actor cannot block a scrape, a probe or a stream. `page/` is the dashboard's page: HTML, CSS and JavaScript, embedded, no build step.
 
 mod details;
+mod document;
 mod feed;
 pub(crate) mod host;
 mod hub;

@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use super::shown::{LeaderFn, Leadership, LeadershipFn, NowFn, ProcessInfo};
 use super::{
-    details,
-    feed::{Feed, events},
+    details::Details,
+    feed::{Feed, actors, events},
     host,
     shown::Shown,
-    streams::{MAX_STREAMS, Streams},
+    streams::{MAX_STREAMS, StreamPermit, Streams},
 };
 pub use crate::http::listen::{ListenAddress, ListenError};
 use crate::{
@@ -108,6 +108,14 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 
+/// Bytes that the system keeps for the client of a stream; it takes twice as many. So a client that reads slowly shows it:
+/// the connection gets room again as soon as a third is read.
+const SEND_BUFFER: usize = 256 << 10;
+
+const NO_PLACE: &str = "16 pages of the dashboard are open, which is the limit; close one of them\n";
+/// Seconds.
+const NO_PLACE_RETRY: u64 = 5;
+
 /// The page may load only its own files, and cannot be framed.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                            base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -146,6 +154,7 @@ const PAGE: [(&str, &str, &str); 25] = [
 
 struct Dashboard {
     feed: Arc<Feed>,
+    details: Details,
     streams: Streams,
 }
 
@@ -155,10 +164,8 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let metrics = options.metrics.map(|address| address.listen()).transpose()?;
 
     let stop_streams = CancellationToken::new();
-    let dashboard = web::Data::new(Dashboard {
-        feed: Arc::new(Feed::new(sources.shown(options.process))),
-        streams: Streams::within(MAX_STREAMS, stop_streams.clone()),
-    });
+    let streams = Streams::within(MAX_STREAMS, stop_streams.clone());
+    let dashboard = web::Data::new(Dashboard::new(sources.shown(options.process), streams));
     let sources = web::Data::from(sources);
 
     let for_metrics = sources.clone();
@@ -176,6 +183,28 @@ pub fn serve(options: ServerOptions, sources: Arc<Sources>) -> Result<ServerHand
     let metrics = metrics.map(|listeners| prepare("metrics", listeners, bounds, metrics_routes)).transpose()?;
     let probes = probes.map(|listeners| prepare("probes", listeners, bounds, probe_routes)).transpose()?;
     Ok(ServerHandles { probes: probes.map(Prepared::run), metrics: metrics.map(Prepared::run), stop_streams })
+}
+
+impl Dashboard {
+    fn new(shown: Shown, streams: Streams) -> Self {
+        let feed = Arc::new(Feed::new(shown));
+        Self { details: Details::new(feed.shown.clone()), feed, streams }
+    }
+
+    /// Returns a place for the stream that answers a request, if there is one.
+    fn place(&self, request: &HttpRequest) -> Option<StreamPermit> {
+        let course = request.conn_data::<Rc<Course>>();
+        if let Some(course) = course {
+            course.bound_send_buffer(SEND_BUFFER);
+        }
+        let close = course.map(|course| course.closer());
+        let from = request.peer_addr().map(|peer| peer.ip());
+        self.streams.begin(from, Instant::now(), move || {
+            if let Some(close) = &close {
+                close();
+            }
+        })
+    }
 }
 
 impl Sources {
@@ -324,22 +353,33 @@ async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
     HttpResponse::Ok().content_type(METRICS_TYPE).body(sources.metrics.render())
 }
 
-async fn all_actors(dashboard: web::Data<Dashboard>) -> HttpResponse {
-    HttpResponse::Ok().content_type("application/json").body(dashboard.feed.actors())
+async fn all_actors(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
+    match dashboard.place(&request) {
+        Some(place) => {
+            HttpResponse::Ok().content_type("application/json").streaming(actors(&dashboard.feed, place))
+        }
+        None => no_place(),
+    }
 }
 
 async fn actor_details(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
-    details::answer(&request, &dashboard.feed.shown).await
+    dashboard.details.answer(&request).await
 }
 
 async fn event_stream(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
-    let close = request.conn_data::<Rc<Course>>().map(|course| course.closer());
-    let place = dashboard.streams.begin(move || {
-        if let Some(close) = &close {
-            close();
+    match dashboard.place(&request) {
+        Some(place) => {
+            HttpResponse::Ok().content_type("text/event-stream").streaming(events(dashboard.feed.clone(), place))
         }
-    });
-    HttpResponse::Ok().content_type("text/event-stream").streaming(events(dashboard.feed.clone(), place))
+        None => no_place(),
+    }
+}
+
+fn no_place() -> HttpResponse {
+    HttpResponse::ServiceUnavailable()
+        .insert_header((header::RETRY_AFTER, NO_PLACE_RETRY))
+        .content_type(TEXT_TYPE)
+        .body(NO_PLACE)
 }
 
 #[cfg(test)]

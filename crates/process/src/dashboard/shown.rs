@@ -5,8 +5,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use kit::StatusRegistry;
 use serde::Serialize;
+use tokio::time::Instant;
 
-use crate::figures::FiguresFn;
+use crate::figures::{Figures, FiguresFn, Now};
 
 /// Whether this process leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -72,6 +73,10 @@ impl Shown {
 
     pub(super) fn now(&self) -> Timestamp {
         (self.now)()
+    }
+
+    pub(super) fn figures(&self, now: Instant) -> Figures {
+        (self.figures)(Now { monotonic: now, wall: self.now() })
     }
 }
 

@@ -7,6 +7,9 @@ const SILENCE = 40_000;
 /** In milliseconds, between attempts. */
 const PAUSES = [500, 2000, 5000];
 
+/** The status if too many pages are open. The text says so. */
+const NO_PLACE = 503;
+
 const pause = (time) => new Promise((resolve) => { setTimeout(resolve, time); });
 
 /**
@@ -40,7 +43,7 @@ async function readEvents(url, emit) {
   try {
     heard();
     const answer = await fetch(url, { signal: abort.signal, cache: "no-store", headers: { accept: "text/event-stream" } });
-    if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
+    if (!answer.ok) throw new Error(answer.status === NO_PLACE ? (await answer.text()).trim() : `the server answers ${answer.status}`);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     const parser = new EventParser();
     for (;;) {
@@ -58,6 +61,10 @@ async function readEvents(url, emit) {
 const QUESTION_INTERVAL = 1000;
 /** In milliseconds, after an answer that is an error. */
 const QUESTION_RETRY = 5000;
+/** The status after too many questions of all pages together. */
+const TOO_MANY = 429;
+/** So many refusals in a row are shown. Fewer only delay the answer. */
+const SHOWN_REFUSALS = 3;
 /** Takes the place of a timer while an answer is under way. */
 const ASKING = -1;
 
@@ -72,6 +79,8 @@ export class DetailsQuestion {
   #abort = null;
   /** Whether the row changed while the answer was under way. */
   #outdated = false;
+  /** Refusals since the last answer. */
+  #refusals = 0;
 
   constructor(answer) {
     this.#answer = answer;
@@ -84,6 +93,7 @@ export class DetailsQuestion {
     clearTimeout(this.#timer);
     this.#timer = 0;
     this.#outdated = false;
+    this.#refusals = 0;
     this.#path = path;
     if (path !== null) this.#ask();
   }
@@ -113,8 +123,11 @@ export class DetailsQuestion {
     }
     if (abort.signal.aborted || path !== this.#path) return;
     this.#timer = 0;
-    this.#answer(path, answer);
-    if (answer.error) this.again(QUESTION_RETRY);
+    this.#refusals = answer.status === TOO_MANY ? this.#refusals + 1 : 0;
+    if (this.#refusals === 0 || this.#refusals >= SHOWN_REFUSALS) this.#answer(path, answer);
+    // At different times, so that pages do not refuse each other for ever.
+    if (this.#refusals > 0) this.again(QUESTION_INTERVAL * (1 + Math.random()));
+    else if (answer.error) this.again(QUESTION_RETRY);
     else if (this.#outdated) this.again();
   }
 }

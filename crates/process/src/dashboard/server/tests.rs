@@ -43,10 +43,8 @@ fn process() -> ProcessInfo {
 }
 
 fn dashboard(sources: &Sources, streams: usize) -> web::Data<Dashboard> {
-    web::Data::new(Dashboard {
-        feed: Arc::new(Feed::new(sources.shown(process()))),
-        streams: Streams::within(streams, CancellationToken::new()),
-    })
+    let streams = Streams::within(streams, CancellationToken::new());
+    web::Data::new(Dashboard::new(sources.shown(process()), streams))
 }
 
 async fn get(path: &str) -> (u16, String, String) {

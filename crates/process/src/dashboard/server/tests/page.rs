@@ -100,9 +100,16 @@ fn between<'a>(text: &'a str, begin: &'a str, end: &'a str) -> impl Iterator<Ite
     text.split(begin).skip(1).filter_map(move |rest| rest.split_once(end)).map(|(name, _)| name)
 }
 
-/// A client that opens streams without reading them does not block other clients.
-#[actix_web::test]
-async fn event_streams_make_room_for_new_ones() {
+/// A server with so many actors that an unread snapshot does not fit into the buffers of the system.
+fn many_actors() -> (ServerHandles, SocketAddr, Vec<kit::Cell>) {
+    let sources = sources();
+    let cells: Vec<_> = (0..20_000)
+        .map(|number| {
+            let cell = sources.status_registry.enter(format!("managedresource/ns/{number}"), Role::Object);
+            cell.update(Timestamp::UNIX_EPOCH, |state| state.line = "x".repeat(300));
+            cell
+        })
+        .collect();
     let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
     let options = ServerOptions {
         probes: None,
@@ -111,28 +118,91 @@ async fn event_streams_make_room_for_new_ones() {
         process: process(),
         descriptors: Descriptors::default(),
     };
-    let servers = serve(options, sources()).unwrap();
+    let servers = serve(options, sources).unwrap();
     let address = servers.metrics_address().unwrap();
-    let begin = async || {
-        let mut stream = connect(address, "/dashboard/events").await;
-        let mut answer = [0; 15];
-        stream.read_exact(&mut answer).await.unwrap();
-        assert_eq!(&answer, b"HTTP/1.1 200 OK", "{}", String::from_utf8_lossy(&answer));
-        stream
+    (servers, address, cells)
+}
+
+/// The status of an event stream's answer, and the connection.
+async fn begin(address: SocketAddr) -> (u16, TcpStream) {
+    let mut stream = connect(address, "/dashboard/events").await;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    (String::from_utf8_lossy(&answer[9..]).parse().unwrap(), stream)
+}
+
+/// Reads until the snapshot is complete.
+async fn read_snapshot(stream: &mut TcpStream) -> usize {
+    let (mut all, mut piece) = (Vec::new(), vec![0; 1 << 20]);
+    while !all.ends_with(b"]}\n\n\r\n") {
+        let bytes = stream.read(&mut piece).await.unwrap();
+        assert!(bytes > 0, "the stream ended after {} bytes", all.len());
+        all.extend_from_slice(&piece[..bytes]);
+    }
+    all.len()
+}
+
+/// A client that opens streams without reading them does not block other clients.
+#[actix_web::test]
+async fn event_streams_that_are_not_read_make_room_for_new_ones() {
+    let (servers, address, _cells) = many_actors();
+    let mut unread = Vec::new();
+    for _ in 0..MAX_STREAMS {
+        unread.push(begin(address).await);
+    }
+    assert!(unread.iter().all(|(status, _)| *status == 200));
+
+    // The limit of clients that do not read is half a second.
+    let until = Instant::now() + Duration::from_secs(10);
+    let mut reader = loop {
+        let (status, stream) = begin(address).await;
+        if status == 200 {
+            break stream;
+        }
+        assert!(status == 503 && Instant::now() < until, "{status}");
     };
+    let bytes = timeout(Duration::from_secs(10), read_snapshot(&mut reader)).await.unwrap();
 
-    let mut streams = Vec::new();
-    for _ in 0..MAX_STREAMS + 3 {
-        streams.push(begin().await);
+    assert!(bytes > 20_000 * 200);
+    servers.stop().await;
+}
+
+/// A viewer with many tabs does not throw out others: with one address, the newcomer is refused.
+#[actix_web::test]
+async fn event_streams_that_are_read_keep_their_places() {
+    let sources = sources();
+    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
+    let options = ServerOptions {
+        probes: None,
+        metrics: Some(any),
+        profiling: false,
+        process: process(),
+        descriptors: Descriptors::default(),
+    };
+    let servers = serve(options, sources).unwrap();
+    let address = servers.metrics_address().unwrap();
+    let mut open = Vec::new();
+    for _ in 0..MAX_STREAMS {
+        let (status, mut stream) = begin(address).await;
+        assert_eq!(status, 200);
+        read_snapshot(&mut stream).await;
+        open.push(stream);
     }
 
-    for oldest in &mut streams[..3] {
-        let end = tokio::time::timeout(Duration::from_secs(10), oldest.read_to_end(&mut Vec::new())).await;
-        end.expect("the oldest make room").ok();
+    let (mut refused, mut answer) = (connect(address, "/dashboard/events").await, String::new());
+    refused.read_to_string(&mut answer).await.unwrap();
+
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("\r\nretry-after: 5\r\n"), "{answer}");
+    assert!(answer.ends_with(NO_PLACE), "{answer}");
+    for stream in &mut open {
+        let next = timeout(Duration::from_millis(1), stream.read_u8()).await;
+        assert!(next.is_err(), "the others go on");
     }
-    let mut rest = Vec::new();
-    let next = tokio::time::timeout(Duration::from_millis(1), streams[3].read_to_end(&mut rest)).await;
-    assert!(next.is_err(), "the others go on");
+    drop(open.pop());
+    let until = Instant::now() + Duration::from_secs(10);
+    while begin(address).await.0 != 200 {
+        assert!(Instant::now() < until, "there is room again");
+    }
     servers.stop().await;
 }
 
