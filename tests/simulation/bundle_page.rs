@@ -289,3 +289,35 @@ fn page_of_a_hostile_status_is_bounded() {
         assert_eq!((listed.objects, listed.marks), (2501, vec!["wait-for-state"]));
     });
 }
+
+/// All objects are gone, and only the finalizer of somebody else keeps the ManagedResource.
+#[test]
+fn bundle_that_only_others_hold_is_shown_until_it_is_gone() {
+    world(1, |world| async move {
+        let line = || {
+            let path = format!("managedresource/{NAMESPACE}/one");
+            world.actors_of(PROGRAM).into_iter().find(|actor| actor.path == path).map(|actor| actor.line)
+        };
+        let expected = Some("all objects are gone; held by finalizers of others: a.b/c".to_owned());
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        world.applied("one").await;
+        let mut finalizers = world.mr("one").unwrap()["metadata"]["finalizers"].clone();
+        finalizers.as_array_mut().unwrap().push(json!("a.b/c"));
+        world.patch_bundle("one", json!({ "metadata": { "finalizers": finalizers } })).await;
+
+        world.delete_bundle("one").await;
+        seconds(20).await;
+        assert_eq!(world.mr("one").unwrap()["metadata"]["finalizers"], json!(["a.b/c"]));
+        assert_eq!((line(), marks(&world, "one")), (expected.clone(), Some(vec!["deleting"])));
+
+        world.crash().await;
+        world.start().await;
+        seconds(20).await;
+        assert_eq!((line(), marks(&world, "one")), (expected, Some(vec!["deleting"])), "after a restart");
+
+        world.patch_bundle("one", json!({ "metadata": { "finalizers": null } })).await;
+        seconds(20).await;
+        assert_eq!((world.mr("one"), line()), (None, None));
+    });
+}

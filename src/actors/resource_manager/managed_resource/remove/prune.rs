@@ -7,7 +7,7 @@ use cluster::{
     object::{self, ObjectKey},
 };
 use futures::{StreamExt, stream};
-use kit::{Causes, Failure, Outcome};
+use kit::{Causes, Failure, Outcome, quote::cut_after};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -38,7 +38,11 @@ const CONFLICTS: usize = 3;
 
 const SIDE_BY_SIDE: usize = 16;
 
-/// Deletes the objects of a ManagedResource, then removes its finalizer (spec 10 §15).
+/// Characters of a note about finalizers, whose number is not limited.
+const LONGEST_NOTE: usize = 200;
+
+/// Deletes the objects of a ManagedResource, then removes its finalizer (spec 10 §15). The actor stays as long as finalizers
+/// of others hold the ManagedResource, so that the dashboard shows who.
 pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Result<Outcome, Failure> {
     let controller = run.controller;
     let keep = run.mr().spec.keep_objects;
@@ -60,7 +64,20 @@ pub(crate) async fn delete_bundle(run: &mut Run<'_>, memory: &mut Memory) -> Res
     }
     remove_finalizer(run).await?;
     controller.objects.register(&run.reconcile.key, BTreeSet::new());
-    Ok(Outcome::Retire)
+    let Some(holders) = other_holders(run) else { return Ok(Outcome::Retire) };
+    // Another run checks all objects again.
+    memory.progress = None;
+    run.reconcile.note(format!("all objects are gone; held by finalizers of others: {holders}"));
+    Ok(Outcome::Done)
+}
+
+/// Returns the finalizers that hold a ManagedResource of our class without ours. No further event may report those of
+/// other classes.
+fn other_holders(run: &Run<'_>) -> Option<String> {
+    let mr = run.mr();
+    let is_held = mr.is_deleting() && run.controller.settings.class.is_responsible(mr);
+    let holders = mr.metadata.finalizers.join(", ");
+    (is_held && !holders.is_empty()).then(|| cut_after(LONGEST_NOTE, &holders).into_owned())
 }
 
 async fn remove_finalizer(run: &mut Run<'_>) -> Result<(), Failure> {
