@@ -2,7 +2,8 @@
 """Measures a gardener-resource-manager binary against a real control plane.
 
     KUBEBUILDER_ASSETS=… GRM_BIN=… python bench.py [scenario …]        scenarios: bundle fleet rest drift secrets webhook tokens certificates garbage policies nodes authorizer validation
-                                                                (all of them by default); limit limit_writes: the API server alone
+                                                                (all of them by default); limit limit_writes: the API server alone;
+                                                                dashboard: without a control plane
 
 Every scenario starts its own control plane and prints one JSON line: {"scenario": …, figures …}. Times are seconds, memory is bytes.
 Absolute figures hold for one machine and one run only: compare two binaries in one run, in turn.
@@ -27,6 +28,7 @@ from pathlib import Path
 import httpx
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests/conformance"))
+from dashboard import dashboard_scenario  # noqa: E402,F401
 from harness import *  # noqa: E402,F403
 
 KCM = "*,-bootstrapsigner,-tokencleaner"

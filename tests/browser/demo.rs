@@ -12,6 +12,7 @@ use crate::support::{Process, eventually};
 const LIMIT: Duration = Duration::from_secs(600);
 /// Each problem occurs from this number on.
 const BUNDLES: usize = 100;
+const CHANGES_PER_SECOND: usize = 2;
 
 pub(crate) struct Demo {
     pub(crate) dashboard: String,
@@ -28,13 +29,14 @@ impl Demo {
             Ok(number) => number.parse().context("BUNDLES is no number")?,
             Err(_) => BUNDLES,
         };
-        SHARED.get_or_try_init(|| Self::start(bundles)).await
+        SHARED.get_or_try_init(|| Self::start(bundles, CHANGES_PER_SECOND)).await
     }
 
-    /// Starts a demonstration in which users change something twice a second.
-    pub(crate) async fn start(bundles: usize) -> Result<Self> {
+    /// Starts a demonstration in which users change something so often.
+    pub(crate) async fn start(bundles: usize, changes_per_second: usize) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let arguments = ["demo", "--keep", "--bundles", &bundles.to_string(), "--changes-per-second", "2"];
+        let (bundles_text, changes) = (bundles.to_string(), changes_per_second.to_string());
+        let arguments = ["demo", "--keep", "--bundles", &bundles_text, "--changes-per-second", &changes];
         let mut process = Process::spawn(
             Path::new(env!("CARGO_BIN_EXE_gardener-resource-manager")),
             &arguments.map(str::to_owned),

@@ -1,5 +1,6 @@
 //! The dashboard in a real browser, over the demonstration: `cargo test --features e2e --test browser`. It needs
-//! `chromium` and `chromedriver`. `BUNDLES=10000` gives the demonstration so many bundles.
+//! `chromium` and `chromedriver`. `BUNDLES=10000` gives the demonstration so many bundles. `figures` measures the page
+//! with 10,000 bundles, in a release build.
 #![cfg(feature = "e2e")]
 
 #[path = "../support/mod.rs"]
@@ -7,6 +8,7 @@ mod support;
 
 mod browser;
 mod demo;
+mod figures;
 mod pictures;
 
 use std::time::Duration;
@@ -254,7 +256,7 @@ async fn page_takes_events_quickly() -> Result<()> {
 
 #[tokio::test]
 async fn page_tells_that_the_connection_is_lost() -> Result<()> {
-    let demo = Demo::start(5).await?;
+    let demo = Demo::start(5, 2).await?;
     let browser = Browser::open(&demo.dashboard, Window::WIDE).await?;
     browser.until("there are bundles", FIRST).await?;
 
