@@ -96,7 +96,8 @@ impl Details {
         let Ok(_turn) = timeout_at(end, self.turn.lock()).await else { return unanswered() };
         let Some(actor) = registry.actor(&path) else { return missing() };
         let now = Instant::now();
-        match self.asked().decide(&actor, now) {
+        let decision = self.asked().decide(&actor, now);
+        match decision {
             Decision::Answer(answer) => return json(StatusCode::OK, answer),
             Decision::Refuse => {
                 let mut refused = refuse(StatusCode::TOO_MANY_REQUESTS, TOO_MANY.to_owned());

@@ -1,7 +1,7 @@
 //! JSON documents with a row for each actor, rendered while they are read. So a reader that is slow, or reads nothing,
 //! costs a list of paths and one piece, and not a copy of all rows.
 
-use std::{io, sync::Arc, vec};
+use std::{sync::Arc, vec};
 
 use bytes::Bytes;
 use kit::{ActorState, StatusRegistry};
@@ -66,8 +66,7 @@ impl Iterator for Document {
 /// Appends a value as JSON, `{}` if that fails.
 pub(super) fn render(value: &impl Serialize, to: &mut Vec<u8>) {
     let begin = to.len();
-    let written: Result<(), serde_json::Error> = serde_json::to_writer(&mut *to as &mut dyn io::Write, value);
-    if let Err(error) = written {
+    if let Err(error) = serde_json::to_writer(&mut *to, value) {
         tracing::error!(%error, "Could not render the dashboard");
         to.truncate(begin);
         to.extend_from_slice(b"{}");

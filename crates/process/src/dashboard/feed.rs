@@ -83,7 +83,7 @@ pub(super) fn actors(feed: &Feed, permit: StreamPermit) -> impl Stream<Item = Re
     let head = ActorsHead { version: registry.version(), now: feed.shown.now(), process: &feed.shown.process() };
     let document = Document::new(registry.clone(), registry.paths(), Row::whole, ("", &head, "]}"));
     unfold((document, permit), |(mut document, permit)| async {
-        permit.is_read(Instant::now());
+        permit.note_read(Instant::now());
         let piece = document.next()?;
         Some((Ok(piece), (document, permit)))
     })
@@ -117,7 +117,7 @@ impl Viewer {
                 return None;
             }
             let now = Instant::now();
-            self.permit.is_read(now);
+            self.permit.note_read(now);
             if let Some(bytes) = self.due(now) {
                 self.last_write = now;
                 return Some(bytes);

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) const MAX_STREAMS: usize = 16;
 
 /// A client that took nothing for so long may lose its place. Clients that read take something twenty times a second.
-pub(super) const UNREAD: Duration = Duration::from_millis(500);
+pub(super) const STALLED: Duration = Duration::from_millis(500);
 
 #[derive(Clone)]
 pub(super) struct Streams {
@@ -91,7 +91,7 @@ impl Open {
     /// The stream that gives its place to a new one from this address.
     fn loser(&self, from: Option<IpAddr>, now: Instant) -> Option<u64> {
         let (number, stream) = self.streams.iter().min_by_key(|(_, stream)| stream.read)?;
-        if now.saturating_duration_since(stream.read) >= UNREAD {
+        if now.saturating_duration_since(stream.read) >= STALLED {
             return Some(*number);
         }
         let places = |from| self.streams.values().filter(|stream| stream.from == from).count();
@@ -102,7 +102,7 @@ impl Open {
 
 impl StreamPermit {
     /// The connection has room for more: the client has read.
-    pub(super) fn is_read(&self, now: Instant) {
+    pub(super) fn note_read(&self, now: Instant) {
         if let Some(stream) = self.streams.open().streams.get_mut(&self.number) {
             stream.read = now;
         }
@@ -166,14 +166,14 @@ mod tests {
     fn streams_whose_clients_do_not_read_make_room_first() {
         let (streams, begun) = streams();
         let open: Vec<_> = (0..MOST).map(|_| begin(&streams, from(1), begun).unwrap()).collect();
-        let now = begun + UNREAD;
-        [0, 2, 3].map(|place: usize| open[place].is_read(now - Duration::from_millis(place as u64)));
+        let now = begun + STALLED;
+        [0, 2, 3].map(|place: usize| open[place].note_read(now - Duration::from_millis(place as u64)));
 
         let newest = begin(&streams, from(1), now).unwrap();
 
         assert_eq!(ended(&open), [1]);
         assert!(begin(&streams, from(1), now).is_none(), "all others read");
-        assert!(begin(&streams, from(1), now + UNREAD - Duration::from_millis(3)).is_some());
+        assert!(begin(&streams, from(1), now + STALLED - Duration::from_millis(3)).is_some());
         assert_eq!(ended(&open), [1, 3], "the one that has not read for the longest time");
         assert!(!newest.end.is_cancelled());
     }

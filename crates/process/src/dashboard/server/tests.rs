@@ -351,3 +351,33 @@ async fn silent_connections_make_room_for_probes() {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "the youngest stays: {answer}");
     handles.stop().await;
 }
+
+/// spec 70 §11.1. The HTTP library takes the whole body of an answer at once, if it gets it.
+#[actix_web::test]
+async fn large_answers_that_are_not_read_are_bounded_together() {
+    const LARGE: usize = 8 << 20;
+    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
+    let large = || async { HttpResponse::Ok().body(vec![b'x'; LARGE]) };
+    let routes = move |config: &mut web::ServiceConfig| {
+        config.route("/large", web::get().to(large));
+    };
+    let server = prepare("large", any.listen().unwrap(), Descriptors::default().plain(), routes).unwrap().run();
+    let mut clients = Vec::new();
+    for _ in 0..UNREAD.bytes / LARGE * 4 {
+        let mut client = connect(server.address, "/large").await;
+        client.read_u8().await.unwrap();
+        clients.push(client);
+    }
+
+    let mut received = Vec::new();
+    for client in &mut clients {
+        let mut answer = Vec::new();
+        // An error: the server has closed the connection.
+        client.read_to_end(&mut answer).await.ok();
+        received.push(answer.len());
+    }
+
+    assert!(received[0] < LARGE, "the oldest makes room: {received:?}");
+    assert!(received[clients.len() - 1] > LARGE, "the newest gets all: {received:?}");
+    server.stop(Instant::now()).await;
+}
