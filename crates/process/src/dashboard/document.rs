@@ -7,16 +7,17 @@ use bytes::Bytes;
 use kit::{ActorState, StatusRegistry};
 use serde::Serialize;
 
-use super::row::Row;
-
 /// Bytes after which a piece is complete. As much waits in the buffer of a connection.
 const PIECE: usize = 32 * 1024;
+
+/// Appends the row of an actor.
+pub(super) type RowWriter = fn(&ActorState, &mut Vec<u8>);
 
 /// The pieces of a document. Each row is as new as its piece, or newer than the rest of the document. The row of an actor
 /// that has ended meanwhile is left out.
 pub(super) struct Document {
     registry: StatusRegistry,
-    row: for<'a> fn(&'a ActorState) -> Row<'a>,
+    write_row: RowWriter,
     /// Actors whose rows are missing.
     paths: vec::IntoIter<Arc<str>>,
     has_rows: bool,
@@ -31,14 +32,14 @@ impl Document {
     pub(super) fn new(
         registry: StatusRegistry,
         paths: Vec<Arc<str>>,
-        row: for<'a> fn(&'a ActorState) -> Row<'a>,
+        write_row: RowWriter,
         (begin, head, end): (&str, &impl Serialize, &'static str),
     ) -> Self {
         let mut piece = begin.as_bytes().to_vec();
         render(head, &mut piece);
         piece.pop(); // the brace, which is in `end`
         piece.extend_from_slice(b",\"actors\":[");
-        Self { registry, row, paths: paths.into_iter(), has_rows: false, end, piece }
+        Self { registry, write_row, paths: paths.into_iter(), has_rows: false, end, piece }
     }
 }
 
@@ -53,7 +54,7 @@ impl Iterator for Document {
             if std::mem::replace(&mut self.has_rows, true) {
                 self.piece.push(b',');
             }
-            render(&(self.row)(&actor), &mut self.piece);
+            (self.write_row)(&actor, &mut self.piece);
         }
         if self.paths.as_slice().is_empty() {
             self.piece.extend_from_slice(std::mem::take(&mut self.end).as_bytes());
@@ -79,9 +80,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::dashboard::row::Row;
 
     fn document(registry: &StatusRegistry) -> Document {
-        Document::new(registry.clone(), registry.paths(), Row::whole, ("", &json!({"version": 1}), "]}"))
+        let write_row: RowWriter = |actor, piece| render(&Row::whole(actor), piece);
+        Document::new(registry.clone(), registry.paths(), write_row, ("", &json!({"version": 1}), "]}"))
     }
 
     fn enter(registry: &StatusRegistry, actors: usize) {

@@ -9,11 +9,12 @@ use std::{
 use bytes::Bytes;
 use futures::{Stream, stream::unfold};
 use jiff::Timestamp;
+use kit::ActorState;
 use serde::Serialize;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use super::{
-    document::Document,
+    document::{Document, render},
     hub::{Hub, News, Position},
     row::Row,
     shown::{Shown, ShownProcess},
@@ -78,10 +79,11 @@ impl Feed {
 }
 
 /// All actors with whole texts.
-pub(super) fn actors(feed: &Feed, permit: StreamPermit) -> impl Stream<Item = Result<Bytes, Infallible>> {
+pub(super) fn actors(feed: &Feed, permit: StreamPermit) -> impl Stream<Item = Result<Bytes, Infallible>> + use<> {
     let registry = &feed.shown.status_registry;
     let head = ActorsHead { version: registry.version(), now: feed.shown.now(), process: &feed.shown.process() };
-    let document = Document::new(registry.clone(), registry.paths(), Row::whole, ("", &head, "]}"));
+    let write_row = |actor: &ActorState, piece: &mut Vec<u8>| render(&Row::whole(actor), piece);
+    let document = Document::new(registry.clone(), registry.paths(), write_row, ("", &head, "]}"));
     unfold((document, permit), |(mut document, permit)| async {
         permit.note_read(Instant::now());
         let piece = document.next()?;

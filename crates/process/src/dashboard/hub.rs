@@ -6,7 +6,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use kit::{Follower, RegistryChanges};
+use kit::{ActorState, Follower, RegistryChanges};
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -145,7 +145,8 @@ impl Hub {
             config: &self.shown.config,
         };
         let parts = ("event: snapshot\ndata: ", &head, "]}\n\n");
-        Document::new(self.shown.status_registry.clone(), self.follower.paths(), Row::short, parts)
+        let write_row = |actor: &ActorState, piece: &mut Vec<u8>| render(&Row::short(actor), piece);
+        Document::new(self.shown.status_registry.clone(), self.follower.paths(), write_row, parts)
     }
 
     fn render_changes(&self, changes: &RegistryChanges, process: Option<&ShownProcess>, news: &mut Vec<u8>) {

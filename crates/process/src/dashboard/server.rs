@@ -355,9 +355,7 @@ async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
 
 async fn all_actors(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
     match dashboard.place(&request) {
-        Some(place) => {
-            HttpResponse::Ok().content_type("application/json").streaming(actors(&dashboard.feed, place))
-        }
+        Some(place) => HttpResponse::Ok().content_type("application/json").streaming(actors(&dashboard.feed, place)),
         None => no_place(),
     }
 }

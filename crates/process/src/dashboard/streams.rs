@@ -143,7 +143,7 @@ mod tests {
         let mut open: Vec<_> = (0..MOST).map(|_| begin(&streams, from(1), now).unwrap()).collect();
 
         assert!(begin(&streams, from(1), now).is_none());
-        assert_eq!(ended(&open), []);
+        assert_eq!(ended(&open), [0; 0]);
         open.pop();
         assert!(begin(&streams, from(1), now).is_some(), "there is room again");
     }

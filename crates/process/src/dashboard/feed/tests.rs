@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::{
     dashboard::{
-        hub::{FIGURES_INTERVAL, MOST_BYTES, MOST_EVENTS},
+        hub::{FIGURES_INTERVAL, LOOK_INTERVAL, MOST_BYTES, MOST_EVENTS},
         shown::shown,
         streams::Streams,
     },
@@ -273,8 +273,7 @@ async fn event_streams_keep_a_bounded_number_of_bytes() {
 #[tokio::test(start_paused = true)]
 async fn event_stream_loses_no_change_that_comes_while_its_snapshot_is_read() {
     let status_registry = StatusRegistry::default();
-    let cells: Vec<_> =
-        (0..1000).map(|number| status_registry.enter(format!("a/{number:04}"), Role::Object)).collect();
+    let cells: Vec<_> = (0..1000).map(|number| status_registry.enter(format!("a/{number:04}"), Role::Object)).collect();
     let feed = feed(&status_registry);
     let mut stream = stream(&feed).await;
     let mut bytes = stream.next().await.unwrap().unwrap().to_vec();
