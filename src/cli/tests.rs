@@ -116,11 +116,16 @@ fn flags_take_values_in_both_forms_and_the_last_one_counts() {
 /// spec 70 §1
 #[test]
 fn flags_unknown_incomplete_or_invalid_are_refused() {
-    let table: [(&[&str], &str); 12] = [
+    const LATE: &str = "; a command comes first, and its flags follow it: gardener-resource-manager";
+    let help = format!("unknown command \"help\" for \"gardener-resource-manager\"{LATE} help …");
+    let get = format!("unknown command \"get\" for \"gardener-resource-manager\"{LATE} get …");
+    let early = format!("unknown flag: -n{LATE} get -n …");
+    let table: [(&[&str], &str); 13] = [
         (&["run"], "unknown command \"run\" for \"gardener-resource-manager\""),
         (&["--profiling", "false"], "unknown command \"false\" for \"gardener-resource-manager\""),
-        (&["--config=/c", "help"], "unknown command \"help\" for \"gardener-resource-manager\""),
-        (&["--config=/c", "get"], "unknown command \"get\" for \"gardener-resource-manager\""),
+        (&["--config=/c", "help"], &help),
+        (&["--config=/c", "get"], &get),
+        (&["-n", "garden", "get"], &early),
         (&["--foo"], "unknown flag: --foo"),
         (&["--foo=1"], "unknown flag: --foo"),
         (&["--config"], "flag needs an argument: --config"),

@@ -67,12 +67,32 @@ pub enum UsageError {
         /// Name of the program.
         program: &'static str,
     },
+    /// A command that follows flags of the program.
+    #[error(
+        "unknown command {word:?} for {program:?}; a command comes first, and its flags follow it: {program} {word} …"
+    )]
+    LateCommand {
+        /// The command.
+        word: String,
+        /// Name of the program.
+        program: &'static str,
+    },
     /// Invalid arguments of a command of the program, with the text of our own parser. The exit code is 2.
     #[error("{0}")]
     Tool(String),
     /// A flag that does not exist.
     #[error("unknown flag: {0}")]
     UnknownFlag(String),
+    /// A flag that the program does not have, before a command.
+    #[error("unknown flag: {flag}; a command comes first, and its flags follow it: {program} {command} {flag} …")]
+    EarlyFlag {
+        /// The flag.
+        flag: String,
+        /// The command.
+        command: String,
+        /// Name of the program.
+        program: &'static str,
+    },
     /// A flag at the end that needs a value.
     #[error("flag needs an argument: {0}")]
     MissingValue(String),
@@ -150,7 +170,7 @@ impl CommandLine {
             Err(error) if error.kind() == ErrorKind::DisplayHelp => return Ok(Parsed::Help(printed(&error))),
             Err(error) if has_command => return Err(UsageError::Tool(printed(&with_usage(&error, command, args)))),
             Err(error) if is_misspelt(&error, args) => return Err(UsageError::Tool(printed(&error))),
-            Err(error) => return Err(usage_error(&error, program)),
+            Err(error) => return Err(usage_error(&error, &command, args, program)),
         };
         let mut version = BuildInfo::of_this_binary();
         let request = text(&matches, "version").unwrap_or_else(|| "false".to_owned());
@@ -169,7 +189,7 @@ impl CommandLine {
         }
         // After a flag it is not a command (spec 70 §1).
         if let Some((name, _)) = matches.subcommand().filter(|_| !has_command) {
-            return Err(UsageError::UnknownCommand { word: name.to_owned(), program });
+            return Err(UsageError::LateCommand { word: name.to_owned(), program });
         }
         let given = ["print-config", "version"].into_iter();
         let options = SharedOptions {
@@ -283,12 +303,19 @@ pub fn without_content(mut error: clap::Error) -> clap::Error {
 }
 
 /// Returns the text of an error about the arguments of a command, with the short usage of that command. clap leaves it
-/// out where a value is wrong.
+/// out where a value is wrong, and elsewhere makes one of the given arguments, even if they exclude each other. clap's tip
+/// to pass an unknown flag as a value is left out.
 pub fn with_usage(error: &clap::Error, mut command: clap::Command, args: &[OsString]) -> String {
+    const USAGE: &str = "\nUsage: ";
     const END: &str = "\nFor more information";
-    let text = error.to_string();
-    if text.contains("\nUsage: ") {
-        return text;
+    const TIP: &str = "\n  tip: to pass '";
+    let mut text = error.to_string();
+    if let (Some(usage), Some(end)) = (text.find(USAGE), text.rfind(END)) {
+        text.replace_range(usage..end, "");
+    }
+    if let Some(tip) = text.find(TIP) {
+        let end = text[tip + 1..].find('\n').map_or(text.len(), |length| tip + 1 + length);
+        text.replace_range(tip..end, "");
     }
     command.build(); // names of commands in their usage
     for arg in args {
@@ -297,7 +324,7 @@ pub fn with_usage(error: &clap::Error, mut command: clap::Command, args: &[OsStr
     }
     let usage = command.render_usage();
     match text.rsplit_once(END) {
-        Some((head, end)) => format!("{head}\n{usage}\n{END}{end}"),
+        Some((head, end)) => format!("{}\n\n{usage}\n{END}{end}", head.trim_end()),
         None => format!("{text}\n{usage}\n"),
     }
 }
@@ -313,7 +340,7 @@ fn is_misspelt(error: &clap::Error, args: &[OsString]) -> bool {
     error.kind() == ErrorKind::InvalidSubcommand && has_suggestion && is_word
 }
 
-fn usage_error(error: &clap::Error, program: &'static str) -> UsageError {
+fn usage_error(error: &clap::Error, command: &clap::Command, args: &[OsString], program: &'static str) -> UsageError {
     let context = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
         Some(ContextValue::Strings(texts)) => texts.join(" "),
@@ -324,7 +351,12 @@ fn usage_error(error: &clap::Error, program: &'static str) -> UsageError {
     let flag = argument.split([' ', '[', '=']).next().unwrap_or_default().to_owned();
     match error.kind() {
         ErrorKind::InvalidSubcommand => unknown(context(ContextKind::InvalidSubcommand)),
-        ErrorKind::UnknownArgument if argument.starts_with('-') => UsageError::UnknownFlag(argument),
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            match args.iter().find_map(|arg| command.find_subcommand(arg)) {
+                Some(command) => UsageError::EarlyFlag { flag, command: command.get_name().to_owned(), program },
+                None => UsageError::UnknownFlag(argument),
+            }
+        }
         ErrorKind::UnknownArgument => unknown(argument),
         ErrorKind::InvalidUtf8 => unknown("(not UTF-8)".to_owned()),
         _ => UsageError::MissingValue(flag),
