@@ -213,7 +213,9 @@ pub(super) fn kind_and_name(text: &str) -> Result<String, &'static str> {
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    let parsed: GoDuration = text.parse().map_err(|error: DurationError| error.to_string())?;
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let hint = if is_number { format!(" — write {text}s, {text}m or {text}h") } else { String::new() };
+    let parsed: GoDuration = text.parse().map_err(|error: DurationError| format!("{error}{hint}"))?;
     parsed.to_std().ok_or_else(|| "must not be negative".to_owned())
 }
 
