@@ -230,7 +230,8 @@ impl ApiError {
         if let Some(error) = credentials_error(error) {
             return Self::Transport { message: credentials_reason(error), sent: false };
         }
-        let mut message = error.to_string();
+        let text = error.to_string();
+        let mut message = text.strip_prefix("ServiceError: ").unwrap_or(&text).to_owned(); // of the layers in kube
         let mut sent = true;
         let mut cause = error.source();
         while let Some(error) = cause {

@@ -115,7 +115,9 @@ impl Clusters {
             keys.extend(page.items.iter().filter(is_meant).map(NamespacedName::of));
         }
         if keys.is_empty() {
-            return Err(DiffError::Input(format!("there are no such ManagedResources{location}")));
+            let class = class.as_ref().map(|class| format!(" of the class {class:?}")).unwrap_or_default();
+            let labels = selector.as_ref().map(|selector| format!(" with the labels {selector}")).unwrap_or_default();
+            return Err(DiffError::Input(format!("there are no ManagedResources{location}{class}{labels}")));
         }
         Ok(keys.into_iter().map(Wanted::in_cluster).collect())
     }
@@ -129,9 +131,11 @@ impl Clusters {
         let key = &wanted.key;
         let live = self.managed_resource(key).await?;
         if live.is_none() && wanted.parts.is_none() {
-            return Err(DiffError::Input(format!(
-                "there is no ManagedResource {key} — check name, namespace and kubeconfig; files are given with -f"
-            )));
+            let text = "check name, namespace and kubeconfig; files are given with -f";
+            return Err(DiffError::Input(match connect::lacks_managed_resources(&self.source).await {
+                true => connect::not_served(),
+                false => format!("there is no ManagedResource {key} — {text}"),
+            }));
         }
         let live = live.unwrap_or_default();
         let mut mr = wanted.managed_resource.clone().unwrap_or_else(|| live.clone());

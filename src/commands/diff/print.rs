@@ -65,7 +65,10 @@ impl<'f, 's, 'w> Printer<'f, 's, 'w> {
         let content = self.content();
         let text = match self.list {
             Some(list) => list.end()?,
-            None if self.has_titles => format!("in {} ManagedResources: {}", self.bundles, self.totals.line()),
+            None if self.has_titles => {
+                let s = if self.bundles == 1 { "" } else { "s" };
+                format!("in {} ManagedResource{s}: {}", self.bundles, self.totals.line())
+            }
             None => self.totals.line(),
         };
         self.screen.say(&text, content);

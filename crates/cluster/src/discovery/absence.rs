@@ -115,6 +115,7 @@ async fn is_ready(transport: &Transport) -> Result<bool, ApiError> {
         Err(error) if error.is_forbidden() => Ok(false),
         // The text lists all checks.
         Err(error) => Err(match error.code() {
+            Some(401) => ApiError::Discovery("the API server rejects the credentials (401)".to_owned()),
             Some(code) => ApiError::Discovery(format!("the API server is not ready ({code})")),
             None => error,
         }),

@@ -42,7 +42,7 @@ async fn diff_of_several_bundles_names_each_and_sums_up() {
         ("ns/mr ns/second".into(), "ns/second".into(), "ns/second".into())
     );
     assert_eq!(names(&named), "ns/mr ns/second", "each once");
-    assert_eq!(none.to_string(), "there are no such ManagedResources of namespace default");
+    assert_eq!(none.to_string(), "there are no ManagedResources of namespace default with the labels which=third");
     let (text, code) = printed(all, None).await;
     assert!(text.starts_with("ManagedResource ns/mr:\ncreated v1/ConfigMap/ns/a\n"), "{text}");
     assert!(
