@@ -29,7 +29,7 @@ use self::{
     row::Row,
     shares::Shares,
 };
-use super::{DIFFERENT, OK, Screen, connect, selection::Selection};
+use super::{DIFFERENT, OK, Screen, connect, inspect::missing, selection::Selection};
 use crate::{
     api::{kinds, resources::side::Side},
     cli::{GetOptions, OutputFormat},
@@ -173,7 +173,7 @@ impl<'o> Get<'o, '_, '_> {
         match self.cluster.get(&context, &self.resource.named(name)).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_not_found() => {
-                self.screen.remark(&format!("error: {error}"));
+                self.screen.remark(&missing(name));
                 Ok(None)
             }
             Err(source) => Err(GetError::Read { what: format!("ManagedResource {name}"), source }),

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     api::resources::keys,
-    cli::{GetOptions, OutputFormat, SortBy},
+    cli::{GetOptions, OutputFormat, SortBy, TableColumn},
     commands::{output::one_line, screen::Content},
     jsonpath::{Template, TooMuch},
 };
@@ -171,6 +171,15 @@ impl<'o> Printer<'o> {
     pub(super) fn end(&mut self, shares: &Shares, now: Timestamp) -> Result<String, GetError> {
         let mut text = String::new();
         let mut waiting = std::mem::take(&mut self.waiting);
+        if let Some(by @ SortBy::Column(TableColumn::Problem)) = self.sort_by {
+            for (rank, kept) in &mut waiting {
+                if let Kept::Row(row) = kept {
+                    // Only now is it known what it shares.
+                    row.shares = shares.text(&row.key);
+                    *rank = Rank::of(by, row, &Value::Null)?;
+                }
+            }
+        }
         waiting.sort_by(|(a, _), (b, _)| a.cmp(b));
         if matches!(self.form, Form::Columns(..)) {
             self.bytes = 0; // the objects are counted until now, from here on the cells

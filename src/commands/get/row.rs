@@ -22,6 +22,7 @@ const WANTED: [(&str, ConditionStatus); 3] = [
 ];
 const ABSENT: &str = "-";
 const STALE: char = '*';
+const DELETED: &str = "is being deleted";
 
 /// One ManagedResource. Two rows are equal if they show the same, at whatever time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,11 +123,13 @@ fn is_stale(mr: &ManagedResource) -> bool {
 
 fn problem(mr: &ManagedResource, object: &Value) -> Option<String> {
     let reported = WANTED.iter().find_map(|(kind, wanted)| mr.condition(kind).filter(|it| it.status != *wanted));
-    if let Some(condition) = reported {
-        return Some(explained(condition));
-    }
+    let reported = reported.map(explained);
     if object::deletion_timestamp(object).is_some() {
-        return Some("is being deleted".to_owned());
+        // The reason alone may be about objects that left the bundle.
+        return Some(reported.map_or_else(|| DELETED.to_owned(), |text| format!("{DELETED}; {text}")));
+    }
+    if reported.is_some() {
+        return reported;
     }
     if let Some((kind, _)) = WANTED.iter().find(|(kind, _)| mr.condition(kind).is_none()) {
         return Some(format!("{kind} has not been reported yet"));
@@ -252,6 +255,9 @@ mod tests {
         deleting["metadata"]["deletionTimestamp"] = "2026-01-02T00:00:00Z".into();
 
         assert_eq!(Row::of(&deleting).problem.as_deref(), Some("is being deleted"));
+        deleting["status"]["conditions"][0]["status"] = "Progressing".into();
+        let problem = Row::of(&deleting).problem;
+        assert_eq!(problem.as_deref(), Some("is being deleted; ResourcesApplied is Progressing"));
     }
 
     #[test]

@@ -167,7 +167,7 @@ async fn get_unhealthy_leaves_out_healthy_ones() {
     let group = "managedresource.resources.gardener.cloud";
     assert_eq!(bad.out, format!("{group}/a\n{group}/c\n"));
     assert_eq!((none.result.unwrap(), none.out.as_str()), (OK, ""));
-    let missing = "error: managedresources.resources.gardener.cloud \"nowhere\" not found\n";
+    let missing = "error: there is no ManagedResource ns/nowhere — check name and namespace; get -A lists all\n";
     let all = "all 2 ManagedResources found in namespace ns are applied, healthy and rolled out\n";
     let one = "the one ManagedResource found in namespace ns is applied, healthy and rolled out\n";
     assert_eq!(none.remarks, all);
@@ -178,7 +178,7 @@ async fn get_unhealthy_leaves_out_healthy_ones() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn get_of_a_missing_name_is_exit_code_1_with_the_text_of_the_server() {
+async fn get_of_a_missing_name_is_exit_code_1_and_names_its_namespace() {
     let cluster = three();
 
     let ran = run(&cluster, "get -n ns b nowhere a --no-headers").await;
@@ -186,7 +186,7 @@ async fn get_of_a_missing_name_is_exit_code_1_with_the_text_of_the_server() {
     let elsewhere = run(&cluster, "get -n ns other/c a --no-headers").await;
     let several = run(&cluster, "get -n ns other/c a -w").await;
 
-    let text = "error: managedresources.resources.gardener.cloud \"nowhere\" not found\n";
+    let text = "error: there is no ManagedResource ns/nowhere — check name and namespace; get -A lists all\n";
     let names: Vec<_> = ran.out.lines().map(|line| line.split(' ').next().unwrap()).collect();
     assert_eq!((ran.result.unwrap(), names.as_slice(), ran.remarks.as_str()), (DIFFERENT, ["b", "a"].as_slice(), text));
     assert_eq!((watched.result.unwrap(), watched.out.as_str(), watched.remarks.as_str()), (DIFFERENT, "", text));
@@ -256,6 +256,7 @@ async fn get_marks_ignored_and_shared_objects() {
     let unhealthy = run(&cluster, "get -n ns --unhealthy --no-headers").await.out;
     cluster.0.edit(MANAGED_RESOURCE, "ns", "a", healthy);
     let well = run(&cluster, "get -n ns --unhealthy").await.remarks;
+    let sorted = run(&cluster, "get -A --sort-by PROBLEM --no-headers").await.out;
 
     let rows: Vec<_> = table.lines().collect();
     assert!(rows[0].ends_with(&format!("2d4h   DeploymentUnhealthy: {MESSAGE}; shares 1 object with ns/b")), "{table}");
@@ -263,6 +264,13 @@ async fn get_marks_ignored_and_shared_objects() {
     assert_eq!(unhealthy.lines().count(), 1, "{unhealthy}");
     let text = "all 2 ManagedResources found in namespace ns are applied, healthy and rolled out, or ignored (1)\n";
     assert_eq!(well, text);
+    let problem =
+        |line: &str| line.split_once("2d4h").map(|(_, problem)| problem.trim().to_owned()).unwrap_or_default();
+    let problems: Vec<_> = sorted.lines().map(problem).collect();
+    let mut in_order = problems.clone();
+    in_order.sort_by_key(|problem| (problem.is_empty(), problem.clone()));
+    assert_eq!(problems, in_order);
+    assert!(problems.contains(&"shares 1 object with ns/b".to_owned()), "{sorted}");
 }
 
 #[tokio::test(start_paused = true)]
