@@ -86,9 +86,9 @@ pub enum Tool {
     /// An asterisk (True*) marks a condition that was reported for an older generation of the ManagedResource; a dash
     /// marks a missing condition.
     ///
-    /// PROBLEM also says "ignored" for a suspended ManagedResource, and which others have the same objects in their
-    /// status. Of the class "resources" only those of one namespace are compared: each namespace may have a target cluster
-    /// of its own. Neither counts for --unhealthy.
+    /// PROBLEM also says whether a ManagedResource is being deleted, "ignored" for a suspended one, and which others have
+    /// the same objects in their status. Of the class "resources" only those of one namespace are compared: each namespace
+    /// may have a target cluster of its own. The last two do not count for --unhealthy.
     #[command(
         about = "List ManagedResources with their conditions and the first problem of each",
         after_long_help = epilogue(
@@ -106,9 +106,10 @@ pub enum Tool {
     /// Show a ManagedResource: its conditions, its Events, and the state of its objects in the target cluster. Nothing is
     /// written.
     ///
-    /// Objects are read and judged as the controller does it: healthy, progressing, unhealthy, missing, unknown (they
-    /// cannot be read), or present (nothing but their existence is checked). Old Pods of a Deployment are not counted.
-    /// With --tree, the Secrets are read too, and each object stands below the document that it comes from.
+    /// Objects are read and judged as the controller does it: healthy, progressing, unhealthy, deleting, missing, unknown
+    /// (they cannot be read), or present (nothing but their existence is checked). Old Pods of a Deployment are not
+    /// counted. With --tree, the content of the Secrets is read too, and each object stands below the document that it
+    /// comes from.
     #[command(
         about = "Show a ManagedResource with its conditions, Events and objects",
         after_long_help = epilogue(
@@ -128,7 +129,8 @@ pub enum Tool {
     /// written.
     ///
     /// The origin annotation of the object names the ManagedResource, or the status of the ManagedResource names the
-    /// object. Documents are counted from 0, as in conditions.
+    /// object. If several have the object, the annotation names the one that wrote last. Documents are counted from 0, as
+    /// in conditions. KIND may be a plural, or a short name of kubectl such as deploy.
     #[command(
         about = "Find the ManagedResource, Secret and document of an object",
         after_long_help = epilogue(

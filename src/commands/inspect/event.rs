@@ -27,6 +27,8 @@ pub(super) struct Event {
     pub(super) count: u64,
     /// When it happened last.
     pub(super) last: Option<Timestamp>,
+    /// A higher one was written later: times have seconds only.
+    version: Option<u64>,
     name: String,
 }
 
@@ -74,7 +76,7 @@ impl Clusters {
         while let Some(page) = pages.next().await {
             let page = page.map_err(|source| InspectError::Read { what: "the Events".to_owned(), source })?;
             events.extend(page.items.iter().filter_map(Event::of).filter(|event| about.is(event)));
-            events.sort_by(|a, b| (a.last, &a.about, &a.name).cmp(&(b.last, &b.about, &b.name)));
+            events.sort_by(|a, b| a.order().cmp(&b.order()));
             events.drain(..events.len().saturating_sub(most));
         }
         Ok(events)
@@ -109,8 +111,14 @@ impl Event {
             message: text("/message"),
             count: count.unwrap_or(1),
             last: times.into_iter().find_map(|pointer| text(pointer).parse().ok()),
+            version: object::resource_version(event).parse().ok(),
             name: object::name(event).to_owned(),
         })
+    }
+
+    /// The oldest is the first.
+    fn order(&self) -> impl Ord {
+        (self.last, self.version, &self.about, &self.name)
     }
 
     pub(super) fn json(&self) -> Value {

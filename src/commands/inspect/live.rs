@@ -7,16 +7,22 @@ use cluster::{
     object::{self, GroupVersionKind},
 };
 use futures::{StreamExt as _, stream};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::Clusters;
 use crate::{
     actors::resource_manager::health::{HealthVerdict, Judgement, judge},
-    api::resources::{keys::SKIP_HEALTH_CHECK, managed_resource::ResourceRef},
+    api::{
+        meta::age::age,
+        resources::{keys::SKIP_HEALTH_CHECK, managed_resource::ResourceRef},
+    },
     commands::connect::is_unreachable,
 };
 
 const AT_ONCE: usize = 8;
+/// Finalizers of one object that are shown.
+const MOST_FINALIZERS: usize = 10;
 
 /// What is known of an object of the target cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +32,8 @@ pub(super) enum ObjectState {
     Present,
     Progressing(String),
     Unhealthy(String),
+    /// It is being deleted; says since when, and which finalizers keep it.
+    Deleting(String),
     /// It does not exist; says why if its kind is the reason.
     Missing(Option<String>),
     Unknown(String),
@@ -63,7 +71,8 @@ impl Clusters {
         let (kind, key) = (reference.group_version_kind(), reference.key());
         let target = if judge::is_checked(&kind) { self.target.clone() } else { self.target.metadata_only() };
         Ok(match target.locate(&self.context(), &kind, (&key.namespace, &key.name), 0).await? {
-            Located::At(at, object) => ObjectState::of(&kind, &at.resource.group_version_kind(), &object),
+            Located::At(at, object) => ObjectState::deleting(&object, self.now())
+                .unwrap_or_else(|| ObjectState::of(&kind, &at.resource.group_version_kind(), &object)),
             Located::Nowhere(Nowhere::NotFound) => ObjectState::Missing(None),
             Located::Nowhere(Nowhere::Kind(_)) => {
                 ObjectState::Missing(Some("the target cluster does not serve its kind".to_owned()))
@@ -73,6 +82,17 @@ impl Clusters {
 }
 
 impl ObjectState {
+    /// Returns `None` if an object is not being deleted.
+    fn deleting(object: &Value, now: Timestamp) -> Option<Self> {
+        let since = object::deletion_timestamp(object)?;
+        let finalizers: Vec<&str> = object::finalizers(object).take(MOST_FINALIZERS).collect();
+        let kept = match finalizers.as_slice() {
+            [] => "no finalizer keeps it".to_owned(),
+            names => format!("kept by the finalizers {}", names.join(", ")),
+        };
+        Some(Self::Deleting(format!("for {}, {kept}", age(since.parse().ok(), now))))
+    }
+
     /// Judges an object. `read` is the version in which it was read. Versions without rules only need to exist.
     fn of(kind: &GroupVersionKind, read: &GroupVersionKind, object: &Value) -> Self {
         if !judge::is_checked(kind) || object::annotation(object, SKIP_HEALTH_CHECK) == Some("true") {
@@ -95,6 +115,7 @@ impl ObjectState {
             Self::Present => "present",
             Self::Progressing(_) => "progressing",
             Self::Unhealthy(_) => "unhealthy",
+            Self::Deleting(_) => "deleting",
             Self::Missing(_) => "missing",
             Self::Unknown(_) => "unknown",
         }
@@ -103,13 +124,17 @@ impl ObjectState {
     pub(super) fn message(&self) -> &str {
         match self {
             Self::Healthy | Self::Present | Self::Missing(None) => "",
-            Self::Progressing(text) | Self::Unhealthy(text) | Self::Missing(Some(text)) | Self::Unknown(text) => text,
+            Self::Progressing(text)
+            | Self::Unhealthy(text)
+            | Self::Deleting(text)
+            | Self::Missing(Some(text))
+            | Self::Unknown(text) => text,
         }
     }
 
     pub(super) fn json(&self, reference: &ResourceRef) -> Value {
         let exists = match self {
-            Self::Healthy | Self::Present | Self::Progressing(_) | Self::Unhealthy(_) => Some(true),
+            Self::Healthy | Self::Present | Self::Progressing(_) | Self::Unhealthy(_) | Self::Deleting(_) => Some(true),
             Self::Missing(_) => Some(false),
             Self::Unknown(_) => None,
         };
@@ -123,6 +148,20 @@ impl ObjectState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn object_in_deletion_names_its_finalizers() {
+        let now = "2026-01-01T00:01:00Z".parse().expect("it is a time");
+        let of = |finalizers: &[&str]| {
+            let metadata = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": finalizers});
+            ObjectState::deleting(&json!({"metadata": metadata}), now)
+        };
+        let deleting = |text: &str| Some(ObjectState::Deleting(text.to_owned()));
+
+        assert_eq!(of(&["a/b", "c/d"]), deleting("for 60s, kept by the finalizers a/b, c/d"));
+        assert_eq!(of(&[]), deleting("for 60s, no finalizer keeps it"));
+        assert_eq!(ObjectState::deleting(&json!({"metadata": {}}), now), None);
+    }
 
     /// spec 20 §11
     #[test]

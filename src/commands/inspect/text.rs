@@ -166,7 +166,7 @@ fn row(object: String, state: &ObjectState) -> Vec<Cell> {
 fn style(state: &ObjectState) -> Style {
     match state {
         ObjectState::Healthy | ObjectState::Present => GREEN,
-        ObjectState::Progressing(_) | ObjectState::Unknown(_) => YELLOW,
+        ObjectState::Progressing(_) | ObjectState::Deleting(_) | ObjectState::Unknown(_) => YELLOW,
         ObjectState::Unhealthy(_) | ObjectState::Missing(_) => RED,
     }
 }

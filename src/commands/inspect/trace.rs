@@ -23,6 +23,34 @@ use crate::{
     },
 };
 
+/// The short names of kubectl for kinds that bundles have.
+const SHORT_NAMES: [(&str, &str); 24] = [
+    ("cj", "cronjobs.batch"),
+    ("cm", "configmaps"),
+    ("crd", "customresourcedefinitions.apiextensions.k8s.io"),
+    ("deploy", "deployments.apps"),
+    ("ds", "daemonsets.apps"),
+    ("ep", "endpoints"),
+    ("hpa", "horizontalpodautoscalers.autoscaling"),
+    ("ing", "ingresses.networking.k8s.io"),
+    ("limits", "limitranges"),
+    ("mr", "managedresources.resources.gardener.cloud"),
+    ("netpol", "networkpolicies.networking.k8s.io"),
+    ("ns", "namespaces"),
+    ("pc", "priorityclasses.scheduling.k8s.io"),
+    ("pdb", "poddisruptionbudgets.policy"),
+    ("po", "pods"),
+    ("pv", "persistentvolumes"),
+    ("pvc", "persistentvolumeclaims"),
+    ("quota", "resourcequotas"),
+    ("rs", "replicasets.apps"),
+    ("sa", "serviceaccounts"),
+    ("sc", "storageclasses.storage.k8s.io"),
+    ("sts", "statefulsets.apps"),
+    ("svc", "services"),
+    ("vpa", "verticalpodautoscalers.autoscaling.k8s.io"),
+];
+
 /// Where an object comes from.
 struct Trace {
     /// Kind and name, as the user knows them.
@@ -31,6 +59,16 @@ struct Trace {
     /// The value of the annotation.
     origin: Option<String>,
     owners: Vec<Owner>,
+}
+
+/// What is known of the object itself.
+#[derive(Default)]
+struct Live {
+    exists: bool,
+    /// The value of the annotation.
+    origin: Option<String>,
+    /// Kind and name of the owner that controls it.
+    controller: Option<String>,
 }
 
 struct Owner {
@@ -57,7 +95,7 @@ pub(in crate::commands) async fn trace(
     let namespace = options.namespace.as_deref().unwrap_or(&clusters.namespace);
     let namespace = if resource.namespaced { namespace } else { "" };
     let key = identity::index_key(&resource.group, &resource.kind, namespace, name);
-    let (exists, origin) = clusters.origin(&resource, namespace, name).await?;
+    let Live { exists, origin, controller } = clusters.live(&resource, namespace, name).await?;
     let object = match namespace {
         "" => format!("{} {name}", resource.group_kind()),
         namespace => format!("{} {namespace}/{name}", resource.group_kind()),
@@ -69,8 +107,15 @@ pub(in crate::commands) async fn trace(
         None => (trace.text(colours), Content::Painted),
     };
     if trace.owners.is_empty() {
-        let state = if exists { "" } else { ", and it does not exist" };
-        let remarks = vec![format!("error: no ManagedResource has {}{state}", trace.object)];
+        let hint = match controller {
+            Some(controller) => format!("; {controller} owns it — trace that"),
+            None if exists => String::new(),
+            None if resource.namespaced && options.namespace.is_none() => {
+                ", and it does not exist — -n names another namespace".to_owned()
+            }
+            None => ", and it does not exist".to_owned(),
+        };
+        let remarks = vec![format!("error: no ManagedResource has {}{hint}", trace.object)];
         let out = if options.report.output.is_some() { out } else { String::new() };
         return Ok(Said { out, content, remarks, code: DIFFERENT });
     }
@@ -78,8 +123,10 @@ pub(in crate::commands) async fn trace(
 }
 
 impl Clusters {
-    /// Finds a kind by `Kind`, `plural` or `Kind.group`, in any case. Without a group, the core group comes first.
+    /// Finds a kind by `Kind`, `plural`, `Kind.group` or a short name, in any case. Without a group, the core group comes
+    /// first.
     async fn kind(&self, text: &str) -> Result<Resource, InspectError> {
+        let text = long_name(text);
         let (kind, group) = text.split_once('.').map_or((text, None), |(kind, group)| (kind, Some(group)));
         let discovery = self.target.discovery();
         // The first question loads all kinds.
@@ -94,7 +141,8 @@ impl Clusters {
         let mut candidates = groups.iter();
         match (candidates.next(), candidates.next()) {
             (None, _) => Err(InspectError::Input(format!(
-                "the target cluster does not serve {text} — give <kind>/<name> or <kind>.<group>/<name>"
+                "the target cluster serves no kind {text} — name the kind as in a manifest, or its plural; a group follows a \
+                 dot, e.g. Deployment.apps/web"
             ))),
             (Some(first), second) if second.is_none() || first.group.is_empty() => {
                 let preferred = discovery.known_preferred(first);
@@ -107,17 +155,14 @@ impl Clusters {
         }
     }
 
-    /// Returns whether the object exists, and its origin annotation.
-    async fn origin(
-        &self,
-        resource: &Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Result<(bool, Option<String>), InspectError> {
+    async fn live(&self, resource: &Resource, namespace: &str, name: &str) -> Result<Live, InspectError> {
         let kind: GroupVersionKind = resource.group_version_kind();
         match self.target.metadata_only().locate(&self.context(), &kind, (namespace, name), 0).await {
-            Ok(Located::At(_, object)) => Ok((true, object::annotation(&object, ORIGIN).map(str::to_owned))),
-            Ok(Located::Nowhere(_)) => Ok((false, None)),
+            Ok(Located::At(_, object)) => {
+                let origin = object::annotation(&object, ORIGIN).map(str::to_owned);
+                Ok(Live { exists: true, origin, controller: controller(&object) })
+            }
+            Ok(Located::Nowhere(_)) => Ok(Live::default()),
             Err(source) => Err(InspectError::ReadTarget { what: format!("{} {name}", resource.kind), source }),
         }
     }
@@ -166,6 +211,19 @@ impl Clusters {
     }
 }
 
+/// Returns the kind that a short name means.
+fn long_name(text: &str) -> &str {
+    SHORT_NAMES.iter().find(|(short, _)| text.eq_ignore_ascii_case(short)).map_or(text, |(_, long)| long)
+}
+
+/// Returns kind and name of the owner that controls an object, as `trace` takes them.
+fn controller(object: &Value) -> Option<String> {
+    let references = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let owner = references.iter().find(|owner| owner["controller"] == true)?;
+    let (kind, name) = (GroupVersionKind::of(owner)?, owner["name"].as_str()?);
+    Some(format!("{}/{name}", kind.group_kind()))
+}
+
 fn is_named(key: &ObjectKey, found: &Found) -> bool {
     let equivalences = Equivalences::with(&found.mr.spec.equivalences);
     let is_it = |other: &ObjectKey| other == key || equivalences.of_key(key).any(|equivalent| equivalent == *other);
@@ -208,5 +266,26 @@ impl Trace {
             "object": self.object, "exists": self.exists, "origin": self.origin,
             "managedResources": self.owners.iter().map(owner).collect::<Vec<_>>(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trace_knows_the_short_names_of_kubectl() {
+        assert_eq!((long_name("cm"), long_name("Deploy")), ("configmaps", "deployments.apps"));
+        assert_eq!(long_name("Deployment"), "Deployment");
+    }
+
+    #[test]
+    fn trace_names_the_owner_that_controls_an_object() {
+        let owner = |kind: &str, controls: bool| json!({"apiVersion": "apps/v1", "kind": kind, "name": "web", "controller": controls});
+        let of = |owners: Value| controller(&json!({"metadata": {"ownerReferences": owners}}));
+
+        assert_eq!(of(json!([owner("A", false), owner("ReplicaSet", true)])).as_deref(), Some("ReplicaSet.apps/web"));
+        assert_eq!(of(json!([owner("A", false)])), None);
+        assert_eq!(of(json!([{"controller": true}])), None);
     }
 }

@@ -292,6 +292,19 @@ async fn events_are_listed_the_oldest_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_of_one_second_are_in_the_order_of_their_writes() {
+    let cluster = web();
+    for (name, reason) in [("z", "First"), ("y", "Second"), ("x", "Third")] {
+        cluster.0.put(event(name, "web", reason, "2025-12-31T23:59:40Z")).unwrap();
+    }
+
+    let text = run(&cluster, "events ns/web").await.unwrap().out;
+
+    let reasons: Vec<_> = text.lines().skip(3).filter_map(|line| line.split_whitespace().nth(2)).collect();
+    assert_eq!(reasons, ["First", "Second", "Third"], "{text}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn event_of_another_client_cannot_flood_the_list() {
     let cluster = web();
     let mut flood = event("f", "web", &"r".repeat(100_000), "2025-12-31T23:59:30Z");
@@ -331,10 +344,19 @@ async fn trace_of_a_foreign_object_or_kind_fails() {
 
     let foreign = run(&cluster, "trace ConfigMap/foreign -n ns").await.unwrap();
     let kind = run(&cluster, "trace Nothing.example.com/x").await.unwrap_err();
+    let nowhere = run(&cluster, "trace cm/foreign").await.unwrap();
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w-1", "uid": UID, "controller": true});
+    let metadata = json!({"namespace": "ns", "name": "w-1-a", "ownerReferences": [owner]});
+    cluster.0.put(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})).unwrap();
+    let owned = run(&cluster, "trace pod/w-1-a -n ns").await.unwrap();
 
+    assert_eq!(owned.remarks, ["error: no ManagedResource has Pod ns/w-1-a; ReplicaSet.apps/w-1 owns it — trace that"]);
+    let text =
+        "error: no ManagedResource has ConfigMap default/foreign, and it does not exist — -n names another namespace";
+    assert_eq!(nowhere.remarks, [text]);
     assert_eq!((foreign.code, foreign.out.as_str()), (DIFFERENT, ""));
     assert_eq!(foreign.remarks, ["error: no ManagedResource has ConfigMap ns/foreign, and it does not exist"]);
-    assert!(kind.to_string().starts_with("the target cluster does not serve Nothing.example.com — "), "{kind}");
+    assert!(kind.to_string().starts_with("the target cluster serves no kind Nothing.example.com — "), "{kind}");
 }
 
 #[tokio::test(start_paused = true)]
