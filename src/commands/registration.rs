@@ -46,6 +46,9 @@ pub(super) fn registration(
         let without = served.iter().filter(|entry| !known.contains(entry.path));
         said.remarks =
             without.map(|entry| format!("warning: webhooks.{} is not used with this --place", entry.key)).collect();
+        if let Some(config) = config.filter(|_| registry::enabled(&webhooks).is_empty()) {
+            said.remarks.push(format!("warning: {} enables no webhook", config.name));
+        }
         enabled.retain(|entry: &RegistrationEntry| paths.contains(entry.path()));
     }
     let deployment = Deployment {

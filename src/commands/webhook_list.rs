@@ -27,6 +27,8 @@ pub(super) fn list(config: Option<&Source>, output: Option<DataFormat>) -> Resul
     };
     let rows: Vec<[&str; 3]> =
         registry::enabled(&webhooks).iter().map(|entry| [entry.path, kind(entry.path), entry.key]).collect();
+    let nothing = config.filter(|_| rows.is_empty());
+    let remarks = nothing.map(|config| format!("{} enables no webhook", config.name)).into_iter().collect();
     let out = match output {
         None => {
             let all = [HEADINGS].into_iter().chain(rows);
@@ -41,5 +43,5 @@ pub(super) fn list(config: Option<&Source>, output: Option<DataFormat>) -> Resul
             }
         }
     };
-    Ok(Said { out, ..Said::default() })
+    Ok(Said { out, remarks, ..Said::default() })
 }
