@@ -30,7 +30,8 @@ pub enum WebhookTool {
     ///
     /// A file may have several documents, each an AdmissionReview or an object; lists count as their items. Each is
     /// reviewed alone. The output is the resulting object, then the JSON patch, as two YAML documents. The verdicts go to
-    /// standard error; with several documents each names its own. Documents count from 0.
+    /// standard error; with several documents each names its own. Documents count from 0. The defaults that API servers
+    /// add before they ask, such as replicas: 1, have to be in the file.
     ///
     /// --objects stands for the cluster. Webhooks look for ServiceAccounts, Namespaces, HorizontalPodAutoscalers, Nodes,
     /// and the ConfigMaps and Services of the load balancing; other objects do not exist. Namespaced objects need a
