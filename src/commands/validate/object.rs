@@ -134,10 +134,10 @@ fn texts(value: &Value, path: &mut String, depth: usize, issues: &mut Issues) {
         if path.is_empty() && (name == "metadata" || !is_of_the_api_server(value)) || name == "openAPIV3Schema" {
             continue;
         }
-        if TEXT_MAPS.contains(&name.as_str()) {
-            if let Some(key) = field.as_object().and_then(unquoted) {
-                issues.error(|| format!("{path}.{name}: the value of {key:?} is no string"), "quote the value");
-            }
+        if TEXT_MAPS.contains(&name.as_str())
+            && let Some(key) = field.as_object().and_then(unquoted)
+        {
+            issues.error(|| format!("{path}.{name}: the value of {key:?} is no string"), "quote the value");
         }
         if name == "env" {
             for (index, item) in field.as_array().into_iter().flatten().enumerate() {
