@@ -72,4 +72,5 @@ pub mod demo;
 pub mod jsonpath;
 pub mod producer;
 pub mod programs;
+mod rights;
 pub mod webhooks;

@@ -520,6 +520,56 @@ fn cluster_that_cannot_be_reached_is_named() {
     }
 }
 
+/// A cluster that does not answer is a finding, and the checks of the process itself go on.
+#[test]
+fn check_names_a_cluster_and_a_certificate_that_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    // Nothing listens on the discard port.
+    let kubeconfig = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:9'}}],\
+                      contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u, user: {token: sesame}}]}";
+    std::fs::write(path("kubeconfig"), kubeconfig).unwrap();
+    let connection = format!("{{kubeconfig: {}}}", path("kubeconfig"));
+    let config = format!(
+        "{{sourceClientConnection: {connection}, targetClientConnection: {connection}, leaderElection: {{leaderElect: false}},\n\
+         server: {{webhooks: {{tls: {{serverCertDir: {}}}}}}}}}",
+        path("tls")
+    );
+    std::fs::write(path("config.yaml"), config).unwrap();
+
+    let output = run(&["check", "--config", &path("config.yaml")], "");
+
+    let (printed, remarks) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!((code(&output), remarks.as_str()), (1, "checks: 3, missing: 3, notes: 0\n"), "{printed}");
+    let rows: Vec<Vec<&str>> = printed.lines().map(|line| line.split_whitespace().take(4).collect()).collect();
+    let directory = path("tls");
+    let expected = [
+        ["CHECK", "CLUSTER", "NAMESPACE", "RESULT"],
+        ["cluster", "source", "missing", "127.0.0.1:9"],
+        ["cluster", "target", "missing", "127.0.0.1:9"],
+        ["certificate", "missing", &directory, "cannot"],
+    ];
+    assert_eq!(rows, expected, "{printed}");
+    assert!(!printed.contains("sesame"), "{printed}");
+}
+
+#[test]
+fn check_without_a_usable_configuration_fails() {
+    for (arguments, reason) in [
+        (&["check"][..], "--config <FILE>"),
+        (&["check", "--config", "/nowhere"], "error reading config file: open /nowhere: "),
+    ] {
+        for program in
+            [env!("CARGO_BIN_EXE_gardener-resource-manager"), env!("CARGO_BIN_EXE_gardener-controller-manager")]
+        {
+            let output = Command::new(program).args(arguments).env_clear().output().expect("the program starts");
+
+            let errors = text(&output.stderr);
+            assert!(code(&output) == 2 && errors.contains(reason), "{program} {arguments:?}: {errors}");
+        }
+    }
+}
+
 #[test]
 fn version_command_prints_the_details_of_the_build() {
     let lines = run(&["version"], "");

@@ -60,6 +60,9 @@ pub const TOKEN_REVIEW: Resource = kind("authentication.k8s.io", "v1", "TokenRev
 /// `authorization.k8s.io/v1, Kind=SubjectAccessReview`
 pub const SUBJECT_ACCESS_REVIEW: Resource =
     kind("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", Cluster);
+/// `authorization.k8s.io/v1, Kind=SelfSubjectAccessReview`
+pub const SELF_SUBJECT_ACCESS_REVIEW: Resource =
+    kind("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", Cluster);
 /// `autoscaling/v2, Kind=HorizontalPodAutoscaler`
 pub const HORIZONTAL_POD_AUTOSCALER: Resource =
     kind("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", Namespaced);

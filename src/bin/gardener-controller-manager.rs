@@ -1,7 +1,13 @@
 //! gardener-controller-manager: parses the command line and runs what it asks for.
 
+use std::io::{self, Write as _};
+
 use gardener_resource_manager::{
-    cli::controller_manager::{Command, usage},
+    cli::{
+        UsageError,
+        controller_manager::{Command, usage},
+    },
+    commands,
     programs::controller_manager,
 };
 use process::{main_thread, print_or_fail, refuse};
@@ -9,10 +15,16 @@ use process::{main_thread, print_or_fail, refuse};
 fn main() {
     main_thread(|| {
         let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-        match Command::parse_from(&arguments, &|variable| std::env::var(variable).ok()) {
+        let env = |variable: &str| std::env::var(variable).ok();
+        match Command::parse_from(&arguments, &env) {
             Ok(Command::Run(options)) => controller_manager::run(&options),
             Ok(Command::PrintConfig(options)) => controller_manager::print_config(&options),
+            Ok(Command::Check(options)) => commands::check_controller_manager(&options, &env),
             Ok(Command::Version(text) | Command::Help(text)) => print_or_fail(&format!("{}\n", text.trim_end())),
+            Err(UsageError::Tool(text)) => {
+                io::stderr().write_all(text.as_bytes()).ok();
+                commands::FAILED
+            }
             Err(error) => refuse(&error.to_string(), &usage()),
         }
     })

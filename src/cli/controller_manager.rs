@@ -1,20 +1,39 @@
-//! The command line of gardener-controller-manager (spec 80 §2): the flags of all programs, nothing else.
+//! The command line of gardener-controller-manager (spec 80 §2): the flags of all programs, and the command `check`.
 
 #[cfg(test)]
 mod tests;
 
 use std::{ffi::OsString, io};
 
+use clap::{Args as _, FromArgMatches as _};
 use cluster::kubeconfig::Environment;
-use process::command_line::{CommandLine, LoadError, Parsed, SharedOptions, UsageError, read_config};
+use process::command_line::{CommandLine, LoadError, Parsed, SharedOptions, UsageError, read_config, unbroken};
 
+use super::ProgramCheckOptions;
 use crate::api::config::controller_manager::{self as config, Loaded};
 
 /// Name of the program in messages and usage.
 pub const PROGRAM: &str = "gardener-controller-manager";
 
 const ABOUT: &str = "Look after the resources of Gardener in a garden cluster";
-const USAGE: &str = "gardener-controller-manager --config <FILE> [OPTIONS]";
+const USAGE: &str = "gardener-controller-manager --config <FILE> [OPTIONS]
+       gardener-controller-manager check --config <FILE>";
+const CHECK: &str = "check";
+const ABOUT_CHECK: &str = "Check rights and kinds that the program needs";
+const LONG_ABOUT_CHECK: &str = "Check what the program with a configuration needs of the garden cluster: rights and kinds. \
+     Nothing is written. The command reaches the cluster as the program does: run it where the program runs, for example \
+     with kubectl exec. For each right it asks the API server with a SelfSubjectAccessReview.
+
+RESULT is ok, missing, or note: the program waits for it. Only missing changes the exit code.";
+const EPILOGUE_CHECK: &str = "\
+Examples:
+  gardener-controller-manager check --config config.yaml
+  gardener-controller-manager check --config config.yaml -o json
+
+Exit codes:
+  0  success
+  1  a right or the cluster is missing
+  2  wrong usage, or a failure";
 const EPILOGUE: &str = "\
 Environment:
   KUBECONFIG   kubeconfig of the garden cluster; overrides the configuration file
@@ -32,6 +51,8 @@ pub enum Command {
     Run(Box<RunOptions>),
     /// Print the effective configuration and exit 0.
     PrintConfig(Box<RunOptions>),
+    /// Check what the program needs of its cluster.
+    Check(ProgramCheckOptions),
     /// Print the version and exit 0.
     Version(String),
     /// Print the help and exit 0.
@@ -54,7 +75,11 @@ impl Command {
             Parsed::Help(text) => Self::Help(text),
             Parsed::Version(text) => Self::Version(text),
             Parsed::Run(given) => {
-                let (shared, _) = *given;
+                let (shared, matches) = *given;
+                if let Some((CHECK, matches)) = matches.subcommand() {
+                    let options = ProgramCheckOptions::from_arg_matches(matches);
+                    return options.map(Self::Check).map_err(|error| UsageError::Tool(error.to_string()));
+                }
                 let print_config = shared.print_config;
                 let options = Box::new(RunOptions { shared, environment: Environment::read(env) });
                 if print_config { Self::PrintConfig(options) } else { Self::Run(options) }
@@ -81,11 +106,23 @@ pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) ->
 
 pub(super) fn command_line() -> CommandLine {
     let mut line = CommandLine::new(PROGRAM, USAGE, EPILOGUE);
-    line.command = line.command.about(ABOUT);
+    let check = clap::Command::new(CHECK).about(ABOUT_CHECK).long_about(LONG_ABOUT_CHECK);
+    // A call of the program is not wrapped.
+    let check = check.after_long_help(EPILOGUE_CHECK.lines().map(unwrapped).collect::<Vec<_>>().join("\n"));
+    line.command = line.command.about(ABOUT).subcommand(ProgramCheckOptions::augment_args(check));
     line
 }
 
+fn unwrapped(line: &str) -> String {
+    if line.trim_start().starts_with(PROGRAM) { unbroken(line) } else { line.to_owned() }
+}
+
 impl RunOptions {
+    /// Returns those of a process that has only a configuration file.
+    pub fn of_file(file: &str, environment: Environment) -> Self {
+        Self { shared: SharedOptions::of_file(file), environment }
+    }
+
     /// Returns `FLAG: --<name>=<value>` for `--config` and each given flag, sorted by name (spec 70 §7).
     pub fn flag_lines(&self) -> Vec<String> {
         self.shared.flag_lines([])

@@ -12,6 +12,7 @@
 //! flags, file and environment. Everything is pure: a function that is passed in reads files
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
 
+mod check;
 pub mod completion;
 pub mod controller_manager;
 mod data_format;
@@ -33,6 +34,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+pub use check::{CheckOptions, ProgramCheckOptions};
 use cluster::kubeconfig::Environment;
 pub use data_format::DataFormat;
 pub use demo::DemoOptions;
@@ -91,6 +93,16 @@ impl RunOptions {
     /// Whether flags alone configure the process (spec 70 §5).
     pub fn is_flag_mode(&self) -> bool {
         self.shared.config.is_none() && !self.legacy.is_empty()
+    }
+
+    /// Returns those of a process that has only a configuration file, and perhaps further namespaces of the target.
+    pub fn of_file(file: &str, extra_target_namespaces: &[String], environment: Environment) -> Self {
+        Self {
+            shared: SharedOptions::of_file(file),
+            extra_target_namespaces: extra_target_namespaces.to_vec(),
+            environment,
+            legacy: BTreeMap::new(),
+        }
     }
 
     fn legacy(&self, name: &str) -> Option<&str> {

@@ -5,6 +5,7 @@
 use clap::{ArgGroup, Args, Subcommand};
 
 use super::{
+    check::CheckOptions,
     data_format::DataFormat,
     epilogue::epilogue,
     grammar::{
@@ -212,6 +213,22 @@ pub enum Tool {
         )
     )]
     Policies(PoliciesOptions),
+    /// Check what the program with a configuration needs of its clusters: rights, kinds, and its serving certificate. Nothing
+    /// is written.
+    ///
+    /// The command reaches the clusters as the program does: by the kubeconfigs of the configuration file and the environment
+    /// variables of the program. Run it where the program runs, for example with kubectl exec. For each right it asks the API
+    /// server with a SelfSubjectAccessReview. Rights on the objects in bundles are not among them.
+    ///
+    /// RESULT is ok, missing, or note: the program does without it, or waits for it. Only missing changes the exit code.
+    #[command(
+        about = "Check rights, kinds and certificate that the program needs",
+        after_long_help = epilogue(
+            &["check --config config.yaml", "check --config config.yaml -o json"],
+            "a right, a kind or a cluster is missing, or the certificate is expired or unreadable",
+        )
+    )]
+    Check(CheckOptions),
     /// Print the version and the details of the build.
     #[command(
         long_about = "Print the version and the details of the build.",

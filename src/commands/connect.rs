@@ -3,7 +3,8 @@
 use std::{error::Error as _, fmt, io, path::PathBuf, rc::Rc};
 
 use cluster::{
-    AnswerRoom, ApiError, BadProxy, Cluster, ClusterEnv, ClusterOptions, Fence, GivenProxy, NoObserver, ProxySettings,
+    AnswerRoom, ApiError, BadProxy, Cluster, ClusterEnv, ClusterLabel, ClusterOptions, Fence, GivenProxy, NoObserver,
+    ProxySettings,
 };
 use kit::{Clock, Random, quote::cut};
 use kube::{
@@ -88,12 +89,17 @@ pub(super) fn with_client<T>(
     work: impl AsyncFnOnce(kube::Client) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
     warnings(&ProxySettings::of(env)).for_each(|warning| eprintln!("{warning}"));
-    rustls::crypto::ring::default_provider().install_default().ok();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ConnectError::Runtime)?;
-    runtime.block_on(async {
+    run(async || {
         let Connected { client, endpoint } = client(options, env).await?;
         work(client).await.map_err(|error| named(error, &endpoint))
     })
+}
+
+/// Runs requests to clusters.
+pub(super) fn run<T>(work: impl AsyncFnOnce() -> Result<T, CommandError>) -> Result<T, CommandError> {
+    rustls::crypto::ring::default_provider().install_default().ok();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ConnectError::Runtime)?;
+    runtime.block_on(work())
 }
 
 /// Looks at the given kubeconfig, `$KUBECONFIG`, `~/.kube/config`, then the Pod. Uses proxies (spec 70 §8.1).
@@ -309,19 +315,23 @@ fn kubeconfig(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Resu
 
 /// Returns a cluster whose write fence is closed, so that nothing can be written.
 pub(super) fn read_only(client: kube::Client, side: Side, clock: Clock, random: Random) -> Cluster {
+    read_only_as(client, side.label(), clock, random)
+}
+
+/// As [`read_only`], under another name.
+pub(super) fn read_only_as(client: kube::Client, label: ClusterLabel, clock: Clock, random: Random) -> Cluster {
     let fence = Fence::open();
     fence.shut("this command writes nothing");
-    with_fence(client, side, (clock, random), fence)
+    with_fence(client, label, (clock, random), fence)
 }
 
 /// Returns a cluster that can be written to.
 pub(super) fn writable(client: kube::Client, side: Side, clock: Clock, random: Random) -> Cluster {
-    with_fence(client, side, (clock, random), Fence::open())
+    with_fence(client, side.label(), (clock, random), Fence::open())
 }
 
-fn with_fence(client: kube::Client, side: Side, (clock, random): (Clock, Random), fence: Fence) -> Cluster {
-    let options =
-        ClusterOptions { label: side.label(), host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
+fn with_fence(client: kube::Client, label: ClusterLabel, (clock, random): (Clock, Random), fence: Fence) -> Cluster {
+    let options = ClusterOptions { label, host: String::new(), qps: -1.0, burst: 0, namespaces: Vec::new() };
     Cluster::new(client, options, ClusterEnv { clock, random, fence, room: AnswerRoom::default() }, Rc::new(NoObserver))
 }
 

@@ -6,6 +6,7 @@
 
 mod annotate;
 mod bundles;
+mod check;
 pub(crate) mod colours;
 mod columns;
 mod connect;
@@ -59,9 +60,9 @@ use crate::{
     api::resources::side::Side,
     cli::{
         ClustersOptions, ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions,
-        PackOptions, PoliciesOptions, RegistrationOptions, ReportFormat, RequestOptions, ReviewOptions,
-        SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions, WaitOptions,
-        WebhookListOptions, WebhookTool, completion,
+        PackOptions, PoliciesOptions, ProgramCheckOptions, RegistrationOptions, ReportFormat, RequestOptions,
+        ReviewOptions, SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions,
+        WaitOptions, WebhookListOptions, WebhookTool, completion,
     },
     jsonpath::TooMuch,
 };
@@ -80,6 +81,8 @@ enum CommandError {
     Input(#[from] InputError),
     #[error(transparent)]
     Connect(#[from] ConnectError),
+    #[error(transparent)]
+    Process(#[from] process::ConnectError),
     #[error(transparent)]
     Report(#[from] TooMuch),
     #[error(transparent)]
@@ -127,6 +130,7 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Tool::Reconcile(options) => request(options, env, Request::Reconcile, &mut screen),
         Tool::Wait(options) => wait(options, env, &mut screen),
         Tool::Garbage(options) => garbage(options, env),
+        Tool::Check(options) => check::of_resource_manager(options, env, colours),
         Tool::Policies(options) => policies(options, env, stdin),
         Tool::Version(options) => version(options),
         Tool::Man(options) => manual::write(&options.directory).map_err(Into::into),
@@ -136,6 +140,19 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Tool::Webhook(WebhookTool::Registration(options)) => registration(options, stdin),
         Tool::Get(options) => get(options, env, &mut screen),
     };
+    print(said, &mut screen)
+}
+
+/// Runs the command `check` of gardener-controller-manager on the streams of this process and returns the exit code.
+pub fn check_controller_manager(options: &ProgramCheckOptions, env: &dyn Fn(&str) -> Option<String>) -> i32 {
+    let (mut stdout, mut stderr) = (io::stdout(), io::stderr());
+    let look = Look { is_terminal: stdout.is_terminal(), colours: colours::wanted(), columns: None };
+    let said = check::of_controller_manager(options, env, look.colours);
+    print(said, &mut Screen::new(&mut stdout, &mut stderr, look))
+}
+
+/// Prints what a command says and returns the exit code.
+fn print(said: Result<Said, CommandError>, screen: &mut Screen<'_>) -> i32 {
     let said =
         said.unwrap_or_else(|error| Said { remarks: vec![format!("error: {error}")], code: FAILED, ..Said::default() });
     let Said { out, content, mut remarks, mut code } = said;

@@ -323,15 +323,16 @@ def chart_grants_only_what_the_parts_need_that_are_on():
     assert "*" in verbs(render(GRM, "a"), "*", "*")
 
 
-@pytest.mark.parametrize("chart", [GRM, GCM])
-def chart_has_rights_for_known_parts_only(chart):
-    if chart == GCM:
-        return
-    keys = set(re.findall(r"^\| `([^`]+)`", (ROOT / "docs/reference/keys.md").read_text(), re.MULTILINE))
+SECTIONS = {GRM: {"source", "sourceCluster", "sourceSystem", "election", "target", "targetSystem"}, GCM: {"garden", "election"}}
+
+
+@pytest.mark.parametrize("chart, table", [(GRM, "keys.md"), (GCM, "controller-manager-keys.md")])
+def chart_has_rights_for_known_parts_only(chart, table):
+    keys = set(re.findall(r"^\| `([^`]+)`", (ROOT / "docs/reference" / table).read_text(), re.MULTILINE))
     for row in yaml.safe_load((CHARTS / chart / "files/rights.yaml").read_text()):
-        assert row.keys() <= {"part", "when", "source", "sourceCluster", "target", "targetSystem"}
+        assert row.keys() <= {"part", "when", "is", "in"} | SECTIONS[chart]
         assert {f"{row['part']}.enabled"} <= keys if "part" in row else True, row
-        assert row.get("when") in keys | {None}, row
+        assert {row.get("when"), row.get("in")} <= keys | {None}, row
 
 
 # --- monitoring ---------------------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ pub(crate) const SIGNING_REQUEST: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURSBSRVFVRV
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
+const SELF_REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 
 pub(crate) fn rows() -> Vec<Row> {
@@ -120,6 +121,20 @@ fn access() -> Vec<Row> {
             let answer = api.post(ACCESS_REVIEWS, &body).await?.code(201)?;
 
             equal("allowed", &answer.body["status"]["allowed"], &json!(true))
+        }),
+        row("a review of the own access is about the client", "facts §8", |api| async move {
+            let attributes = json!({"verb": "*", "group": "*", "resource": "*"});
+
+            let answer =
+                api.post(SELF_REVIEWS, &json!({"spec": {"resourceAttributes": attributes}})).await?.code(201)?;
+
+            equal("allowed", &answer.body["status"]["allowed"], &json!(true))?;
+            equal("spec", &answer.body["spec"], &json!({"resourceAttributes": attributes}))
+        }),
+        row("a review of the own access without attributes is Invalid", "facts §8", |api| async move {
+            let answer = api.post(SELF_REVIEWS, &json!({"spec": {}})).await?;
+
+            answer.fails_with(422, "Invalid", ".authorization.k8s.io \"\" is invalid: ")
         }),
         row("an access review without attributes is Invalid", "facts §8", |api| async move {
             let answer = api.post(ACCESS_REVIEWS, &json!({"spec": {"user": "bob"}})).await?;

@@ -6,10 +6,12 @@
 mod support;
 
 mod admission;
+mod broken_bundles;
 mod collecting;
 mod ending;
 mod objects;
 mod placement;
+mod rights;
 mod roll_out;
 mod take_over;
 #[cfg(feature = "otel")]

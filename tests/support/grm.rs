@@ -141,6 +141,13 @@ impl Grm {
         self.ask(self.metrics_port, path, None, false).await
     }
 
+    /// Returns what the dashboard's page gets first: the rows of all actors.
+    pub(crate) async fn dashboard_snapshot(&self) -> Result<Value> {
+        let port = self.metrics_port;
+        let snapshot = tokio::task::spawn_blocking(move || http::first_event(port, "/dashboard/events", "snapshot"));
+        timeout(READY_LIMIT, snapshot).await??
+    }
+
     pub(crate) fn webhook_port(&self) -> u16 {
         self.webhook_port
     }

@@ -1,7 +1,7 @@
 //! One request over one connection, plain or with TLS. With HTTP/1.0 the answer ends with the connection, unchunked.
 
 use std::{
-    io::{ErrorKind, Read, Write},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     net::TcpStream,
     path::Path,
     sync::Arc,
@@ -37,6 +37,23 @@ pub(crate) fn request(port: u16, path: &str, body: Option<&str>, authority: Opti
         None => exchange(stream, &request),
         Some(authority) => exchange(StreamOwned::new(tls(authority)?, stream), &request),
     }
+}
+
+/// Reads a stream of server-sent events up to the first `event`, and returns its data.
+pub(super) fn first_event(port: u16, path: &str, event: &str) -> Result<Value> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).with_context(|| format!("connect to port {port}"))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes())?;
+    let mut lines = BufReader::new(stream).lines();
+    let mut is_wanted = false;
+    while let Some(line) = lines.next().transpose()? {
+        match line.split_once(": ") {
+            Some(("event", name)) => is_wanted = name == event,
+            Some(("data", data)) if is_wanted => return Ok(serde_json::from_str(data)?),
+            _ => {}
+        }
+    }
+    Err(anyhow!("the stream {path} ended before the event {event}"))
 }
 
 pub(super) fn certificate(port: u16, authority: &Path) -> Result<Vec<u8>> {

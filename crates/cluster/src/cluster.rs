@@ -251,6 +251,14 @@ impl Cluster {
         self.written(ctx, at, call).await
     }
 
+    /// Posts a review, which the server answers and does not store: without the fence, and not before the request scheduler
+    /// lets it pass.
+    pub async fn review(&self, ctx: &Context, resource: &Resource, review: &Value) -> Result<Value, ApiError> {
+        let env = ClusterEnv { fence: Fence::open(), ..self.inner.env.clone() };
+        let unfenced = self.with(Inner { env, ..(*self.inner).clone() });
+        unfenced.create(ctx, &resource.at("", ""), review).await
+    }
+
     /// Posts to a subresource, e.g. `token` of a ServiceAccount, and returns the answer.
     pub async fn create_subresource(
         &self,

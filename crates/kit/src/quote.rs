@@ -23,6 +23,17 @@ pub fn cut_after(characters: usize, text: &str) -> Cow<'_, str> {
     }
 }
 
+/// The text, or the beginning of a longer one. The result has at most `bytes` bytes, with the mark that it was cut.
+pub fn cut_within(bytes: usize, text: &str) -> Cow<'_, str> {
+    const MARK: &str = "…";
+
+    if text.len() <= bytes {
+        return Cow::Borrowed(text);
+    }
+    let end = text.floor_char_boundary(bytes.saturating_sub(MARK.len()));
+    Cow::Owned(format!("{}{MARK}", &text[..end]))
+}
+
 /// The text in quotes. Escapes `"`, `\`, control characters and other invisible characters.
 pub fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
@@ -82,6 +93,7 @@ mod tests {
     fn cut_text_keeps_its_beginning() {
         assert_eq!((&*cut_after(2, "äöü"), &*cut_after(3, "äöü"), &*cut("")), ("äö…", "äöü", ""));
         assert_eq!(shown(&"\n".repeat(600)), format!("\"{}…\"", "\\n".repeat(512)));
+        assert_eq!((&*cut_within(6, "äöü"), &*cut_within(5, "äöü"), &*cut_within(0, "")), ("äöü", "ä…", ""));
     }
 
     #[test]

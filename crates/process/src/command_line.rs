@@ -203,6 +203,16 @@ impl CommandLine {
 }
 
 impl SharedOptions {
+    /// Returns those of a process that has only a configuration file.
+    pub fn of_file(file: &str) -> Self {
+        Self {
+            config: Some(file.to_owned()).filter(|path| !path.is_empty()),
+            print_config: false,
+            version: BuildInfo::of_this_binary(),
+            given: BTreeMap::new(),
+        }
+    }
+
     /// Returns `FLAG: --<name>=<value>` for `--config`, for each given flag of all programs, and for `others`, sorted by
     /// name (spec 70 §7). Credentials are left out.
     pub fn flag_lines<'a>(&self, others: impl IntoIterator<Item = (&'a str, String)>) -> Vec<String> {

@@ -43,6 +43,7 @@ pub struct Process<P: Program> {
     pub(super) conductor: JoinHandle<ProcessError>,
     pub(super) prober: JoinHandle<()>,
     pub(super) versions: JoinHandle<()>,
+    pub(super) rights: JoinHandle<()>,
 }
 
 /// Why a process must end by itself. The texts are those of spec 70 §7.1, §12, §14.
@@ -85,6 +86,7 @@ impl<P: Program> Process<P> {
         vitals.show_clusters(root.clusters().views());
         let versions = vitals.clone().read_versions(root.clusters().apart_by_index());
         let versions = env.fatal.spawn("the reader of the API servers' versions".to_owned(), versions);
+        let rights = env.fatal.spawn("the check of the rights", root.check_rights());
         let first = root.clusters().first();
         let prober = vitals.clone().probe(first.cluster.clone());
         let prober =
@@ -111,7 +113,7 @@ impl<P: Program> Process<P> {
             LeaderActor::new(setup).start()
         });
         let conductor = actix::spawn(conduct(root.clone(), elected.is_some(), leadership));
-        Ok(Self { env, root, fence, election: elected, conductor, prober, versions })
+        Ok(Self { env, root, fence, election: elected, conductor, prober, versions, rights })
     }
 
     /// What all controllers get.

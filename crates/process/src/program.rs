@@ -1,6 +1,7 @@
 use std::{error::Error, future::Future, rc::Rc};
 
 use cluster::ClusterLabel;
+use futures::future::LocalBoxFuture;
 use kit::Env;
 use tokio::time::Instant;
 
@@ -51,6 +52,10 @@ pub trait Program: Sized + 'static {
 
     /// Opens what it watches besides its controllers. No request is sent yet.
     fn open_caches(config: &Self::Config, context: &Self::Context, env: &Env) -> Self::Caches;
+
+    /// Returns a task that compares the rights of the process with what its configuration needs, and logs what is missing. It
+    /// runs in each replica, once and beside everything else.
+    fn check_rights(config: &Self::Config, context: &Self::Context) -> LocalBoxFuture<'static, ()>;
 
     /// Does what must be done before the first reconcile of a leader. An error ends the process.
     fn bootstrap(config: &Self::Config, context: &Self::Context) -> impl Future<Output = Result<(), StartError>>;

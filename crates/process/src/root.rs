@@ -3,7 +3,7 @@
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use cluster::{Synced, report_outages};
-use futures::future::join_all;
+use futures::future::{LocalBoxFuture, join_all};
 use kit::{Activity, Deadline, Env, Role};
 use tokio::task::JoinHandle;
 
@@ -58,6 +58,11 @@ impl<P: Program> Root<P> {
             self.env.fatal.spawn(name, report_outages(handle.cluster.clone(), synced, handle.context.clone()))
         });
         self.reporters.replace(reporters.collect());
+    }
+
+    /// Returns [`Program::check_rights`] of this program.
+    pub(super) fn check_rights(&self) -> LocalBoxFuture<'static, ()> {
+        P::check_rights(&self.config, &self.context)
     }
 
     /// Starts the actors of all controllers: this process leads now. Fails as [`Program::bootstrap`] does.

@@ -270,7 +270,8 @@ impl Sim {
         self.shared.state().watches.count()
     }
 
-    /// Answers SubjectAccessReviews (`spec` → allowed, reason), also for impersonated users. Without it they fail.
+    /// Answers SubjectAccessReviews (`spec` → allowed, reason), also for impersonated users. The `spec` of a
+    /// SelfSubjectAccessReview gets `user` and `groups` of the client. Without a reviewer they fail.
     pub fn set_reviewer(&self, reviewer: impl FnMut(&Value) -> (bool, String) + Send + 'static) {
         self.shared.state().reviewer = Some(Box::new(reviewer));
     }

@@ -98,15 +98,19 @@ impl ApiState {
         let (mut value, _) = body::decode(kind, request)?;
         let status = match kind.kind.as_str() {
             "TokenReview" => self.review_token(&value["spec"]),
-            "SubjectAccessReview" if is_unclear(&value["spec"]) => {
+            "SubjectAccessReview" | "SelfSubjectAccessReview" if is_unclear(&value["spec"]) => {
                 let text = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
                 let cause = Cause::invalid("spec.resourceAttributes", &value["spec"]["resourceAttributes"], text);
                 let nameless = ServedKind { kind: String::new(), ..(**kind).clone() };
                 return Err(Failure::invalid(&nameless, "", vec![cause]));
             }
-            "SubjectAccessReview" => match &mut self.reviewer {
+            "SubjectAccessReview" | "SelfSubjectAccessReview" => match &mut self.reviewer {
                 Some(reviewer) => {
-                    let (allowed, reason) = reviewer(&value["spec"]);
+                    let mut spec = value["spec"].clone();
+                    if kind.kind == "SelfSubjectAccessReview" {
+                        (spec["user"], spec["groups"]) = (json!(request.info.user), json!(request.groups));
+                    }
+                    let (allowed, reason) = reviewer(&spec);
                     json!({"allowed": allowed, "reason": reason})
                 }
                 None => return Err(Failure::not_simulated("access reviews without a reviewer (Sim::set_reviewer)")),

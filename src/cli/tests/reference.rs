@@ -14,16 +14,7 @@ fn reference() -> String {
             format!("| `--{}` | {default} | {} |\n", flag.name, flag.help)
         })
         .collect();
-    let commands: String = command
-        .get_subcommands()
-        .map(|command| {
-            format!(
-                "| `{}` | {} |\n",
-                command.get_name(),
-                command.get_about().map(ToString::to_string).unwrap_or_default()
-            )
-        })
-        .collect();
+    let commands = commands(&command);
     format!(
         "# Flags\n\n\
          Generated from `src/cli/`; a test compares this file with it.\n\n\
@@ -35,6 +26,15 @@ fn reference() -> String {
          Each overrides its field of the configuration file. Their defaults count only without `--config`.\n\n\
          | Flag | Default | Meaning |\n|---|---|---|\n{former}"
     )
+}
+
+/// Returns the rows of the commands.
+fn commands(command: &Command) -> String {
+    let row = |command: &Command| {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        format!("| `{}` | {about} |\n", command.get_name())
+    };
+    command.get_subcommands().map(row).collect()
 }
 
 /// Returns the rows of the flags that are not legacy flags.
@@ -65,12 +65,15 @@ fn flags_reference_lists_every_flag() {
 /// spec 80 §2
 #[test]
 fn flags_reference_of_the_controller_manager_lists_every_flag() {
-    let own = own_flags(&controller_manager::command_line().command);
+    let command = controller_manager::command_line().command;
+    let (own, commands) = (own_flags(&command), commands(&command));
     let expected = format!(
         "# Flags of gardener-controller-manager\n\n\
          Generated from `src/cli/controller_manager.rs`; a test compares this file with it.\n\n\
          | Flag | Meaning |\n|---|---|\n{own}\n\
-         `--help` and `-h` print the flags. There are no commands, no legacy flags and no arguments.\n"
+         `--help` and `-h` print the flags. There are no legacy flags and no arguments.\n\n\
+         ## Commands\n\n\
+         | Command | Meaning |\n|---|---|\n{commands}"
     );
 
     assert_page("controller-manager-flags.md", &expected);

@@ -9,6 +9,7 @@ use cluster::{
     ClusterLabel,
     kubeconfig::{self, ContextOfFile, Environment},
 };
+use futures::future::LocalBoxFuture;
 use kit::Env;
 use process::{
     ClusterParts, Clusters, ConnectError, EventApi, NoServices, Probes, Program, Start, StartError, UserAgents,
@@ -28,6 +29,7 @@ use crate::{
     },
     api::config::controller_manager::Config,
     cli::controller_manager::{self as cli, RunOptions},
+    rights,
 };
 
 const GARDEN: ClusterLabel = ClusterLabel::kinds_may_come_later("garden");
@@ -88,6 +90,12 @@ impl Program for ControllerManager {
 
     fn open_caches(_: &Config, _: &GardenContext, _: &Env) {}
 
+    fn check_rights(config: &Config, context: &GardenContext) -> LocalBoxFuture<'static, ()> {
+        let needed = rights::programs::of_controller_manager(config);
+        let cluster = context.garden.cluster.clone();
+        Box::pin(async move { rights::at_start::check(&cluster, &needed).await })
+    }
+
     async fn bootstrap(_: &Config, context: &GardenContext) -> Result<(), StartError> {
         Ok(version::check(&context.garden.cluster).await?)
     }
@@ -134,7 +142,7 @@ fn announce(config: &Config, warnings: &[Warning], file: Option<&str>) {
 }
 
 /// Fails if the cluster cannot be located, or if its kubeconfig is unreadable, unsupported or has an invalid `proxy-url`.
-fn connect(
+pub(crate) fn connect(
     config: &Config,
     environment: &Environment,
     agents: &UserAgents,

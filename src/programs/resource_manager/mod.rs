@@ -14,10 +14,14 @@ mod tests;
 
 use std::rc::Rc;
 
-use cluster::{ClusterLabel, kubeconfig::ContextOfFile};
+use cluster::{
+    ClusterLabel,
+    kubeconfig::{ContextOfFile, Environment},
+};
+use futures::future::{LocalBoxFuture, join_all};
 use kit::Env;
 use process::{
-    ClusterParts, Clusters, EventApi, Probes, Program, Start, StartError,
+    ClusterParts, Clusters, ConnectError, EventApi, Probes, Program, Start, StartError, UserAgents,
     command_line::{self, read_file},
     metrics::ProgramMetrics,
     refuse,
@@ -40,6 +44,7 @@ use crate::{
         resources::side::Side,
     },
     cli::{self, Cli, RunOptions},
+    rights,
     webhooks::{knowledge::Caches, registry},
 };
 
@@ -123,6 +128,14 @@ impl Program for ResourceManager {
         Caches::open(&context.source.watches, &context.target.watches, &reads, selector, &env.fatal)
     }
 
+    fn check_rights(config: &Config, context: &ControllerContext) -> LocalBoxFuture<'static, ()> {
+        let needed = rights::programs::of_resource_manager(config);
+        let clusters = [context.source.cluster.clone(), context.target.cluster.clone()];
+        Box::pin(async move {
+            join_all(clusters.iter().map(|cluster| rights::at_start::check(cluster, &needed))).await;
+        })
+    }
+
     async fn bootstrap(config: &Config, context: &ControllerContext) -> Result<(), StartError> {
         Ok(cluster_id::determine(config, context).await?)
     }
@@ -149,6 +162,11 @@ pub fn run(options: &RunOptions) -> i32 {
             connect::links(&connections(config, &environment, is_flag_mode)?, agents)
         }),
     })
+}
+
+/// Returns how the clusters of a configuration are reached. Fails as [`connections`] does, or if credentials cannot be used.
+pub(crate) fn links_of(config: &Config, environment: &Environment, agents: &UserAgents) -> Result<Links, ConnectError> {
+    Ok(connect::links(&connections(config, environment, false)?, agents)?.0)
 }
 
 /// Prints the effective configuration and warnings about it; returns the exit code.

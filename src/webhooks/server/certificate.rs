@@ -6,6 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use kit::Clock;
 use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
@@ -13,14 +14,17 @@ use rustls::{
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{
+    expiry::{Reminder, Reminders},
     metrics::WebhookServerMetrics,
-    pair::{self, CertificateError, read_certificate},
+    pair::{self, CertificateError, expiration, read_certificate},
 };
 
 /// How often the files' metadata is checked.
 const LOOK: Duration = Duration::from_secs(1);
 /// The files are read after this time even if their metadata is unchanged.
 const READ: Duration = Duration::from_secs(10);
+const REMEDY: &str =
+    "issue a new certificate in server.webhooks.tls.serverCertDir; new files are read without a restart";
 
 /// The pair for new connections; open connections keep theirs.
 #[derive(Debug)]
@@ -46,6 +50,8 @@ impl Serving {
         let mut seen = Stamp::default();
         let mut read = Instant::now();
         let mut complaint = String::new();
+        let mut reminders = Reminders::default();
+        self.remind(&mut reminders);
         loop {
             ticks.tick().await;
             // The file system may hang, so it must not block the thread of the controllers.
@@ -63,6 +69,22 @@ impl Serving {
                 tracing::error!(%error, "The serving certificate cannot be read again, the last good one stays in use");
             }
             complaint = error;
+            self.remind(&mut reminders);
+        }
+    }
+
+    /// Logs that the certificate in use comes near its end.
+    fn remind(&self, reminders: &mut Reminders) {
+        let Some(end) = expiration(&self.pair()) else { return };
+        match reminders.due(end, Clock::system_wall()) {
+            Some(Reminder::Soon(left)) => {
+                let hours = left.as_hours();
+                tracing::warn!(expires = %end, hours, remedy = REMEDY, "The serving certificate expires soon");
+            }
+            Some(Reminder::Over) => {
+                tracing::error!(expires = %end, remedy = REMEDY, "The serving certificate has expired");
+            }
+            None => {}
         }
     }
 

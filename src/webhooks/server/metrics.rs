@@ -113,7 +113,7 @@ impl WebhookServerMetrics {
     pub fn certificate_read(&self, pair: &Result<CertifiedKey, CertificateError>) {
         self.certificate_reads.inc();
         match pair {
-            Ok(pair) => self.certificate_expiration.set(expiration(pair).unwrap_or_default()),
+            Ok(pair) => self.certificate_expiration.set(expiration(pair).map_or(0, Timestamp::as_second)),
             Err(_) => self.certificate_errors.inc(),
         }
     }

@@ -1,11 +1,13 @@
 //! The HTTPS server of the webhooks (spec 50 §2.1, spec 70 §11). Every replica runs it, leader or not.
 //! * `mod.rs`: binding, TLS, routes, shutdown; start at [`WebhookServer::start`]. [`http`](process::http) manages connections.
-//! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs` reads its files.
+//! * `certificate.rs`: the serving certificate, which changes while connections stay open; `pair.rs` reads its files,
+//!   `expiry.rs` says when its end is near.
 //! * `handler.rs`: HTTP requests to messages and back; `load.rs`: limits; `actor.rs`: an actor per webhook and worker.
 //! * `statistics.rs`: metrics, status and log of a webhook; `presence.rs`: the check `webhook-server` of `/readyz`.
 
 mod actor;
 mod certificate;
+mod expiry;
 mod handler;
 mod load;
 pub mod metrics;
@@ -21,9 +23,11 @@ use std::{io, net::SocketAddr, path::PathBuf, rc::Rc, sync::Arc};
 use actix_web::{App, HttpRequest, web};
 use actor::{Desk, Webhook};
 use certificate::Serving;
+pub(crate) use expiry::SOON;
 use kit::{Role, StatusRegistry};
 use load::Load;
 use metrics::WebhookServerMetrics;
+pub(crate) use pair::expiration;
 pub use pair::{CertificateError, read_certificate};
 pub use presence::Presence;
 use process::http::{

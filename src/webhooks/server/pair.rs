@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cluster::files;
+use jiff::Timestamp;
 use rustls::{
     crypto::ring,
     pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject as _},
@@ -53,10 +54,11 @@ pub fn read_certificate(directory: &Path) -> Result<CertifiedKey, CertificateErr
     CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(unusable)
 }
 
-/// Returns when the certificate expires, in seconds since 1970; `None` if that is unreadable.
-pub(super) fn expiration(pair: &CertifiedKey) -> Option<i64> {
+/// Returns when the certificate expires; `None` if that is unreadable.
+pub(crate) fn expiration(pair: &CertifiedKey) -> Option<Timestamp> {
     let certificate = Certificate::from_der(pair.cert.first()?).ok()?;
-    i64::try_from(certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs()).ok()
+    let seconds = certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs();
+    Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {

@@ -1,6 +1,7 @@
 //! Removes objects and contents of Secrets from error texts.
 
 use http::StatusCode;
+use kit::quote::cut_within;
 
 const LONGEST_PLAIN_TEXT: usize = 1024;
 /// Words before a quoted name in the API server's own texts. In a message about a Secret all other quotes are removed.
@@ -15,8 +16,11 @@ const BEFORE_CONTENT: [&str; 2] = [" is invalid: ", " denied the request"];
 pub(super) const LEFT_OUT: &str = "(left out)";
 
 pub(super) fn plain_text(code: StatusCode, body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PLAIN_TEXT)]).trim().to_owned();
-    if text.is_empty() { format!("the API server answered {code}") } else { text }
+    let body = body.trim_ascii();
+    // One byte more than is shown: then a longer text is cut, and shows that.
+    let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST_PLAIN_TEXT + 1)]);
+    let text = cut_within(LONGEST_PLAIN_TEXT, text.trim());
+    if text.is_empty() { format!("the API server answered {code}") } else { text.into_owned() }
 }
 
 /// Removes a repeated object and everything after it, or [`without_content`] for a text about a Secret (decision 14).

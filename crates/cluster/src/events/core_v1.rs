@@ -1,6 +1,7 @@
 //! Events of core/v1: count and time of the last repetition are fields of the Event.
 
 use jiff::Timestamp;
+use kit::quote::cut_after;
 use serde_json::{Value, json};
 
 use super::{notebook::EventEntry, subject::Subject};
@@ -8,8 +9,11 @@ use crate::object::field_mut;
 
 const LONGEST_MESSAGE: usize = 1024; // characters
 
+/// Returns the message, or the beginning of a longer one with the mark that it was cut.
 pub(super) fn cut(message: &str) -> String {
-    message.chars().take(LONGEST_MESSAGE).collect()
+    let is_longer = message.chars().nth(LONGEST_MESSAGE).is_some();
+    let shown = if is_longer { cut_after(LONGEST_MESSAGE - 1, message) } else { message.into() };
+    shown.into_owned()
 }
 
 pub(super) fn event(subject: &Subject, name: &str, entry: &EventEntry) -> Value {

@@ -1,6 +1,7 @@
 //! Events of `events.k8s.io/v1`: repetitions are a series (spec 80 S-11). Everything except the series is immutable.
 
 use jiff::Timestamp;
+use kit::quote::cut_within;
 use serde_json::{Value, json};
 
 use super::{notebook::EventEntry, subject::Subject};
@@ -11,8 +12,9 @@ const LONGEST_NOTE: usize = 1024;
 /// Longest reporting instance in bytes.
 const LONGEST_INSTANCE: usize = 128;
 
+/// Returns the note, or the beginning of a longer one with the mark that it was cut.
 pub(super) fn cut(note: &str) -> String {
-    first_bytes(note, LONGEST_NOTE).to_owned()
+    cut_within(LONGEST_NOTE, note).into_owned()
 }
 
 pub(super) fn event(subject: &Subject, host: &str, name: &str, entry: &EventEntry) -> Value {

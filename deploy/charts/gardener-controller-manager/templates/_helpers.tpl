@@ -69,16 +69,27 @@ selector:
 {{- end }}
 
 {{- define "gcm.rules" -}}
-{{- $rules := list }}
 {{- if eq .Values.global.controller.rbac.rights "all" }}
-{{- $rules = list (dict "apiGroups" (list "*") "resources" (list "*") "verbs" (list "*")) }}
+{{- toYaml (list (dict "apiGroups" (list "*") "resources" (list "*") "verbs" (list "*"))) }}
 {{- else }}
-{{- range .Files.Get "files/rights.yaml" | fromYamlArray }}
+{{- include "gcm.rights" (dict "root" . "section" "garden") }}
+{{- end }}
+{{- end }}
+
+{{/* The rules of one section of files/rights.yaml. `lease` is the name of the Lease. */}}
+{{- define "gcm.rights" -}}
+{{- $rules := list }}
+{{- $section := .section }}
+{{- $lease := .lease }}
+{{- range .root.Files.Get "files/rights.yaml" | fromYamlArray }}
+{{- range get . $section | default list }}
 {{- $verbs := list }}
 {{- range .verbs }}
 {{- if eq . "r" }}{{ $verbs = concat $verbs (list "get" "list" "watch") }}{{ else }}{{ $verbs = append $verbs . }}{{ end }}
 {{- end }}
-{{- $rules = append $rules (set . "verbs" $verbs) }}
+{{- $rule := set . "verbs" $verbs }}
+{{- if has "{leaderElection.resourceName}" (.resourceNames | default list) }}{{ $_ := set $rule "resourceNames" (list $lease) }}{{ end }}
+{{- $rules = append $rules $rule }}
 {{- end }}
 {{- end }}
 {{- toYaml $rules }}

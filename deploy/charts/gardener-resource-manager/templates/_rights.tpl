@@ -3,17 +3,29 @@
 {{- $section := .section }}
 {{- $config := include "grm.config" .root | fromYaml }}
 {{- $items := list }}
-{{- range .root.Files.Get "files/rights.yaml" | fromYamlArray }}
+{{- range $row := .root.Files.Get "files/rights.yaml" | fromYamlArray }}
 {{- $isOn := true }}
 {{- with .part }}{{ if not (include "grm.setting" (dict "config" $config "path" (printf "%s.enabled" .))) }}{{ $isOn = false }}{{ end }}{{ end }}
-{{- with .when }}{{ if not (include "grm.setting" (dict "config" $config "path" .)) }}{{ $isOn = false }}{{ end }}{{ end }}
+{{- with .when }}
+{{- $value := include "grm.setting" (dict "config" $config "path" .) }}
+{{- if or (not $value) (and $row.is (not (has $value $row.is))) }}{{ $isOn = false }}{{ end }}
+{{- end }}
 {{- if $isOn }}
 {{- range get . $section | default list }}
 {{- $verbs := list }}
 {{- range .verbs }}
 {{- if eq . "r" }}{{ $verbs = concat $verbs (list "get" "list" "watch") }}{{ else }}{{ $verbs = append $verbs . }}{{ end }}
 {{- end }}
-{{- $items = append $items (set . "verbs" $verbs) }}
+{{- $rule := set (omit . "optional" "without") "verbs" $verbs }}
+{{- with .resourceNames }}
+{{- $names := list }}
+{{- range . }}
+{{- $isSetting := and (hasPrefix "{" .) (hasSuffix "}" .) }}
+{{- $names = append $names ($isSetting | ternary (include "grm.setting" (dict "config" $config "path" (trimAll "{}" .))) .) }}
+{{- end }}
+{{- $_ := set $rule "resourceNames" $names }}
+{{- end }}
+{{- $items = append $items $rule }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -1,5 +1,7 @@
 //! Messages of conditions.
 
+use kit::quote::cut_within;
+
 /// Longest message in bytes. The API server refuses objects beyond 1.5 MiB; each status write has all messages.
 pub(super) const MESSAGE_LIMIT: usize = 30 * 1024;
 
@@ -24,21 +26,11 @@ pub(super) fn bounded_list(items: &[String], separator: &str) -> String {
         if index > 0 {
             text.push_str(separator);
         }
-        text.push_str(&cut(item, MESSAGE_LIMIT - ROOM_FOR_FRAME));
+        text.push_str(&cut_within(MESSAGE_LIMIT - ROOM_FOR_FRAME, item));
     }
     text
 }
 
 pub(crate) fn bounded(message: &str) -> String {
-    cut(message, MESSAGE_LIMIT)
-}
-
-fn cut(text: &str, limit: usize) -> String {
-    const ELLIPSIS: &str = "…";
-
-    if text.len() <= limit {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(limit - ELLIPSIS.len());
-    format!("{}{ELLIPSIS}", &text[..end])
+    cut_within(MESSAGE_LIMIT, message).into_owned()
 }

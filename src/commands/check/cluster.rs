@@ -1,0 +1,124 @@
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use cluster::{ApiError, Cluster, Context, Resource};
+use kit::{Deadline, Priority};
+
+use super::finding::{Finding, Outcome};
+use crate::{
+    api::kinds::NAMESPACE,
+    rights::{NeededRight, Right, RightObject, needed_by, reviews::Reviews},
+};
+
+/// All questions to a cluster.
+const TIME: Duration = Duration::from_secs(300);
+/// Resources that are no kinds with objects: rights of them stand for something else.
+const NO_KINDS: [&str; 2] = ["*", "signers"];
+/// Reviews are answered, not stored, so that discovery does not count them.
+const REVIEWS: &str = "reviews";
+
+/// What is asked of a cluster.
+pub(super) struct Asked<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) host: &'a str,
+    /// Rights in all clusters.
+    pub(super) needed: &'a [NeededRight],
+    /// The kind without which the program has nothing to do.
+    pub(super) kind: Option<&'a Resource>,
+    /// Time limit of a request.
+    pub(super) limit: Duration,
+}
+
+/// Asks whether the cluster answers, serves the kinds and grants the rights. If it does not answer, that is the only finding.
+pub(super) async fn ask(asked: Asked<'_>) -> Vec<Finding> {
+    let name = asked.cluster.options().label.as_str();
+    let reached = |outcome, detail| Finding { detail, ..Finding::new("cluster", name, asked.host, outcome) };
+    match asked.cluster.git_version(Deadline::after(asked.limit)).await {
+        Err(error) => vec![reached(Outcome::Missing, error.to_string())],
+        Ok(version) => {
+            let mut findings = vec![reached(Outcome::Good, format!("it answers; its version is {version}"))];
+            findings.extend(asked.kinds(name).await);
+            findings.extend(asked.rights(name).await);
+            findings
+        }
+    }
+}
+
+impl Asked<'_> {
+    async fn kinds(&self, name: &'static str) -> Vec<Finding> {
+        let wanted: BTreeSet<(&str, &str)> = self.own(name).filter_map(kind_of).collect();
+        let discovery = self.cluster.discovery();
+        if let Err(error) = discovery.serving(&NAMESPACE.group_version_kind()).await {
+            return vec![unknown("kind", name, &error)];
+        }
+        let served = discovery.served();
+        let finding = |(group, plural): (&str, &str)| {
+            let is_served = served.iter().any(|kind| &*kind.group == group && &*kind.plural == plural);
+            let is_necessary = self.kind.is_some_and(|kind| &*kind.group == group && &*kind.plural == plural);
+            let (outcome, detail) = match (is_served, is_necessary) {
+                (true, _) => (Outcome::Good, ""),
+                (false, true) => (Outcome::Missing, "it is not served: install its definition"),
+                (false, false) => (Outcome::Note, "it is not served: what needs it waits until it is"),
+            };
+            let dot = if group.is_empty() { "" } else { "." };
+            Finding {
+                detail: detail.to_owned(),
+                ..Finding::new("kind", name, format!("{plural}{dot}{group}"), outcome)
+            }
+        };
+        wanted.into_iter().map(finding).collect()
+    }
+
+    async fn rights(&self, name: &'static str) -> Vec<Finding> {
+        let mut reviews = Reviews::new(self.needed, name);
+        let context = Context::new(Priority::High, Deadline::after(TIME), "check");
+        let failed = reviews.go_on(self.cluster, &context).await.err();
+        let mut joined = BTreeMap::<_, Vec<&NeededRight>>::new();
+        for (needed, answer) in reviews.all() {
+            let Some(is_granted) = answer else { continue };
+            let Right { namespace, object, .. } = &needed.right;
+            // What is granted needs no word about what happens without it.
+            let without = needed.without.as_deref().filter(|_| !is_granted);
+            joined.entry((namespace, object, is_granted, without)).or_default().push(needed);
+        }
+        let rows = joined.iter().map(|((_, _, is_granted, _), rights)| right(name, rights, *is_granted));
+        rows.chain(failed.map(|error| unknown("right", name, &error))).collect()
+    }
+
+    fn own(&self, name: &str) -> impl Iterator<Item = &NeededRight> {
+        self.needed.iter().filter(move |needed| needed.right.cluster == name)
+    }
+}
+
+/// Rights on one object, which are all granted or all missing.
+fn right(name: &'static str, rights: &[&NeededRight], is_granted: bool) -> Finding {
+    let verbs: Vec<&str> = rights.iter().map(|needed| needed.right.verb.as_str()).collect();
+    let needed_by = format!("for {}", needed_by(rights));
+    let (what, namespace, without, remedy) = match rights.first() {
+        Some(first) => {
+            let Right { object, namespace, .. } = &first.right;
+            (object.to_string(), namespace.clone().unwrap_or_default(), first.without.as_deref(), first.remedy())
+        }
+        None => Default::default(),
+    };
+    let (outcome, detail) = match (is_granted, without) {
+        (true, _) => (Outcome::Good, needed_by),
+        (false, Some(without)) => (Outcome::Note, format!("{needed_by}; {without}. To have it, {remedy}")),
+        (false, None) => (Outcome::Missing, format!("{needed_by}: {remedy}")),
+    };
+    Finding { namespace, detail, ..Finding::new("right", name, format!("{what}: {}", verbs.join(", ")), outcome) }
+}
+
+/// The server refuses the question, or did not answer in time.
+fn unknown(topic: &'static str, name: &'static str, error: &ApiError) -> Finding {
+    let outcome = if error.is_forbidden() { Outcome::Note } else { Outcome::Missing };
+    Finding { detail: format!("not known: {error}"), ..Finding::new(topic, name, "*", outcome) }
+}
+
+fn kind_of(needed: &NeededRight) -> Option<(&str, &str)> {
+    let RightObject::Resource { group, resource, .. } = &needed.right.object else { return None };
+    let plural = resource.split('/').next().unwrap_or_default();
+    (!NO_KINDS.contains(&plural) && !plural.ends_with(REVIEWS)).then_some((group, plural))
+}

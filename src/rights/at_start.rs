@@ -1,0 +1,95 @@
+//! What a replica logs at its start: each right that its configuration needs and that it lacks.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use cluster::{ApiError, Cluster, Context};
+use kit::{Deadline, Priority};
+use tokio::time::sleep;
+
+use super::{NeededRight, Right, needed_by, reviews::Reviews};
+
+/// Who asks, in the request scheduler.
+const KEY: &str = "check of the rights";
+/// An attempt that takes longer begins again where it was.
+const ATTEMPT: Duration = Duration::from_secs(60);
+const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
+const MAX_BACK_OFF: Duration = Duration::from_secs(60);
+/// Most lines about one cluster.
+const MOST_LINES: usize = 200;
+
+/// Rights of one object that are missing: one line of the log.
+type MissingRights<'a> = Vec<&'a NeededRight>;
+
+/// Asks once for each right in a cluster, and logs what is missing. While the API server does not answer, asks again after
+/// growing pauses. Ends when all is known, or when the server answers no such question.
+pub(crate) async fn check(cluster: &Cluster, needed: &[NeededRight]) {
+    let name = cluster.options().label.as_str();
+    let mut reviews = Reviews::new(needed, name);
+    let mut back_off = FIRST_BACK_OFF;
+    loop {
+        let context = Context::new(Priority::Low, Deadline::after(ATTEMPT), KEY);
+        match reviews.go_on(cluster, &context).await {
+            Ok(()) => return report(name, &reviews),
+            Err(error) if is_final(&error) => {
+                tracing::info!(cluster = name, %error, "It is not known which rights are missing: the API server answers no SelfSubjectAccessReview");
+                return;
+            }
+            Err(error) => tracing::debug!(cluster = name, %error, "The rights are not known yet; asking again"),
+        }
+        sleep(cluster.random().jitter(back_off, 1.0)).await;
+        back_off = (back_off * 2).min(MAX_BACK_OFF);
+    }
+}
+
+/// Whether the server refuses the question. Credentials may be renewed, and an overloaded server recovers.
+fn is_final(error: &ApiError) -> bool {
+    error.code().is_some_and(|code| (400..500).contains(&code) && !matches!(code, 401 | 408 | 429))
+}
+
+fn report(cluster: &str, reviews: &Reviews<'_>) {
+    let missing = missing(reviews);
+    missing.iter().take(MOST_LINES).for_each(|rights| log(cluster, rights));
+    let hidden = missing.len().saturating_sub(MOST_LINES);
+    if hidden > 0 {
+        tracing::warn!(cluster, hidden, "The process lacks more rights; the command check shows all");
+    }
+    let needed = reviews.all().count();
+    let granted = reviews.all().filter(|(_, answer)| *answer == Some(true)).count();
+    tracing::info!(cluster, needed, granted, "The rights that the configuration needs are checked");
+}
+
+fn log(cluster: &str, rights: &MissingRights<'_>) {
+    let Some(first) = rights.first() else { return };
+    let verbs: Vec<&str> = rights.iter().map(|needed| needed.right.verb.as_str()).collect();
+    let verbs = verbs.join(", ");
+    let Right { namespace, object, .. } = &first.right;
+    let (namespace, resource) = (namespace.as_deref(), object.to_string());
+    let (needed_by, remedy) = (needed_by(rights), first.remedy());
+    match &first.without {
+        None => {
+            tracing::warn!(cluster, namespace, resource, verbs, needed_by, remedy, "The process lacks a right");
+        }
+        Some(without) => {
+            tracing::info!(
+                cluster,
+                namespace,
+                resource,
+                verbs,
+                needed_by,
+                without,
+                remedy,
+                "The process lacks a right that it can do without"
+            );
+        }
+    }
+}
+
+/// Joins the verbs of each object. Those that the process can do without are apart.
+fn missing<'a>(reviews: &Reviews<'a>) -> Vec<MissingRights<'a>> {
+    let mut joined = BTreeMap::<_, MissingRights<'a>>::new();
+    for (needed, _) in reviews.all().filter(|(_, answer)| *answer == Some(false)) {
+        let Right { namespace, object, .. } = &needed.right;
+        joined.entry((needed.without.clone(), namespace, object)).or_default().push(needed);
+    }
+    joined.into_values().collect()
+}
