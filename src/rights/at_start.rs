@@ -1,15 +1,16 @@
-//! What a replica logs at its start: each right that its configuration needs and that it lacks.
+//! What a replica logs at its start about a cluster: a version that the program is not tested with, and each right that its
+//! configuration needs and that it lacks.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use cluster::{ApiError, Cluster, Context};
+use cluster::{ApiError, Cluster, Context, KubernetesVersion};
 use kit::{Deadline, Priority};
 use tokio::time::sleep;
 
 use super::{NeededRight, Right, needed_by, reviews::Reviews};
 
 /// Who asks, in the request scheduler.
-const KEY: &str = "check of the rights";
+const KEY: &str = "check at the start";
 /// An attempt that takes longer begins again where it was.
 const ATTEMPT: Duration = Duration::from_secs(60);
 const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
@@ -20,25 +21,68 @@ const MOST_LINES: usize = 200;
 /// Rights of one object that are missing: one line of the log.
 type MissingRights<'a> = Vec<&'a NeededRight>;
 
-/// Asks once for each right in a cluster, and logs what is missing. While the API server does not answer, asks again after
-/// growing pauses. Ends when all is known, or when the server answers no such question.
+/// Asks once for the version of a cluster and for each right in it, and logs what is wrong. While the API server does not answer,
+/// asks again after growing pauses. Ends when all is known, or when the server refuses the questions.
 pub(crate) async fn check(cluster: &Cluster, needed: &[NeededRight]) {
+    check_version(cluster).await;
+    check_rights(cluster, needed).await;
+}
+
+/// As [`check`], for a cluster whose API server another cluster has, too.
+pub(crate) async fn check_rights(cluster: &Cluster, needed: &[NeededRight]) {
     let name = cluster.options().label.as_str();
     let mut reviews = Reviews::new(needed, name);
+    let asked = until_answered(cluster, async || {
+        let context = Context::new(Priority::Low, Deadline::after(ATTEMPT), KEY);
+        reviews.go_on(cluster, &context).await
+    });
+    match asked.await {
+        Ok(()) => report(name, &reviews),
+        Err(error) => {
+            tracing::info!(cluster = name, %error, "It is not known which rights are missing: the API server answers no SelfSubjectAccessReview");
+        }
+    }
+}
+
+/// Warns if the programs are not tested with the version of the API server.
+async fn check_version(cluster: &Cluster) {
+    let name = cluster.options().label.as_str();
+    match until_answered(cluster, async || cluster.git_version(Deadline::after(ATTEMPT)).await).await {
+        Ok(version) => {
+            if let Some(range) = untested(&version) {
+                tracing::warn!(cluster = name, version, "The version of Kubernetes is not supported: {range}");
+            }
+        }
+        Err(error) => {
+            tracing::info!(cluster = name, %error, "The version of Kubernetes is not known");
+        }
+    }
+}
+
+/// Asks again after growing pauses while the API server does not answer. Fails if it refuses the question.
+async fn until_answered<T>(
+    cluster: &Cluster,
+    mut ask: impl AsyncFnMut() -> Result<T, ApiError>,
+) -> Result<T, ApiError> {
+    let name = cluster.options().label.as_str();
     let mut back_off = FIRST_BACK_OFF;
     loop {
-        let context = Context::new(Priority::Low, Deadline::after(ATTEMPT), KEY);
-        match reviews.go_on(cluster, &context).await {
-            Ok(()) => return report(name, &reviews),
-            Err(error) if is_final(&error) => {
-                tracing::info!(cluster = name, %error, "It is not known which rights are missing: the API server answers no SelfSubjectAccessReview");
-                return;
+        match ask().await {
+            Err(error) if !is_final(&error) => {
+                tracing::debug!(cluster = name, %error, "The version and the rights are not known yet; asking again");
             }
-            Err(error) => tracing::debug!(cluster = name, %error, "The rights are not known yet; asking again"),
+            answer => return answer,
         }
         sleep(cluster.random().jitter(back_off, 1.0)).await;
         back_off = (back_off * 2).min(MAX_BACK_OFF);
     }
+}
+
+/// Returns a word about a `gitVersion` that the programs are not tested with.
+pub(crate) fn untested(git_version: &str) -> Option<String> {
+    let (oldest, newest) = KubernetesVersion::SUPPORTED.into_inner();
+    let is_tested = KubernetesVersion::parse(git_version).is_some_and(|version| oldest <= version && version <= newest);
+    (!is_tested).then(|| format!("the program is tested with Kubernetes {oldest} to {newest}"))
 }
 
 /// Whether the server refuses the question. Credentials may be renewed, and an overloaded server recovers.
@@ -92,4 +136,19 @@ fn missing<'a>(reviews: &Reviews<'a>) -> Vec<MissingRights<'a>> {
         joined.entry((needed.without.clone(), namespace, object)).or_default().push(needed);
     }
     joined.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kubernetes_versions_outside_of_the_tested_range_are_named() {
+        for tested in ["v1.32.0", "v1.36.3-gke.1", "v1.37.9+k3s1"] {
+            assert_eq!(untested(tested), None, "{tested}");
+        }
+        for other in ["v1.31.14", "v1.38.0", "v2.0.0", "", "unknown"] {
+            assert_eq!(untested(other).unwrap(), "the program is tested with Kubernetes 1.32 to 1.37", "{other}");
+        }
+    }
 }

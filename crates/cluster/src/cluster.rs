@@ -161,6 +161,11 @@ impl Cluster {
         self.with(Inner { options, ..(*self.inner).clone() })
     }
 
+    /// Returns true if both share one connection, and so one API server.
+    pub fn shares_connection(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.inner.transport, &other.inner.transport)
+    }
+
     /// Properties of its connection.
     pub fn options(&self) -> &ClusterOptions {
         &self.inner.options

@@ -43,7 +43,7 @@ pub struct Process<P: Program> {
     pub(super) conductor: JoinHandle<ProcessError>,
     pub(super) prober: JoinHandle<()>,
     pub(super) versions: JoinHandle<()>,
-    pub(super) rights: JoinHandle<()>,
+    pub(super) clusters: JoinHandle<()>,
 }
 
 /// Why a process must end by itself. The texts are those of spec 70 §7.1, §12, §14.
@@ -86,7 +86,7 @@ impl<P: Program> Process<P> {
         vitals.show_clusters(root.clusters().views());
         let versions = vitals.clone().read_versions(root.clusters().apart_by_index());
         let versions = env.fatal.spawn("the reader of the API servers' versions".to_owned(), versions);
-        let rights = env.fatal.spawn("the check of the rights", root.check_rights());
+        let clusters = env.fatal.spawn("the check of the clusters", root.check_clusters());
         let first = root.clusters().first();
         let prober = vitals.clone().probe(first.cluster.clone());
         let prober =
@@ -113,7 +113,7 @@ impl<P: Program> Process<P> {
             LeaderActor::new(setup).start()
         });
         let conductor = actix::spawn(conduct(root.clone(), elected.is_some(), leadership));
-        Ok(Self { env, root, fence, election: elected, conductor, prober, versions, rights })
+        Ok(Self { env, root, fence, election: elected, conductor, prober, versions, clusters })
     }
 
     /// What all controllers get.

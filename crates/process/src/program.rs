@@ -53,9 +53,9 @@ pub trait Program: Sized + 'static {
     /// Opens what it watches besides its controllers. No request is sent yet.
     fn open_caches(config: &Self::Config, context: &Self::Context, env: &Env) -> Self::Caches;
 
-    /// Returns a task that compares the rights of the process with what its configuration needs, and logs what is missing. It
-    /// runs in each replica, once and beside everything else.
-    fn check_rights(config: &Self::Config, context: &Self::Context) -> LocalBoxFuture<'static, ()>;
+    /// Returns a task that compares the clusters with what the program and its configuration need: versions and rights. It
+    /// logs what is wrong. It runs in each replica, once and beside everything else.
+    fn check_clusters(config: &Self::Config, context: &Self::Context) -> LocalBoxFuture<'static, ()>;
 
     /// Does what must be done before the first reconcile of a leader. An error ends the process.
     fn bootstrap(config: &Self::Config, context: &Self::Context) -> impl Future<Output = Result<(), StartError>>;

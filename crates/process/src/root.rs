@@ -60,9 +60,9 @@ impl<P: Program> Root<P> {
         self.reporters.replace(reporters.collect());
     }
 
-    /// Returns [`Program::check_rights`] of this program.
-    pub(super) fn check_rights(&self) -> LocalBoxFuture<'static, ()> {
-        P::check_rights(&self.config, &self.context)
+    /// Returns [`Program::check_clusters`] of this program.
+    pub(super) fn check_clusters(&self) -> LocalBoxFuture<'static, ()> {
+        P::check_clusters(&self.config, &self.context)
     }
 
     /// Starts the actors of all controllers: this process leads now. Fails as [`Program::bootstrap`] does.

@@ -44,7 +44,7 @@ impl<P: Program> Process<P> {
         self.fence.shut(SHUTTING_DOWN);
         self.prober.abort();
         self.versions.abort();
-        self.rights.abort();
+        self.clusters.abort();
         if !finished {
             tracing::error!("Reconciles were cut off because they did not end in time");
         }

@@ -9,7 +9,7 @@ use kit::{Deadline, Priority};
 use super::finding::{Finding, Outcome};
 use crate::{
     api::kinds::NAMESPACE,
-    rights::{NeededRight, Right, RightObject, needed_by, reviews::Reviews},
+    rights::{NeededRight, Right, RightObject, at_start::untested, needed_by, reviews::Reviews},
 };
 
 /// All questions to a cluster.
@@ -38,7 +38,11 @@ pub(super) async fn ask(asked: Asked<'_>) -> Vec<Finding> {
     match asked.cluster.git_version(Deadline::after(asked.limit)).await {
         Err(error) => vec![reached(Outcome::Missing, error.to_string())],
         Ok(version) => {
-            let mut findings = vec![reached(Outcome::Good, format!("it answers; its version is {version}"))];
+            let answers = format!("it answers; its version is {version}");
+            let mut findings = vec![match untested(&version) {
+                None => reached(Outcome::Good, answers),
+                Some(range) => reached(Outcome::Note, format!("{answers}, and {range}")),
+            }];
             findings.extend(asked.kinds(name).await);
             findings.extend(asked.rights(name).await);
             findings

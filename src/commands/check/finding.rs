@@ -9,6 +9,7 @@ use crate::{
         colours::{GREEN, RED, YELLOW},
         columns::{Cell, lines, plain, styled},
         report,
+        screen::Content,
     },
     jsonpath::TooMuch,
 };
@@ -81,16 +82,16 @@ impl Finding {
 pub(super) fn said(findings: &[Finding], format: Option<&ReportFormat>, colours: bool) -> Result<Said, TooMuch> {
     let mut sorted: Vec<&Finding> = findings.iter().collect();
     sorted.sort_by_key(|finding| Reverse(finding.outcome));
-    let out = match format {
-        Some(format) => report::list(sorted.iter().map(|finding| finding.json()), format)?,
+    let (out, content) = match format {
+        Some(format) => (report::list(sorted.iter().map(|finding| finding.json()), format)?, Content::Data),
         None => {
             let head = ["CHECK", "CLUSTER", "NAMESPACE", "RESULT", "WHAT", "DETAIL"].map(plain).to_vec();
             let rows: Vec<_> = std::iter::once(head).chain(sorted.iter().map(|finding| finding.row())).collect();
-            lines(&rows, "", colours)
+            (lines(&rows, "", colours), Content::Painted)
         }
     };
     let count = |outcome| findings.iter().filter(|finding| finding.outcome == outcome).count();
     let (missing, notes) = (count(Outcome::Missing), count(Outcome::Note));
     let remark = format!("checks: {}, missing: {missing}, notes: {notes}", findings.len());
-    Ok(Said { out, remarks: vec![remark], code: if missing > 0 { DIFFERENT } else { OK } })
+    Ok(Said { out, content, remarks: vec![remark], code: if missing > 0 { DIFFERENT } else { OK } })
 }

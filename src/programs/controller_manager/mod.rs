@@ -90,7 +90,7 @@ impl Program for ControllerManager {
 
     fn open_caches(_: &Config, _: &GardenContext, _: &Env) {}
 
-    fn check_rights(config: &Config, context: &GardenContext) -> LocalBoxFuture<'static, ()> {
+    fn check_clusters(config: &Config, context: &GardenContext) -> LocalBoxFuture<'static, ()> {
         let needed = rights::programs::of_controller_manager(config);
         let cluster = context.garden.cluster.clone();
         Box::pin(async move { rights::at_start::check(&cluster, &needed).await })

@@ -18,7 +18,7 @@ use cluster::{
     ClusterLabel,
     kubeconfig::{ContextOfFile, Environment},
 };
-use futures::future::{LocalBoxFuture, join_all};
+use futures::future::{LocalBoxFuture, join};
 use kit::Env;
 use process::{
     ClusterParts, Clusters, ConnectError, EventApi, Probes, Program, Start, StartError, UserAgents,
@@ -128,11 +128,18 @@ impl Program for ResourceManager {
         Caches::open(&context.source.watches, &context.target.watches, &reads, selector, &env.fatal)
     }
 
-    fn check_rights(config: &Config, context: &ControllerContext) -> LocalBoxFuture<'static, ()> {
+    fn check_clusters(config: &Config, context: &ControllerContext) -> LocalBoxFuture<'static, ()> {
         let needed = rights::programs::of_resource_manager(config);
-        let clusters = [context.source.cluster.clone(), context.target.cluster.clone()];
+        let (source, target) = (context.source.cluster.clone(), context.target.cluster.clone());
         Box::pin(async move {
-            join_all(clusters.iter().map(|cluster| rights::at_start::check(cluster, &needed))).await;
+            let of_target = async {
+                if target.shares_connection(&source) {
+                    rights::at_start::check_rights(&target, &needed).await;
+                } else {
+                    rights::at_start::check(&target, &needed).await;
+                }
+            };
+            join(rights::at_start::check(&source, &needed), of_target).await;
         })
     }
 
