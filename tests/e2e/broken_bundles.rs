@@ -223,13 +223,13 @@ impl World {
     fn log_record(&self, broken: &Broken) -> Result<Shown> {
         let log = self.grm.log();
         let records = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let own = records.filter(|record| {
+        let mut own = records.filter(|record| {
             record["name"] == broken.bundle
                 && record["namespace"] == NAMESPACE
                 && record["condition"] == broken.condition
                 && record["status"] == "False"
         });
-        let record = own.last().with_context(|| format!("no record of {}: {log}", broken.bundle))?;
+        let record = own.next_back().with_context(|| format!("no record of {}: {log}", broken.bundle))?;
         Ok(Shown {
             is_red: record["level"] == "error",
             reason: text(&record["reason"]),
