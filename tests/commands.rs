@@ -146,7 +146,7 @@ fn wrong_usage_of_a_command_is_one_message_with_its_short_usage() {
         (&["pack", "-", "--name", "web", "-n", "a.b"], "a namespace must be lower case letters"),
         (&["pack", "-", "--name", "web", "--output-file", ""], "a value is required for '--output-file <FILE>'"),
         (&["man", ""], "a value is required for '<DIRECTORY>'"),
-        (&["validate", ""], "a value is required for '<FILE|DIR>...'"),
+        (&["validate", ""], "a value is required for '[FILE|DIR]...'"),
         (&["get", "--kubeconfig", ""], "a value is required for '--kubeconfig <FILE>'"),
         (&["get", "--context", ""], "a value is required for '--context <NAME>'"),
         (
