@@ -455,7 +455,7 @@ fn get_uses_the_namespace_of_the_context_and_names_missing_objects() {
     let expected = "NAME   CLASS       APPLIED   HEALTHY   PROGRESSING   OBJECTS   AGE         PROBLEM\n\
                     web    resources   -         -         -             0         <unknown>   ResourcesApplied has not been reported yet\n";
     assert_eq!((code(&list), text(&list.stdout).as_str()), (0, expected), "{}", text(&list.stderr));
-    let expected = "error: no /apis/resources.gardener.cloud/v1alpha1/namespaces/garden/managedresources/x\n";
+    let expected = "error: there is no ManagedResource garden/x — check name and namespace; get -A lists all\n";
     assert_eq!((code(&missing), text(&missing.stdout).as_str(), text(&missing.stderr).as_str()), (1, "", expected));
 }
 
