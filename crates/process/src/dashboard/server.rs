@@ -1,16 +1,17 @@
 //! The two plain HTTP servers: probes, and metrics with the dashboard (spec 70 §6, §9, §11). Each has a worker thread
 //! of its own, so neither a busy controller nor a slow scrape delays a probe.
 
-use std::{net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
+use std::{convert::Infallible, net::SocketAddr, rc::Rc, sync::Arc, time::Duration};
 
 use actix_web::{
     App, HttpRequest, HttpResponse,
     dev::{Service, ServiceResponse},
-    http::{StatusCode, header},
+    http::{ConnectionType, StatusCode, Version, header},
     middleware::{Compress, DefaultHeaders, from_fn},
     web,
 };
-use futures::future::join_all;
+use bytes::Bytes;
+use futures::{Stream, future::join_all};
 use kit::StatusRegistry;
 use tokio::{task::yield_now, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -355,7 +356,7 @@ async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
 
 async fn all_actors(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
     match dashboard.place(&request) {
-        Some(place) => HttpResponse::Ok().content_type("application/json").streaming(actors(&dashboard.feed, place)),
+        Some(place) => streamed(&request, "application/json", actors(&dashboard.feed, place)),
         None => no_place(),
     }
 }
@@ -366,11 +367,25 @@ async fn actor_details(request: HttpRequest, dashboard: web::Data<Dashboard>) ->
 
 async fn event_stream(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
     match dashboard.place(&request) {
-        Some(place) => {
-            HttpResponse::Ok().content_type("text/event-stream").streaming(events(dashboard.feed.clone(), place))
-        }
+        Some(place) => streamed(&request, "text/event-stream", events(dashboard.feed.clone(), place)),
         None => no_place(),
     }
+}
+
+/// Returns an answer that comes in pieces. Clients of HTTP/1.0, such as proxies, know no chunks: for them it ends with the
+/// connection.
+fn streamed(
+    request: &HttpRequest,
+    content_type: &str,
+    pieces: impl Stream<Item = Result<Bytes, Infallible>> + 'static,
+) -> HttpResponse {
+    let mut answer = HttpResponse::Ok().content_type(content_type).streaming(pieces);
+    if request.version() < Version::HTTP_11 {
+        let head = answer.head_mut();
+        head.no_chunking(true);
+        head.set_connection_type(ConnectionType::Close);
+    }
+    answer
 }
 
 fn no_place() -> HttpResponse {

@@ -291,6 +291,35 @@ async fn servers_answer_on_their_sockets_and_stop_with_open_streams() {
 }
 
 #[actix_web::test]
+async fn actors_end_with_the_connection_for_clients_of_http_1_0_which_know_no_chunks() {
+    let handles = serve(
+        ServerOptions {
+            probes: None,
+            metrics: Some(ListenAddress { host: String::new(), port: 0 }),
+            profiling: false,
+            process: process(),
+            descriptors: Descriptors::default(),
+        },
+        sources(),
+    )
+    .unwrap();
+    let address = handles.metrics_address().unwrap();
+
+    for head in ["host: a\r\n", "host: a\r\nconnection: keep-alive\r\n"] {
+        let mut stream = TcpStream::connect(("127.0.0.1", address.port())).await.unwrap();
+        let request = format!("GET /dashboard/actors HTTP/1.0\r\n{head}\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(!head.contains("transfer-encoding"), "{head}");
+        assert!(body.starts_with('{') && body.ends_with("]}"), "{body}");
+    }
+    handles.stop().await;
+}
+
+#[actix_web::test]
 async fn listen_error_names_the_taken_address() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
