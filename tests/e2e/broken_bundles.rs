@@ -263,7 +263,8 @@ impl World {
     async fn alerts_fire(&self) -> Result<()> {
         let series = self.status_series().await?;
         for Broken { bundle, condition, reason, .. } in &BROKEN {
-            let labels = format!("{{condition=\"{condition}\",status=\"False\",reason=\"{reason}\"}}");
+            // The exposition sorts labels by name.
+            let labels = format!("{{condition=\"{condition}\",reason=\"{reason}\",status=\"False\"}}");
             ensure!(series.get(&labels).is_some_and(|value| value == "1"), "{bundle}: no {labels} in {series:#?}");
         }
         let rules = rules()?;
