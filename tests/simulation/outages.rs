@@ -6,7 +6,7 @@ use tracing::Level;
 
 use crate::{
     log_capture::logged,
-    world::{seconds, world},
+    world::{config_map, seconds, world},
 };
 
 const BAD: &str = "The cluster cannot be used";
@@ -85,6 +85,28 @@ fn missing_definition_is_an_error_with_its_remedy() {
                      kubectl apply -f deploy/crd-managedresources.yaml";
         assert!(error.contains(cause), "{error}");
     }
+}
+
+/// spec 71 §8 R4; spec 70 §7.1: deployers read the condition, and hand out new credentials.
+#[test]
+fn credentials_that_the_target_rejects_from_the_start_are_reported_in_the_condition_and_end_nothing() {
+    world(1, |world| async move {
+        world.separate.set(true);
+        world.sim.set_faults(|info| match info.resource.as_str() {
+            "managedresources" | "secrets" | "events" => Fault::None,
+            _ => Fault::FailBefore(Seen::unauthorized()),
+        });
+        world.start().await;
+        world.bundle("one", &[config_map("a", "v")]);
+        seconds(10).await;
+
+        let (status, _, message) = world.condition("one", "ResourcesApplied").expect("a condition");
+        assert!(status == "False" && message.contains(": Unauthorized"), "{status} {message}");
+        seconds(600).await;
+        world.sim.clear_faults();
+        seconds(100).await;
+        world.applied("one").await;
+    });
 }
 
 /// spec 70 §10

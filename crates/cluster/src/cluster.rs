@@ -176,6 +176,11 @@ impl Cluster {
         self.inner.transport.contact.is_silent()
     }
 
+    /// Returns true if the last answer was a 401: the server does not accept the credentials.
+    pub fn is_unauthorized(&self) -> bool {
+        self.inner.transport.contact.is_unauthorized()
+    }
+
     pub(super) fn transport(&self) -> &Transport {
         &self.inner.transport
     }

@@ -65,6 +65,11 @@ impl Contact {
         matches!(*self.0.borrow(), Known::Nothing | Known::Bad { trouble: Trouble::Silent(_), .. })
     }
 
+    /// Returns true if the last answer was a 401.
+    pub(super) fn is_unauthorized(&self) -> bool {
+        matches!(*self.0.borrow(), Known::Bad { trouble: Trouble::Unauthorized, .. })
+    }
+
     pub(super) fn subscribe(&self) -> watch::Receiver<Known> {
         self.0.subscribe()
     }

@@ -5,7 +5,7 @@ use std::{rc::Rc, time::Duration};
 
 use kit::SyncRequirement;
 
-use super::{CachedFields, How, Resource, Watch, WatchOptions, Watches};
+use super::{CachedFields, Cluster, How, Resource, Watch, WatchOptions, Watches};
 use crate::object::NamespacedName;
 
 /// After an event of a CustomResourceDefinition the server takes some 30 ms until it serves the kind (measured).
@@ -16,6 +16,7 @@ const ESTABLISHING: Duration = Duration::from_millis(150);
 pub struct Definitions {
     /// By `plural.group`.
     custom: Watch<CachedFields<()>>,
+    cluster: Cluster,
 }
 
 impl Definitions {
@@ -26,18 +27,19 @@ impl Definitions {
         let services = kind("apiregistration.k8s.io", "APIService", "apiservices");
         // The names of these are `version.group`.
         follow_groups(watches, services);
-        Self { custom: follow_groups(watches, custom) }
+        Self { custom: follow_groups(watches, custom), cluster: watches.cluster().clone() }
     }
 
-    /// For reconcilers that use [`Self::is_custom`]: met after the first list, or if the right to list is missing.
+    /// For reconcilers that use [`Self::is_custom`]: met after the first list, or if the right to list is missing, or while
+    /// the credentials are rejected, which reconciles report (spec 71 §8 R4).
     pub fn sync_requirement(&self) -> SyncRequirement {
         let mut requirement = self.custom.sync_requirement();
-        let (is_listed, watch) = (requirement.ready.clone(), self.custom.clone());
-        requirement.ready = Rc::new(move || is_listed() || watch.is_forbidden());
+        let (is_listed, watch, cluster) = (requirement.ready.clone(), self.custom.clone(), self.cluster.clone());
+        requirement.ready = Rc::new(move || is_listed() || watch.is_forbidden() || cluster.is_unauthorized());
         requirement
     }
 
-    /// Returns true if a CustomResourceDefinition defines the kind; always false without the right to list them.
+    /// Returns true if a CustomResourceDefinition defines the kind; always false before the first list, which may never come.
     pub fn is_custom(&self, resource: &Resource) -> bool {
         let name = NamespacedName::new("", format!("{}.{}", resource.plural, resource.group));
         self.custom.store().with(&name, |_| ()).is_some()

@@ -21,7 +21,8 @@ impl ClusterLabel {
         Self { name, patience: Patience::None }
     }
 
-    /// A cluster that may be down: while it does not answer, controllers wait for its caches without a time limit.
+    /// A cluster that may be down: while it does not answer or does not accept the credentials, controllers wait for its
+    /// caches without a time limit.
     pub const fn may_be_down(name: &'static str) -> Self {
         Self { name, patience: Patience::WhileDown }
     }
@@ -41,11 +42,12 @@ impl ClusterLabel {
         self.patience == Patience::Always
     }
 
-    /// Whether caches may be empty for longer than the process waits for them. `is_silent`: the cluster does not answer.
-    pub(super) fn is_excused(self, is_silent: bool) -> bool {
+    /// Whether caches may be empty for longer than the process waits for them. `is_away`: the cluster does not answer, or
+    /// does not accept the credentials.
+    pub(super) fn is_excused(self, is_away: bool) -> bool {
         match self.patience {
             Patience::None => false,
-            Patience::WhileDown => is_silent,
+            Patience::WhileDown => is_away,
             Patience::Always => true,
         }
     }

@@ -291,6 +291,7 @@ async fn undecodable_success_has_an_unknown_outcome() {
 async fn silent_cluster_is_one_without_any_answer() {
     let answering = |what: &'static str| match what {
         "refused" => status(403, "Forbidden", "no"),
+        "rejected" => status(401, "Unauthorized", "no"),
         "found" => reply(200, &object()),
         "never" => late(3600, reply(200, &object())),
         _ => Reply::Broken,
@@ -301,13 +302,23 @@ async fn silent_cluster_is_one_without_any_answer() {
         move |_| answering(*said.lock().unwrap())
     });
     let cluster = server.cluster();
-    assert!(cluster.is_silent(), "nothing was asked yet");
+    assert!(cluster.is_silent() && !cluster.is_unauthorized(), "nothing was asked yet");
 
-    for (what, silent) in [("broken", true), ("refused", false), ("never", true), ("found", false), ("broken", true)] {
+    let table = [
+        ("broken", true),
+        ("refused", false),
+        ("rejected", false),
+        ("never", true),
+        ("rejected", false),
+        ("found", false),
+        ("broken", true),
+    ];
+    for (what, silent) in table {
         *said.lock().unwrap() = what;
         let ctx = Context { deadline: Deadline::after(Duration::from_secs(5)), ..ctx() };
         cluster.get(&ctx, &at()).await.ok();
         assert_eq!(cluster.is_silent(), silent, "{what}");
+        assert_eq!(cluster.is_unauthorized(), what == "rejected", "{what}");
     }
 }
 

@@ -141,7 +141,7 @@ impl<R: Cached> Watch<R> {
             StoreState::Off | StoreState::Starting | StoreState::Synced => None,
         };
         // Without the target the process waits; without the source it cannot work (spec 70 §7.1).
-        let excused = move || cluster.options().label.is_excused(cluster.is_silent());
+        let excused = move || cluster.options().label.is_excused(cluster.is_silent() || cluster.is_unauthorized());
         SyncRequirement::new(self.informer.name.clone(), ready, self.reader.signal.clone())
             .explained(why)
             .excused_while(excused)
