@@ -30,12 +30,17 @@ pub(super) fn rsa_key(path: &Path) -> Result<()> {
 }
 
 impl Authority {
+    /// An authority that [`Self::create`] has written to `folder`.
+    pub(super) fn at(folder: &Path, name: &str) -> Self {
+        Self { certificate: folder.join(format!("{name}.crt")), key: folder.join(format!("{name}.key")) }
+    }
+
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self> {
-        let (certificate, key) = (folder.join(format!("{name}.crt")), folder.join(format!("{name}.key")));
-        let (out, keyout, subject) = (text(&certificate), text(&key), format!("/CN={name}"));
+        let created = Self::at(folder, name);
+        let (out, keyout, subject) = (text(&created.certificate), text(&created.key), format!("/CN={name}"));
         let new = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"];
         openssl(&[&new[..], &["-subj", &subject, "-out", &out, "-keyout", &keyout]].concat())?;
-        Ok(Self { certificate, key })
+        Ok(created)
     }
 
     pub(crate) fn certificate(&self) -> &Path {
@@ -46,15 +51,30 @@ impl Authority {
         fs::read_to_string(&self.certificate).with_context(|| format!("read {}", self.certificate.display()))
     }
 
-    /// Issues a serving certificate for loopback, with a P-256 key because those are made fast.
-    fn issue(&self, certificate: &Path, key: &Path) -> Result<()> {
+    /// Issues a serving certificate for loopback.
+    pub(super) fn issue(&self, certificate: &Path, key: &Path) -> Result<()> {
+        let names = "subjectAltName=DNS:localhost,DNS:gardener-resource-manager,IP:127.0.0.1";
+        self.issue_for("/CN=gardener-resource-manager", names, certificate, key)
+    }
+
+    /// Issues a serving certificate for loopback. Returns it and its key as PEM.
+    pub(crate) fn serving_pair(&self) -> Result<[String; 2]> {
+        pems(|certificate, key| self.issue(certificate, key))
+    }
+
+    /// Issues a certificate for a client, whose subject is such as `/O=group/CN=user`. Returns it and its key as PEM.
+    pub(crate) fn client_pair(&self, subject: &str) -> Result<[String; 2]> {
+        pems(|certificate, key| self.issue_for(subject, "extendedKeyUsage=clientAuth", certificate, key))
+    }
+
+    /// The key is a P-256 key because those are made fast.
+    fn issue_for(&self, subject: &str, extension: &str, certificate: &Path, key: &Path) -> Result<()> {
         let (out, keyout) = (text(certificate), text(key));
         let (authority, authority_key) = (text(&self.certificate), text(&self.key));
         let arguments = [
             &["req", "-x509", "-CA", &authority, "-CAkey", &authority_key, "-days", "2"][..],
             &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-out", &out, "-keyout", &keyout],
-            &["-subj", "/CN=gardener-resource-manager", "-addext", "basicConstraints=critical,CA:FALSE"],
-            &["-addext", "subjectAltName=DNS:localhost,DNS:gardener-resource-manager,IP:127.0.0.1"],
+            &["-subj", subject, "-addext", "basicConstraints=critical,CA:FALSE", "-addext", extension],
         ];
         openssl(&arguments.concat())
     }
@@ -82,6 +102,13 @@ impl Pair {
             CertificateDer::from_pem_file(&certificate).map_err(|error| anyhow!("read the certificate: {error}"))?;
         Ok(issued.to_vec())
     }
+}
+
+fn pems(issue: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<[String; 2]> {
+    let folder = tempfile::tempdir()?;
+    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    issue(&certificate, &key)?;
+    Ok([fs::read_to_string(certificate)?, fs::read_to_string(key)?])
 }
 
 fn openssl(arguments: &[&str]) -> Result<()> {

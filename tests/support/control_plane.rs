@@ -123,8 +123,17 @@ impl ControlPlane {
         format!("https://127.0.0.1:{}", self.port)
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Issues certificates of clients.
+    pub(crate) fn client_authority(&self) -> Authority {
+        Authority::at(self.folder.path(), "clients")
     }
 
     pub(crate) fn authority(&self) -> PathBuf {
@@ -183,13 +192,18 @@ impl ControlPlane {
     /// Returns the finished requests of `user` since `mark`, as `audit.k8s.io/v1` events (`verb`, `requestURI`,
     /// `objectRef`, `responseStatus.code`, `userAgent`). A watch is logged twice: when it starts and when it ends.
     pub(crate) fn audit(&self, user: User, mark: u64) -> Result<Vec<Value>> {
+        self.audit_of(user.name(), mark)
+    }
+
+    /// Like [`Self::audit`], of any user.
+    pub(crate) fn audit_of(&self, user: &str, mark: u64) -> Result<Vec<Value>> {
         let mut text = String::new();
         let mut file = std::fs::File::open(self.file("audit.log")).context("open the audit log")?;
         file.seek(SeekFrom::Start(mark))?;
         file.read_to_string(&mut text)?;
         let complete = text.rfind('\n').map_or("", |end| &text[..end]);
         let events = complete.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
-        Ok(events.into_iter().filter(|event| event["user"]["username"] == user.name()).collect())
+        Ok(events.into_iter().filter(|event| event["user"]["username"] == user).collect())
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -204,6 +218,7 @@ impl ControlPlane {
         let folder = self.folder.path();
         rsa_key(&self.file("service-accounts.key"))?;
         Authority::create(folder, "clients")?;
+        self.write_serving_certificate()?;
         write(folder, "audit-policy.json", AUDIT_POLICY)?;
         let users = [User::Admin, User::Grm];
         let tokens = users.map(|user| format!("{},{1},{1},\"system:masters\"\n", user.token(), user.name()));
@@ -216,6 +231,16 @@ impl ControlPlane {
             write(folder, "authorization.yaml", content)?;
         }
         Ok(())
+    }
+
+    /// With its own certificate the server would be known by its address only, not as `localhost`.
+    fn write_serving_certificate(&self) -> Result<()> {
+        let folder = self.folder.path();
+        std::fs::create_dir(self.file("certs"))?;
+        let authority = Authority::create(folder, "server")?;
+        authority.issue(&self.authority(), &self.file("certs/apiserver.key"))?;
+        let chain = [std::fs::read_to_string(self.authority())?, authority.pem()?].concat();
+        write(folder, "certs/apiserver.crt", &chain).map(drop)
     }
 
     fn spawn(&mut self, component: Component, arguments: &[String]) -> Result<()> {
@@ -245,7 +270,6 @@ impl ControlPlane {
         let mut arguments = vec![
             format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port),
             format!("--secure-port={}", self.port),
-            // The server makes a certificate for the address it listens on.
             "--bind-address=127.0.0.1".to_owned(),
             format!("--cert-dir={}", self.path("certs")),
             format!("--client-ca-file={}", self.path("clients.crt")),
@@ -286,7 +310,6 @@ impl ControlPlane {
                 return Ok(Err(ended));
             }
         }
-        ensure!(self.authority().exists(), "no serving certificate yet");
         let request = ::http::Request::get("/readyz").body(Vec::new())?;
         let client = self.client(User::Admin).await?;
         tokio::time::timeout(Duration::from_secs(5), client.request_text(request)).await??;

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-pub(super) fn folder(prefix: &str) -> Result<TempDir> {
+pub(crate) fn folder(prefix: &str) -> Result<TempDir> {
     let mut folder = tempfile::Builder::new().prefix(prefix).tempdir().context("create a folder for a process")?;
     if std::env::var_os("KEEP").is_some() {
         folder.disable_cleanup(true);
@@ -17,11 +17,14 @@ pub(super) fn folder(prefix: &str) -> Result<TempDir> {
     Ok(folder)
 }
 
+/// Ports within the range of [`free_port`] that programs have by the rules of their deployers (spec 71 §1).
+const DEPLOYED: [u16; 3] = [10_250, 11_587, 19_250];
+
 /// Returns a free loopback port below the range of outgoing connections, whose ports may be taken before they are used.
-pub(super) fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     for _ in 0..1000 {
         let port = fastrand::u16(10_000..32_000);
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if !DEPLOYED.contains(&port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return Ok(port);
         }
     }

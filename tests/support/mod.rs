@@ -13,6 +13,7 @@ mod wait;
 
 pub(crate) use certificates::Authority;
 pub(crate) use control_plane::{Component, ControlPlane, Options, User};
+pub(crate) use files::{folder, free_port};
 pub(crate) use grm::{Grm, Settings};
 pub(crate) use http::{Answer, request};
 pub(crate) use process::{Process, Signal};

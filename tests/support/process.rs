@@ -55,7 +55,7 @@ impl Process {
         Ok(Self { name, child, guardian, log: log.to_owned() })
     }
 
-    pub(super) fn signal(&self, signal: Signal) -> Result<()> {
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         let signal = match signal {
             Signal::Terminate => "TERM",
             Signal::Stop => "STOP",
@@ -85,12 +85,12 @@ impl Process {
         }
     }
 
-    pub(super) async fn wait_exit(&mut self, limit: Duration) -> Result<ExitStatus> {
+    pub(crate) async fn wait_exit(&mut self, limit: Duration) -> Result<ExitStatus> {
         let what = format!("{} ends", self.name);
         eventually(&what, limit, async || self.child.try_wait()?.ok_or_else(|| anyhow!("still running"))).await
     }
 
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
