@@ -9,6 +9,7 @@ mod admission;
 mod broken_bundles;
 mod collecting;
 mod ending;
+mod landscape;
 mod objects;
 mod placement;
 mod rights;
