@@ -76,7 +76,8 @@ class Demo:
 
     def cpu_of_controllers(self) -> float:
         """Seconds of CPU of the thread that runs the controllers, and here the in-memory cluster."""
-        return int(Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()[0]) / 1e9
+        main = next(task for task in Path(f"/proc/{self.pid}/task").iterdir() if (task / "comm").read_text() == "main\n")
+        return int((main / "schedstat").read_text().split()[0]) / 1e9
 
     def rss(self) -> int:
         return int(re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text()).group(1)) * 1024

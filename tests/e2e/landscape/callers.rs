@@ -113,7 +113,8 @@ async fn get_as(landscape: &Landscape, user: &str, group: &str) -> Result<u16> {
     Ok(client.send(request.body(Body::empty())?).await?.status().as_u16())
 }
 
-/// Registers webhooks of a place at an address where nobody listens, all with the policy `Fail`. Returns the path of the object.
+/// Registers webhooks of a place at an address where nobody listens, all with the policy `Fail`. Returns the path of the
+/// object.
 async fn register(
     landscape: &Landscape,
     place: RegisteredCluster,

@@ -1,4 +1,5 @@
-//! The rules of the parser and filter that Gardener deploys for the program's log (spec 71 §10), evaluated as fluent-bit does.
+//! The rules of the parser and filter that Gardener deploys for the program's log (spec 71 §10), evaluated as fluent-bit
+//! does.
 
 use anyhow::{Context, Result, ensure};
 use jiff::fmt::strtime::BrokenDownTime;

@@ -1,9 +1,9 @@
 //! Life in a landscape of Gardener (spec 71): the built binary starts from the objects that Gardener's deployers render,
 //! with exactly their rights, and what happens to such instances happens to it. The API server's audit log is the judge.
 //! * `objects/`: the objects as deployers render them. `rendered.rs` reads them, `gardenlet.rs` deploys an instance.
-//! * `kubelet.rs`: starts the container of a Deployment in a root folder of its own (`container.sh`), with volumes from the
-//!   API server.
-//! * `hosted.rs`, `credentials.rs`, `self_hosted.rs`, `callers.rs`: the scenarios of spec 71. Start reading at `hosted.rs`.
+//! * `kubelet.rs`: starts the container of a Deployment in a root folder of its own (`container.sh`), with volumes from
+//!   the API server.
+//! * `hosted.rs`, `credentials.rs`, `self_hosted.rs`, `callers.rs`: the scenarios of spec 71. Start at `hosted.rs`.
 //! * `logs.rs`, `scrape.rs`: the rules of Gardener's log parser and ServiceMonitor, evaluated.
 //! * `swap.rs`: Lease and status of another implementation. `definitions.rs`: other versions of the kind.
 //!
@@ -67,7 +67,8 @@ impl Landscape {
         let authority = std::fs::read_to_string(landscape.cluster.authority())?;
         for namespace in [NAMESPACE, "garden", "kube-system"] {
             let metadata = json!({ "namespace": namespace, "name": "kube-root-ca.crt" });
-            let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "ca.crt": authority } });
+            let data = json!({ "ca.crt": authority });
+            let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data });
             landscape.apply(&object).await?;
         }
         landscape.define_machines().await?;

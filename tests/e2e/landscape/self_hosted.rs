@@ -21,8 +21,8 @@ const DEFINITION: &str = "managedresources.resources.gardener.cloud";
 /// From the return of the definition to the first effect. Kinds that are not served are looked for once in ten seconds.
 const RETURN_LIMIT: Duration = Duration::from_secs(60);
 
-/// spec 71 scenarios 3, 10, 11 and 21; §4: each instance has its own class, Lease and ports. The definition is deleted and
-/// comes back while they run.
+/// spec 71 scenarios 3, 10, 11 and 21; §4: each instance has its own class, Lease and ports. The definition is deleted
+/// and comes back while they run.
 #[tokio::test]
 async fn landscape_self_hosted_instances_share_a_cluster_and_survive_the_loss_of_their_definition() -> Result<()> {
     let landscape = Landscape::start(Options::default()).await?;

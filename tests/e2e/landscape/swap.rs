@@ -24,8 +24,8 @@ const BUNDLE: &str = "continued";
 /// Of the other implementation's last write.
 const THEN: &str = "2026-01-02T03:04:05Z";
 
-/// spec 70 §12; spec 71 §14, trap 2: a Lease as client-go writes it is respected, taken over when it is released or expires,
-/// and given back in a state that client-go takes.
+/// spec 70 §12; spec 71 §14, trap 2: a Lease as client-go writes it is respected, taken over when it is released or
+/// expires, and given back in a state that client-go takes.
 #[tokio::test]
 async fn landscape_lease_of_another_implementation_is_taken_over_and_given_back() -> Result<()> {
     let landscape = Landscape::start(Options::default()).await?;
@@ -231,13 +231,9 @@ async fn applied_by_the_original(landscape: &Landscape, manifests: &[Value]) -> 
         let (collection, path) = path(&object)?;
         landscape.admin.create(&format!("{collection}?fieldManager={NAME}"), &object).await?;
         if object["kind"] == "Deployment" {
-            let condition = |kind: &str, reason: &str| json!({ "type": kind, "status": "True", "reason": reason, "message": "m", "lastTransitionTime": THEN, "lastUpdateTime": THEN });
-            let status = json!({ "status": {
-                "observedGeneration": 1,
-                "conditions": [
-                    condition("Available", "MinimumReplicasAvailable"), condition("Progressing", "NewReplicaSetAvailable")
-                ]
-            } });
+            let available = written("Available", "True", "MinimumReplicasAvailable", "m");
+            let progressing = written("Progressing", "True", "NewReplicaSetAvailable", "m");
+            let status = json!({ "status": { "observedGeneration": 1, "conditions": [available, progressing] } });
             landscape.admin.merge(&format!("{path}/status"), &status).await?;
         }
     }
@@ -249,25 +245,27 @@ async fn applied_by_the_original(landscape: &Landscape, manifests: &[Value]) -> 
         "spec": { "class": "seed", "secretRefs": [{ "name": BUNDLE }], "keepObjects": false }
     });
     landscape.admin.create(&format!("{}?fieldManager={NAME}", bundles("garden")), &bundle).await?;
-    let condition = |kind: &str, status: &str, reason: &str, message: &str| {
-        json!({
-            "type": kind, "status": status, "reason": reason, "message": message,
-            "lastTransitionTime": THEN, "lastUpdateTime": THEN
-        })
-    };
     // Each manifest contributes the whole value of its key.
     let checksum: String =
         Sha256::digest(text.repeat(manifests.len())).iter().map(|byte| format!("{byte:02x}")).collect();
     let status = json!({ "status": {
         "conditions": [
-            condition("ResourcesHealthy", "True", "ResourcesHealthy", "All resources are healthy."),
-            condition("ResourcesProgressing", "False", "ResourcesRolledOut", "All resources have been fully rolled out."),
-            condition("ResourcesApplied", "True", "ApplySucceeded", "All resources are applied.")
+            written("ResourcesHealthy", "True", "ResourcesHealthy", "All resources are healthy."),
+            written("ResourcesProgressing", "False", "ResourcesRolledOut", "All resources have been fully rolled out."),
+            written("ResourcesApplied", "True", "ApplySucceeded", "All resources are applied.")
         ],
         "observedGeneration": 1, "resources": references, "secretsDataChecksum": checksum
     } });
     let path = format!("{}/{BUNDLE}/status?fieldManager={NAME}", bundles("garden"));
     landscape.admin.merge(&path, &status).await.map(drop)
+}
+
+/// A condition of a time before our program.
+fn written(kind: &str, status: &str, reason: &str, message: &str) -> Value {
+    json!({
+        "type": kind, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": THEN, "lastUpdateTime": THEN
+    })
 }
 
 /// The resource versions of the bundle, its Secret and its objects.
