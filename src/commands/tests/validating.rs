@@ -364,13 +364,16 @@ fn validate_counts_findings_that_it_does_not_list() {
 
 #[test]
 fn validate_lists_fifty_findings_of_an_object_and_cuts_long_paths() {
-    let deep = "x".repeat(10_000);
-    let entries: String = (0..200).map(|index| format!("{{b{index}: {{{deep}: {{labels: {{a: 1}}}}}}}},")).collect();
-    let text = format!("{{apiVersion: apps/v1beta2, kind: Deployment, metadata: {{name: a}}, c: [{entries}]}}");
+    // JSON: a key of YAML has at most 1,024 characters before its colon.
+    let entries: Vec<_> =
+        (0..2_000).map(|index| serde_json::json!({format!("b{index}"): {"labels": {"a": 1}}})).collect();
+    let text = serde_json::json!({
+        "apiVersion": "apps/v1beta2", "kind": "Deployment", "metadata": {"name": "a"}, "x".repeat(100_000): entries,
+    });
 
-    let found = findings(&text);
+    let found = findings(&text.to_string());
 
     assert_eq!(found.len(), 51);
     assert!(found.iter().all(|line| line.chars().count() < 700), "{}", found[0].len());
-    assert!(found[50].contains(": 150 more findings are not listed"), "{}", found[50]);
+    assert!(found[50].contains(": 1950 more findings are not listed"), "{}", found[50]);
 }

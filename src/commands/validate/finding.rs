@@ -1,8 +1,8 @@
 //! Findings, and how many of them are kept: who writes an input must not decide how much memory its findings take.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
-use kit::quote::cut;
+use kit::{hash_of, quote::cut};
 use serde_json::Value;
 
 use crate::{
@@ -14,6 +14,8 @@ use crate::{
 const MOST: usize = 50;
 /// Findings of a whole input that are listed.
 const MOST_OF_ALL: usize = 5_000;
+/// Characters of a very long text that are kept at its beginning and at its end.
+const LONGEST_PART: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
@@ -45,6 +47,8 @@ enum Severity {
 #[derive(Debug, Default)]
 pub(super) struct Issues {
     kept: Vec<Issue>,
+    /// Hashes of their whole texts: two long texts may be cut to the same one.
+    texts: BTreeSet<u64>,
     errors: usize,
     warnings: usize,
 }
@@ -82,8 +86,8 @@ impl Issues {
     /// Adds an issue, unless another check has said the same.
     pub(super) fn push(&mut self, issue: Issue) {
         let Issue { severity, what, remedy } = issue;
-        let (what, remedy) = (cut(&what).into_owned(), cut(&remedy).into_owned());
-        if self.kept.iter().any(|kept| kept.what == what) {
+        let text = hash_of(&what);
+        if self.texts.contains(&text) {
             return;
         }
         match severity {
@@ -91,7 +95,8 @@ impl Issues {
             Severity::Warning | Severity::Rest => self.warnings += 1,
         }
         if self.kept.len() < MOST {
-            self.kept.push(Issue { severity, what, remedy });
+            self.texts.insert(text);
+            self.kept.push(Issue { severity, what: without_middle(&what), remedy: cut(&remedy).into_owned() });
         }
     }
 
@@ -122,6 +127,16 @@ impl Issues {
             remedy: "correct these first".to_owned(),
         });
         self.kept.into_iter().chain(rest)
+    }
+}
+
+/// Returns the text, or beginning and end of a very long one: a path is at the beginning, and what is wrong at the end.
+fn without_middle(text: &str) -> String {
+    let end = text.char_indices().rev().nth(LONGEST_PART - 1).map(|(end, _)| end);
+    let begin = text.char_indices().nth(LONGEST_PART).map(|(begin, _)| begin);
+    match (begin, end) {
+        (Some(begin), Some(end)) if begin < end => format!("{}…{}", &text[..begin], &text[end..]),
+        _ => text.to_owned(),
     }
 }
 
@@ -202,5 +217,25 @@ impl fmt::Display for Finding {
         }
         let mark = if *severity == Severity::Warning { "warning: " } else { "" };
         write!(f, ": {mark}{} — {}", one_line(what), one_line(remedy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_that_begin_alike_are_different_findings() {
+        let mut issues = Issues::default();
+        for index in [1, 2, 2] {
+            issues.push(Issue::error(format!("{}{index} is no string", "ä".repeat(5_000)), "quote it"));
+        }
+
+        let listed: Vec<_> = issues.into_listed().collect();
+
+        assert_eq!(listed.len(), 2);
+        let part = "ä".repeat(LONGEST_PART - "1 is no string".len());
+        assert_eq!(listed[0].what, format!("{}…{part}1 is no string", "ä".repeat(LONGEST_PART)));
+        assert_eq!(without_middle(&"ä".repeat(2 * LONGEST_PART)), "ä".repeat(2 * LONGEST_PART));
     }
 }
