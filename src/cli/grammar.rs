@@ -213,9 +213,6 @@ pub(super) fn kind_and_name(text: &str) -> Result<String, &'static str> {
 }
 
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    if is_content(text) {
-        return Err("must be a duration such as 30s or 5m".to_owned());
-    }
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let hint = if is_number { format!(" — write {text}s, {text}m or {text}h") } else { String::new() };
     let parsed: GoDuration = text.parse().map_err(|error: DurationError| format!("{error}{hint}"))?;

@@ -299,8 +299,13 @@ pub fn print_config(yaml: &str, warnings: &[Warning], file: Option<&str>) -> i32
     print_or_fail(yaml)
 }
 
-/// Returns an error about arguments without texts that are the content of a file: they may hold credentials.
+/// Returns an error about arguments without texts that are the content of a file: they may hold credentials. The reason of
+/// a parser is left out with them, because it may repeat the value.
 pub fn without_content(mut error: clap::Error) -> clap::Error {
+    let value = match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) if is_content(value) => Some(shown_word(value).into_owned()),
+        _ => None,
+    };
     for kind in [ContextKind::InvalidValue, ContextKind::InvalidArg, ContextKind::InvalidSubcommand] {
         if let Some(ContextValue::String(text)) = error.get(kind)
             && is_content(text)
@@ -309,7 +314,15 @@ pub fn without_content(mut error: clap::Error) -> clap::Error {
             error.insert(kind, shown);
         }
     }
-    error
+    match (value, error.get(ContextKind::InvalidArg).cloned()) {
+        (Some(value), Some(ContextValue::String(argument))) if error.kind() == ErrorKind::ValueValidation => {
+            let text = format!("invalid value '{value}' for '{argument}'");
+            let mut without_reason = clap::Error::raw(ErrorKind::ValueValidation, text);
+            without_reason.insert(ContextKind::InvalidArg, ContextValue::String(argument));
+            without_reason
+        }
+        _ => error,
+    }
 }
 
 /// Returns the text of an error about the arguments of a command, with the short usage of that command. clap leaves it
