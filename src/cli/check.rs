@@ -4,7 +4,7 @@
 
 use clap::Args;
 
-use super::grammar::{ReportOptions, RequestTimeout, namespace};
+use super::grammar::{PATH, ReportOptions, RequestTimeout, namespace};
 
 /// Options of `check`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
@@ -23,7 +23,7 @@ pub struct CheckOptions {
 #[group(skip)]
 pub struct ProgramCheckOptions {
     /// Configuration file of the program.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
     pub config: String,
     /// Time limit of a request, e.g. 30s; 0 for none [default: 15s]
     #[arg(long, value_name = "DURATION", default_value = "15s", hide_default_value = true, hide_short_help = true)]

@@ -106,10 +106,11 @@ pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) ->
 
 pub(super) fn command_line() -> CommandLine {
     let mut line = CommandLine::new(PROGRAM, USAGE, EPILOGUE);
-    let check = clap::Command::new(CHECK).about(ABOUT_CHECK).long_about(LONG_ABOUT_CHECK);
+    let check = ProgramCheckOptions::augment_args(clap::Command::new(CHECK));
+    let check = check.about(ABOUT_CHECK).long_about(LONG_ABOUT_CHECK);
     // A call of the program is not wrapped.
     let check = check.after_long_help(EPILOGUE_CHECK.lines().map(unwrapped).collect::<Vec<_>>().join("\n"));
-    line.command = line.command.about(ABOUT).subcommand(ProgramCheckOptions::augment_args(check));
+    line.command = line.command.about(ABOUT).subcommand(check);
     line
 }
 

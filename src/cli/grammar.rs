@@ -182,7 +182,10 @@ pub(super) fn namespace(text: &str) -> Result<String, String> {
 
 /// An empty selector would select everything.
 pub(super) fn selector(text: &str) -> Result<String, &'static str> {
-    if text.trim().is_empty() { Err("must not be empty") } else { Ok(text.to_owned()) }
+    if text.trim().is_empty() {
+        return Err("must not be empty");
+    }
+    if is_content(text) { Err("must be a selector such as app=web") } else { Ok(text.to_owned()) }
 }
 
 /// Longest name of a ManagedResource: those of its Secrets have a prefix and a checksum.
@@ -202,12 +205,14 @@ pub(super) fn new_name(text: &str) -> Result<String, String> {
 pub(super) fn service(text: &str) -> Result<String, &'static str> {
     let mut parts = text.split('/');
     let is_name = parts.clone().count() <= 2 && parts.all(|part| !part.is_empty());
-    if is_name { Ok(text.to_owned()) } else { Err("must be <service> or <namespace>/<service>") }
+    if is_name && !is_content(text) { Ok(text.to_owned()) } else { Err("must be <service> or <namespace>/<service>") }
 }
 
 pub(super) fn kind_and_name(text: &str) -> Result<String, &'static str> {
     match text.split_once('/') {
-        Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => Ok(text.to_owned()),
+        Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') && !is_content(text) => {
+            Ok(text.to_owned())
+        }
         _ => Err("must be <kind>/<name> or <kind>.<group>/<name>"),
     }
 }

@@ -108,6 +108,7 @@ mod tests {
         config["controllers"]["clusterID"] = json!("<cluster>");
         config["sourceClientConnection"]["namespaces"] = json!(["a", "b"]);
         config["targetClientConnection"]["namespaces"] = json!(["c"]);
+        config["leaderElection"]["leaderElect"] = json!(true);
         config["leaderElection"]["resourceNamespace"] = json!("lease");
         config
     }
