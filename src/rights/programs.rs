@@ -149,7 +149,9 @@ mod tests {
         let rights = of_resource_manager(&resource_manager::Config::default());
 
         let names = names(&rights);
-        assert!(names.contains(&("managedresources".to_owned(), false)), "{names:?}");
+        for always in ["managedresources", "horizontalpodautoscalers"] {
+            assert!(names.contains(&(always.to_owned(), false)), "{always}: {names:?}");
+        }
         for off in ["tokenreviews", "machines", "networkpolicies", "csinodes", "configmaps"] {
             assert!(names.iter().all(|(name, _)| *name != off), "{off}");
         }
