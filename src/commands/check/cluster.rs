@@ -36,12 +36,15 @@ pub(super) async fn ask(asked: Asked<'_>) -> Vec<Finding> {
     let name = asked.cluster.options().label.as_str();
     let reached = |outcome, detail| Finding { detail, ..Finding::new("cluster", name, asked.host, outcome) };
     match asked.cluster.git_version(Deadline::after(asked.limit)).await {
-        Err(error) => vec![reached(Outcome::Missing, error.to_string())],
-        Ok(version) => {
-            let answers = format!("it answers; its version is {version}");
-            let mut findings = vec![match untested(&version) {
-                None => reached(Outcome::Good, answers),
-                Some(range) => reached(Outcome::Note, format!("{answers}, and {range}")),
+        // No controller needs the version.
+        Err(error) if !matches!(error.code(), Some(403 | 404)) => vec![reached(Outcome::Missing, error.to_string())],
+        answer => {
+            let mut findings = vec![match answer.map(|version| (untested(&version), version)) {
+                Ok((None, version)) => reached(Outcome::Good, format!("it answers; its version is {version}")),
+                Ok((Some(range), version)) => {
+                    reached(Outcome::Note, format!("it answers; its version is {version}, and {range}"))
+                }
+                Err(error) => reached(Outcome::Note, format!("it answers; its version is not known: {error}")),
             }];
             findings.extend(asked.kinds(name).await);
             findings.extend(asked.rights(name).await);

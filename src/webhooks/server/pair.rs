@@ -54,11 +54,12 @@ pub fn read_certificate(directory: &Path) -> Result<CertifiedKey, CertificateErr
     CertifiedKey::from_der(chain, key, &ring::default_provider()).map_err(unusable)
 }
 
-/// Returns when the certificate expires; `None` if that is unreadable.
+/// Returns when the certificate expires; `None` if that is unreadable. A certificate without an end (RFC 5280: the year 9999)
+/// expires at the last time that can be represented.
 pub(crate) fn expiration(pair: &CertifiedKey) -> Option<Timestamp> {
     let certificate = Certificate::from_der(pair.cert.first()?).ok()?;
     let seconds = certificate.tbs_certificate().validity().not_after.to_unix_duration().as_secs();
-    Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
+    Some(Timestamp::from_second(i64::try_from(seconds).ok()?).unwrap_or(Timestamp::MAX))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
