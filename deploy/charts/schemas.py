@@ -69,7 +69,7 @@ def resource_manager(config):
         "targetKubeconfig": closed(existingSecret=NAME, genericKubeconfigSecret=NAME, accessSecret=NAME),
         "tls": closed(existingSecret=NAME, generatedDays={"type": "integer", "minimum": 1},
                       certManager=closed(enabled=FLAG, issuerRef=closed(group=TEXT, kind=TEXT, name=NAME), duration=TEXT, renewBefore=TEXT)),
-        "webhookAddress": {"type": "string", "pattern": "^(https://[^/]+)?$"},
+        "webhookAddress": {"type": "string", "pattern": r"^(https://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9*.-]+)(:[0-9]+)?)?$"},
         "service": closed(annotations=LABELS, trafficDistribution=TEXT),
         "rbac": closed(create=FLAG, target=closed(rights=one_of("all", "parts"), rules=OBJECTS, serviceAccount=closed(name=NAME, namespace=NAME))),
         "networkPolicy": network_policy(webhooksFrom=OBJECTS, metricsFrom=OBJECTS, probesFrom=OBJECTS),

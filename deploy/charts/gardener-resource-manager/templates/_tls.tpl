@@ -25,13 +25,20 @@
 resources.gardener.cloud/webhook-host
 {{- end }}
 
+{{/* The host of webhookAddress; nothing if each certificate is for it. */}}
 {{- define "grm.webhookHost" -}}
-{{- with .Values.global.webhookAddress }}{{ get (urlParse .) "hostname" }}{{ end }}
+{{- $c := include "grm.context" . | fromYaml }}
+{{- $service := printf "%s.%s" $c.name $c.namespace }}
+{{- $always := list $c.name $service (printf "%s.svc" $service) (printf "%s.svc.cluster.local" $service) }}
+{{- with .Values.global.webhookAddress }}
+{{- $host := get (urlParse .) "hostname" }}
+{{- if not (has $host $always) }}{{ $host }}{{ end }}
+{{- end }}
 {{- end }}
 
 {{/*
 The certificate that the chart makes if the values name none (spec 71 §12.3 no. 11): data of its Secret, in Base64. It stays
-for as long as the Secret does and webhookAddress names the same host. One call of the program makes one certificate, which
+for as long as the Secret does, and until webhookAddress names another host. One call of the program makes one certificate, which
 all templates see.
 */}}
 {{- define "grm.generatedTls" -}}
@@ -40,7 +47,7 @@ all templates see.
 {{- $secret := lookup "v1" "Secret" $c.namespace (include "grm.tlsSecret" .) | default dict }}
 {{- $data := dig "data" (dict) $secret }}
 {{- $host := dig "metadata" "annotations" (include "grm.hostAnnotation" .) "" $secret }}
-{{- if not (and (hasKey $data "ca.crt") (hasKey $data "tls.crt") (hasKey $data "tls.key") (eq $host (include "grm.webhookHost" .))) }}
+{{- if not (and (hasKey $data "ca.crt") (hasKey $data "tls.crt") (hasKey $data "tls.key") (has (include "grm.webhookHost" .) (list "" $host))) }}
 {{- $days := int .Values.global.tls.generatedDays }}
 {{- $ca := genCA (printf "%s-ca" $c.name) $days }}
 {{- $hosts := include "grm.certificateHosts" . | fromYaml }}
