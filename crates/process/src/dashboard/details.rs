@@ -49,7 +49,7 @@ struct Question {
     at: Instant,
     /// The actor before the question.
     actor: ActorState,
-    /// `None`: not answered in time.
+    /// `None`: not answered in time, or not yet.
     answer: Option<Bytes>,
 }
 
@@ -106,13 +106,17 @@ impl Details {
             }
             Decision::Ask => {}
         }
+        // It counts, even if the client goes away before the answer.
+        self.remember(Question { at: now, actor: actor.clone(), answer: None });
         let known = registry.ask(&path, end.saturating_duration_since(now)).await;
         // Read after the answer, so that the row is not older.
         let row = registry.actor(&path);
         let answer = known.ok().zip(row.as_ref()).map(|(known, row)| self.render(row, known.unwrap_or_default()));
-        self.remember(Question { at: now, actor, answer: answer.clone() });
         match answer {
-            Some(answer) => json(StatusCode::OK, answer),
+            Some(answer) => {
+                self.asked().fill_in(&actor, answer.clone());
+                json(StatusCode::OK, answer)
+            }
             None if row.is_none() => missing(),
             None => unanswered(),
         }
@@ -150,6 +154,13 @@ impl Asked {
             Some(answer) => Decision::Answer(answer),
             None if self.0.len() < MOST => Decision::Ask,
             None => Decision::Refuse,
+        }
+    }
+
+    /// Keeps the answer to the last question about an actor.
+    fn fill_in(&mut self, actor: &ActorState, answer: Bytes) {
+        if let Some(question) = self.0.iter_mut().rev().find(|question| question.actor == *actor) {
+            question.answer = Some(answer);
         }
     }
 
@@ -228,6 +239,20 @@ mod tests {
         assert_eq!(ask(&details, 0).await.status(), 200);
 
         assert_eq!(details.asked().0.len(), 2, "the first answer is outdated");
+    }
+
+    #[actix_web::test]
+    async fn details_count_for_clients_that_go_away_before_the_answer() {
+        tokio::time::pause();
+        let registry = actors(1);
+        let details = details(&registry);
+        let held = registry.clone();
+        assert_eq!(ask(&details, 0).await.status(), 200);
+
+        held.enter("a/0", Role::Object).update(Timestamp::UNIX_EPOCH, |state| state.finished += 1);
+        drop(futures::FutureExt::now_or_never(ask(&details, 0)));
+
+        assert_eq!(details.asked().0.len(), 2);
     }
 
     #[actix_web::test]

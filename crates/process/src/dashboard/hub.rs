@@ -28,7 +28,7 @@ const MOST_DELAY: Duration = Duration::from_secs(2);
 pub(super) const FIGURES_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Events that are kept for slow viewers, by number and by bytes. A viewer that is further behind gets a snapshot.
-pub(super) const MOST_EVENTS: usize = 120;
+pub(super) const MOST_EVENTS: usize = 600;
 pub(super) const MOST_BYTES: usize = 2 * 1024 * 1024;
 
 /// Where a viewer is in the stream: the number of its next event.

@@ -234,7 +234,11 @@ fn prepare(
         move || {
             let routes = routes.clone();
             App::new()
-                .wrap_fn(|request, service| {
+                .wrap_fn(|mut request, service| {
+                    if request.version() < Version::HTTP_11 {
+                        // A compressed answer would come in chunks, which such clients do not know.
+                        request.headers_mut().remove(header::ACCEPT_ENCODING);
+                    }
                     let exchange = Exchange::begin(request.request());
                     let answer = service.call(request);
                     async move {

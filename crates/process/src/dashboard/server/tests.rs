@@ -305,7 +305,7 @@ async fn actors_end_with_the_connection_for_clients_of_http_1_0_which_know_no_ch
     .unwrap();
     let address = handles.metrics_address().unwrap();
 
-    for head in ["host: a\r\n", "host: a\r\nconnection: keep-alive\r\n"] {
+    for head in ["", "host: a\r\nconnection: keep-alive\r\n", "accept-encoding: gzip, br\r\n"] {
         let mut stream = TcpStream::connect(("127.0.0.1", address.port())).await.unwrap();
         let request = format!("GET /dashboard/actors HTTP/1.0\r\n{head}\r\n");
         stream.write_all(request.as_bytes()).await.unwrap();
