@@ -212,9 +212,9 @@ def chart_certificate_is_for_the_host_of_the_webhook_address(address, names, add
     ({"place": "shoot", "targetKubeconfig__existingSecret": "a", "tls__certManager": {"enabled": True, "issuerRef": {"name": "b"}}}, "into another cluster"),
 ], ids=str)
 def chart_registers_no_webhook_whose_certificate_no_api_server_trusts(values, text):
-    assert text in refused(GRM, *set_(**values, config__webhooks__seccompProfile={"enabled": True}))
+    assert text in refused(GRM, *set_(**values, config__webhooks__projectedTokenMount={"enabled": True}))
     render(GRM, "a", *set_(**values))  # without webhooks nobody needs the CA
-    with_ca = render(GRM, "a", *set_(**values, config__webhooks__seccompProfile={"enabled": True}), "--set=global.config.server.webhooks.ca=CA")
+    with_ca = render(GRM, "a", *set_(**values, config__webhooks__projectedTokenMount={"enabled": True}), "--set=global.config.server.webhooks.ca=CA")
     webhooks = [w for o in registrations(with_ca) for w in o["webhooks"]]
     assert {w["clientConfig"]["caBundle"] for w in webhooks} == {base64.b64encode(b"CA").decode()}
 
