@@ -1,4 +1,4 @@
-//! What a replica logs at its start about a cluster: a version that the program is not tested with, and each right that its
+//! What a replica logs at its start about a cluster: a version that the program does not support, and each right that its
 //! configuration needs and that it lacks.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -44,12 +44,12 @@ pub(crate) async fn check_rights(cluster: &Cluster, needed: &[NeededRight]) {
     }
 }
 
-/// Warns if the programs are not tested with the version of the API server.
+/// Warns if the programs do not support the version of the API server.
 async fn check_version(cluster: &Cluster) {
     let name = cluster.options().label.as_str();
     match until_answered(cluster, async || cluster.git_version(Deadline::after(ATTEMPT)).await).await {
         Ok(version) => {
-            if let Some(range) = untested(&version) {
+            if let Some(range) = unsupported(&version) {
                 tracing::warn!(cluster = name, version, "The version of Kubernetes is not supported: {range}");
             }
         }
@@ -78,11 +78,12 @@ async fn until_answered<T>(
     }
 }
 
-/// Returns a word about a `gitVersion` that the programs are not tested with.
-pub(crate) fn untested(git_version: &str) -> Option<String> {
+/// Returns a word about a `gitVersion` that the programs do not support.
+pub(crate) fn unsupported(git_version: &str) -> Option<String> {
     let (oldest, newest) = KubernetesVersion::SUPPORTED.into_inner();
-    let is_tested = KubernetesVersion::parse(git_version).is_some_and(|version| oldest <= version && version <= newest);
-    (!is_tested).then(|| format!("the program is tested with Kubernetes {oldest} to {newest}"))
+    let is_supported =
+        KubernetesVersion::parse(git_version).is_some_and(|version| oldest <= version && version <= newest);
+    (!is_supported).then(|| format!("the program supports Kubernetes {oldest} to {newest}"))
 }
 
 /// Whether the server refuses the question. Credentials may be renewed, and an overloaded server recovers.
@@ -143,12 +144,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kubernetes_versions_outside_of_the_tested_range_are_named() {
-        for tested in ["v1.32.0", "v1.36.3-gke.1", "v1.37.9+k3s1"] {
-            assert_eq!(untested(tested), None, "{tested}");
+    fn kubernetes_versions_outside_of_the_supported_range_are_named() {
+        for supported in ["v1.32.0", "v1.36.3-gke.1", "v1.37.9+k3s1"] {
+            assert_eq!(unsupported(supported), None, "{supported}");
         }
         for other in ["v1.31.14", "v1.38.0", "v2.0.0", "", "unknown"] {
-            assert_eq!(untested(other).unwrap(), "the program is tested with Kubernetes 1.32 to 1.37", "{other}");
+            assert_eq!(unsupported(other).unwrap(), "the program supports Kubernetes 1.32 to 1.37", "{other}");
         }
     }
 }

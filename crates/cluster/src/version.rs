@@ -15,7 +15,7 @@ pub struct KubernetesVersion {
 }
 
 impl KubernetesVersion {
-    /// The versions that the programs are tested with (docs/compatibility.md).
+    /// The versions that the programs support (docs/compatibility.md).
     pub const SUPPORTED: RangeInclusive<Self> = Self::new(1, 32)..=Self::new(1, 37);
 
     /// Returns the version with these numbers.

@@ -9,7 +9,7 @@ use kit::{Deadline, Priority};
 use super::finding::{Finding, Outcome};
 use crate::{
     api::kinds::NAMESPACE,
-    rights::{NeededRight, Right, RightObject, at_start::untested, needed_by, reviews::Reviews},
+    rights::{NeededRight, Right, RightObject, at_start::unsupported, needed_by, reviews::Reviews},
 };
 
 /// All questions to a cluster.
@@ -39,7 +39,7 @@ pub(super) async fn ask(asked: Asked<'_>) -> Vec<Finding> {
         // No controller needs the version.
         Err(error) if !matches!(error.code(), Some(403 | 404)) => vec![reached(Outcome::Missing, error.to_string())],
         answer => {
-            let mut findings = vec![match answer.map(|version| (untested(&version), version)) {
+            let mut findings = vec![match answer.map(|version| (unsupported(&version), version)) {
                 Ok((None, version)) => reached(Outcome::Good, format!("it answers; its version is {version}")),
                 Ok((Some(range), version)) => {
                     reached(Outcome::Note, format!("it answers; its version is {version}, and {range}"))
