@@ -48,7 +48,7 @@ pub(crate) struct Section {
 pub(crate) enum Place {
     /// Those that a setting lists; all if it is empty. Kinds without a namespace are in no namespace.
     Listed(&'static str),
-    /// The one that a setting names.
+    /// The namespace that a setting names.
     Named(&'static str),
     /// This one.
     Namespace(&'static str),

@@ -1,4 +1,4 @@
-//! How long the page takes with 10,000 bundles, of which ten change each second:
+//! How long the page takes with 10,000 bundles. Ten of them change each second:
 //! `cargo test --release --features e2e --test browser figures -- --ignored --nocapture`.
 
 use std::time::Duration;

@@ -7,7 +7,7 @@ pub(crate) const SOON: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Shortest time between two records about a certificate.
 const AGAIN: SignedDuration = SignedDuration::from_hours(24);
 
-/// What is to be said about a certificate.
+/// A remark about a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reminder {
     /// It expires in this time.
@@ -24,7 +24,7 @@ pub(super) struct Reminders {
 }
 
 impl Reminders {
-    /// Returns what is to be said at `now` about a certificate that expires at `end`: once a day, and at once when the
+    /// Returns the remark at `now` about a certificate that expires at `end`: once a day, and at once when the
     /// certificate, or its state, is another.
     pub(super) fn due(&mut self, end: Timestamp, now: Timestamp) -> Option<Reminder> {
         let left = end.duration_since(now);

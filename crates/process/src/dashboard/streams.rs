@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(ended(&open), [1]);
         assert!(begin(&streams, from(1), now).is_none(), "all others read");
         assert!(begin(&streams, from(1), now + STALLED - Duration::from_millis(3)).is_some());
-        assert_eq!(ended(&open), [1, 3], "the one that has not read for the longest time");
+        assert_eq!(ended(&open), [1, 3], "the client ends that has not read for the longest time");
         assert!(!newest.end.is_cancelled());
     }
 
