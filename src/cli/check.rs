@@ -13,7 +13,7 @@ pub struct CheckOptions {
     /// What both programs have.
     #[command(flatten)]
     pub program: ProgramCheckOptions,
-    /// A flag of the program that is to be checked; may be repeated.
+    /// The same flag of the checked program; may be repeated.
     #[arg(long = "extra-target-namespace", value_name = "NAMESPACE", value_parser = namespace, hide_short_help = true)]
     pub extra_target_namespaces: Vec<String>,
 }

@@ -130,8 +130,8 @@ pub enum Tool {
     /// written.
     ///
     /// The origin annotation of the object names the ManagedResource, or the status of the ManagedResource names the
-    /// object. If several have the object, the annotation names the one that wrote last. Documents are counted from 0, as
-    /// in conditions. KIND may be a plural, or a short name of kubectl such as deploy.
+    /// object. If several have the object, the annotation names the last writer. Documents are counted from 0, as in
+    /// conditions. KIND may be a plural, or a short name of kubectl such as deploy.
     #[command(
         about = "Find the ManagedResource, Secret and document of an object",
         after_long_help = epilogue(
@@ -178,8 +178,8 @@ pub enum Tool {
     /// Wait until ManagedResources are applied, healthy or deleted. Nothing is written.
     ///
     /// A ManagedResource that does not exist, is suspended or is being deleted ends the wait for applied and healthy at
-    /// once. One that does not exist counts as deleted, with a warning. With -l and -A, those that exist at the start
-    /// count.
+    /// once. A ManagedResource that does not exist counts as deleted, with a warning. -l and -A select from what exists
+    /// at the start.
     #[command(
         about = "Wait until ManagedResources are applied, healthy or deleted",
         after_long_help = epilogue(

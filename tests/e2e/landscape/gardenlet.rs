@@ -119,7 +119,7 @@ impl<'a> Gardenlet<'a> {
         let renewed = access["metadata"]["annotations"][RENEW].as_str().context("no renew timestamp")?;
         ensure!(
             renewed.parse::<Timestamp>()? > kit::Clock::system_wall(),
-            "the token is to be renewed since {renewed}"
+            "the token should have been renewed at {renewed}"
         );
         ensure!(access["data"]["token"].as_str().is_some_and(|token| !token.is_empty()), "no token");
         self.is_healthy().await
