@@ -19,20 +19,28 @@ use dashmap::DashMap;
 use jiff::Timestamp;
 
 pub(super) use self::questions::Question;
-use self::questions::Questions;
 pub use self::{
     actor_state::{Activity, ActorState, Role},
     follower::{Follower, RegistryChanges},
     questions::Unanswered,
 };
+use self::{follower::Followers, questions::Questions};
 use super::ObjectSummary;
 
 /// All actors of the process, by path, e.g. `managedresource/shoot--a--b/core`. Cheap to clone, for any thread.
 #[derive(Clone, Default, Debug)]
 pub struct StatusRegistry {
     cells: Arc<DashMap<Arc<str>, Cell>>,
-    version: Arc<AtomicU64>,
+    shared: Arc<SharedRegistry>,
     questions: Questions,
+}
+
+/// What the registry and each of its cells know.
+#[derive(Default, Debug)]
+struct SharedRegistry {
+    /// Grows with each change.
+    version: AtomicU64,
+    followers: Followers,
 }
 
 /// The cell of one actor. [`StatusRegistry::leave`] removes it; dropping clones does not.
@@ -44,25 +52,15 @@ struct SharedCell {
     path: Arc<str>,
     /// Its path is empty, because it would cost as much again.
     state: Mutex<ActorState>,
-    /// The registry's version of the last change, or [`CHANGING`].
-    stamp: AtomicU64,
-    version: Arc<AtomicU64>,
+    registry: Arc<SharedRegistry>,
 }
-
-/// The stamp of a cell whose change has not got its version yet. Larger than every version.
-const CHANGING: u64 = u64::MAX;
 
 impl StatusRegistry {
     /// Returns the cell of the actor at `path`, and creates it if there is none.
     pub fn enter(&self, path: impl Into<String>, role: Role) -> Cell {
         let path: Arc<str> = path.into().into();
         let cell = self.cells.entry(path.clone()).or_insert_with(|| {
-            Cell(Arc::new(SharedCell {
-                path,
-                state: Mutex::new(ActorState::new(role)),
-                stamp: AtomicU64::new(CHANGING),
-                version: self.version.clone(),
-            }))
+            Cell(Arc::new(SharedCell { path, state: Mutex::new(ActorState::new(role)), registry: self.shared.clone() }))
         });
         let cell = cell.clone();
         cell.change(|_| {});
@@ -71,8 +69,8 @@ impl StatusRegistry {
 
     /// Removes the cell at `path`.
     pub fn leave(&self, path: &str) {
-        if self.cells.remove(path).is_some() {
-            self.version.fetch_add(1, Ordering::AcqRel);
+        if let Some((path, _)) = self.cells.remove(path) {
+            self.shared.note(&path);
         }
     }
 
@@ -108,7 +106,14 @@ impl StatusRegistry {
 
     /// Returns a number that grows with each change of any cell.
     pub fn version(&self) -> u64 {
-        self.version.load(Ordering::Acquire)
+        self.shared.version.load(Ordering::Acquire)
+    }
+}
+
+impl SharedRegistry {
+    fn note(&self, path: &Arc<str>) {
+        self.version.fetch_add(1, Ordering::AcqRel);
+        self.followers.note(path);
     }
 }
 
@@ -122,28 +127,10 @@ impl Cell {
         });
     }
 
-    /// The stamp is [`CHANGING`] before the registry's version grows. So a [`Follower`] that read the new version finds
-    /// the cell changed, and then waits for the end of the change.
     fn change(&self, change: impl FnOnce(&mut ActorState)) {
         let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut state);
-        self.0.stamp.store(CHANGING, Ordering::Release);
-        let version = self.0.version.fetch_add(1, Ordering::AcqRel) + 1;
-        self.0.stamp.store(version, Ordering::Release);
-    }
-
-    fn stamp(&self) -> u64 {
-        self.0.stamp.load(Ordering::Acquire)
-    }
-
-    /// Returns a copy of the state, with the version of its last change.
-    fn stamped(&self) -> (ActorState, u64) {
-        self.look(|state| (self.named(state), self.stamp()))
-    }
-
-    /// Returns a copy of the state with its path.
-    fn named(&self, state: &ActorState) -> ActorState {
-        ActorState { path: self.path().to_owned(), ..state.clone() }
+        self.0.registry.note(&self.0.path);
     }
 
     pub(super) fn detail(&self, now: Timestamp, details: Vec<(String, String)>) {
@@ -180,7 +167,7 @@ impl Cell {
 
     /// Returns a copy of the state.
     pub fn read(&self) -> ActorState {
-        self.look(|state| self.named(state))
+        self.look(|state| ActorState { path: self.path().to_owned(), ..state.clone() })
     }
 
     /// Returns the path.

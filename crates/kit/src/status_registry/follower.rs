@@ -1,18 +1,24 @@
-//! Finds what changed in a status registry. A look compares one number per cell, so that ten thousand cells at rest cost
-//! a fraction of a millisecond.
+//! Finds what changed in a status registry. The registry notes the paths of changed cells for each follower, so that a
+//! look costs as much as what changed, however many cells rest.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashSet,
+    mem,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use super::{ActorState, StatusRegistry};
 
-/// Remembers which state of each actor it has reported. Nothing in the registry knows of it.
+/// Learns from the registry which cells change, as long as it lives.
 #[derive(Debug)]
 pub struct Follower {
     registry: StatusRegistry,
     /// The registry's version before the last look.
     seen: u64,
-    /// The stamps of the reported states.
-    known: HashMap<Arc<str>, u64>,
+    changed: Arc<ChangedPaths>,
 }
 
 /// What changed between two looks.
@@ -20,19 +26,29 @@ pub struct Follower {
 pub struct RegistryChanges {
     /// The registry's version before this look.
     pub version: u64,
-    /// New and changed states, sorted by path; none of them is gone. A state may be reported although only its stamp
-    /// changed.
+    /// New and changed states, sorted by path; none of them is gone.
     pub changed: Vec<ActorState>,
-    /// Paths whose actors are gone, sorted.
+    /// Paths whose actors are gone, sorted. An actor that came and went between two looks is among them, and an actor
+    /// whose end was already reported may be, too.
     pub gone: Vec<Arc<str>>,
 }
+
+/// The followers of a registry. Without any, a change costs one comparison more.
+#[derive(Default, Debug)]
+pub(super) struct Followers {
+    count: AtomicUsize,
+    lists: Mutex<Vec<Weak<ChangedPaths>>>,
+}
+
+/// The cells that changed since a follower's last look. It has at most as many paths as actors lived since then.
+#[derive(Default, Debug)]
+struct ChangedPaths(Mutex<HashSet<Arc<str>>>);
 
 impl Follower {
     /// Follows a registry from its present state on: looks report what changes later.
     pub fn new(registry: StatusRegistry) -> Self {
-        let mut follower = Self { seen: registry.version(), registry, known: HashMap::new() };
-        follower.paths();
-        follower
+        let changed = registry.shared.followers.add();
+        Self { seen: registry.version(), registry, changed }
     }
 
     /// The registry's version before the last look.
@@ -40,53 +56,73 @@ impl Follower {
         self.seen
     }
 
-    /// Reports the changes since the last look. Costs one comparison if there are none.
+    /// Reports the changes since the last look, `None` if there are none.
     pub fn look(&mut self) -> Option<RegistryChanges> {
-        // Read first: what changes meanwhile has a larger stamp and is found now or by the next look.
         let version = self.registry.version();
-        if version == self.seen {
+        let mut paths: Vec<_> = self.changed.take().into_iter().collect();
+        if paths.is_empty() {
             return None;
         }
-        let (mut cells, mut candidates) = (0, Vec::new());
-        for cell in self.registry.cells.iter() {
-            cells += 1;
-            if cell.value().stamp() > self.seen {
-                candidates.push(cell.value().clone());
+        paths.sort_unstable();
+        // A cell is read after its path was noted, so that the copy holds the noted change.
+        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        for path in paths {
+            match self.registry.actor(&path) {
+                Some(state) => changed.push(state),
+                None => gone.push(path),
             }
         }
-        let mut changed = Vec::new();
-        for cell in candidates {
-            let (state, stamp) = cell.stamped();
-            if self.known.insert(cell.0.path.clone(), stamp) != Some(stamp) {
-                changed.push(state);
-            }
-        }
-        changed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        // Every cell of this look is known now, so that surplus paths are gone.
-        let gone = if self.known.len() > cells { self.forget_gone() } else { Vec::new() };
-        // An actor may have ended during this look.
-        changed.retain(|state| self.known.contains_key(&*state.path));
         self.seen = version;
         Some(RegistryChanges { version, changed, gone })
     }
+}
 
-    /// Returns the paths of all actors, sorted, for who reads their states now. A later look reports when one of these
-    /// actors is gone.
-    pub fn paths(&mut self) -> Vec<Arc<str>> {
-        let paths = self.registry.paths();
-        for path in &paths {
-            if !self.known.contains_key(path) {
-                self.known.insert(path.clone(), 0);
-            }
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.registry.shared.followers.remove(&self.changed);
+    }
+}
+
+impl Followers {
+    fn add(&self) -> Arc<ChangedPaths> {
+        let changed = Arc::default();
+        let mut lists = lock(&self.lists);
+        lists.push(Arc::downgrade(&changed));
+        self.count.store(lists.len(), Ordering::Release);
+        changed
+    }
+
+    fn remove(&self, changed: &Arc<ChangedPaths>) {
+        let mut lists = lock(&self.lists);
+        lists.retain(|list| !std::ptr::eq(list.as_ptr(), &raw const **changed));
+        self.count.store(lists.len(), Ordering::Release);
+    }
+
+    /// Notes that the cell at `path` changed. Call it after the change, so that a follower that gets the path reads the
+    /// changed cell.
+    pub(super) fn note(&self, path: &Arc<str>) {
+        if self.count.load(Ordering::Acquire) == 0 {
+            return;
         }
-        paths
+        for list in lock(&self.lists).iter().filter_map(Weak::upgrade) {
+            list.insert(path);
+        }
+    }
+}
+
+impl ChangedPaths {
+    fn insert(&self, path: &Arc<str>) {
+        let mut paths = lock(&self.0);
+        if !paths.contains(path) {
+            paths.insert(path.clone());
+        }
     }
 
-    fn forget_gone(&mut self) -> Vec<Arc<str>> {
-        let cells = &self.registry.cells;
-        let mut gone: Vec<_> =
-            self.known.extract_if(|path, _| !cells.contains_key(path)).map(|(path, _)| path).collect();
-        gone.sort_unstable();
-        gone
+    fn take(&self) -> HashSet<Arc<str>> {
+        mem::take(&mut *lock(&self.0))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -155,7 +155,7 @@ impl Hub {
         };
         let parts = ("event: snapshot\ndata: ", &head, "]}\n\n");
         let write_row = |actor: &ActorState, piece: &mut Vec<u8>| render(&Row::short(actor), piece);
-        Document::new(self.shown.status_registry.clone(), self.follower.paths(), write_row, parts)
+        Document::new(self.shown.status_registry.clone(), self.shown.status_registry.paths(), write_row, parts)
     }
 
     fn render_changes(&self, changes: &RegistryChanges, process: Option<&ShownProcess>, news: &mut Vec<u8>) {
