@@ -10,7 +10,7 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use hyper_rustls::HttpsConnectorBuilder;
 use kube::client::ConfigExt as _;
-use process::http::probes::Checks;
+use process::{http::probes::Checks, logging::quietly};
 use rustls::ClientConfig;
 use tokio::{
     sync::Mutex as Turn,
@@ -105,9 +105,11 @@ impl std::fmt::Debug for Presence {
 }
 
 async fn connect(address: SocketAddr) -> Result<(), String> {
+    static TRUSTS_ANYBODY: OnceLock<Result<ClientConfig, String>> = OnceLock::new();
+
+    let tls = TRUSTS_ANYBODY.get_or_init(trusts_anybody).clone()?;
     let uri: http::Uri = format!("https://{}/", reachable(address)).parse().map_err(|error| format!("{error}"))?;
-    let mut connector =
-        HttpsConnectorBuilder::new().with_tls_config(anybody(&uri)?).https_only().enable_http1().build();
+    let mut connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_http1().build();
     let connected = async {
         connector.ready().await?;
         connector.call(uri).await
@@ -116,15 +118,13 @@ async fn connect(address: SocketAddr) -> Result<(), String> {
 }
 
 /// Accepts any certificate: the check is only whether a server answers.
-fn anybody(uri: &http::Uri) -> Result<ClientConfig, String> {
-    let mut config = kube::Config::new(uri.clone());
+fn trusts_anybody() -> Result<ClientConfig, String> {
+    let mut config = kube::Config::new(http::Uri::from_static("https://localhost/"));
     config.accept_invalid_certs = true;
     // Without this, the CAs of the system would be read, and an image has none (spec 71 §13).
     config.root_cert = Some(Vec::new());
-    // The library warns about each such configuration, so each probe would write a log record.
-    let quietly = tracing::subscriber::NoSubscriber::default();
-    let built = tracing::subscriber::with_default(quietly, || config.rustls_client_config());
-    let mut tls = built.map_err(|error| error.to_string())?;
+    // The library warns about each such configuration.
+    let mut tls = quietly(|| config.rustls_client_config()).map_err(|error| error.to_string())?;
     tls.alpn_protocols.clear(); // the connector sets them
     Ok(tls)
 }

@@ -91,6 +91,17 @@ where
     (layer::LogLayer::new(format, now, sender).with_filter(filter), handle, switch)
 }
 
+/// Runs `work` without the records that it would write.
+///
+/// Spans and records of libraries are cheap because the most verbose level that anybody wants is known in one place. Each
+/// further subscriber raises this level to TRACE, until somebody computes it anew.
+#[expect(clippy::disallowed_types, reason = "the level is computed anew afterwards")]
+pub fn quietly<T>(work: impl FnOnce() -> T) -> T {
+    let result = tracing::subscriber::with_default(tracing::subscriber::NoSubscriber::default(), work);
+    tracing::callsite::rebuild_interest_cache();
+    result
+}
+
 /// Logs panics as records of level `error` instead of the default text, which has several lines. The message is written
 /// only if it is a constant: a formatted message may contain secrets.
 pub fn log_panics() {
