@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    ops::Bound,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
     time::Duration,
 };
@@ -187,6 +188,14 @@ impl<R> Store<R> {
         for (name, cached) in &self.read().cached_objects {
             look(name, cached);
         }
+    }
+
+    /// Calls `look` with at most `most` cached objects, in the order of names, from the first one after `name` on. `look` must
+    /// not use the store.
+    pub fn for_each_after(&self, name: &NamespacedName, most: usize, mut look: impl FnMut(&NamespacedName, &R)) {
+        let inner = self.read();
+        let later = inner.cached_objects.range((Bound::Excluded(name), Bound::Unbounded));
+        later.take(most).for_each(|(name, cached)| look(name, cached));
     }
 
     /// Calls `look` with each cached object of a namespace in the order of names. `look` must not use the store.

@@ -138,8 +138,9 @@ impl Surroundings for Known {
         self.namespaces.store().with(&NamespacedName::new("", name), |namespace| namespace.fields.clone())
     }
 
-    fn namespaces(&self) -> Vec<String> {
-        self.namespaces.store().names().into_iter().map(|name| name.name).collect()
+    fn namespaces_after(&self, name: &str, most: usize, look: &mut dyn FnMut(&str, &Namespace)) {
+        let after = NamespacedName::new("", name);
+        self.namespaces.store().for_each_after(&after, most, |name, namespace| look(&name.name, &namespace.fields));
     }
 
     fn has_client(&self, namespace: &str, key: &str) -> bool {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     rc::Rc,
 };
 
@@ -16,7 +17,7 @@ use super::{
     port::Backend,
     rules::Rules,
     service::Service,
-    turns::Turns,
+    turns::{AT_ONCE, Turns},
 };
 use crate::api::meta::selector::{Labels, Selector, labels_in};
 
@@ -38,8 +39,8 @@ pub trait Surroundings {
     fn service(&self, name: &NamespacedName) -> Option<Service>;
     /// A namespace.
     fn namespace(&self, name: &str) -> Option<Namespace>;
-    /// The names of all namespaces, in order.
-    fn namespaces(&self) -> Vec<String>;
+    /// Calls `look` with at most `most` namespaces in the order of names, from the first one after `name` on.
+    fn namespaces_after(&self, name: &str, most: usize, look: &mut dyn FnMut(&str, &Namespace));
     /// Returns true if a pod with this client label exists or is about to. Called with `onlyForMatchingPods` only.
     fn has_client(&self, namespace: &str, key: &str) -> bool;
     /// The ports of a Service that Ingresses name. Called with an ingress controller only.
@@ -154,14 +155,20 @@ async fn clients(
     turns: &mut Turns,
 ) -> Vec<String> {
     let mut clients = Vec::new();
-    if service.selects_namespaces() {
-        for client in around.namespaces().into_iter().filter(|client| *client != name.namespace) {
-            let namespace = around.namespace(&client).filter(|namespace| !namespace.is_terminating);
-            if namespace.is_some_and(|namespace| service.selects(&namespace.labels)) {
-                clients.push(client);
+    let (mut last, mut seen) = (String::new(), AT_ONCE);
+    while service.selects_namespaces() && seen == AT_ONCE {
+        let after = mem::take(&mut last);
+        seen = 0;
+        around.namespaces_after(&after, AT_ONCE, &mut |client, namespace| {
+            seen += 1;
+            if seen == AT_ONCE {
+                client.clone_into(&mut last);
             }
-            turns.piece().await;
-        }
+            if client != name.namespace && !namespace.is_terminating && service.selects(&namespace.labels) {
+                clients.push(client.to_owned());
+            }
+        });
+        turns.pieces(seen).await;
     }
     clients
 }
@@ -296,8 +303,8 @@ mod tests {
             self.0.namespace(name)
         }
 
-        fn namespaces(&self) -> Vec<String> {
-            self.0.namespaces()
+        fn namespaces_after(&self, name: &str, most: usize, look: &mut dyn FnMut(&str, &Namespace)) {
+            self.0.namespaces_after(name, most, look);
         }
 
         fn has_client(&self, namespace: &str, key: &str) -> bool {

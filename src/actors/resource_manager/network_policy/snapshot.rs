@@ -1,6 +1,9 @@
 //! A cluster built from files or lists, for the command `policies` and for tests. The controller uses caches instead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+};
 
 use cluster::object::{self, NamespacedName};
 use serde_json::Value;
@@ -132,8 +135,9 @@ impl Surroundings for Snapshot {
         self.namespaces.get(name).cloned()
     }
 
-    fn namespaces(&self) -> Vec<String> {
-        self.namespaces.keys().cloned().collect()
+    fn namespaces_after(&self, name: &str, most: usize, look: &mut dyn FnMut(&str, &Namespace)) {
+        let later = self.namespaces.range::<str, _>((Bound::Excluded(name), Bound::Unbounded));
+        later.take(most).for_each(|(name, namespace)| look(name, namespace));
     }
 
     fn has_client(&self, namespace: &str, key: &str) -> bool {

@@ -1,7 +1,7 @@
 //! Cuts work that grows with user input into pieces, so that it never blocks the thread for long.
 
 /// Pieces between two pauses. A piece takes about 20 µs.
-const AT_ONCE: usize = 64;
+pub(super) const AT_ONCE: usize = 64;
 
 /// Counts pieces of work and pauses in between.
 #[derive(Debug)]
@@ -23,8 +23,14 @@ impl Turns {
 
     /// Records a finished piece; pauses if it is time.
     pub async fn piece(&mut self) {
-        self.done += 1;
-        if self.has_pauses && self.done.is_multiple_of(AT_ONCE) {
+        self.pieces(1).await;
+    }
+
+    /// Records that many finished pieces; pauses if it is time.
+    pub async fn pieces(&mut self, finished: usize) {
+        let turn = self.done / AT_ONCE;
+        self.done += finished;
+        if self.has_pauses && self.done / AT_ONCE > turn {
             tokio::task::yield_now().await;
         }
     }

@@ -12,7 +12,7 @@ use super::{
     name,
     others::Others,
     plan::Plan,
-    policy::{Found, Policy},
+    policy::{self, Found, Policy},
     turns::Turns,
 };
 
@@ -117,7 +117,7 @@ impl NetworkPolicies {
     async fn create(&self, writes: &PolicyWrites<'_>, policy: &Policy) -> Result<Fate, ApiError> {
         let wanted = policy.created();
         match self.known.policies.create(writes.context, &wanted).await {
-            Ok(answer) if Found::of(&answer) == Found::of(&wanted) => Ok(Fate::Written),
+            Ok(answer) if policy::says_the_same(&answer, &wanted) => Ok(Fate::Written),
             // A webhook has changed it. No later event reports that; the back-off slows down a fight with the webhook.
             Ok(_) => Ok(Fate::Overtaken),
             // It lacks our labels, so it is adopted, or its watch event has not arrived yet.
