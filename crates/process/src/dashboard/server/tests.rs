@@ -42,6 +42,33 @@ fn process() -> ProcessInfo {
     }
 }
 
+/// Neither probes nor metrics.
+fn no_servers() -> ServerOptions {
+    ServerOptions {
+        probes: None,
+        metrics: None,
+        profiling: false,
+        process: process(),
+        descriptors: Descriptors::default(),
+    }
+}
+
+fn any_port() -> ListenAddress {
+    ListenAddress { host: "127.0.0.1".to_owned(), port: 0 }
+}
+
+fn metrics_server(sources: Arc<Sources>) -> (ServerHandles, SocketAddr) {
+    let servers = serve(ServerOptions { metrics: Some(any_port()), ..no_servers() }, sources).unwrap();
+    let address = servers.metrics_address().unwrap();
+    (servers, address)
+}
+
+fn probes_server(sources: Arc<Sources>) -> (ServerHandles, SocketAddr) {
+    let servers = serve(ServerOptions { probes: Some(any_port()), ..no_servers() }, sources).unwrap();
+    let address = servers.probes_address().unwrap();
+    (servers, address)
+}
+
 fn dashboard(sources: &Sources, streams: usize) -> web::Data<Dashboard> {
     let streams = Streams::within(streams, CancellationToken::new());
     web::Data::new(Dashboard::new(sources.shown(process()), streams))
@@ -123,14 +150,8 @@ const MEASURED: [(&str, &str, &str); 2] = [
 /// spec 70 scenario 31, profiling enabled; §9.3
 #[actix_web::test]
 async fn profiles_are_below_debug_pprof_of_the_metrics_server() {
-    let any = ListenAddress { host: String::new(), port: 0 };
-    let options = ServerOptions {
-        probes: Some(any.clone()),
-        metrics: Some(any),
-        profiling: true,
-        process: process(),
-        descriptors: Descriptors::default(),
-    };
+    let options =
+        ServerOptions { probes: Some(any_port()), metrics: Some(any_port()), profiling: true, ..no_servers() };
     let servers = serve(options, sources()).unwrap();
     let ask = async |address: Option<SocketAddr>, path: &str| {
         let mut answer = Vec::new();
@@ -186,16 +207,7 @@ async fn scrapes_in_one_piece_take_turns_with_other_connections() {
         Ok(())
     };
     let liveness = Checks::with_ping().with("count", Arc::new(count)).with("turn", Arc::new(turn));
-    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
-    let options = ServerOptions {
-        probes: Some(any),
-        metrics: None,
-        profiling: false,
-        process: process(),
-        descriptors: Descriptors::default(),
-    };
-    let servers = serve(options, Arc::new(Sources { liveness, ..(*sources).clone() })).unwrap();
-    let address = servers.probes_address().unwrap();
+    let (servers, address) = probes_server(Arc::new(Sources { liveness, ..(*sources).clone() }));
     let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n");
     let mut other = TcpStream::connect(address).await.unwrap();
     other.write_all(ask("/healthz/ping").as_bytes()).await.unwrap();
@@ -216,16 +228,7 @@ async fn scrapes_in_one_piece_take_turns_with_other_connections() {
 /// spec 70 §11
 #[actix_web::test]
 async fn head_limits_hold_after_a_probe_with_an_unread_body() {
-    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
-    let options = ServerOptions {
-        probes: Some(any),
-        metrics: None,
-        profiling: false,
-        process: process(),
-        descriptors: Descriptors::default(),
-    };
-    let servers = serve(options, sources()).unwrap();
-    let address = servers.probes_address().unwrap();
+    let (servers, address) = probes_server(sources());
 
     for (body, end) in [
         ("content-length: 0\r\n\r\n", "HTTP/1.1 431 Request Header Fields Too Large"),
@@ -263,13 +266,7 @@ async fn connect(address: SocketAddr, path: &str) -> TcpStream {
 #[actix_web::test]
 async fn servers_answer_on_their_sockets_and_stop_with_open_streams() {
     let any = ListenAddress { host: String::new(), port: 0 };
-    let options = ServerOptions {
-        probes: Some(any.clone()),
-        metrics: Some(any),
-        profiling: false,
-        process: process(),
-        descriptors: Descriptors::default(),
-    };
+    let options = ServerOptions { probes: Some(any.clone()), metrics: Some(any), ..no_servers() };
     let handles = serve(options, sources()).unwrap();
 
     let mut probe = String::new();
@@ -292,18 +289,7 @@ async fn servers_answer_on_their_sockets_and_stop_with_open_streams() {
 
 #[actix_web::test]
 async fn actors_end_with_the_connection_for_clients_of_http_1_0_which_know_no_chunks() {
-    let handles = serve(
-        ServerOptions {
-            probes: None,
-            metrics: Some(ListenAddress { host: String::new(), port: 0 }),
-            profiling: false,
-            process: process(),
-            descriptors: Descriptors::default(),
-        },
-        sources(),
-    )
-    .unwrap();
-    let address = handles.metrics_address().unwrap();
+    let (servers, address) = metrics_server(sources());
 
     for head in ["", "host: a\r\nconnection: keep-alive\r\n", "accept-encoding: gzip, br\r\n"] {
         let mut stream = TcpStream::connect(("127.0.0.1", address.port())).await.unwrap();
@@ -316,7 +302,7 @@ async fn actors_end_with_the_connection_for_clients_of_http_1_0_which_know_no_ch
         assert!(!head.contains("transfer-encoding"), "{head}");
         assert!(body.starts_with('{') && body.ends_with("]}"), "{body}");
     }
-    handles.stop().await;
+    servers.stop().await;
 }
 
 #[actix_web::test]
@@ -325,18 +311,8 @@ async fn listen_error_names_the_taken_address() {
     let port = taken.local_addr().unwrap().port();
     let bind = |port| ListenAddress { host: "127.0.0.1".to_owned(), port };
 
-    let error = serve(
-        ServerOptions {
-            probes: Some(bind(0)),
-            metrics: Some(bind(port.into())),
-            profiling: false,
-            process: process(),
-            descriptors: Descriptors::default(),
-        },
-        sources(),
-    )
-    .err()
-    .unwrap();
+    let options = ServerOptions { probes: Some(bind(0)), metrics: Some(bind(port.into())), ..no_servers() };
+    let error = serve(options, sources()).err().unwrap();
 
     assert!(error.to_string().starts_with(&format!("error listening on 127.0.0.1:{port}: ")), "{error}");
 }
@@ -344,19 +320,7 @@ async fn listen_error_names_the_taken_address() {
 /// As a port scanner or an attacker does.
 #[actix_web::test]
 async fn silent_connections_make_room_for_probes() {
-    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
-    let handles = serve(
-        ServerOptions {
-            probes: Some(any),
-            metrics: None,
-            profiling: false,
-            process: process(),
-            descriptors: Descriptors::default(),
-        },
-        sources(),
-    )
-    .unwrap();
-    let address = handles.probes_address().unwrap();
+    let (servers, address) = probes_server(sources());
     let mut silent = Vec::new();
     for index in 0..Descriptors::default().plain().silent + 10 {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -378,19 +342,18 @@ async fn silent_connections_make_room_for_probes() {
     let mut answer = String::new();
     last.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "the youngest stays: {answer}");
-    handles.stop().await;
+    servers.stop().await;
 }
 
 /// spec 70 §11.1. The HTTP library takes the whole body of an answer at once, if it gets it.
 #[actix_web::test]
 async fn large_answers_that_are_not_read_are_bounded_together() {
     const LARGE: usize = 8 << 20;
-    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
     let large = || async { HttpResponse::Ok().body(vec![b'x'; LARGE]) };
     let routes = move |config: &mut web::ServiceConfig| {
         config.route("/large", web::get().to(large));
     };
-    let server = prepare("large", any.listen().unwrap(), Descriptors::default().plain(), routes).unwrap().run();
+    let server = prepare("large", any_port().listen().unwrap(), Descriptors::default().plain(), routes).unwrap().run();
     let mut clients = Vec::new();
     for _ in 0..UNREAD.bytes / LARGE * 4 {
         let mut client = connect(server.address, "/large").await;

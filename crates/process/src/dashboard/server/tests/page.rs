@@ -110,16 +110,7 @@ fn many_actors() -> (ServerHandles, SocketAddr, Vec<kit::Cell>) {
             cell
         })
         .collect();
-    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
-    let options = ServerOptions {
-        probes: None,
-        metrics: Some(any),
-        profiling: false,
-        process: process(),
-        descriptors: Descriptors::default(),
-    };
-    let servers = serve(options, sources).unwrap();
-    let address = servers.metrics_address().unwrap();
+    let (servers, address) = metrics_server(sources);
     (servers, address, cells)
 }
 
@@ -170,17 +161,7 @@ async fn event_streams_that_are_not_read_make_room_for_new_ones() {
 /// A viewer with many tabs does not throw out others: with one address, the newcomer is refused.
 #[actix_web::test]
 async fn event_streams_that_are_read_keep_their_places() {
-    let sources = sources();
-    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
-    let options = ServerOptions {
-        probes: None,
-        metrics: Some(any),
-        profiling: false,
-        process: process(),
-        descriptors: Descriptors::default(),
-    };
-    let servers = serve(options, sources).unwrap();
-    let address = servers.metrics_address().unwrap();
+    let (servers, address) = metrics_server(sources());
     let mut open = Vec::new();
     for _ in 0..MAX_STREAMS {
         let (status, mut stream) = begin(address).await;
@@ -209,14 +190,7 @@ async fn event_streams_that_are_read_keep_their_places() {
 /// A foreign page whose name resolves to this address (DNS rebinding).
 #[actix_web::test]
 async fn dashboard_refuses_foreign_host_names() {
-    let any = ListenAddress { host: "127.0.0.1".to_owned(), port: 0 };
-    let options = ServerOptions {
-        probes: None,
-        metrics: Some(any),
-        profiling: true,
-        process: process(),
-        descriptors: Descriptors::default(),
-    };
+    let options = ServerOptions { metrics: Some(any_port()), profiling: true, ..no_servers() };
     let servers = serve(options, sources()).unwrap();
     let address = servers.metrics_address().unwrap();
     let status = async |path: &str, host: &str| {
