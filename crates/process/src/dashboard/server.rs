@@ -6,12 +6,12 @@ use std::{convert::Infallible, net::SocketAddr, rc::Rc, sync::Arc, time::Duratio
 use actix_web::{
     App, HttpRequest, HttpResponse,
     dev::{Service, ServiceResponse},
-    http::{ConnectionType, StatusCode, Version, header},
+    http::{ConnectionType, Method, StatusCode, Version, header},
     middleware::{Compress, DefaultHeaders, from_fn},
     web,
 };
 use bytes::Bytes;
-use futures::{Stream, future::join_all};
+use futures::{Stream, future::join_all, stream::empty};
 use kit::StatusRegistry;
 use tokio::{task::yield_now, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,7 @@ use crate::{
         descriptors::Descriptors,
         listen::Listeners,
         probes::{Answer, Checks, ProbeQuery},
+        route,
         server::{Prepared, Running, ServerParts},
         stream::Course,
     },
@@ -192,6 +193,25 @@ impl Dashboard {
         Self { details: Details::new(feed.shown.clone()), feed, streams }
     }
 
+    /// Answers with a stream, or 503 if there is no place for it. The answer to HEAD needs no place.
+    fn stream<S>(
+        &self,
+        request: &HttpRequest,
+        content_type: &str,
+        pieces: impl FnOnce(StreamPermit) -> S,
+    ) -> HttpResponse
+    where
+        S: Stream<Item = Result<Bytes, Infallible>> + 'static,
+    {
+        if request.method() == Method::HEAD {
+            return streamed(request, content_type, empty());
+        }
+        match self.place(request) {
+            Some(place) => streamed(request, content_type, pieces(place)),
+            None => no_place(),
+        }
+    }
+
     /// Returns a place for the stream that answers a request, if there is one.
     fn place(&self, request: &HttpRequest) -> Option<StreamPermit> {
         let course = request.conn_data::<Rc<Course>>();
@@ -328,7 +348,7 @@ async fn not_found() -> HttpResponse {
 }
 
 fn metrics_routes(config: &mut web::ServiceConfig) {
-    config.service(web::resource("/metrics").wrap(Compress::default()).route(web::get().to(render_metrics)));
+    config.service(web::resource("/metrics").wrap(Compress::default()).route(route::get().to(render_metrics)));
 
     let headers = || {
         DefaultHeaders::new()
@@ -341,17 +361,17 @@ fn metrics_routes(config: &mut web::ServiceConfig) {
         let file = move || async move { HttpResponse::Ok().content_type(content_type).body(content) };
         let resource = web::resource(format!("/dashboard{path}"));
         let resource = resource.wrap(headers()).wrap(Compress::default()).wrap(from_fn(host::check));
-        config.service(resource.route(web::get().to(file)));
+        config.service(resource.route(route::get().to(file)));
     }
     // Links of the page are relative to `/dashboard`, so that it works behind a proxy that adds a path.
     config.service(web::redirect("/dashboard/", "../dashboard"));
     let actors = web::resource("/dashboard/actors").wrap(headers()).wrap(Compress::default());
-    config.service(actors.wrap(from_fn(host::check)).route(web::get().to(all_actors)));
+    config.service(actors.wrap(from_fn(host::check)).route(route::get().to(all_actors)));
     let details = web::resource("/dashboard/details").wrap(headers()).wrap(Compress::default());
-    config.service(details.wrap(from_fn(host::check)).route(web::get().to(actor_details)));
+    config.service(details.wrap(from_fn(host::check)).route(route::get().to(actor_details)));
     // Not compressed: the compressor would delay events.
     let events = web::resource("/dashboard/events").wrap(headers()).wrap(from_fn(host::check));
-    config.service(events.route(web::get().to(event_stream)));
+    config.service(events.route(route::get().to(event_stream)));
 }
 
 async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
@@ -359,10 +379,7 @@ async fn render_metrics(sources: web::Data<Sources>) -> HttpResponse {
 }
 
 async fn all_actors(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
-    match dashboard.place(&request) {
-        Some(place) => streamed(&request, "application/json", actors(&dashboard.feed, place)),
-        None => no_place(),
-    }
+    dashboard.stream(&request, "application/json", |place| actors(&dashboard.feed, place))
 }
 
 async fn actor_details(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
@@ -370,10 +387,7 @@ async fn actor_details(request: HttpRequest, dashboard: web::Data<Dashboard>) ->
 }
 
 async fn event_stream(request: HttpRequest, dashboard: web::Data<Dashboard>) -> HttpResponse {
-    match dashboard.place(&request) {
-        Some(place) => streamed(&request, "text/event-stream", events(dashboard.feed.clone(), place)),
-        None => no_place(),
-    }
+    dashboard.stream(&request, "text/event-stream", |place| events(dashboard.feed.clone(), place))
 }
 
 /// Returns an answer that comes in pieces. Clients of HTTP/1.0, such as proxies, know no chunks: for them it ends with the

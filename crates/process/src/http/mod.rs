@@ -6,6 +6,7 @@ pub mod connections;
 pub mod descriptors;
 pub mod listen;
 pub mod probes;
+pub(crate) mod route;
 pub mod server;
 pub(crate) mod socket;
 pub(crate) mod stream;

@@ -25,7 +25,7 @@ pub(crate) use not_built::prepare;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::dashboard::host;
+use crate::{dashboard::host, http::route};
 
 const TEXT: &str = "text/plain; charset=utf-8";
 #[cfg(feature = "profiling")]
@@ -50,10 +50,10 @@ pub(crate) fn routes(config: &mut web::ServiceConfig, status_registry: StatusReg
         .service(
             measured(web::scope("/debug/pprof"))
                 .wrap(from_fn(host::check))
-                .route("/", web::get().to(index))
-                .route("/actors", web::get().to(actors::list))
-                .route("/goroutine", web::get().to(actors::list))
-                .route("/trace", web::get().to(no_trace)),
+                .route("/", route::get().to(index))
+                .route("/actors", route::get().to(actors::list))
+                .route("/goroutine", route::get().to(actors::list))
+                .route("/trace", route::get().to(no_trace)),
         );
 }
 
@@ -63,10 +63,10 @@ use not_built::routes as measured;
 #[cfg(feature = "profiling")]
 fn measured(scope: actix_web::Scope) -> actix_web::Scope {
     scope
-        .route("/profile", web::get().to(cpu::profile))
-        .route("/heap", web::get().to(heap::profile))
-        .route("/allocator", web::get().to(heap::statistics))
-        .route("/symbol", web::get().to(symbols::of_query))
+        .route("/profile", route::get().to(cpu::profile))
+        .route("/heap", route::get().to(heap::profile))
+        .route("/allocator", route::get().to(heap::statistics))
+        .route("/symbol", route::get().to(symbols::of_query))
         .route("/symbol", web::post().to(symbols::of_body))
 }
 

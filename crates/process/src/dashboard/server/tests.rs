@@ -305,6 +305,65 @@ async fn actors_end_with_the_connection_for_clients_of_http_1_0_which_know_no_ch
     servers.stop().await;
 }
 
+/// RFC 9110 §9.3.2. Load balancers and `curl --head` ask so.
+#[actix_web::test]
+async fn head_is_answered_as_get_without_a_body() {
+    let options =
+        ServerOptions { probes: Some(any_port()), metrics: Some(any_port()), profiling: true, ..no_servers() };
+    let servers = serve(options, sources()).unwrap();
+    let [probes, metrics] = [servers.probes_address().unwrap(), servers.metrics_address().unwrap()];
+
+    for (address, path, status) in [
+        (probes, "/healthz", 200),
+        (probes, "/readyz", 500),
+        (metrics, "/metrics", 200),
+        (metrics, "/dashboard", 200),
+        (metrics, "/dashboard/app.js", 200),
+        (metrics, "/dashboard/actors", 200),
+        (metrics, "/dashboard/details?path=managedresource", 200),
+        (metrics, "/dashboard/details?path=other", 404),
+        (metrics, "/dashboard/events", 200),
+        (metrics, "/debug/pprof/", 200),
+        (metrics, "/other", 404),
+    ] {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let rest = "HTTP/1.1\r\nhost: a\r\naccept-encoding: gzip\r\n";
+        // The answer to the second request begins where the first answer ends.
+        let requests = format!("HEAD {path} {rest}\r\nHEAD {path} {rest}connection: close\r\n\r\n");
+        stream.write_all(requests.as_bytes()).await.unwrap();
+        let mut answers = String::new();
+        let read = timeout(Duration::from_secs(10), stream.read_to_string(&mut answers)).await;
+        read.unwrap_or_else(|_| panic!("{path} does not end: {answers}")).unwrap();
+
+        let heads: Vec<_> = answers.split_terminator("\r\n\r\n").collect();
+        assert_eq!(heads.len(), 2, "{path}: {answers}");
+        for head in heads {
+            assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{path}: {answers}");
+            assert!(head.contains("\r\ncontent-type: "), "{path}: {answers}");
+        }
+    }
+    servers.stop().await;
+}
+
+/// The answer to HEAD is complete at once.
+#[actix_web::test]
+async fn head_of_a_stream_takes_no_place() {
+    tokio::time::pause();
+    let sources = sources();
+    let service = test::init_service(App::new().app_data(dashboard(&sources, 1)).configure(metrics_routes)).await;
+    let open = test::call_service(&service, test::TestRequest::get().uri("/dashboard/events").to_request()).await;
+    let full = test::call_service(&service, test::TestRequest::get().uri("/dashboard/events").to_request()).await;
+    assert_eq!((open.status().as_u16(), full.status().as_u16()), (200, 503));
+
+    for path in ["/dashboard/events", "/dashboard/actors"] {
+        let request = test::TestRequest::default().method(Method::HEAD).uri(path).to_request();
+        let answer = test::call_service(&service, request).await;
+
+        assert_eq!(answer.status(), 200, "{path}");
+        assert!(test::read_body(answer).await.is_empty(), "{path}");
+    }
+}
+
 #[actix_web::test]
 async fn listen_error_names_the_taken_address() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
