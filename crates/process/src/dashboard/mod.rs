@@ -8,6 +8,7 @@ mod document;
 mod feed;
 pub(crate) mod host;
 mod hub;
+mod network;
 mod row;
 pub mod server;
 mod shown;

@@ -21,6 +21,7 @@ use super::{
     details::Details,
     feed::{Feed, actors, events},
     host,
+    network::Network,
     shown::Shown,
     streams::{MAX_STREAMS, StreamPermit, Streams},
 };
@@ -114,7 +115,8 @@ const TEXT_TYPE: &str = "text/plain; charset=utf-8";
 /// the connection gets room again as soon as a third is read.
 const SEND_BUFFER: usize = 256 << 10;
 
-const NO_PLACE: &str = "16 pages of the dashboard are open, which is the limit; close one of them\n";
+const NO_PLACE: &str = "16 pages of the dashboard are open, which is the limit; close one of them, or wait until one has been \
+                        open for 15 minutes\n";
 /// Seconds.
 const NO_PLACE_RETRY: u64 = 5;
 
@@ -219,8 +221,7 @@ impl Dashboard {
             course.bound_send_buffer(SEND_BUFFER);
         }
         let close = course.map(|course| course.closer());
-        let from = request.peer_addr().map(|peer| peer.ip());
-        self.streams.begin(from, Instant::now(), move || {
+        self.streams.begin(Network::of(request), Instant::now(), move || {
             if let Some(close) = &close {
                 close();
             }

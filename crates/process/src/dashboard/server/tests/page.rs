@@ -158,7 +158,7 @@ async fn event_streams_that_are_not_read_make_room_for_new_ones() {
     servers.stop().await;
 }
 
-/// A viewer with many tabs does not throw out others: with one address, the newcomer is refused.
+/// A viewer with many tabs does not throw out others: with one network, the newcomer is refused.
 #[actix_web::test]
 async fn event_streams_that_are_read_keep_their_places() {
     let (servers, address) = metrics_server(sources());
