@@ -13,3 +13,4 @@ mod row;
 pub mod server;
 mod shown;
 mod streams;
+mod turns;

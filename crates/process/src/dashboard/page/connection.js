@@ -61,7 +61,7 @@ async function readEvents(url, emit) {
 const QUESTION_INTERVAL = 1000;
 /** In milliseconds, after an answer that is an error. */
 const QUESTION_RETRY = 5000;
-/** The status after too many questions of all pages together. */
+/** The status after too many questions of all pages of a network. */
 const TOO_MANY = 429;
 /** So many refusals in a row are shown. Fewer only delay the answer. */
 const SHOWN_REFUSALS = 3;
