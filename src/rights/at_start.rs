@@ -98,6 +98,14 @@ fn report(cluster: &str, reviews: &Reviews<'_>) {
     if hidden > 0 {
         tracing::warn!(cluster, hidden, "The process lacks more rights; the command check shows all");
     }
+    let undecided = reviews.undecided().count();
+    if undecided > 0 {
+        tracing::info!(
+            cluster,
+            undecided,
+            "It is not known whether the process has some rights: the API server answers without a decision"
+        );
+    }
     let needed = reviews.all().count();
     let granted = reviews.all().filter(|(_, answer)| *answer == Some(true)).count();
     tracing::info!(cluster, needed, granted, "The rights that the configuration needs are checked");

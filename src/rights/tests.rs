@@ -11,7 +11,7 @@ use cluster::{AnswerRoom, Cluster, ClusterEnv, ClusterOptions, Fence, NoObserver
 use kit::{Clock, Random};
 use serde_json::Value;
 use sim::{Fault, Seen, Sim, SimOptions};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::*;
 use crate::api::{config::resource_manager, resources::side::Side};
@@ -29,8 +29,18 @@ impl io::Write for Log {
     }
 }
 
-/// Runs the check of the source cluster with the default configuration, and returns what it logs as values.
+/// Longer than all pauses of a check together.
+const LONG: Duration = Duration::from_secs(86_400);
+
+/// Runs the check of the source cluster with the default configuration to its end, and returns what it logs as values.
 async fn logged(sim: &Sim) -> Vec<Value> {
+    let (records, has_ended) = logged_within(sim, LONG).await;
+    assert!(has_ended, "{records:#?}");
+    records
+}
+
+/// Also returns whether the check has ended within the limit.
+async fn logged_within(sim: &Sim, limit: Duration) -> (Vec<Value>, bool) {
     let (log, clock) = (Log::default(), Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap()));
     let stream = log.clone();
     let subscriber = tracing_subscriber::fmt().json().flatten_event(true).with_writer(move || stream.clone()).finish();
@@ -47,10 +57,11 @@ async fn logged(sim: &Sim) -> Vec<Value> {
     };
     let cluster = Cluster::new(sim.client(), options, env, Rc::new(NoObserver));
 
-    at_start::check(&cluster, &programs::of_resource_manager(&resource_manager::Config::default())).await;
+    let needed = programs::of_resource_manager(&resource_manager::Config::default());
+    let has_ended = timeout(limit, at_start::check(&cluster, &needed)).await.is_ok();
 
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), has_ended)
 }
 
 fn simulated() -> Sim {
@@ -141,4 +152,24 @@ async fn rights_that_nobody_may_ask_for_are_one_line() {
     assert_eq!(messages(&records), expected);
     assert!(records[1]["error"].as_str().is_some_and(|error| error.contains("forbidden")), "{records:#?}");
     assert_eq!(sim.requests().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rights_without_a_decision_of_the_api_server_are_not_called_missing() {
+    let sim = simulated();
+    sim.set_faults(|info| match info.resource.as_str() {
+        "selfsubjectaccessreviews" => {
+            Fault::FailBefore(Seen::body(r#"{"kind": "SelfSubjectAccessReview", "status": {}}"#))
+        }
+        _ => Fault::None,
+    });
+
+    let records = logged(&sim).await;
+
+    let expected = [
+        "It is not known whether the process has some rights: the API server answers without a decision",
+        "The rights that the configuration needs are checked",
+    ];
+    assert_eq!(messages(&records), expected);
+    assert_eq!((&records[0]["undecided"], &records[1]["granted"]), (&records[1]["needed"], &0.into()));
 }

@@ -83,14 +83,14 @@ impl Asked<'_> {
         let context = Context::new(Priority::High, Deadline::after(TIME), "check");
         let failed = reviews.go_on(self.cluster, &context).await.err();
         let mut joined = BTreeMap::<_, Vec<&NeededRight>>::new();
-        for (needed, answer) in reviews.all() {
-            let Some(is_granted) = answer else { continue };
+        let decided = reviews.all().filter(|(_, answer)| answer.is_some());
+        for (needed, answer) in decided.chain(reviews.undecided().map(|needed| (needed, None))) {
             let Right { namespace, object, .. } = &needed.right;
-            // What is granted needs no word about what happens without it.
-            let without = needed.without.as_deref().filter(|_| !is_granted);
-            joined.entry((namespace, object, is_granted, without)).or_default().push(needed);
+            // Only a missing right needs a word about what happens without it.
+            let without = needed.without.as_deref().filter(|_| answer == Some(false));
+            joined.entry((namespace, object, answer, without)).or_default().push(needed);
         }
-        let rows = joined.iter().map(|((_, _, is_granted, _), rights)| right(name, rights, *is_granted));
+        let rows = joined.iter().map(|((_, _, answer, _), rights)| right(name, rights, *answer));
         rows.chain(failed.map(|error| unknown("right", name, &error))).collect()
     }
 
@@ -99,8 +99,8 @@ impl Asked<'_> {
     }
 }
 
-/// Rights on one object, which are all granted or all missing.
-fn right(name: &'static str, rights: &[&NeededRight], is_granted: bool) -> Finding {
+/// Rights on one object with the same answer; `None`: the API server answered without a decision.
+fn right(name: &'static str, rights: &[&NeededRight], answer: Option<bool>) -> Finding {
     let verbs: Vec<&str> = rights.iter().map(|needed| needed.right.verb.as_str()).collect();
     let needed_by = format!("for {}", needed_by(rights));
     let (what, namespace, without, remedy) = match rights.first() {
@@ -110,10 +110,11 @@ fn right(name: &'static str, rights: &[&NeededRight], is_granted: bool) -> Findi
         }
         None => Default::default(),
     };
-    let (outcome, detail) = match (is_granted, without) {
-        (true, _) => (Outcome::Good, needed_by),
-        (false, Some(without)) => (Outcome::Note, format!("{needed_by}; {without}. To have it, {remedy}")),
-        (false, None) => (Outcome::Missing, format!("{needed_by}: {remedy}")),
+    let (outcome, detail) = match (answer, without) {
+        (Some(true), _) => (Outcome::Good, needed_by),
+        (Some(false), Some(without)) => (Outcome::Note, format!("{needed_by}; {without}. To have it, {remedy}")),
+        (Some(false), None) => (Outcome::Missing, format!("{needed_by}: {remedy}")),
+        (None, _) => (Outcome::Note, format!("{needed_by}; not known: the API server answers without a decision")),
     };
     Finding { namespace, detail, ..Finding::new("right", name, format!("{what}: {}", verbs.join(", ")), outcome) }
 }
