@@ -4,6 +4,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use cluster::{ApiError, Cluster, Context, KubernetesVersion};
+use futures::future::join;
 use kit::{Deadline, Priority};
 use tokio::time::sleep;
 
@@ -21,11 +22,11 @@ const MOST_LINES: usize = 200;
 /// Rights of one object that are missing: one line of the log.
 type MissingRights<'a> = Vec<&'a NeededRight>;
 
-/// Asks once for the version of a cluster and for each right in it, and logs what is wrong. While the API server does not answer,
-/// asks again after growing pauses. Ends when all is known, or when the server refuses the questions.
+/// Asks once for the version of a cluster and for each right in it, and logs what is wrong. While the API server does not answer
+/// a question, asks it again after growing pauses. Neither check waits for the other. Ends when all is known, or when the server
+/// refuses the questions.
 pub(crate) async fn check(cluster: &Cluster, needed: &[NeededRight]) {
-    check_version(cluster).await;
-    check_rights(cluster, needed).await;
+    join(check_version(cluster), check_rights(cluster, needed)).await;
 }
 
 /// As [`check`], for a cluster whose API server another cluster has, too.
@@ -69,7 +70,7 @@ async fn until_answered<T>(
     loop {
         match ask().await {
             Err(error) if !is_final(&error) => {
-                tracing::debug!(cluster = name, %error, "The version and the rights are not known yet; asking again");
+                tracing::debug!(cluster = name, %error, "The version or the rights are not known yet; asking again");
             }
             answer => return answer,
         }

@@ -31,26 +31,27 @@ pub(super) struct Asked<'a> {
     pub(super) limit: Duration,
 }
 
-/// Asks whether the cluster answers, serves the kinds and grants the rights. If it does not answer, that is the only finding.
+/// Asks whether the cluster answers, serves the kinds and grants the rights. If it does not answer, or rejects the credentials, that
+/// is the only finding.
 pub(super) async fn ask(asked: Asked<'_>) -> Vec<Finding> {
     let name = asked.cluster.options().label.as_str();
-    let reached = |outcome, detail| Finding { detail, ..Finding::new("cluster", name, asked.host, outcome) };
-    match asked.cluster.git_version(Deadline::after(asked.limit)).await {
+    let version = asked.cluster.git_version(Deadline::after(asked.limit)).await;
+    let is_of_no_use = version.as_ref().is_err_and(|error| matches!(error.code(), None | Some(401)));
+    let (outcome, detail) = match version.map(|version| (unsupported(&version), version)) {
+        Ok((None, version)) => (Outcome::Good, format!("it answers; its version is {version}")),
+        Ok((Some(range), version)) => (Outcome::Note, format!("it answers; its version is {version}, and {range}")),
         // No controller needs the version.
-        Err(error) if !matches!(error.code(), Some(403 | 404)) => vec![reached(Outcome::Missing, error.to_string())],
-        answer => {
-            let mut findings = vec![match answer.map(|version| (unsupported(&version), version)) {
-                Ok((None, version)) => reached(Outcome::Good, format!("it answers; its version is {version}")),
-                Ok((Some(range), version)) => {
-                    reached(Outcome::Note, format!("it answers; its version is {version}, and {range}"))
-                }
-                Err(error) => reached(Outcome::Note, format!("it answers; its version is not known: {error}")),
-            }];
-            findings.extend(asked.kinds(name).await);
-            findings.extend(asked.rights(name).await);
-            findings
+        Err(error) if matches!(error.code(), Some(403 | 404)) => {
+            (Outcome::Note, format!("it answers; its version is not known: {error}"))
         }
+        Err(error) => (Outcome::Missing, error.to_string()),
+    };
+    let mut findings = vec![Finding { detail, ..Finding::new("cluster", name, asked.host, outcome) }];
+    if !is_of_no_use {
+        findings.extend(asked.kinds(name).await);
+        findings.extend(asked.rights(name).await);
     }
+    findings
 }
 
 impl Asked<'_> {
@@ -129,4 +130,78 @@ fn kind_of(needed: &NeededRight) -> Option<(&str, &str)> {
     let RightObject::Resource { group, resource, .. } = &needed.right.object else { return None };
     let plural = resource.split('/').next().unwrap_or_default();
     (!NO_KINDS.contains(&plural) && !plural.ends_with(REVIEWS)).then_some((group, plural))
+}
+
+#[cfg(feature = "sim")]
+#[cfg(test)]
+mod tests {
+    use cluster::ClusterLabel;
+    use kit::{Clock, Random};
+    use sim::{Fault, Seen, Sim, SimOptions};
+
+    use super::*;
+    use crate::{
+        api::{config::resource_manager::Config, resources::side::Side},
+        commands::connect,
+        rights::programs::of_resource_manager,
+    };
+
+    /// Topic, result and detail of each finding about the source.
+    async fn found(sim: &Sim, clock: Clock) -> Vec<(&'static str, Outcome, String)> {
+        let label: ClusterLabel = Side::Source.label();
+        let cluster = connect::read_only_as(sim.client(), label, clock, Random::seeded(1));
+        let needed = of_resource_manager(&Config::default());
+        let limit = Duration::from_secs(5);
+        let findings = ask(Asked { cluster: &cluster, host: "sim", needed: &needed, kind: None, limit }).await;
+        findings.into_iter().map(|finding| (finding.topic, finding.outcome, finding.detail)).collect()
+    }
+
+    fn simulated() -> (Sim, Clock) {
+        let clock = Clock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        (Sim::new(SimOptions::new(clock.clone(), Random::seeded(1))), clock)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn check_asks_for_kinds_and_rights_although_the_version_cannot_be_read() {
+        let (sim, clock) = simulated();
+        sim.set_reviewer(|_| (true, String::new()));
+        sim.set_faults(|info| match info.path.as_str() {
+            "/version" => Fault::FailBefore(Seen::internal_error("broken")),
+            _ => Fault::None,
+        });
+
+        let found = found(&sim, clock).await;
+
+        assert_eq!((found[0].0, found[0].1), ("cluster", Outcome::Missing), "{found:#?}");
+        assert!(found.iter().any(|(topic, ..)| *topic == "kind"), "{found:#?}");
+        let mut rights = found.iter().filter(|(topic, ..)| *topic == "right").peekable();
+        assert!(rights.peek().is_some() && rights.all(|(_, outcome, _)| *outcome == Outcome::Good), "{found:#?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn check_of_a_cluster_that_rejects_the_credentials_has_one_finding() {
+        let (sim, clock) = simulated();
+        sim.set_faults(|_| Fault::FailBefore(Seen::unauthorized()));
+
+        let found = found(&sim, clock).await;
+
+        assert!(matches!(found.as_slice(), [("cluster", Outcome::Missing, _)]), "{found:#?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn check_calls_no_right_missing_about_which_the_server_does_not_decide() {
+        let (sim, clock) = simulated();
+        sim.set_faults(|info| match info.resource.as_str() {
+            "selfsubjectaccessreviews" => Fault::FailBefore(Seen::body(r#"{"kind": "SelfSubjectAccessReview"}"#)),
+            _ => Fault::None,
+        });
+
+        let found = found(&sim, clock).await;
+
+        let rights: Vec<_> = found.iter().filter(|(topic, ..)| *topic == "right").collect();
+        let is_unknown = |(_, outcome, detail): &&(&str, Outcome, String)| {
+            *outcome == Outcome::Note && detail.ends_with("not known: the API server answers without a decision")
+        };
+        assert!(!rights.is_empty() && rights.iter().all(is_unknown), "{found:#?}");
+    }
 }
