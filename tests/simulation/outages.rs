@@ -6,6 +6,7 @@ use tracing::Level;
 
 use crate::{
     log_capture::logged,
+    objects::{definition, widget},
     world::{config_map, seconds, world},
 };
 
@@ -107,6 +108,36 @@ fn credentials_that_the_target_rejects_from_the_start_are_reported_in_the_condit
         seconds(100).await;
         world.applied("one").await;
     });
+}
+
+/// Metadata is enough for custom kinds. Reconciles of such a start do not wait until the program knows which kinds these are.
+#[test]
+fn custom_kind_is_watched_without_bodies_after_a_start_with_rejected_credentials() {
+    let ((), log) = logged(Level::INFO, || {
+        world(1, |world| async move {
+            world.separate.set(true);
+            world.sim.put(definition()).expect("the definition is valid");
+            world.sim.set_faults(|info| match info.resource.as_str() {
+                "managedresources" | "secrets" | "events" => Fault::None,
+                _ => Fault::FailBefore(Seen::unauthorized()),
+            });
+            world.start().await;
+            world.bundle("one", &[widget(1)]);
+            seconds(10).await;
+            world.sim.set_faults(|info| match info.resource.as_str() {
+                "customresourcedefinitions" => Fault::FailBefore(Seen::internal_error("not yet")),
+                _ => Fault::None,
+            });
+            world.applied("one").await;
+            seconds(60).await;
+            world.sim.clear_faults();
+            seconds(100).await;
+        });
+    });
+
+    let watched: Vec<_> =
+        log.lines().filter(|line| line.contains("watching a kind") && line.contains("widgets")).collect();
+    assert!(matches!(&*watched, [line] if line.contains("metadata_only=true")), "{watched:#?}");
 }
 
 /// spec 70 §10

@@ -3,9 +3,9 @@
 
 use std::{rc::Rc, time::Duration};
 
-use kit::SyncRequirement;
+use kit::{Signal, SyncRequirement};
 
-use super::{CachedFields, Cluster, How, Resource, Watch, WatchOptions, Watches};
+use super::{CachedFields, How, Resource, Watch, WatchOptions, Watches};
 use crate::object::NamespacedName;
 
 /// After an event of a CustomResourceDefinition the server takes some 30 ms until it serves the kind (measured).
@@ -16,7 +16,6 @@ const ESTABLISHING: Duration = Duration::from_millis(150);
 pub struct Definitions {
     /// By `plural.group`.
     custom: Watch<CachedFields<()>>,
-    cluster: Cluster,
 }
 
 impl Definitions {
@@ -27,22 +26,32 @@ impl Definitions {
         let services = kind("apiregistration.k8s.io", "APIService", "apiservices");
         // The names of these are `version.group`.
         follow_groups(watches, services);
-        Self { custom: follow_groups(watches, custom), cluster: watches.cluster().clone() }
+        Self { custom: follow_groups(watches, custom) }
     }
 
-    /// For reconcilers that use [`Self::is_custom`]: met after the first list, or if the right to list is missing, or while
-    /// the credentials are rejected, which reconciles report (spec 71 §8 R4).
+    /// For reconcilers that use [`Self::is_custom`]: met while the definitions are known.
     pub fn sync_requirement(&self) -> SyncRequirement {
-        let mut requirement = self.custom.sync_requirement();
-        let (is_listed, watch, cluster) = (requirement.ready.clone(), self.custom.clone(), self.cluster.clone());
-        requirement.ready = Rc::new(move || is_listed() || watch.is_forbidden() || cluster.is_unauthorized());
+        let (mut requirement, definitions) = (self.custom.sync_requirement(), self.clone());
+        requirement.ready = Rc::new(move || definitions.are_known());
         requirement
     }
 
-    /// Returns true if a CustomResourceDefinition defines the kind; always false before the first list, which may never come.
-    pub fn is_custom(&self, resource: &Resource) -> bool {
+    /// Returns true after the first list of CustomResourceDefinitions, or if the right to list them is missing.
+    fn are_known(&self) -> bool {
+        self.custom.store().is_listed() || self.custom.is_forbidden()
+    }
+
+    /// Raised when the definitions become known, and at other changes of their watch.
+    pub fn signal(&self) -> &Signal {
+        self.custom.signal()
+    }
+
+    /// Returns whether a CustomResourceDefinition defines the kind, or `None` while the definitions are not known. Without the
+    /// right to list them, no kind counts as custom. API servers refuse definitions of a group without a dot.
+    pub fn is_custom(&self, resource: &Resource) -> Option<bool> {
         let name = NamespacedName::new("", format!("{}.{}", resource.plural, resource.group));
-        self.custom.store().with(&name, |_| ()).is_some()
+        let is_defined = self.custom.store().with(&name, |_| ()).is_some();
+        (is_defined || self.are_known() || !resource.group.contains('.')).then_some(is_defined)
     }
 }
 

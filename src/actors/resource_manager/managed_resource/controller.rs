@@ -3,10 +3,10 @@
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
 use cluster::{
-    Definitions, Index, Resource, Watch,
+    Cluster, Definitions, Index, Resource, Watch,
     object::{NamespacedName, ObjectKey},
 };
-use kit::{Failure, GeneralController, Outcome, Reconcile, Reconciler, Supervised, WeakSupervised};
+use kit::{Failure, GeneralController, Outcome, Reconcile, Reconciler, Supervised, SyncRequirement, WeakSupervised};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -54,6 +54,7 @@ pub(super) struct Running {
     supervised: Supervised<ManagedResources>,
     admission: AdmissionChanges,
     initial_sync: JoinHandle<()>,
+    defined_kinds: JoinHandle<()>,
 }
 
 /// What a reconciler of a ManagedResource remembers. Each reconciler has its own, with only its own part filled in.
@@ -68,7 +69,7 @@ pub(super) fn start(settings: Settings, sources: Sources, ctx: &ControllerContex
     let env = &ctx.env;
     let supervised =
         Supervised::start_cyclic(|waker| Rc::new(ManagedResources::new(settings, &sources, ctx, waker)), env);
-    let Sources { bundles, secrets, index, .. } = sources;
+    let Sources { bundles, secrets, index, definitions } = sources;
     let (controller, waker) = (supervised.controller(), supervised.weak());
     let initial_sync = actix::spawn(initial_sync::run(controller.clone()));
     wake::subscribe_bundles(&controller, &bundles, &waker);
@@ -76,17 +77,20 @@ pub(super) fn start(settings: Settings, sources: Sources, ctx: &ControllerContex
     let kinds = controller.target.discovery().subscribe();
     let reporting = wake::wake_on_new_kinds(Rc::downgrade(&controller), waker.clone(), kinds);
     env.fatal.spawn("discovery watcher of the ManagedResource controller", reporting);
+    let watching = wake::watch_defined_kinds(Rc::downgrade(&controller), definitions);
+    let defined_kinds = env.fatal.spawn("definitions watcher of the ManagedResource controller", watching);
     let admission = AdmissionChanges::open(&controller, &ctx.target.watches);
     let turns = admission.take_turns(Rc::downgrade(&controller), waker);
     env.fatal.spawn("admission watcher of the ManagedResource controller", turns);
-    Running { supervised, admission, initial_sync }
+    Running { supervised, admission, initial_sync, defined_kinds }
 }
 
 impl ManagedResources {
     fn new(settings: Settings, sources: &Sources, ctx: &ControllerContext, waker: &WeakSupervised<Self>) -> Self {
         let (env, source, target) = (&ctx.env, &ctx.source, &ctx.target);
         let definitions = sources.definitions.clone();
-        let (recorder, requirement) = (source.events.for_component(NAME), definitions.sync_requirement());
+        let recorder = source.events.for_component(NAME);
+        let requirement = definitions_or_rejection(&definitions, &target.cluster);
         let selector = format!("{MANAGED_BY}={}", settings.apply.managed_by_label_value);
         let registry = Rc::new(HealthRegistry::default());
         let (drift, health) = (wake::wake_on_drift(waker), wake::wake_on_health(&registry, waker));
@@ -117,6 +121,16 @@ impl ManagedResources {
     }
 }
 
+/// Returns the requirement that the definitions are known. It is also met while the target rejects the credentials: reconciles
+/// report that in the condition, and deployers hand out new credentials (spec 71 §8 R4). A watch that depends on definitions
+/// waits for these itself.
+fn definitions_or_rejection(definitions: &Definitions, target: &Cluster) -> SyncRequirement {
+    let (mut requirement, target) = (definitions.sync_requirement(), target.clone());
+    let are_known = requirement.ready.clone();
+    requirement.ready = Rc::new(move || are_known() || target.is_unauthorized());
+    requirement
+}
+
 impl Running {
     pub(super) async fn stop(&self, patience: Duration) -> bool {
         let finished = self.supervised.stop(patience).await;
@@ -126,6 +140,7 @@ impl Running {
         controller.pods.stop();
         self.admission.stop();
         self.initial_sync.abort();
+        self.defined_kinds.abort();
         controller.initial_sync.end();
         controller.secrets.drop_preloaded();
         finished

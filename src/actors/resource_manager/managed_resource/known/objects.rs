@@ -27,7 +27,12 @@ pub(crate) use self::{
     revision::ObjectsRevision,
     watch::{Drift, DriftListener, HealthListener, News},
 };
-use super::{bodies::Bodies, cached_object::CachedObject, named::Named, shared_texts::SharedTexts};
+use super::{
+    bodies::Bodies,
+    cached_object::{CachedObject, generation_covers_body},
+    named::Named,
+    shared_texts::SharedTexts,
+};
 use crate::actors::resource_manager::health::{Judgement, judge, pods::PodSummary};
 
 /// A kind is watched for this long after its last object lost its owner.
@@ -52,14 +57,17 @@ pub(crate) struct Glance {
     pub(crate) origin: Option<Arc<str>>,
 }
 
-/// Returns true if a kind is defined by a CustomResourceDefinition: such kinds count generations.
-pub(crate) type IsCustom = Rc<dyn Fn(&Resource) -> bool>;
+/// Returns whether a kind is defined by a CustomResourceDefinition, or `None` while that is not known. Such kinds count
+/// generations.
+pub(crate) type IsCustom = Rc<dyn Fn(&Resource) -> Option<bool>>;
 
 pub(crate) struct ManagedObjects {
     watches: Watches,
     selector: String,
     is_custom: IsCustom,
     kinds: RefCell<BTreeMap<GroupKind, WatchedKind>>,
+    /// Kinds that are watched as soon as it is known whether they are custom.
+    undefined: RefCell<BTreeMap<GroupKind, Resource>>,
     is_live: bool,
     /// Set when the controller has stopped: code that still runs must not start watches again.
     ended: Cell<bool>,
@@ -92,6 +100,7 @@ impl ManagedObjects {
             selector,
             is_custom,
             kinds: RefCell::default(),
+            undefined: RefCell::default(),
             is_live,
             ended: Cell::default(),
             owners: Rc::default(),
@@ -179,7 +188,8 @@ impl ManagedObjects {
     }
 
     /// Watches a kind in the version that judges its health, otherwise in the server's preferred version, so that
-    /// ManagedResources with different versions see the same. A version that is no longer served is replaced.
+    /// ManagedResources with different versions see the same. A version that is no longer served is replaced. The watch waits while
+    /// it is not known whether the kind is custom.
     pub(crate) fn watch(&self, resource: &Resource) {
         if self.is_live || self.ended.get() {
             return;
@@ -196,6 +206,13 @@ impl ManagedObjects {
         if let Some(watch) = self.watch_of_kind(&group_kind) {
             watch.namespaces_changed();
         }
+    }
+
+    /// Starts the watches of owned kinds that wait for definitions, if these are known now.
+    pub(crate) fn follow_definitions(&self) {
+        let undefined = self.undefined.take();
+        let owned = undefined.iter().filter(|(kind, _)| self.has_owned_kind(kind));
+        owned.for_each(|(_, resource)| self.watch(resource));
     }
 
     /// Moves watches in versions that are not served any more to another version.
@@ -334,6 +351,7 @@ impl ManagedObjects {
 
     pub(crate) fn stop(&self) {
         self.ended.set(true);
+        self.undefined.take();
         let kinds = self.kinds.take();
         kinds.values().for_each(|kind| kind.watch.stop());
     }
@@ -359,6 +377,10 @@ impl ManagedObjects {
 
     fn watch_in(&self, resource: &Resource, idle_since: Option<Instant>) {
         let group_kind = resource.group_kind();
+        if self.is_covered(resource).is_none() {
+            self.undefined.borrow_mut().insert(group_kind, resource.clone());
+            return;
+        }
         let old = self.kinds.borrow_mut().remove(&group_kind);
         if let Some(old) = old {
             old.watch.stop();
@@ -373,6 +395,12 @@ impl ManagedObjects {
             other.watch.stop();
         }
         self.owners.borrow_mut().news_of_kind(&group_kind);
+    }
+
+    /// Returns whether the generation of a kind's objects tells each change of their bodies, or `None` while that is not known.
+    fn is_covered(&self, resource: &Resource) -> Option<bool> {
+        let kind = resource.group_kind();
+        if generation_covers_body(&kind.group, &kind.kind) { Some(true) } else { (self.is_custom)(resource) }
     }
 
     /// Returns the watch for an answer about one of its objects. An answer in another version than the watched one is

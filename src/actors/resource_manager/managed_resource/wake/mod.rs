@@ -13,4 +13,5 @@ pub(super) use admission::AdmissionChanges;
 pub(super) use drift::wake_on_drift;
 pub(super) use wakes::{
     subscribe_bundles, subscribe_secrets, wake_on_health, wake_on_new_kinds, wake_on_pods, wake_on_scaling,
+    watch_defined_kinds,
 };

@@ -6,10 +6,10 @@ use std::{
 };
 
 use cluster::{
-    Cached, How, Index, Watch,
+    Cached, Definitions, How, Index, Watch,
     object::{GroupKind, NamespacedName, ObjectKey},
 };
-use kit::{Causes, Wake, WeakSupervised};
+use kit::{Causes, Signal, Wake, WeakSupervised};
 use tokio::sync::watch;
 
 use super::{
@@ -112,6 +112,17 @@ pub(crate) async fn wake_on_new_kinds(
         for (bundle, causes) in awaiting {
             waker.wake(&bundle, Wake::high(causes));
         }
+    }
+}
+
+/// Starts watches that wait for definitions, whenever these may have become known. Ends after the controller.
+pub(crate) async fn watch_defined_kinds(controller: Weak<ManagedResources>, definitions: Definitions) {
+    loop {
+        let moment = definitions.signal().moment();
+        let Some(controller) = controller.upgrade() else { return };
+        controller.objects.follow_definitions();
+        drop(controller);
+        Signal::raised_after(&moment).await;
     }
 }
 

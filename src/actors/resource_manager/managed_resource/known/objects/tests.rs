@@ -47,7 +47,7 @@ fn watched_version_is_preferred_and_changes_when_it_is_no_longer_served() {
             &watches,
             "a=b".to_owned(),
             false,
-            Rc::new(|_| true),
+            Rc::new(|_| Some(true)),
             Rc::new(|_, _, _| {}),
             Rc::new(|_, _, _| {}),
         );
@@ -223,7 +223,7 @@ fn watch_without_owners_ends_after_a_while() {
         let (drift, health): (DriftListener, HealthListener) = (Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let objects = ManagedObjects::new(&watches, "a=b".to_owned(), false, Rc::new(|_| true), drift, health);
+        let objects = ManagedObjects::new(&watches, "a=b".to_owned(), false, Rc::new(|_| Some(true)), drift, health);
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         objects.register(&bundle("one"), BTreeSet::from([held]));
@@ -239,6 +239,43 @@ fn watch_without_owners_ends_after_a_while() {
         objects.register(&bundle("two"), BTreeSet::new());
 
         assert!(!is_watched());
+        objects.stop();
+    });
+}
+
+#[test]
+fn watch_waits_until_it_is_known_whether_its_kind_is_custom() {
+    universe(1, |universe: Universe| async move {
+        let groups = served(&["v1"]);
+        let server = Server::new(move |seen| match seen.line.as_str() {
+            "GET /readyz" => text(200, "ok"),
+            "GET /apis/g.io" | "GET /apis/g.io/v1" => text(404, "404 page not found\n"),
+            "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
+            "GET /apis" => reply(200, &groups),
+            _ => text(403, "no\n"),
+        });
+        let cluster = server.cluster();
+        let (drift, health): (DriftListener, HealthListener) = (Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
+        let watches = Watches::new(&cluster, &universe.env);
+        watches.start();
+        let is_custom = Rc::new(Cell::new(None));
+        let told = is_custom.clone();
+        let told: IsCustom = Rc::new(move |_| told.get());
+        let objects = ManagedObjects::new(&watches, "a=b".to_owned(), false, told, drift, health);
+        let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
+        let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
+        objects.register(&bundle("one"), BTreeSet::from([held.clone()]));
+        let is_whole = || {
+            let kinds = objects.kinds.borrow();
+            kinds.get(&resource.group_kind()).map(|kind| kind.watch.reports_bodies())
+        };
+
+        objects.watch(&resource);
+        objects.follow_definitions();
+        assert_eq!((is_whole(), objects.standing(&held)), (None, Standing::Starting));
+        is_custom.set(Some(true));
+        objects.follow_definitions();
+        assert_eq!(is_whole(), Some(false), "metadata is enough for a custom kind");
         objects.stop();
     });
 }
@@ -262,8 +299,14 @@ fn watch_in_another_version_still_notifies_the_owners_of_its_kind() {
         let listener: HealthListener = Rc::new(move |_, _, _| count.set(count.get() + 1));
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let objects =
-            ManagedObjects::new(&watches, "a=b".to_owned(), false, Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+        let objects = ManagedObjects::new(
+            &watches,
+            "a=b".to_owned(),
+            false,
+            Rc::new(|_| Some(true)),
+            Rc::new(|_, _, _| {}),
+            listener,
+        );
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         let held = ObjectKey { group: "g.io".into(), ..key("A", "a") };
         objects.register(&bundle("one"), BTreeSet::from([held]));
@@ -315,8 +358,14 @@ fn watch_listener_may_read_objects_and_start_watches() {
         });
         let watches = Watches::new(&cluster, &universe.env);
         watches.start();
-        let objects =
-            ManagedObjects::new(&watches, "a=b".to_owned(), false, Rc::new(|_| true), Rc::new(|_, _, _| {}), listener);
+        let objects = ManagedObjects::new(
+            &watches,
+            "a=b".to_owned(),
+            false,
+            Rc::new(|_| Some(true)),
+            Rc::new(|_, _, _| {}),
+            listener,
+        );
         own.replace(Some(objects.clone()));
         let resource = cluster.discovery().mapping(&GroupVersionKind::new("g.io", "v1", "A")).await.unwrap();
         objects.register(&bundle("one"), BTreeSet::from([held.clone()]));

@@ -9,10 +9,7 @@ use cluster::{
 use kit::Listening;
 use serde_json::Value;
 
-use super::{
-    super::cached_object::{self, CachedObject},
-    ManagedObjects, WatchedKind,
-};
+use super::{super::cached_object::CachedObject, ManagedObjects, WatchedKind};
 use crate::actors::resource_manager::{
     bundle::identity,
     health::{Judgement, judge},
@@ -53,8 +50,7 @@ impl ManagedObjects {
     }
 
     fn open(&self, resource: &Resource, group_kind: &GroupKind) -> Watch<CachedObject> {
-        let covered =
-            cached_object::generation_covers_body(&group_kind.group, &group_kind.kind) || (self.is_custom)(resource);
+        let covered = self.is_covered(resource).unwrap_or_default();
         let judged = Some(resource.group_version_kind()).filter(judge::is_checked);
         let metadata_only = covered && judged.is_none();
         tracing::info!(kind = %resource, metadata_only, "watching a kind");
