@@ -10,6 +10,8 @@ use super::{
 use crate::api::config::{controller_manager, resource_manager};
 
 const KUBE_SYSTEM: Place = Place::Namespace("kube-system");
+/// The namespace of Events about objects without one.
+const DEFAULT: Place = Place::Namespace("default");
 const LEASE: Place = Place::Named("leaderElection.resourceNamespace");
 const RESOURCE_MANAGER: RightsTable = RightsTable {
     rows: include_str!("../../deploy/charts/gardener-resource-manager/files/rights.yaml"),
@@ -19,7 +21,9 @@ const RESOURCE_MANAGER: RightsTable = RightsTable {
         of_source("sourceSystem", KUBE_SYSTEM),
         of_source("election", LEASE),
         of_target("target", Place::Listed("targetClientConnection.namespaces")),
+        of_target("targetCluster", Place::Everywhere),
         of_target("targetSystem", KUBE_SYSTEM),
+        of_target("targetDefault", DEFAULT),
     ],
 };
 
@@ -142,6 +146,40 @@ mod tests {
         assert_eq!(find("leases", "update"), [Some("lease")]);
         assert_eq!(find("serviceaccounts", "delete"), [Some("c")]);
         assert_eq!(find("etcds", "list"), [None]);
+        assert_eq!(find("pods", "get"), [None, Some("c"), Some("kube-system")]);
+        assert_eq!(find("events", "create"), [Some("a"), Some("b"), Some("lease"), Some("c"), Some("default")]);
+    }
+
+    /// These parts look at all namespaces, whatever `targetClientConnection.namespaces` says.
+    #[test]
+    fn rights_of_parts_that_look_beyond_their_namespaces_are_asked_in_all() {
+        let everywhere = |part: &str, resource: &str| -> Vec<(String, bool)> {
+            let mut config = value_of(&resource_manager::Config::default());
+            config["targetClientConnection"]["namespaces"] = json!(["c"]);
+            if let Some((block, name)) = part.split_once('.') {
+                config[block][name]["enabled"] = json!(true);
+            }
+            let is_it = |needed: &&NeededRight| {
+                let RightObject::Resource { resource: found, .. } = &needed.right.object else { return false };
+                found == resource && needed.right.cluster == "target" && needed.right.namespace.is_none()
+            };
+            let rights = RESOURCE_MANAGER.rights(&config);
+            rights.iter().filter(is_it).map(|needed| (needed.right.verb.clone(), needed.without.is_some())).collect()
+        };
+        let of = |verbs: &[&str], is_optional: bool| -> Vec<(String, bool)> {
+            verbs.iter().map(|verb| ((*verb).to_owned(), is_optional)).collect()
+        };
+
+        for (part, resource, expected) in [
+            ("", "pods", of(&["list", "watch"], true)),
+            ("", "horizontalpodautoscalers", of(&["list", "watch"], true)),
+            ("controllers.networkPolicy", "pods", of(&["list", "watch"], false)),
+            ("webhooks.nodeAgentAuthorizer", "pods", of(&["get", "list", "watch"], false)),
+            ("webhooks.nodeAgentAuthorizer", "secrets", Vec::new()),
+            ("controllers.nodeCriticalComponents", "events", Vec::new()),
+        ] {
+            assert_eq!(everywhere(part, resource), expected, "{part} {resource}");
+        }
     }
 
     #[test]

@@ -323,7 +323,18 @@ def chart_grants_only_what_the_parts_need_that_are_on():
     assert "*" in verbs(render(GRM, "a"), "*", "*")
 
 
-SECTIONS = {GRM: {"source", "sourceCluster", "sourceSystem", "election", "target", "targetSystem"}, GCM: {"garden", "election"}}
+@pytest.mark.parametrize(("part", "verbs"), [
+    ({"config__webhooks__nodeAgentAuthorizer": {"enabled": True}}, {"get", "list", "watch"}),
+    ({"config__controllers__networkPolicy": {"enabled": True}}, {"list", "watch"}),
+], ids=str)
+def chart_grants_in_all_namespaces_what_a_part_reads_in_all(part, verbs):
+    """spec 61 §11.10, spec 40 §7.10: Pods, whatever namespaces the program watches."""
+    objects = render(GRM, "a", *set_(rbac__target__rights="parts", config__targetClientConnection={"namespaces": ["c"]}, **part))
+    rules = [r for o in of_kind(objects, "ClusterRole") if o["metadata"]["name"].endswith("-target") for r in o["rules"]]
+    assert verbs <= {v for r in rules if "" in r["apiGroups"] and "pods" in r["resources"] for v in r["verbs"]}
+
+
+SECTIONS = {GRM: {"source", "sourceCluster", "sourceSystem", "election", "target", "targetCluster", "targetSystem", "targetDefault"}, GCM: {"garden", "election"}}
 
 
 @pytest.mark.parametrize("chart, table", [(GRM, "keys.md"), (GCM, "controller-manager-keys.md")])

@@ -32,13 +32,14 @@
 {{- toYaml (dict "items" ($items | uniq)) }}
 {{- end }}
 
-{{/* The rules of the target: all rights, because bundles may contain anything, or what is known to be needed. */}}
+{{/* The rules of the target in all namespaces: all rights, because bundles may contain anything, or what is known to be needed. */}}
 {{- define "grm.targetRules" -}}
 {{- $rbac := .Values.global.rbac.target }}
 {{- if eq $rbac.rights "all" }}
 {{- toYaml (list (dict "apiGroups" (list "*") "resources" (list "*") "verbs" (list "*"))) }}
 {{- else }}
 {{- $parts := (include "grm.rights" (dict "root" . "section" "target") | fromYaml).items }}
-{{- toYaml (concat $parts ($rbac.rules | default list)) }}
+{{- $everywhere := (include "grm.rights" (dict "root" . "section" "targetCluster") | fromYaml).items }}
+{{- toYaml (concat $parts $everywhere ($rbac.rules | default list)) }}
 {{- end }}
 {{- end }}
