@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::Method;
 use serde_json::{Value, json};
@@ -40,7 +40,8 @@ pub(super) struct Pod<'a> {
 struct Ports {
     health: u16,
     metrics: u16,
-    webhooks: u16,
+    /// gardener-controller-manager has no webhooks.
+    webhooks: Option<u16>,
 }
 
 impl<'a> Pod<'a> {
@@ -51,7 +52,7 @@ impl<'a> Pod<'a> {
         fs::create_dir(folder.path().join("root"))?;
         let volumes = Volumes { landscape, namespace: &namespace, spec: &template["spec"] };
         volumes.write(folder.path()).await?;
-        let ports = ports(&volumes.read("config").await?)?;
+        let ports = ports(&volumes.configuration().await?)?;
         let process = spawn(landscape, &template["spec"], folder.path())?;
         Ok(Self { landscape, namespace, template, folder, process, ports })
     }
@@ -94,7 +95,8 @@ impl<'a> Pod<'a> {
 
     /// Sends a review over TLS; the certificate must have been issued by the authority of this PEM file.
     pub(super) async fn review(&self, path: &str, body: &Value, authority: &Path) -> Result<Answer> {
-        ask(self.ports.webhooks, path, Some(body.to_string()), Some(authority.to_owned())).await
+        let port = self.ports.webhooks.context("a port of webhooks")?;
+        ask(port, path, Some(body.to_string()), Some(authority.to_owned())).await
     }
 
     pub(super) fn log(&self) -> String {
@@ -120,7 +122,8 @@ impl<'a> Pod<'a> {
 
 fn spawn(landscape: &Landscape, spec: &Value, folder: &Path) -> Result<Process> {
     let container = &spec["containers"][0];
-    let program = Path::new(env!("CARGO_BIN_EXE_gardener-resource-manager"));
+    let name = container["name"].as_str().context("a container has a name")?;
+    let program = program(name)?;
     let text = |path: PathBuf| path.display().to_string();
     let mut arguments: Vec<String> =
         ["--user", "--map-root-user", "--mount", "sh", "-c", CONTAINER, "container"].map(str::to_owned).to_vec();
@@ -140,20 +143,29 @@ fn spawn(landscape: &Landscape, spec: &Value, folder: &Path) -> Result<Process> 
         environment.insert(field("name"), field("value"));
     }
     arguments.extend(environment.iter().map(|(name, value)| format!("{name}={value}")));
-    arguments.push("/gardener-resource-manager".to_owned());
+    arguments.push(format!("/{name}"));
     let own = container["args"].as_array().into_iter().flatten();
     arguments.extend(own.map(|argument| argument.as_str().unwrap_or_default().to_owned()));
     Process::spawn(Path::new("unshare"), &arguments, &[], &folder.join("log"))
 }
 
+/// Returns the built program of a container.
+fn program(container: &str) -> Result<&'static Path> {
+    let path = match container {
+        "gardener-resource-manager" => env!("CARGO_BIN_EXE_gardener-resource-manager"),
+        "gardener-controller-manager" => env!("CARGO_BIN_EXE_gardener-controller-manager"),
+        other => bail!("no program is known for the container {other}"),
+    };
+    Ok(Path::new(path))
+}
+
 fn ports(config: &Files) -> Result<Ports> {
     let text = config.get("config.yaml").context("a configuration")?;
     let config: Value = serde_saphyr::from_str(&String::from_utf8_lossy(text))?;
-    let port = |server: &str| {
-        let port = config["server"][server]["port"].as_u64().and_then(|port| u16::try_from(port).ok());
-        port.with_context(|| format!("a port of {server}"))
-    };
-    Ok(Ports { health: port("healthProbes")?, metrics: port("metrics")?, webhooks: port("webhooks")? })
+    let port = |server: &str| config["server"][server]["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+    let [health, metrics] =
+        ["healthProbes", "metrics"].map(|server| port(server).with_context(|| format!("a port of {server}")));
+    Ok(Ports { health: health?, metrics: metrics?, webhooks: port("webhooks") })
 }
 
 async fn ask(port: u16, path: &str, body: Option<String>, authority: Option<PathBuf>) -> Result<Answer> {
@@ -174,6 +186,19 @@ impl Volumes<'_> {
             write(&folder.join(name), &self.read(name).await?)?;
         }
         Ok(())
+    }
+
+    /// Returns the files beside the one that `--config` names.
+    async fn configuration(&self) -> Result<Files> {
+        let container = &self.spec["containers"][0];
+        let arguments = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let file =
+            arguments.filter_map(|argument| argument.strip_prefix("--config=")).next().context("a configuration")?;
+        let folder = Path::new(file).parent().and_then(Path::to_str).context("a folder of the configuration")?;
+        let mut mounts = container["volumeMounts"].as_array().into_iter().flatten();
+        let mount =
+            mounts.find(|mount| mount["mountPath"] == folder).with_context(|| format!("no mount at {folder}"))?;
+        self.read(mount["name"].as_str().context("a mount has a name")?).await
     }
 
     async fn read(&self, name: &str) -> Result<Files> {

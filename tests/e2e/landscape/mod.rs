@@ -1,8 +1,9 @@
-//! Life in a landscape of Gardener (spec 71): the built binary starts from the objects that Gardener's deployers render,
-//! with exactly their rights, and what happens to such instances happens to it. The API server's audit log is the judge.
+//! Life in a landscape of Gardener (spec 71): the built binaries start from the objects that Gardener's deployers render,
+//! with exactly their rights, and what happens to such instances happens to them. The API server's audit log is the judge.
 //! * `objects/`: the objects as deployers render them. `rendered.rs` reads them, `gardenlet.rs` deploys an instance.
 //! * `kubelet.rs`: starts the container of a Deployment in a root folder of its own (`container.sh`), with volumes from
 //!   the API server.
+//! * `garden.rs`: gardener-controller-manager, by spec 80.
 //! * `hosted.rs`, `credentials.rs`, `self_hosted.rs`, `callers.rs`: the scenarios of spec 71. Start at `hosted.rs`.
 //! * `logs.rs`, `scrape.rs`: the rules of Gardener's log parser and ServiceMonitor, evaluated.
 //! * `swap.rs`: Lease and status of another implementation. `definitions.rs`: other versions of the kind.
@@ -12,6 +13,7 @@
 mod callers;
 mod credentials;
 mod definitions;
+mod garden;
 mod gardenlet;
 mod hosted;
 mod kubelet;

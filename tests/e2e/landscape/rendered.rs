@@ -8,6 +8,7 @@ use crate::support::free_port;
 pub(super) const HOSTED: &str = include_str!("objects/hosted.yaml");
 pub(super) const SELF_HOSTED_RUNTIME: &str = include_str!("objects/self-hosted-runtime.yaml");
 pub(super) const SELF_HOSTED_TARGET: &str = include_str!("objects/self-hosted-target.yaml");
+pub(super) const GARDEN: &str = include_str!("objects/garden.yaml");
 
 /// The ports of deployers (spec 71 §1).
 const PORTS: [&str; 9] = ["8080", "8081", "10250", "8082", "8083", "19250", "9417", "9418", "11587"];
