@@ -1,8 +1,15 @@
 //! Reports for programs: one value, or a list whose items are printed one after the other.
 
-use serde_json::Value;
+use serde::Serialize as _;
+use serde_json::{Value, ser::PrettyFormatter};
 
-use crate::{cli::ReportFormat, jsonpath::TooMuch, producer::yaml};
+use crate::{
+    cli::ReportFormat,
+    jsonpath::TooMuch,
+    producer::{indentation, yaml},
+};
+
+const INDENT: &[u8] = b"  ";
 
 /// Bytes of the items that a template needs together.
 const MOST_KEPT: usize = 256 << 20;
@@ -67,7 +74,19 @@ impl<'f> ReportList<'f> {
 }
 
 fn json(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
+    indented_json(value, INDENT)
+}
+
+/// Returns the value as JSON with a line for each of its parts, or on one line if its indentation would be much larger than
+/// its content.
+pub(super) fn indented_json(value: &Value, indent: &[u8]) -> String {
+    if indentation::levels(value).is_some() {
+        return value.to_string();
+    }
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(indent));
+    value.serialize(&mut serializer).unwrap_or_default();
+    String::from_utf8(text).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -90,5 +109,19 @@ mod tests {
                 assert_eq!(text, whole(&Value::from(items), &format).unwrap(), "{format:?} {count}");
             }
         }
+    }
+
+    #[test]
+    fn report_of_deep_lists_is_hardly_larger_than_their_json() {
+        kit::testing::on_a_large_stack(|| {
+            let value = (0..3_000).fold(json!("deep"), |value, _| json!([value]));
+            for format in ["json", "yaml"] {
+                let format: ReportFormat = format.parse().unwrap();
+
+                let text = whole(&value, &format).unwrap() + &ReportList::new(&format).next(value.clone()).unwrap();
+
+                assert!(text.len() < 300_000, "{format:?}: {}", text.len());
+            }
+        });
     }
 }

@@ -45,6 +45,7 @@ pub mod bundle;
 mod error;
 pub mod extract;
 pub mod health;
+pub(crate) mod indentation;
 pub mod managed_resource;
 pub mod references;
 pub mod registry;

@@ -2,9 +2,16 @@
 //! quotes strings that some dialect reads as something else. Names of immutable Secrets depend on this text: a version
 //! of `serde-saphyr` that writes another text would rename all of them. The tests below would fail.
 
+use serde::{Serialize, Serializer};
 use serde_json::Value;
+use serde_saphyr::{FlowMap, FlowSeq};
 
-/// Returns one document. It ends with a newline and begins without a separator.
+use super::indentation;
+
+pub(super) const SEPARATOR: &str = "---\n";
+
+/// Returns one document. It ends with a newline and begins without a separator. Lists and maps whose indentation would be
+/// much larger than their content are on one line (`[a, {b: c}]`).
 /// ```
 /// use gardener_resource_manager::producer::yaml;
 ///
@@ -15,20 +22,24 @@ use serde_json::Value;
 pub fn document(value: &Value) -> String {
     // Long lines are not folded: folded lines are hard to search.
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
-    serde_saphyr::to_string_with_options(value, options).expect("a tree of JSON has nothing that YAML has not")
+    let text = match indentation::levels(value) {
+        None => serde_saphyr::to_string_with_options(value, options),
+        Some(levels) => serde_saphyr::to_string_with_options(&Indented { value, levels }, options),
+    };
+    text.expect("a tree of JSON has nothing that YAML has not")
 }
 
 /// Returns several documents, separated by `---`.
 pub fn stream<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
-    let documents: Vec<String> = values.into_iter().map(document).collect();
-    join(documents.iter().map(String::as_str))
+    join(values.into_iter().map(document))
 }
 
-pub(super) fn join<'a>(documents: impl IntoIterator<Item = &'a str>) -> String {
+pub(super) fn join(documents: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     let mut text = String::new();
     for document in documents {
+        let document = document.as_ref();
         if !text.is_empty() {
-            text.push_str("---\n");
+            text.push_str(SEPARATOR);
         }
         text.push_str(document);
         if !document.ends_with('\n') {
@@ -36,6 +47,26 @@ pub(super) fn join<'a>(documents: impl IntoIterator<Item = &'a str>) -> String {
         }
     }
     text
+}
+
+/// A value with this many indented levels of lists and maps. Deeper lists and maps are on one line.
+struct Indented<'a> {
+    value: &'a Value,
+    levels: usize,
+}
+
+impl Serialize for Indented<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { value, levels } = *self;
+        let inner = |value| Indented { value, levels: levels - 1 };
+        match value {
+            Value::Array(_) if levels == 0 => FlowSeq(value).serialize(serializer),
+            Value::Object(_) if levels == 0 => FlowMap(value).serialize(serializer),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(inner)),
+            Value::Object(fields) => serializer.collect_map(fields.iter().map(|(key, value)| (key, inner(value)))),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.serialize(serializer),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -121,11 +152,38 @@ spec:
             for level in 0..9_990 {
                 value = if level % 2 == 0 { json!({ "a": value }) } else { json!([value]) };
             }
-            let (value, text) = (json!({ "value": value }), document(&json!({ "value": value })));
+            let value = json!({ "value": value });
 
-            assert!(text.trim_end().ends_with("deep"));
-            drop(value);
+            let text = document(&value);
+
+            assert_eq!(read_back(&text), value);
+            assert!(text.len() < 400_000, "{}", text.len());
         });
+    }
+
+    #[test]
+    fn yaml_of_deep_and_wide_lists_is_hardly_larger_than_their_json() {
+        kit::testing::on_a_large_stack(|| {
+            let bottom = json!(vec![json!({"key": "a: b\nc", ("k".repeat(2000)): [1, "- x"]}); 1_000]);
+            let value = (0..1_000).fold(bottom, |value, _| json!([value]));
+            let value = json!({ "value": value });
+
+            let text = document(&value);
+
+            let size = value.to_string().len();
+            assert!(text.len() < 6 * size + (64 << 10), "{} {size}", text.len());
+            assert_eq!(read_back(&text), value);
+        });
+    }
+
+    #[test]
+    fn yaml_of_usual_objects_is_the_same_without_a_bound_of_levels() {
+        let value = json!({"a": [{"b": ["c\nd", {}], "e": []}, [[1]]], "f": {"g": {"h": null}}});
+        let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+
+        let text = serde_saphyr::to_string_with_options(&Indented { value: &value, levels: 9 }, options).unwrap();
+
+        assert_eq!(document(&value), text);
     }
 
     #[test]
@@ -165,6 +223,17 @@ spec:
             let object = json!({"value": value});
 
             let text = document(&object);
+
+            prop_assert!(!text.contains(|character: char| character.is_control() && !matches!(character, '\n' | '\t')));
+            prop_assert_eq!(read_back(&text), object, "{}", text);
+        }
+
+        #[test]
+        fn yaml_on_one_line_is_read_back_by_the_controllers_decoder(value in values(), levels in 1..4_usize) {
+            let object = json!({"value": value});
+            let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
+
+            let text = serde_saphyr::to_string_with_options(&Indented { value: &object, levels }, options).unwrap();
 
             prop_assert!(!text.contains(|character: char| character.is_control() && !matches!(character, '\n' | '\t')));
             prop_assert_eq!(read_back(&text), object, "{}", text);

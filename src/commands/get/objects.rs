@@ -1,9 +1,8 @@
 //! Prints whole objects as JSON or YAML, one after the other: a list is never in memory as a whole.
 
-use serde::Serialize as _;
-use serde_json::{Value, ser::PrettyFormatter};
+use serde_json::Value;
 
-use crate::producer::yaml;
+use crate::{commands::report::indented_json, producer::yaml};
 
 const INDENT: &[u8] = b"    ";
 
@@ -70,10 +69,7 @@ impl Objects {
 }
 
 fn json(object: &Value) -> String {
-    let mut text = Vec::new();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(INDENT));
-    object.serialize(&mut serializer).unwrap_or_default();
-    String::from_utf8(text).unwrap_or_default()
+    indented_json(object, INDENT)
 }
 
 #[cfg(test)]
