@@ -27,6 +27,8 @@ const WINDOW: i32 = 22; // compression window, as a power of two. Names of Secre
 #[derive(Clone, Default)]
 pub struct Registry {
     files: BTreeMap<String, File>,
+    /// Bytes of all documents.
+    size: usize,
 }
 
 #[derive(Clone)]
@@ -74,13 +76,25 @@ impl Registry {
             return Err(RegistryError::Duplicate(file));
         }
         let yaml = yaml::document(&object);
-        self.files.insert(file, File { object: Some(object), yaml });
+        self.insert(file, File { object: Some(object), yaml });
         Ok(())
     }
 
     /// Adds YAML as it is, one or more documents, and replaces the entry with the same file name.
     pub fn add_serialized(&mut self, file: impl Into<String>, yaml: impl Into<String>) {
-        self.files.insert(file.into(), File { object: None, yaml: yaml.into() });
+        self.insert(file.into(), File { object: None, yaml: yaml.into() });
+    }
+
+    fn insert(&mut self, name: String, file: File) {
+        self.size += file.yaml.len();
+        if let Some(before) = self.files.insert(name, file) {
+            self.size -= before.yaml.len();
+        }
+    }
+
+    /// Returns the bytes of [`Self::yaml`], without line feeds that added text lacks. Makes no text.
+    pub fn size(&self) -> usize {
+        self.size + self.files.len().saturating_sub(1) * yaml::SEPARATOR.len()
     }
 
     /// Returns the objects in the order of their file names, without text that was added as it is.
@@ -230,6 +244,7 @@ mod tests {
         registry.add_serialized("b.yaml", "b: 2");
 
         assert_eq!(registry.yaml(), "a: 1\n---\nb: 2\n");
+        assert_eq!(registry.size(), "a: 1\n---\nb: 2".len());
     }
 
     #[test]
