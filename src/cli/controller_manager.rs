@@ -9,7 +9,7 @@ use clap::{Args as _, FromArgMatches as _};
 use cluster::kubeconfig::Environment;
 use process::command_line::{CommandLine, LoadError, Parsed, SharedOptions, UsageError, read_config, unbroken};
 
-use super::ProgramCheckOptions;
+use super::{ProgramCheckOptions, terminal};
 use crate::api::config::controller_manager::{self as config, Loaded};
 
 /// Name of the program in messages and usage.
@@ -32,7 +32,7 @@ Examples:
 
 Exit codes:
   0  success
-  1  a right or the cluster is missing
+  1  a right, a kind or the cluster is missing
   2  wrong usage, or a failure";
 const EPILOGUE: &str = "\
 Environment:
@@ -71,7 +71,7 @@ pub struct RunOptions {
 impl Command {
     /// Parses arguments (without the program's name). Fails if one is unknown, incomplete or invalid.
     pub fn parse_from(args: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Self, UsageError> {
-        Ok(match command_line().parse(args)? {
+        Ok(match command_line().parse(args).map_err(terminal::usage)? {
             Parsed::Help(text) => Self::Help(text),
             Parsed::Version(text) => Self::Version(text),
             Parsed::Run(given) => {

@@ -12,7 +12,7 @@ use clap::{FromArgMatches as _, error::ErrorKind};
 use process::command_line::{UsageError, printed, with_usage, without_content};
 
 pub use self::candidates::candidates;
-use super::{Cli, Command, PROGRAM, Tool, flags};
+use super::{Cli, Command, PROGRAM, Tool, flags, terminal};
 
 /// Name of the file that kubectl runs for `kubectl managedresource`.
 pub const FILE: &str = "kubectl-managedresource";
@@ -53,8 +53,8 @@ impl Cli {
     pub fn parse_line(line: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Command, UsageError> {
         let (program, args) = line.split_first().map_or((OsStr::new(PROGRAM), line), |(first, rest)| (&**first, rest));
         match Role::of(program) {
-            Role::Program => Self::parse_from(args, env),
-            Role::Plugin => parse_from(args),
+            Role::Program => Self::parse_from(args, env).map_err(terminal::usage),
+            Role::Plugin => parse_from(args).map_err(terminal::usage),
             Role::Completion => Ok(Command::Candidates(candidates(args))),
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{
     DIFFERENT, Said, Screen,
     connect::is_unreachable,
+    output::foreign,
     report::ReportList,
     screen::Content,
     selection::Selection,
@@ -124,7 +125,7 @@ pub(super) async fn annotate(
                 Err(Refusal::Api(source)) if outcomes.is_empty() && is_lost(&source) => {
                     return Err(AnnotateError::Lost { key, source });
                 }
-                result => result.map_err(|error| error.to_string()),
+                result => result.map_err(|error| foreign(&error.to_string())),
             },
         };
         let outcome = Outcome { key, result };
@@ -171,7 +172,7 @@ async fn wait(
                     return Err(AnnotateError::Lost { key: outcome.key.clone(), source });
                 }
                 Some(result) => {
-                    outcome.result = result.map_err(|error| error.to_string());
+                    outcome.result = result.map_err(|error| foreign(&error.to_string()));
                     tell(outcome, screen);
                     was_reached = true;
                 }

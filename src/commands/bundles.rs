@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster::object::{self, GroupVersionKind};
+use kit::quote::cut;
 use serde_json::Value;
 
 use super::input::{self, InputDocument, InputLocation, Source, Unreadable};
@@ -61,6 +62,17 @@ pub(super) fn is_secret(object: &Value) -> bool {
 
 pub(super) fn is_managed_resource(object: &Value) -> bool {
     GroupVersionKind::of(object).is_some_and(|gvk| gvk.group == GROUP && gvk.kind == KIND)
+}
+
+/// Returns the display string of an object, cut, or `None` for an object without a kind.
+pub(super) fn display(object: &Value) -> Option<String> {
+    let has_kind = object.get("kind").and_then(Value::as_str).is_some_and(|kind| !kind.is_empty());
+    has_kind.then(|| cut(&identity::display_of_object(object)).into_owned())
+}
+
+/// Returns what messages call an object.
+pub(super) fn called(object: &Value) -> String {
+    display(object).unwrap_or_else(|| "an object without kind".to_owned())
 }
 
 /// Remedy for a list that cannot be split (spec 10 §11.3).

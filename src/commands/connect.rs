@@ -4,9 +4,9 @@ use std::{error::Error as _, fmt, io, path::PathBuf, rc::Rc};
 
 use cluster::{
     AnswerRoom, ApiError, BadProxy, Cluster, ClusterEnv, ClusterLabel, ClusterOptions, Fence, GivenProxy, NoObserver,
-    ProxySettings,
+    ProxySettings, shown_path,
 };
-use kit::{Clock, Random, quote::cut};
+use kit::{Clock, Random, credentials::without_credentials, quote::cut};
 use kube::{
     client::AuthError,
     config::{
@@ -15,7 +15,7 @@ use kube::{
     },
 };
 
-use super::CommandError;
+use super::{CommandError, screen::remark};
 use crate::{
     actors::resource_manager::garbage_collector::survey::SurveyError,
     api::{
@@ -41,7 +41,7 @@ pub(super) enum ConnectError {
     Unknown { what: &'static str, name: String, known: String },
     #[error("the kubeconfig has no current context — name one with --context, or a cluster with --cluster")]
     NoContext,
-    #[error("cannot use the kubeconfig {}: {reason}", path.display())]
+    #[error("cannot use the kubeconfig {}: {reason}", shown_path(path))]
     File { path: PathBuf, reason: String },
     #[error("cannot use the kubeconfig: {0}")]
     Kubeconfig(String),
@@ -88,7 +88,7 @@ pub(super) fn with_client<T>(
     env: &dyn Fn(&str) -> Option<String>,
     work: impl AsyncFnOnce(kube::Client) -> Result<T, CommandError>,
 ) -> Result<T, CommandError> {
-    warnings(&ProxySettings::of(env)).for_each(|warning| eprintln!("{warning}"));
+    warnings(&ProxySettings::of(env)).for_each(|warning| remark(&mut io::stderr(), &warning));
     run(async || {
         let Connected { client, endpoint } = client(options, env).await?;
         work(client).await.map_err(|error| named(error, &endpoint))
@@ -145,7 +145,7 @@ pub(super) async fn client(
             let looked = env("KUBECONFIG").filter(|list| !list.is_empty());
             let looked = looked.map_or_else(
                 || "there is no kubeconfig".to_owned(),
-                |list| format!("$KUBECONFIG names no file that exists ({list})"),
+                |list| format!("$KUBECONFIG names no file that exists ({})", without_credentials(&list)),
             );
             let config = Config::incluster().map_err(|error| ConnectError::Nowhere { looked, error })?;
             let proxy = proxies.choose(&config.cluster_url, None)?;

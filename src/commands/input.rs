@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use kit::credentials::without_credentials;
 use serde_json::Value;
 
 use super::decoding::Decoding;
@@ -29,13 +30,19 @@ pub(super) struct Source {
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InputError {
-    #[error("cannot read {path}: {error}")]
+    #[error("cannot read {}: {error}", without_credentials(path))]
     Read { path: String, error: io::Error },
-    #[error("{path} is not a regular file, and reading it may never end — give the content on standard input, with -")]
+    #[error(
+        "{} is not a regular file, and reading it may never end — give the content on standard input, with -",
+        without_credentials(path)
+    )]
     NoFile { path: String },
-    #[error("{path} is larger than {limit} bytes — give smaller files")]
+    #[error("{} is larger than {limit} bytes — give smaller files", without_credentials(path))]
     TooLarge { path: String, limit: usize },
-    #[error("the folder {path} has no *.yaml, *.yml or *.json — name a folder or file with manifests")]
+    #[error(
+        "the folder {} has no *.yaml, *.yml or *.json — name a folder or file with manifests",
+        without_credentials(path)
+    )]
     Empty { path: String },
     #[error("the standard input is named twice — name - once")]
     StdinTwice,

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::output::{escaped, one_line};
+use super::output;
 
 const USUAL: usize = 80;
 
@@ -44,7 +44,7 @@ impl<'a> Screen<'a> {
         }
         let Look { is_terminal, colours, .. } = self.look;
         if is_terminal {
-            let text = escaped(text, colours && content == Content::Painted);
+            let text = output::escaped(text, colours && content == Content::Painted);
             self.out.write_all(text.as_bytes())?;
         } else {
             self.out.write_all(text.as_bytes())?;
@@ -59,14 +59,20 @@ impl<'a> Screen<'a> {
         }
     }
 
+    /// Prints a line on standard error.
     pub(super) fn remark(&mut self, text: &str) {
-        writeln!(self.remarks, "{}", one_line(text)).ok();
+        remark(self.remarks, text);
     }
 
     /// Returns why [`Self::say`] failed.
     pub(super) fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
     }
+}
+
+/// Prints a line on standard error, for what has no screen. A pipe gets the same text as a terminal.
+pub(super) fn remark(stderr: &mut dyn Write, text: &str) {
+    writeln!(stderr, "{}", output::remark(text)).ok();
 }
 
 /// Returns the width of the terminal behind standard output: `$COLUMNS`, else what the terminal reports.

@@ -40,7 +40,7 @@ use crate::{
             side::Side,
         },
     },
-    commands::{connect, decoding::Decoding},
+    commands::{bundles::called, connect, decoding::Decoding},
     producer::{decode::SecretData, unique},
 };
 
@@ -246,7 +246,7 @@ impl Clusters {
         claimed: &mut Claimed,
         report: &mut Report,
     ) -> Result<(), DiffError> {
-        let display = identity::display_of_object(&planned.manifest);
+        let display = called(&planned.manifest);
         if let Some(error) = &planned.error {
             report.fail(format!("{display}: {error}"));
             return Ok(());

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     cli::DescribeOptions,
-    commands::{DIFFERENT, Said, screen::Content},
+    commands::{DIFFERENT, Said, output::foreign, screen::Content},
 };
 
 const EVENTS: usize = 10;
@@ -25,7 +25,8 @@ pub(in crate::commands) async fn describe(
         return Ok(Said { remarks: vec![missing(&key)], code: DIFFERENT, ..Said::default() });
     };
     let about = About::Object { name: &key.name, uid: &found.mr.metadata.uid };
-    let events = clusters.events(Some(&key.namespace), about, EVENTS).await.map_err(|error| error.to_string());
+    let events =
+        clusters.events(Some(&key.namespace), about, EVENTS).await.map_err(|error| foreign(&error.to_string()));
     // The text says it itself.
     let unknown_events =
         events.as_ref().err().filter(|_| options.report.output.is_some()).map(|error| format!("warning: {error}"));

@@ -15,6 +15,7 @@ use crate::{
         managed_resource::scope_of,
     },
     api::kinds,
+    commands::{bundles::called, output::foreign},
     producer::{
         decode::{Decoder, Limits, SecretData},
         unique,
@@ -51,7 +52,7 @@ impl Clusters {
             let documents = match self.source.get(&self.context(), &at).await {
                 Ok(secret) => self.documents(&secret, &scopes).await,
                 Err(error) if error.is_not_found() => Err("does not exist".to_owned()),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(foreign(&error.to_string())),
             };
             contents.push(SecretContent { name: name.to_owned(), documents });
         }
@@ -66,7 +67,7 @@ impl Clusters {
             let exists = match metadata.get(&self.context(), &at).await {
                 Ok(_) => Ok(true),
                 Err(error) if error.is_not_found() => Ok(false),
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(foreign(&error.to_string())),
             };
             secrets.push((name.to_owned(), exists));
         }
@@ -84,7 +85,7 @@ impl Clusters {
                         normalise_namespace(&mut document.manifest, self.scope(&kind, scopes).await);
                     }
                     let key = identity::key_of_object(&document.manifest);
-                    let display = identity::display_of_object(&document.manifest);
+                    let display = called(&document.manifest);
                     let (data_key, number) = (document.data_key.to_string(), document.index);
                     Document { data_key, number, object: Ok((key, display)) }
                 }

@@ -17,7 +17,7 @@ use crate::{
         meta::age::age,
         resources::{keys::SKIP_HEALTH_CHECK, managed_resource::ResourceRef},
     },
-    commands::connect::is_unreachable,
+    commands::{connect::is_unreachable, output::foreign},
 };
 
 const AT_ONCE: usize = 8;
@@ -55,7 +55,7 @@ impl Clusters {
                     state
                 }
                 Err(error) => {
-                    let text = error.to_string();
+                    let text = foreign(&error.to_string());
                     let is_silent = is_unreachable(&error) && !matches!(error, ApiError::Discovery(_));
                     let failures = if is_silent { silence.borrow().0 + 1 } else { 0 };
                     silence.replace((failures, text.clone()));

@@ -22,7 +22,7 @@ use sim::{Sim, SimOptions};
 
 #[cfg(feature = "sim")]
 use super::screen::{Look, Screen};
-use super::{Said, input::Source, output::one_line};
+use super::{Said, input::Source};
 #[cfg(feature = "sim")]
 use crate::api::resources::crd;
 
@@ -82,18 +82,4 @@ fn config_map(name: &str) -> String {
 
 fn errors(said: &Said) -> Vec<&str> {
     said.remarks.iter().map(String::as_str).filter(|remark| !remark.starts_with("warning: ")).collect()
-}
-
-#[test]
-fn control_and_layout_characters_become_spaces() {
-    let table = [
-        ("äöü — שלום 日本 👩\u{200d}🔧", "äöü — שלום 日本 👩\u{200d}🔧"),
-        ("a\r\n\t\u{1b}[2J\u{7f}\u{9b}1m", "a    [2J  1m"),
-        ("\u{61c}\u{200e}\u{200f}|\u{2028}\u{2029}|", "   |  |"),
-        ("\u{202a}\u{202b}\u{202c}\u{202d}\u{202e}|\u{2066}\u{2067}\u{2068}\u{2069}|", "     |    |"),
-    ];
-
-    for (text, expected) in table {
-        assert_eq!(one_line(text), expected);
-    }
 }

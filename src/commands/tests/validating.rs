@@ -34,6 +34,8 @@ fn validate_names_mistakes_of_manifests() {
             "f v1/A/default/: metadata.name is no string — quote it",
         ),
         ("kind: A", "f /A/default/: there is no apiVersion — add it"),
+        ("apiVersion: v1\nmetadata: {name: a}", "f: there is no kind — add it"),
+        ("kind: ''\n---\na: b", "f:0: there is no apiVersion — add it"),
         (
             "apiVersion: v1\nkind: A\nmetadata: {generateName: a}",
             "f v1/A/default/: there is no metadata.name — give it a name",

@@ -5,9 +5,10 @@ use std::{collections::BTreeSet, fmt};
 use kit::{hash_of, quote::cut};
 use serde_json::Value;
 
-use crate::{
-    actors::resource_manager::bundle::identity,
-    commands::{input::InputLocation, output::one_line},
+use crate::commands::{
+    bundles,
+    input::InputLocation,
+    output::{one_line, without_middle},
 };
 
 /// Findings of one object that are listed. People do not read more.
@@ -68,7 +69,7 @@ pub(super) struct Place<'a> {
     pub(super) location: &'a InputLocation,
     /// Data key and position in a Secret.
     pub(super) inside: Option<(&'a str, usize)>,
-    /// What it is called, cut.
+    /// What it is called, cut; empty for an object without a kind.
     pub(super) object: String,
 }
 
@@ -96,7 +97,11 @@ impl Issues {
         }
         if self.kept.len() < MOST {
             self.texts.insert(text);
-            self.kept.push(Issue { severity, what: without_middle(&what), remedy: cut(&remedy).into_owned() });
+            self.kept.push(Issue {
+                severity,
+                what: without_middle(&what, LONGEST_PART).into_owned(),
+                remedy: cut(&remedy).into_owned(),
+            });
         }
     }
 
@@ -127,16 +132,6 @@ impl Issues {
             remedy: "correct these first".to_owned(),
         });
         self.kept.into_iter().chain(rest)
-    }
-}
-
-/// Returns the text, or beginning and end of a very long one: a path is at the beginning, and what is wrong at the end.
-fn without_middle(text: &str) -> String {
-    let end = text.char_indices().rev().nth(LONGEST_PART - 1).map(|(end, _)| end);
-    let begin = text.char_indices().nth(LONGEST_PART).map(|(begin, _)| begin);
-    match (begin, end) {
-        (Some(begin), Some(end)) if begin < end => format!("{}…{}", &text[..begin], &text[end..]),
-        _ => text.to_owned(),
     }
 }
 
@@ -185,8 +180,7 @@ impl Findings {
 
 impl<'a> Place<'a> {
     pub(super) fn new(location: &'a InputLocation, inside: Option<(&'a str, usize)>, object: &Value) -> Self {
-        let object = cut(&identity::display_of_object(object)).into_owned();
-        Self { location, inside, object }
+        Self { location, inside, object: bundles::display(object).unwrap_or_default() }
     }
 
     /// Returns the place of a document in this Secret.
@@ -236,6 +230,5 @@ mod tests {
         assert_eq!(listed.len(), 2);
         let part = "ä".repeat(LONGEST_PART - "1 is no string".len());
         assert_eq!(listed[0].what, format!("{}…{part}1 is no string", "ä".repeat(LONGEST_PART)));
-        assert_eq!(without_middle(&"ä".repeat(2 * LONGEST_PART)), "ä".repeat(2 * LONGEST_PART));
     }
 }
