@@ -5,21 +5,54 @@ use serde_json::{Value, json};
 
 use super::{
     DIFFERENT, OK, Said,
-    bundles::{LIST_REMEDY, is_list},
+    bundles::{LIST_REMEDY, called, is_list},
     input::{self, InputDocument, InputLocation, Source},
 };
 use crate::{
     actors::resource_manager::bundle::identity,
     cli::{DataFormat, PackOptions},
-    producer::{Parts, Registry, yaml},
+    producer::{
+        Parts, Registry,
+        decode::{Decoder, Limits, SecretData},
+        yaml,
+    },
 };
 
 const PLAIN_DATA_KEY: &str = "data.yaml";
 const LARGEST_SECRET: usize = 1 << 20;
 /// `kubectl apply` puts the whole object, as JSON, into an annotation. All annotations of an object may have 256 KiB.
 const LARGEST_ANNOTATION: usize = 256 << 10;
+const SEVERAL: &str = "pack the manifests into several bundles";
 
 pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
+    pack_within(options, sources, Limits::default())
+}
+
+/// `limits` are those of the controller.
+pub(super) fn pack_within(options: &PackOptions, sources: &[Source], limits: Limits) -> Said {
+    match data(options.plain, sources, limits) {
+        Ok(data) => packed(options, data),
+        Err(refused) => Said { remarks: refused, code: DIFFERENT, ..Said::default() },
+    }
+}
+
+/// Returns the data of the Secret, or what must be corrected first. Compression takes most of the time, so it comes last.
+fn data(plain: bool, sources: &[Source], limits: Limits) -> Result<BTreeMap<String, Vec<u8>>, Vec<String>> {
+    let registry = registry(sources, limits.decompressed)?;
+    let yaml = BTreeMap::from([(PLAIN_DATA_KEY.to_owned(), registry.yaml().into_bytes())]);
+    decodable(&yaml, limits).map_err(|text| vec![text])?;
+    let data = if plain { yaml } else { registry.data() };
+    let size: usize = data.values().map(Vec::len).sum();
+    if size > LARGEST_SECRET {
+        return Err(vec![format!(
+            "the Secret would hold {size} bytes, more than the {LARGEST_SECRET} that API servers accept — {SEVERAL}"
+        )]);
+    }
+    Ok(data)
+}
+
+/// Stops at the document with which the YAML has more than `most` bytes.
+fn registry(sources: &[Source], most: usize) -> Result<Registry, Vec<String>> {
     let mut refused = Vec::new();
     let mut seen = BTreeMap::new();
     let mut registry = Registry::default();
@@ -29,26 +62,32 @@ pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
         if let Err(text) = add(&mut registry, &mut seen, &document) {
             refused.push(format!("{}: {text}", document.location));
         }
+        let size = registry.size();
+        if size > most {
+            refused.push(format!(
+                "{}: with this document the bundle has {size} bytes of YAML, more than the {most} that the controller \
+                 decompresses — {SEVERAL}",
+                document.location
+            ));
+            break;
+        }
     }
     if count == 0 {
         refused.push("there is no manifest in the input — name files that have some".to_owned());
     }
+    if refused.is_empty() { Ok(registry) } else { Err(refused) }
+}
 
-    let data = if options.plain {
-        BTreeMap::from([(PLAIN_DATA_KEY.to_owned(), registry.yaml().into_bytes())])
-    } else {
-        registry.data()
-    };
-    let size: usize = data.values().map(Vec::len).sum();
-    if size > LARGEST_SECRET {
-        refused.push(format!(
-            "the Secret would hold {size} bytes, more than the {LARGEST_SECRET} that API servers accept — pack the manifests \
-             into several bundles"
-        ));
+/// Fails if the controller cannot decode all documents within its bounds.
+fn decodable(data: &BTreeMap<String, Vec<u8>>, limits: Limits) -> Result<(), String> {
+    let mut documents = Decoder::new([SecretData { namespace: "", name: "", data }], limits);
+    match documents.find_map(Result::err) {
+        Some(error) => Err(format!("the controller could not decode the bundle: {} — {SEVERAL}", error.text)),
+        None => Ok(()),
     }
-    if !refused.is_empty() {
-        return Said { remarks: refused, code: DIFFERENT, ..Said::default() };
-    }
+}
+
+fn packed(options: &PackOptions, data: BTreeMap<String, Vec<u8>>) -> Said {
     let objects = objects(options, data);
     let remarks = objects.iter().filter_map(too_large_to_apply).collect();
     let out = match (options.output, objects.as_slice()) {
@@ -64,7 +103,7 @@ pub(super) fn pack(options: &PackOptions, sources: &[Source]) -> Said {
 fn too_large_to_apply(object: &Value) -> Option<String> {
     let size = object.to_string().len();
     (size > LARGEST_ANNOTATION).then(|| {
-        let display = identity::display_of_object(object);
+        let display = called(object);
         format!(
             "warning: {display} has {size} bytes: apply it with kubectl apply --server-side, because without that flag \
              kubectl repeats it in an annotation, of at most {LARGEST_ANNOTATION} bytes"
@@ -81,7 +120,7 @@ fn add(
     if GroupVersionKind::of(manifest).is_none() {
         return Err("the object has no apiVersion or no kind — add it".to_owned());
     }
-    let display = identity::display_of_object(manifest);
+    let display = called(manifest);
     if is_list(manifest) {
         return Err(format!("{display} is a list that cannot be taken apart — {LIST_REMEDY}"));
     }

@@ -1,16 +1,17 @@
+use std::sync::Arc;
+
 use cluster::object::{self, NamespacedName};
 use serde_json::{Value, json};
 
 use super::{
     DIFFERENT, Said,
-    bundles::{Bundles, is_secret},
+    bundles::{Bundles, called, is_secret},
     columns::{lines, plain},
     decoding::Decoding,
     input::Source,
     report,
 };
 use crate::{
-    actors::resource_manager::bundle::identity,
     cli::ReportFormat,
     jsonpath::TooMuch,
     producer::{
@@ -24,8 +25,8 @@ const HEADINGS: [&str; 5] = ["KIND", "NAMESPACE", "NAME", "KEY", "BYTES"];
 /// The documents of Secrets.
 #[derive(Default)]
 pub(super) struct Unpacked {
-    manifests: Vec<Value>,
-    rows: Vec<[String; 5]>,
+    /// Each with its data key.
+    manifests: Vec<(Value, Arc<str>)>,
     remarks: Vec<String>,
     /// Warnings do not count: what they name is dropped by the controller, too.
     code: i32,
@@ -38,8 +39,7 @@ pub(super) fn from_files(sources: &[Source]) -> Unpacked {
         broken.into_iter().map(|(location, text)| format!("{location}: {text} — correct the document")).collect();
     let (plain, others): (Vec<_>, Vec<_>) = manifests.into_iter().partition(|it| is_secret(&it.object));
     remarks.extend(others.iter().map(|other| {
-        let display = identity::display_of_object(&other.object);
-        format!("{}: {display} is no Secret — give the Secret of a bundle", other.location)
+        format!("{}: {} is no Secret — give the Secret of a bundle", other.location, called(&other.object))
     }));
     let mut all: Vec<_> = secrets.into_iter().chain(plain).collect();
     all.sort_by(|a, b| a.location.cmp(&b.location));
@@ -73,9 +73,8 @@ pub(super) fn secrets_within(secrets: &[Value], limits: Limits) -> Unpacked {
         let (namespace, name) = (object::namespace(secret), object::name(secret));
         decoding.decode(SecretData { namespace, name, data: &data }, |read| match read {
             Ok(document) => {
-                unpacked.rows.push(row(&document.manifest, &document.data_key));
                 unpacked.remarks.extend(document.warnings.iter().map(|warning| format!("warning: {warning}")));
-                unpacked.manifests.push(document.manifest);
+                unpacked.manifests.push((document.manifest, document.data_key));
             }
             Err(error) => {
                 unpacked.code = DIFFERENT;
@@ -89,13 +88,15 @@ pub(super) fn secrets_within(secrets: &[Value], limits: Limits) -> Unpacked {
 impl Unpacked {
     /// Prints the manifests, or with `list` a table of them. Fails if a template takes too long.
     pub(super) fn said(self, list: bool, format: Option<&ReportFormat>) -> Result<Said, TooMuch> {
-        let Self { manifests, rows, remarks, code } = self;
+        let Self { manifests, remarks, code } = self;
+        let rows = manifests.iter().map(|(manifest, data_key)| row(manifest, data_key));
         let out = match (list, format) {
             (true, None) => table(rows),
-            (true, Some(format)) => report::list(rows.into_iter().map(json_row), format)?,
-            (false, None) => yaml::stream(&manifests),
+            (true, Some(format)) => report::list(rows.map(json_row), format)?,
+            (false, None) => yaml::stream(manifests.iter().map(|(manifest, _)| manifest)),
             (false, Some(format)) => {
-                report::whole(&json!({"apiVersion": "v1", "kind": "List", "items": manifests}), format)?
+                let items: Vec<Value> = manifests.into_iter().map(|(manifest, _)| manifest).collect();
+                report::whole(&json!({"apiVersion": "v1", "kind": "List", "items": items}), format)?
             }
         };
         Ok(Said { out, remarks, code, ..Said::default() })
@@ -114,7 +115,7 @@ fn row(manifest: &Value, data_key: &str) -> [String; 5] {
     [kind, namespace.to_owned(), name.to_owned(), data_key.to_owned(), bytes]
 }
 
-fn table(rows: Vec<[String; 5]>) -> String {
+fn table(rows: impl Iterator<Item = [String; 5]>) -> String {
     let all = std::iter::once(HEADINGS.map(str::to_owned)).chain(rows);
     lines(&all.map(|row| row.map(plain).to_vec()).collect::<Vec<_>>(), "", false)
 }

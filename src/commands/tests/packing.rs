@@ -5,7 +5,11 @@ use serde_json::json;
 use super::*;
 use crate::{
     cli::{DataFormat, PackOptions},
-    commands::{DIFFERENT, OK, input, pack::pack, unpack},
+    commands::{
+        DIFFERENT, OK, input,
+        pack::{pack, pack_within},
+        unpack,
+    },
     producer::decode::Limits,
 };
 
@@ -127,6 +131,52 @@ fn pack_refuses_a_secret_that_the_api_server_refuses() {
 }
 
 #[test]
+fn pack_refuses_manifests_that_the_controller_could_not_decode() {
+    let sources = ["a", "b", "c"].map(|name| source(&format!("{name}.yaml"), &config_map(name)));
+    let refused = |limits| {
+        let said = pack_within(&options(), &sources, limits);
+        assert_eq!((said.code, said.out.as_str(), said.remarks.len()), (DIFFERENT, "", 1), "{:?}", said.remarks);
+        said.remarks[0].clone()
+    };
+
+    let large = refused(Limits { decompressed: 200, ..Limits::default() });
+    let many = refused(Limits { documents: 2, ..Limits::default() });
+    let deep = refused(Limits { depth: 1, ..Limits::default() });
+
+    let text = "c.yaml: with this document the bundle has 266 bytes of YAML, more than the 200 that the controller decompresses \
+                — pack the manifests into several bundles";
+    assert_eq!(large, text);
+    assert!(
+        many.starts_with("the controller could not decode the bundle: there are more than 2 documents — "),
+        "{many}"
+    );
+    assert!(deep.contains("could not decode the bundle: ") && deep.contains("deeper than 1 levels"), "{deep}");
+}
+
+#[test]
+fn pack_and_unpack_of_deep_lists_take_little_room() {
+    kit::testing::on_a_large_stack(|| {
+        let manifest = |name: &str| {
+            let (open, close) = ("[".repeat(9_990), "]".repeat(9_990));
+            let head = format!(r#""apiVersion": "v1", "kind": "A", "metadata": {{"name": "{name}"}}"#);
+            format!(r#"{{{head}, "spec": {open}"a: b"{close}}}"#)
+        };
+        let sources = ["a", "b"].map(|name| source(name, &manifest(name)));
+
+        let packed = pack(&options(), &sources);
+        let unpacked = unpack_files(&[source("-", &packed.out)], false);
+        let again = pack(&options(), &[source("-", &unpacked.out)]);
+        let listed =
+            unpack::from_files(&[source("-", &packed.out)]).said(false, Some(&"json".parse().unwrap())).unwrap();
+
+        assert_eq!((packed.code, unpacked.code, unpacked.remarks), (OK, OK, Vec::new()), "{:?}", packed.remarks);
+        assert_eq!(again, packed);
+        assert!(packed.out.len() < 10_000 && unpacked.out.len() < 500_000, "{}", unpacked.out.len());
+        assert!(listed.out.len() < 100_000, "{}", listed.out.len());
+    });
+}
+
+#[test]
 fn pack_as_json_is_one_object_or_a_list() {
     let json = PackOptions { output: Some(DataFormat::Json), ..options() };
 
@@ -180,7 +230,9 @@ fn unpack_takes_lists_of_secrets_and_refuses_other_objects() {
     let broken = unpack_files(&[source("f", broken)], false);
 
     assert_eq!((list.out.as_str(), list.code), ("kind: A\n", OK));
+    let kindless = unpack_files(&[source("f", "apiVersion: v1")], false);
     assert_eq!(errors(&other), ["f: v1/ConfigMap/ns/a is no Secret — give the Secret of a bundle"]);
+    assert_eq!(errors(&kindless), ["f: an object without kind is no Secret — give the Secret of a bundle"]);
     assert_eq!((broken.out.as_str(), broken.code), ("kind: A\n", DIFFERENT));
     let text = "Could not decode resource at index 1 in 'a' in secret 'ns/s': the document is a list and no map.";
     assert_eq!(broken.remarks, [text]);
