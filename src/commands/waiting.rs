@@ -25,6 +25,11 @@ use crate::{
 /// How long commands wait if nobody says how long.
 pub(super) const USUAL_LIMIT: Duration = Duration::from_secs(300);
 const DELETED: &str = "deleted";
+/// What a controller does first. Without a controller of the class, it never happens.
+const BEGUN: &str = "has begun";
+const NOTICED_SUSPENSION: &str = "has noticed the suspension";
+const NOTICED_RESUMPTION: &str = "has noticed that it is resumed";
+const OBSERVED: &str = "has observed the current generation";
 const PAUSE: Duration = Duration::from_secs(1);
 /// Time limit of one read, beside `--request-timeout`.
 const READ: Duration = Duration::from_secs(60);
@@ -54,8 +59,10 @@ pub(super) enum Judgement {
 /// What a goal lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// No controller has removed the annotation; the class that it would have to have.
-    Beginning {
+    /// No controller has done this yet; the class that it would have to have.
+    Controller {
+        /// What it has not done: "has begun".
+        done: String,
         class: String,
     },
     Other(String),
@@ -70,8 +77,6 @@ pub(super) enum WaitError {
     Unreadable(String),
     #[error("{0}")]
     Hopeless(&'static str),
-    #[error("no controller has begun within {limit:?} — does one with the class {class:?} run?")]
-    NotBegun { limit: Duration, class: String },
     #[error("not {goal} within {limit:?}: {missing}")]
     TooLate { goal: &'static str, limit: Duration, missing: String },
 }
@@ -128,7 +133,7 @@ impl Goal {
             Self::Suspended if mr.is_deleting() => Reached("suspended, but its deletion goes on"),
             Self::Suspended if !mr.is_ignored() => Hopeless("it was resumed meanwhile"),
             Self::Suspended if reports_ignored(mr) => Reached("ignored"),
-            Self::Suspended => missing("the controller has not reported yet that it ignores it"),
+            Self::Suspended => Pending(Missing::of_controller(mr, NOTICED_SUSPENSION)),
             Self::Reconciled if mr.is_deleting() => missing("it is being deleted"),
             Self::Applied | Self::Healthy if mr.is_deleting() => Hopeless("it is being deleted"),
             Self::Reconciled | Self::Applied | Self::Healthy => self.judge_present(mr),
@@ -136,24 +141,23 @@ impl Goal {
     }
 
     fn judge_present(self, mr: &ManagedResource) -> Judgement {
-        let missing = |text: String| Judgement::Pending(Missing::Other(text));
         if mr.is_ignored() {
             return Judgement::Hopeless("it is suspended — use resume first");
         }
         if mr.annotation(OPERATION) == Some(OPERATION_RECONCILE) {
-            return Judgement::Pending(Missing::Beginning { class: class(mr).to_owned() });
+            return Judgement::Pending(Missing::of_controller(mr, BEGUN));
         }
         if reports_ignored(mr) {
-            return missing("the controller has not seen yet that it is resumed".to_owned());
+            return Judgement::Pending(Missing::of_controller(mr, NOTICED_RESUMPTION));
         }
         if !is_true(mr, RESOURCES_APPLIED) {
-            return missing(condition(mr, RESOURCES_APPLIED));
+            return Judgement::Pending(condition(mr, RESOURCES_APPLIED));
         }
         if mr.status.observed_generation != mr.metadata.generation {
-            return missing("the current generation is not observed yet".to_owned());
+            return Judgement::Pending(Missing::of_controller(mr, OBSERVED));
         }
         match self {
-            Self::Healthy if !is_true(mr, RESOURCES_HEALTHY) => missing(condition(mr, RESOURCES_HEALTHY)),
+            Self::Healthy if !is_true(mr, RESOURCES_HEALTHY) => Judgement::Pending(condition(mr, RESOURCES_HEALTHY)),
             Self::Healthy => Judgement::Reached("healthy"),
             _ => Judgement::Reached("applied"),
         }
@@ -245,11 +249,11 @@ impl<'a> Waiter<'a> {
     }
 
     fn too_late(&self, missing: Missing) -> WaitError {
-        let limit = self.limit;
-        match missing {
-            Missing::Beginning { class } => WaitError::NotBegun { limit, class },
-            Missing::Other(missing) => WaitError::TooLate { goal: self.goal.word(), limit, missing },
-        }
+        let missing = match missing {
+            Missing::Controller { .. } => format!("{missing} — does one run?"),
+            Missing::Other(text) => text,
+        };
+        WaitError::TooLate { goal: self.goal.word(), limit: self.limit, missing }
     }
 }
 
@@ -265,10 +269,16 @@ impl Wait {
     }
 }
 
+impl Missing {
+    fn of_controller(mr: &ManagedResource, done: &str) -> Self {
+        Self::Controller { done: done.to_owned(), class: class(mr).to_owned() }
+    }
+}
+
 impl std::fmt::Display for Missing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Beginning { class } => write!(f, "no controller with the class {class:?} has begun yet"),
+            Self::Controller { done, class } => write!(f, "no controller with the class {class:?} {done} yet"),
             Self::Other(text) => f.write_str(text),
         }
     }
@@ -288,10 +298,10 @@ fn reports_ignored(mr: &ManagedResource) -> bool {
     mr.condition(RESOURCES_APPLIED).is_some_and(|condition| condition.reason == MANAGED_RESOURCE_IGNORED)
 }
 
-fn condition(mr: &ManagedResource, kind: &str) -> String {
+fn condition(mr: &ManagedResource, kind: &str) -> Missing {
     match mr.condition(kind) {
-        None => format!("{kind} has not been reported yet"),
-        Some(it) => format!("{kind} is {}, {}: {}", it.status, it.reason, it.message),
+        None => Missing::of_controller(mr, &format!("has reported {kind}")),
+        Some(it) => Missing::Other(format!("{kind} is {}, {}: {}", it.status, it.reason, it.message)),
     }
 }
 
@@ -325,6 +335,10 @@ mod tests {
         let asked = |object: &mut Value| object["metadata"]["annotations"] = json!({OPERATION: "reconcile"});
         let deleting = |object: &mut Value| object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
         let old = |object: &mut Value| object["status"]["observedGeneration"] = 1.into();
+        let bare = |object: &mut Value| {
+            object["status"] = json!({});
+            object["spec"]["class"] = "seed".into();
+        };
         let healthy = |object: &mut Value| object["status"]["conditions"][1]["status"] = "True".into();
         let applied = || object("True", "ApplySucceeded", good);
         let resumed = || object("True", MANAGED_RESOURCE_IGNORED, good);
@@ -351,11 +365,24 @@ mod tests {
         let table = [
             (Healthy, applied(), "ResourcesHealthy is False, R: m"),
             (Applied, object("False", "ApplyFailed", good), "ResourcesApplied is False, ApplyFailed: m"),
-            (Applied, object("True", "R", old), "the current generation is not observed yet"),
-            (Applied, resumed(), "the controller has not seen yet that it is resumed"),
+            (
+                Applied,
+                object("True", "R", old),
+                "no controller with the class \"resources\" has observed the current generation yet",
+            ),
+            (Applied, resumed(), "no controller with the class \"resources\" has noticed that it is resumed yet"),
             (Reconciled, object("True", "R", asked), "no controller with the class \"resources\" has begun yet"),
             (Reconciled, object("True", "R", deleting), "it is being deleted"),
-            (Suspended, object("True", "R", ignored), "the controller has not reported yet that it ignores it"),
+            (
+                Suspended,
+                object("True", "R", ignored),
+                "no controller with the class \"resources\" has noticed the suspension yet",
+            ),
+            (
+                Applied,
+                object("True", "R", bare),
+                "no controller with the class \"seed\" has reported ResourcesApplied yet",
+            ),
             (Deleted, object("True", "R", deleting), "it is being deleted"),
             (Deleted, applied(), "nobody has asked for its deletion"),
         ];

@@ -183,8 +183,8 @@ async fn reconcile_that_takes_too_long_says_what_is_missing() {
     };
     let (not_applied, ()) = tokio::join!(run(&cluster, "reconcile a --wait"), controller);
 
-    let text =
-        "error: ManagedResource ns/a: no controller has begun within 60s — does one with the class \"resources\" run?";
+    let text = "error: ManagedResource ns/a: not applied within 60s: no controller with the class \"resources\" has begun yet \
+                — does one run?";
     assert_eq!((not_begun.code, failures(&not_begun)), (DIFFERENT, vec![text]));
     let text = "error: ManagedResource ns/a: not applied within 60s: ResourcesApplied is False, R: m";
     assert_eq!((not_applied.code, failures(&not_applied)), (DIFFERENT, vec![text]));
@@ -289,7 +289,32 @@ async fn suspend_and_resume_wait_for_the_report_of_the_controller() {
     assert_eq!(suspended.out, "ManagedResource ns/a: suspended\nManagedResource ns/a: ignored\n");
     assert_eq!(resumed.out, "ManagedResource ns/a: resumed\nManagedResource ns/a: applied\n");
     assert_eq!((suspended.code, resumed.code), (OK, OK));
-    assert_eq!(resumed.remarks, ["ManagedResource ns/a: waiting: the controller has not seen yet that it is resumed"]);
+    let text =
+        "ManagedResource ns/a: waiting: no controller with the class \"resources\" has noticed that it is resumed yet";
+    assert_eq!(resumed.remarks, [text]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn suspend_and_resume_that_no_controller_notices_ask_for_one_of_the_class() {
+    let cluster = cluster();
+    cluster.0.edit(MANAGED_RESOURCE, "ns", "a", |object| object["spec"]["class"] = "other".into());
+
+    let suspended = run(&cluster, "suspend a --wait").await;
+    apply(&cluster.0, "a", "True");
+    cluster.0.edit(MANAGED_RESOURCE, "ns", "a", |object| {
+        object["status"]["conditions"][0]["reason"] = "ManagedResourceIgnored".into();
+    });
+    let resumed = run(&cluster, "resume a --wait").await;
+
+    for (said, goal, done) in [
+        (suspended, "reported as ignored", "has noticed the suspension"),
+        (resumed, "applied", "has noticed that it is resumed"),
+    ] {
+        let text = format!(
+            "error: ManagedResource ns/a: not {goal} within 60s: no controller with the class \"other\" {done} yet — does one run?"
+        );
+        assert_eq!((said.code, failures(&said)), (DIFFERENT, vec![text.as_str()]));
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -394,7 +419,8 @@ async fn wait_fails_at_once_for_what_cannot_get_there() {
         "warning: ManagedResource ns/nowhere does not exist: it was deleted before, or name or namespace is wrong";
     assert_eq!(deleted.remarks, [text]);
     assert_eq!((none.out.as_str(), none.code, none.remarks.len()), ("", OK, 0));
-    let text = "error: ManagedResource ns/a: not applied within 0ns: ResourcesApplied has not been reported yet";
+    let text = "error: ManagedResource ns/a: not applied within 0ns: no controller with the class \"resources\" has reported \
+                ResourcesApplied yet — does one run?";
     assert_eq!((looked.code, failures(&looked)), (DIFFERENT, vec![text]));
     assert_eq!(start.elapsed().as_secs(), 0);
 }
@@ -430,6 +456,7 @@ async fn wait_finds_each_although_another_is_not_there_yet() {
     let (said, ()) = tokio::join!(wait_for(&cluster, "wait a b --for=applied --timeout 10s"), controller);
 
     assert_eq!((said.out.as_str(), said.code), ("ManagedResource ns/b: applied\n", DIFFERENT));
-    let text = "error: ManagedResource ns/a: not applied within 10s: ResourcesApplied has not been reported yet";
+    let text = "error: ManagedResource ns/a: not applied within 10s: no controller with the class \"resources\" has reported \
+                ResourcesApplied yet — does one run?";
     assert_eq!(failures(&said), [text]);
 }
