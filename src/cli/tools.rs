@@ -225,7 +225,7 @@ pub enum Tool {
         about = "Check rights, kinds and certificate that the program needs",
         after_long_help = epilogue(
             &["check --config config.yaml", "check --config config.yaml -o json"],
-            "a right, a kind or a cluster is missing, or the certificate is expired or unreadable",
+            "a right, a kind or a cluster is missing, or the certificate is unreadable or not valid now",
         )
     )]
     Check(CheckOptions),

@@ -82,8 +82,6 @@ enum CommandError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     #[error(transparent)]
-    Process(#[from] process::ConnectError),
-    #[error(transparent)]
     Report(#[from] TooMuch),
     #[error(transparent)]
     Diff(#[from] diff::DiffError),

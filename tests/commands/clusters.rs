@@ -157,6 +157,73 @@ fn check_names_a_cluster_and_a_certificate_that_are_missing() {
     assert!(!printed.contains("sesame"), "{printed}");
 }
 
+/// The checks of the other cluster and of the process itself go on.
+#[test]
+fn check_names_a_kubeconfig_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let source = api_server(folder.path(), |_| ("500 Internal Server Error", String::new()));
+    let config = format!(
+        "{{sourceClientConnection: {{kubeconfig: {source}}}, targetClientConnection: {{kubeconfig: /nowhere}},\n\
+         leaderElection: {{leaderElect: false}}, server: {{webhooks: {{tls: {{serverCertDir: {}}}}}}}}}",
+        path("tls")
+    );
+    std::fs::write(path("config.yaml"), config).unwrap();
+    std::fs::write(path("garden.yaml"), "{gardenClientConnection: {kubeconfig: /nowhere}}").unwrap();
+    let check = |program: &str, config: &str| {
+        Command::new(program)
+            .args(["check", "--config", &path(config)])
+            .env_clear()
+            .output()
+            .expect("the program starts")
+    };
+
+    let resources = check(env!("CARGO_BIN_EXE_gardener-resource-manager"), "config.yaml");
+    let garden = check(env!("CARGO_BIN_EXE_gardener-controller-manager"), "garden.yaml");
+
+    let printed = text(&resources.stdout);
+    assert_eq!(
+        (code(&resources), text(&resources.stderr).as_str()),
+        (1, "checks: 3, missing: 3, notes: 0\n"),
+        "{printed}"
+    );
+    let rows: Vec<Vec<&str>> = printed.lines().map(|line| line.split_whitespace().take(3).collect()).collect();
+    let expected =
+        [["CHECK", "CLUSTER", "NAMESPACE"], ["cluster", "source", "missing"], ["cluster", "target", "missing"]];
+    assert_eq!(rows[..3], expected, "{printed}");
+    assert!(printed.contains("cannot load the kubeconfig /nowhere: "), "{printed}");
+    let printed = text(&garden.stdout);
+    assert_eq!((code(&garden), text(&garden.stderr).as_str()), (1, "checks: 1, missing: 1, notes: 0\n"), "{printed}");
+    assert!(printed.contains("cannot load the kubeconfig /nowhere: "), "{printed}");
+}
+
+#[test]
+fn answer_of_a_server_in_an_error_is_cut_and_has_no_tokens_or_hidden_characters() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = api_server(folder.path(), |_| {
+        let text = "Bearer eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln\u{1b}[2J\u{202e}\u{200b}\u{e0041}".to_owned();
+        let message = text + &"x".repeat(100_000);
+        let status = serde_json::json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 401, "reason": "Unauthorized", "message": message,
+        });
+        ("401 Unauthorized", status.to_string())
+    });
+
+    for command in
+        [&["get"][..], &["suspend", "web"], &["wait", "web", "--for", "applied"], &["garbage"], &["describe", "web"]]
+    {
+        let output = run(&[command, &["--kubeconfig", &kubeconfig]].concat(), "");
+
+        let stderr = text(&output.stderr);
+        assert!(
+            code(&output) > 0 && stderr.contains("Bearer (left out: it may be a credential)"),
+            "{command:?}: {stderr}"
+        );
+        assert!(stderr.len() < 5_000 && !stderr.contains("eyJ"), "{command:?}: {stderr}");
+        assert!(!stderr.contains(['\x1b', '\u{202e}', '\u{200b}', '\u{e0041}']), "{command:?}: {stderr:?}");
+    }
+}
+
 #[test]
 fn check_without_a_usable_configuration_fails() {
     for (arguments, reason) in [

@@ -25,10 +25,16 @@ pub(super) struct Asked<'a> {
     pub(super) host: &'a str,
     /// Rights in all clusters.
     pub(super) needed: &'a [NeededRight],
-    /// The kind without which the program has nothing to do.
-    pub(super) kind: Option<&'a Resource>,
+    pub(super) necessary: Option<&'a Necessary>,
     /// Time limit of a request.
     pub(super) limit: Duration,
+}
+
+/// The kind without which the program has nothing to do in a cluster.
+pub(super) struct Necessary {
+    pub(super) kind: Resource,
+    /// What it means that the kind is not served.
+    pub(super) without: &'static str,
 }
 
 /// Asks whether the cluster answers, serves the kinds and grants the rights. If it does not answer, or rejects the credentials, that
@@ -46,7 +52,7 @@ pub(super) async fn ask(asked: Asked<'_>) -> Vec<Finding> {
         }
         Err(error) => (Outcome::Missing, error.to_string()),
     };
-    let mut findings = vec![Finding { detail, ..Finding::new("cluster", name, asked.host, outcome) }];
+    let mut findings = vec![Finding::new("cluster", name, asked.host, outcome).because(detail)];
     if !is_of_no_use {
         findings.extend(asked.kinds(name).await);
         findings.extend(asked.rights(name).await);
@@ -61,22 +67,31 @@ impl Asked<'_> {
         if let Err(error) = discovery.serving(&NAMESPACE.group_version_kind()).await {
             return vec![unknown("kind", name, &error)];
         }
+        let necessary = self.necessary(name).await;
         let served = discovery.served();
-        let finding = |(group, plural): (&str, &str)| {
-            let is_served = served.iter().any(|kind| &*kind.group == group && &*kind.plural == plural);
-            let is_necessary = self.kind.is_some_and(|kind| &*kind.group == group && &*kind.plural == plural);
-            let (outcome, detail) = match (is_served, is_necessary) {
-                (true, _) => (Outcome::Good, ""),
-                (false, true) => (Outcome::Missing, "it is not served: install its definition"),
-                (false, false) => (Outcome::Note, "it is not served: what needs it waits until it is"),
-            };
-            let dot = if group.is_empty() { "" } else { "." };
-            Finding {
-                detail: detail.to_owned(),
-                ..Finding::new("kind", name, format!("{plural}{dot}{group}"), outcome)
-            }
+        let is_other = |kind: &(&str, &str)| {
+            self.necessary.is_none_or(|Necessary { kind: known, .. }| *kind != (&*known.group, &*known.plural))
         };
-        wanted.into_iter().map(finding).collect()
+        let others = wanted.into_iter().filter(is_other).map(|(group, plural)| {
+            let is_served = served.iter().any(|kind| &*kind.group == group && &*kind.plural == plural);
+            let (outcome, detail) = match is_served {
+                true => (Outcome::Good, ""),
+                false => (Outcome::Note, "it is not served: what needs it waits until it is"),
+            };
+            Finding::new("kind", name, resource(group, plural), outcome).because(detail)
+        });
+        necessary.into_iter().chain(others).collect()
+    }
+
+    /// Asks for the kind in the version that the program uses.
+    async fn necessary(&self, name: &'static str) -> Option<Finding> {
+        let Necessary { kind, without } = self.necessary?;
+        let what = resource(&kind.group, &kind.plural);
+        Some(match self.cluster.discovery().mapping(&kind.group_version_kind()).await {
+            Ok(_) => Finding::new("kind", name, what, Outcome::Good),
+            Err(error) if error.is_no_match() => Finding::new("kind", name, what, Outcome::Missing).because(without),
+            Err(error) => Finding { what, ..unknown("kind", name, &error) },
+        })
     }
 
     async fn rights(&self, name: &'static str) -> Vec<Finding> {
@@ -117,13 +132,19 @@ fn right(name: &'static str, rights: &[&NeededRight], answer: Option<bool>) -> F
         (Some(false), None) => (Outcome::Missing, format!("{needed_by}: {remedy}")),
         (None, _) => (Outcome::Note, format!("{needed_by}; not known: the API server answers without a decision")),
     };
-    Finding { namespace, detail, ..Finding::new("right", name, format!("{what}: {}", verbs.join(", ")), outcome) }
+    let what = format!("{what}: {}", verbs.join(", "));
+    Finding { namespace, ..Finding::new("right", name, what, outcome).because(detail) }
 }
 
 /// The server refuses the question, or did not answer in time.
 fn unknown(topic: &'static str, name: &'static str, error: &ApiError) -> Finding {
     let outcome = if error.is_forbidden() { Outcome::Note } else { Outcome::Missing };
-    Finding { detail: format!("not known: {error}"), ..Finding::new(topic, name, "*", outcome) }
+    Finding::new(topic, name, "*", outcome).because(format_args!("not known: {error}"))
+}
+
+fn resource(group: &str, plural: &str) -> String {
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{plural}{dot}{group}")
 }
 
 fn kind_of(needed: &NeededRight) -> Option<(&str, &str)> {

@@ -1,4 +1,4 @@
-use std::cmp::Reverse;
+use std::{cmp::Reverse, fmt};
 
 use serde_json::{Value, json};
 
@@ -8,6 +8,7 @@ use crate::{
         DIFFERENT, OK, Said,
         colours::{GREEN, RED, YELLOW},
         columns::{Cell, lines, plain, styled},
+        output::foreign,
         report,
         screen::Content,
     },
@@ -50,6 +51,11 @@ impl Finding {
     /// In all namespaces, and without detail.
     pub(super) fn new(topic: &'static str, cluster: &'static str, what: impl Into<String>, outcome: Outcome) -> Self {
         Self { topic, cluster, namespace: String::new(), what: what.into(), outcome, detail: String::new() }
+    }
+
+    /// With a detail, which may be the text of a server's answer.
+    pub(super) fn because(self, detail: impl fmt::Display) -> Self {
+        Self { detail: foreign(&detail.to_string()), ..self }
     }
 
     fn json(&self) -> Value {

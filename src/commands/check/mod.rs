@@ -1,32 +1,47 @@
 //! `check`: what a program with a configuration needs, and whether it is there. Writes nothing.
-//! * here: both programs: their configuration, clusters and certificate
+//! * here: both programs: their configuration and clusters
 //! * `cluster`: what is asked of one cluster
+//! * `certificate`: the serving certificate
 //! * `finding`: one answer, and how the answers are printed
 
+mod certificate;
 mod cluster;
 mod finding;
 
-use std::{path::Path, time::Duration};
+#[cfg(test)]
+#[cfg(feature = "sim")]
+mod tests;
 
-use ::cluster::{Cluster, ClusterLabel, kubeconfig::Environment};
-use jiff::Timestamp;
+use std::{fmt, path::Path, time::Duration};
+
+use ::cluster::{
+    Cluster, ClusterLabel,
+    kubeconfig::{self, Environment, Origin},
+};
 use kit::{Clock, Random};
-use process::{BuildInfo, Program as _, UserAgents, command_line::read_file};
+use process::{BuildInfo, ConnectError, Program as _, UserAgents, command_line::read_file, connection};
 
 use self::{
-    cluster::{Asked, ask},
+    certificate::certificate,
+    cluster::{Asked, Necessary, ask},
     finding::{Finding, Outcome, said},
 };
 use super::{CommandError, Said, connect};
 use crate::{
-    api::{config::resource_manager, kinds},
+    api::kinds,
     cli::{self, CheckOptions, ProgramCheckOptions, RunOptions},
     programs::{
         controller_manager::{self, ControllerManager},
-        resource_manager::{self as programs, ResourceManager},
+        resource_manager::ResourceManager,
     },
     rights,
-    webhooks::server::{SOON, expiration, read_certificate},
+};
+
+static MANAGED_RESOURCES: Necessary =
+    Necessary { kind: kinds::MANAGED_RESOURCE, without: "it is not served: install its definition" };
+static SHOOTS: Necessary = Necessary {
+    kind: kinds::SHOOT,
+    without: "it is not served: the cluster is no garden, or its gardener-apiserver is not registered",
 };
 
 /// Checks gardener-resource-manager: both clusters, and the certificate of the webhook server.
@@ -42,17 +57,25 @@ pub(super) fn of_resource_manager(
     let needed = rights::programs::of_resource_manager(&config);
     let limit = program.request_timeout.get();
     connect::run(async || {
-        let links = programs::links_of(&config, &environment, &agents::<ResourceManager>())?;
-        let source = links.source;
-        let target = links.target.unwrap_or_else(|| source.clone());
-        let mut findings = Vec::new();
         let [source_label, target_label] = ResourceManager::CLUSTERS else { return Ok(Said::default()) };
-        for (label, link, kind) in [(source_label, source, Some(kinds::MANAGED_RESOURCE)), (target_label, target, None)]
+        let (source, target) = (config.source.kubeconfig_path(), config.target.kubeconfig_path());
+        let origins: [Result<Origin, ConnectError>; 2] =
+            match kubeconfig::resolve(source, target, &environment, false, &Path::exists) {
+                Ok((source, target)) => [Ok(source), Ok(target)],
+                Err(error) => [Err(error.into()), Err(error.into())],
+            };
+        let agent = agents::<ResourceManager>().requests;
+        let mut findings = Vec::new();
+        for ((label, necessary), origin) in
+            [(source_label, Some(&MANAGED_RESOURCES)), (target_label, None)].into_iter().zip(origins)
         {
-            let cluster = cluster_of(link.client, *label, limit);
-            findings.extend(
-                ask(Asked { cluster: &cluster, host: &link.host, needed: &needed, kind: kind.as_ref(), limit }).await,
-            );
+            match origin.and_then(|origin| reach(&origin, &environment, &agent)) {
+                Ok((client, host)) => {
+                    let cluster = &cluster_of(client, *label, limit);
+                    findings.extend(ask(Asked { cluster, host: &host, needed: &needed, necessary, limit }).await);
+                }
+                Err(error) => findings.push(unusable(*label, &error)),
+            }
         }
         findings.push(certificate(&config, Clock::system_wall()));
         Ok(said(&findings, program.report.output.as_ref(), colours)?)
@@ -71,12 +94,27 @@ pub(super) fn of_controller_manager(
     let needed = rights::programs::of_controller_manager(&config);
     let limit = options.request_timeout.get();
     connect::run(async || {
-        let (link, _) = controller_manager::connect(&config, &run.environment, &agents::<ControllerManager>())?;
         let [label] = ControllerManager::CLUSTERS else { return Ok(Said::default()) };
-        let cluster = cluster_of(link.client, *label, limit);
-        let findings = ask(Asked { cluster: &cluster, host: &link.host, needed: &needed, kind: None, limit }).await;
+        let findings = match controller_manager::connect(&config, &run.environment, &agents::<ControllerManager>()) {
+            Ok((link, _)) => {
+                let (cluster, host) = (&cluster_of(link.client, *label, limit), &link.host);
+                ask(Asked { cluster, host, needed: &needed, necessary: Some(&SHOOTS), limit }).await
+            }
+            Err(error) => vec![unusable(*label, &error)],
+        };
         Ok(said(&findings, options.report.output.as_ref(), colours)?)
     })
+}
+
+/// Returns a client and the host of its API server. Fails if the kubeconfig, or the environment of the Pod, cannot be used.
+fn reach(origin: &Origin, environment: &Environment, agent: &str) -> Result<(kube::Client, String), ConnectError> {
+    let connection = connection(origin, &environment.proxies)?;
+    Ok((connection.client(agent)?, connection.host()))
+}
+
+/// Nothing can be asked of the cluster. The checks of the other cluster and of the process go on.
+fn unusable(label: ClusterLabel, error: &dyn fmt::Display) -> Finding {
+    Finding::new("cluster", label.as_str(), "*", Outcome::Missing).because(error)
 }
 
 fn agents<P: process::Program>() -> UserAgents {
@@ -85,26 +123,4 @@ fn agents<P: process::Program>() -> UserAgents {
 
 fn cluster_of(client: kube::Client, label: ClusterLabel, limit: Duration) -> Cluster {
     connect::read_only_as(client, label, Clock::system(), Random::from_entropy()).limited(limit)
-}
-
-/// The program does not start without it.
-fn certificate(config: &resource_manager::Config, now: Timestamp) -> Finding {
-    let directory = config.server.webhooks.tls.cert_dir(&std::env::temp_dir());
-    let (outcome, detail) = state_of_certificate(&directory, now);
-    Finding { detail, ..Finding::new("certificate", "", directory.display().to_string(), outcome) }
-}
-
-fn state_of_certificate(directory: &Path, now: Timestamp) -> (Outcome, String) {
-    let pair = match read_certificate(directory) {
-        Ok(pair) => pair,
-        Err(error) => return (Outcome::Missing, error.to_string()),
-    };
-    match expiration(&pair) {
-        None => (Outcome::Note, "its end cannot be read".to_owned()),
-        Some(end) if end <= now => (Outcome::Missing, format!("it has expired at {end}: issue a new one")),
-        Some(end) if end.duration_since(now) < SOON => {
-            (Outcome::Note, format!("it expires soon, at {end}: issue a new one"))
-        }
-        Some(end) => (Outcome::Good, format!("it expires at {end}")),
-    }
 }

@@ -14,14 +14,11 @@ mod tests;
 
 use std::rc::Rc;
 
-use cluster::{
-    ClusterLabel,
-    kubeconfig::{ContextOfFile, Environment},
-};
+use cluster::{ClusterLabel, kubeconfig::ContextOfFile};
 use futures::future::{LocalBoxFuture, join};
 use kit::Env;
 use process::{
-    ClusterParts, Clusters, ConnectError, EventApi, Probes, Program, Start, StartError, UserAgents,
+    ClusterParts, Clusters, EventApi, Probes, Program, Start, StartError,
     command_line::{self, read_file},
     metrics::ProgramMetrics,
     refuse,
@@ -169,11 +166,6 @@ pub fn run(options: &RunOptions) -> i32 {
             connect::links(&connections(config, &environment, is_flag_mode)?, agents)
         }),
     })
-}
-
-/// Returns how the clusters of a configuration are reached. Fails as [`connections`] does, or if credentials cannot be used.
-pub(crate) fn links_of(config: &Config, environment: &Environment, agents: &UserAgents) -> Result<Links, ConnectError> {
-    Ok(connect::links(&connections(config, environment, false)?, agents)?.0)
 }
 
 /// Prints the effective configuration and warnings about it; returns the exit code.
