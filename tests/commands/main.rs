@@ -365,6 +365,62 @@ fn terminal_escapes_in_secret_keys_are_not_printed() {
 }
 
 #[test]
+fn errors_cut_long_names() {
+    let name = "x".repeat(100_000);
+    let manifest = format!("{{apiVersion: v1, kind: A, metadata: {{name: {name}, labels: {{b: true}}}}}}");
+    let secret = serde_json::json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a.yaml": manifest},
+    });
+    let config_map = CONFIG_MAP.replace("name: a", &format!("name: {name}"));
+
+    for (input, end) in [
+        (config_map, " is no Secret — give the Secret of a bundle\n"),
+        (secret.to_string(), "the value of \"b\" is no string\n"),
+    ] {
+        let output = run(&["unpack", "-f", "-"], &input);
+
+        let stderr = text(&output.stderr);
+        assert!(stderr.len() < 5_000 && stderr.ends_with(end), "{stderr}");
+    }
+}
+
+#[test]
+fn errors_leave_out_a_token_in_the_place_of_a_path_or_a_name() {
+    let token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln";
+    let table: [&[&str]; 8] = [
+        &["validate", token],
+        &["unpack", "-f", token],
+        &["pack", token, "--name", "web"],
+        &["diff", "-f", token],
+        &["get", "--kubeconfig", token],
+        &["get", token],
+        &["get", "-n", token],
+        &["check", "--config", token],
+    ];
+
+    for arguments in table {
+        let output = run(arguments, "");
+
+        let stderr = text(&output.stderr);
+        assert!(code(&output) > 0 && stderr.contains("(left out: it may be a credential)"), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("eyJ") && !stderr.contains("c2ln"), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn wrong_usage_has_no_hidden_characters() {
+    for arguments in
+        [["get", "-n", "a\u{202e}\x1b[2J\u{200b}"], ["get", "--kubeconfig", "/no\u{202e}\x1b[2J\u{200b}where"]]
+    {
+        let output = run(&arguments, "");
+
+        let stderr = text(&output.stderr);
+        assert!(code(&output) == 2 && stderr.contains("\\u200b"), "{stderr}");
+        assert!(!stderr.contains(['\u{202e}', '\x1b', '\u{200b}']), "{stderr:?}");
+    }
+}
+
+#[test]
 fn pipe_gets_the_bytes_of_the_data_unchanged() {
     let value = "a\x1b[2J\r\u{9b}\u{202e}b\r\n";
     let manifest =
