@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn report_of_deep_lists_is_hardly_larger_than_their_json() {
         kit::testing::on_a_large_stack(|| {
-            let value = (0..3_000).fold(json!("deep"), |value, _| json!([value]));
+            let value = (0..3_000).fold(json!("deep"), |value, _| Value::Array(vec![value]));
             for format in ["json", "yaml"] {
                 let format: ReportFormat = format.parse().unwrap();
 

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn nested(levels: usize) -> Value {
-        (0..levels).fold(json!("deep"), |value, _| json!([value]))
+        (0..levels).fold(json!("deep"), |value, _| Value::Array(vec![value]))
     }
 
     #[test]
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn indentation_of_deep_lists_ends_at_a_level() {
-        let wide = (0..100).fold(json!(vec![1; 100_000]), |value, _| json!([value]));
+        let wide = (0..100).fold(json!(vec![1; 100_000]), |value, _| Value::Array(vec![value]));
 
         assert_eq!(levels(&nested(1_000)), Some(256 + 15));
         assert_eq!(levels(&wide), Some(100));

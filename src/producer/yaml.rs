@@ -165,7 +165,7 @@ spec:
     fn yaml_of_deep_and_wide_lists_is_hardly_larger_than_their_json() {
         kit::testing::on_a_large_stack(|| {
             let bottom = json!(vec![json!({"key": "a: b\nc", ("k".repeat(2000)): [1, "- x"]}); 1_000]);
-            let value = (0..1_000).fold(bottom, |value, _| json!([value]));
+            let value = (0..1_000).fold(bottom, |value, _| Value::Array(vec![value]));
             let value = json!({ "value": value });
 
             let text = document(&value);
