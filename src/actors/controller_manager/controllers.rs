@@ -4,12 +4,12 @@ use super::context::Registration;
 
 /// All controllers, in the order in which they are set up and started (spec 80 §15).
 pub const CONTROLLERS: &[Registration] = &[
-    super::cloud_profile::REGISTRATION, //
+    super::cloud_profile::REGISTRATION,
     super::namespaced_cloud_profile::REGISTRATION,
     super::controller_deployment::REGISTRATION,
-    super::credentials_binding::REGISTRATION,
     super::exposure_class::REGISTRATION,
     super::quota::REGISTRATION,
+    super::credentials_binding::REGISTRATION,
     super::secret_binding::REGISTRATION,
     super::references::REGISTRATION,
 ];

@@ -7,8 +7,10 @@ use cluster::{CachedFields, Index, Watch, WatchOptions, Watches};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::request::{Request, Unreadable};
-use crate::api::kinds;
+use crate::{
+    actors::shared::certificate_request::{Request, Unreadable},
+    api::kinds,
+};
 
 /// Username prefix of kubelets; the name of the Node follows.
 pub(super) const KUBELET: &str = "system:node:";

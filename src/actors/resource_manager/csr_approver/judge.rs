@@ -11,8 +11,8 @@ use kit::quote::{quoted, shown};
 use super::{
     csr::{Csr, KUBELET, Signer},
     facts::{Facts, Lookup, NodeAddresses, NodeIp, can_be_a_label, can_be_a_name},
-    request::Request,
 };
+use crate::actors::shared::certificate_request::Request;
 
 const KUBELETS: &str = "system:nodes";
 const BOOTSTRAP: &str = "system:bootstrap:";

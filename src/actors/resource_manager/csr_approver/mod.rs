@@ -1,6 +1,6 @@
 //! Approves or denies CertificateSigningRequests of kubelets (serving), node agents and gardenadm (spec 32).
 //!
-//! `CSR ─ csr.rs, request.rs ─► Csr ─ judge.rs, facts.rs ─► Verdict ─ condition.rs ─► CSR with its decision`
+//! `CSR ─ csr.rs ─► Csr ─ judge.rs, facts.rs ─► Verdict ─ condition.rs ─► CSR with its decision`
 //!
 //! **Start reading at [`judge`]**: which user gets which certificate. All is pure except `stores` (watches of Nodes and
 //! Machines) and this file: an actor per undecided request. A failed read is an error, never a denial.
@@ -9,7 +9,6 @@ pub mod condition;
 pub mod csr;
 pub mod facts;
 pub mod judge;
-pub mod request;
 mod stores;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,8 @@ use std::{cell::RefCell, collections::BTreeMap};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use super::{condition::*, csr::*, facts::*, judge::*, request::*};
+use super::{condition::*, csr::*, facts::*, judge::*};
+use crate::actors::shared::certificate_request::{Request, Unreadable};
 
 const SERVING: &str = "kubernetes.io/kubelet-serving";
 const CLIENT: &str = "kubernetes.io/kube-apiserver-client";

@@ -40,6 +40,8 @@ pub struct Request {
     pub dns_names: Vec<String>,
     /// The IP addresses, in order. Four octets are IPv4, sixteen are IPv6, including IPv4-mapped addresses.
     pub ip_addresses: Vec<IpAddr>,
+    /// The number of names of other types: e-mail addresses, URIs, and so on.
+    pub other_names: usize,
 }
 
 /// Why a request cannot be read. This is permanent: `spec.request` is immutable.
@@ -107,7 +109,7 @@ impl Request {
                 | GeneralName::DirectoryName(_)
                 | GeneralName::EdiPartyName(_)
                 | GeneralName::UniformResourceIdentifier(_)
-                | GeneralName::RegisteredId(_) => {}
+                | GeneralName::RegisteredId(_) => self.other_names += 1,
             }
         }
         Ok(())
