@@ -7,6 +7,7 @@ use gardener_resource_manager::{
     api::{config::controller_manager::Config, kinds},
     programs::controller_manager::{ControllerManager, GardenLink},
 };
+use jiff::SignedDuration;
 use kit::{
     Env, StatusRegistry,
     testing::{self, Universe, eventually},
@@ -19,7 +20,7 @@ use sim::{ClientOptions, Process, Recorded, Sim, SimOptions};
 const PROGRAM: &str = "gcm";
 
 /// The kinds of Gardener in the garden cluster, and whether they have a status subresource.
-const KINDS: [(Resource, bool); 11] = [
+const KINDS: [(Resource, bool); 14] = [
     (kinds::SHOOT, true),
     (kinds::SEED, true),
     (kinds::CLOUD_PROFILE, true),
@@ -31,6 +32,9 @@ const KINDS: [(Resource, bool); 11] = [
     (kinds::CONTROLLER_REGISTRATION, false),
     (kinds::CONTROLLER_DEPLOYMENT, false),
     (kinds::WORKLOAD_IDENTITY, false),
+    (kinds::INTERNAL_SECRET, false),
+    (kinds::BASTION, true),
+    (kinds::MANAGED_SEED, true),
 ];
 
 pub(super) struct Garden {
@@ -53,7 +57,7 @@ pub(super) fn garden<F: Future>(test: impl FnOnce(Rc<Garden>) -> F) -> F::Output
         for (kind, has_status) in &KINDS {
             sim.put(definition(kind, *has_status)).expect("the definition");
         }
-        for namespace in ["default", "garden", "a", "b"] {
+        for namespace in ["default", "garden", "a", "b", "kube-system", "gardener-system-seed-lease"] {
             sim.put(object(&kinds::NAMESPACE, "", namespace, json!({}))).expect("the namespace");
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -117,6 +121,16 @@ impl Garden {
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
 
+    /// Returns the time in so many seconds, as texts of the API write it.
+    pub(super) fn time(&self, seconds: i64) -> String {
+        (self.universe.env.clock.wall() + SignedDuration::from_secs(seconds)).to_string()
+    }
+
+    /// Changes a stored object, as another program would.
+    pub(super) fn edit(&self, kind: &Resource, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) {
+        assert!(self.sim.edit(&resource(kind), namespace, name, change), "{kind} {name} exists");
+    }
+
     pub(super) fn put(&self, object: Value) {
         self.sim.put(object).expect("it is valid");
     }
@@ -154,6 +168,11 @@ impl Garden {
     pub(super) fn serve(&self, kind: &Resource) {
         let has_status = KINDS.iter().any(|(it, has_status)| it == kind && *has_status);
         self.put(definition(kind, has_status));
+    }
+
+    /// Serves a kind of Gardener without its status subresource.
+    pub(super) fn serve_without_status(&self, kind: &Resource) {
+        self.put(definition(kind, false));
     }
 
     /// Serves a kind of Gardener no longer, from now on.
