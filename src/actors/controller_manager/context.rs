@@ -1,6 +1,8 @@
 //! What all controllers get: the environment, and the garden cluster with what is cached of it.
 
-use kit::Env;
+use std::rc::Rc;
+
+use kit::{Env, GeneralController, Supervised};
 use process::{ClusterHandle, controller_registration};
 
 use crate::api::config::controller_manager::Config;
@@ -17,4 +19,17 @@ pub struct GardenContext {
     pub env: Env,
     /// The garden cluster.
     pub garden: ClusterHandle,
+}
+
+/// Returns how to start the actors of a controller; `subscribe` adds its event handlers.
+pub fn start<C: GeneralController>(
+    controller: C,
+    subscribe: impl FnOnce(&Rc<C>, &Supervised<C>) + 'static,
+) -> StartControllers {
+    Box::new(move |ctx| {
+        let controller = Rc::new(controller);
+        let supervised = Supervised::start(controller.clone(), &ctx.env);
+        subscribe(&controller, &supervised);
+        supervised.into()
+    })
 }
