@@ -6,6 +6,7 @@
 //!   [`credentials_binding`], [`quota`], [`exposure_class`]: a controller each
 //! * [`fields`]: reads of foreign JSON
 
+pub mod bastion;
 pub mod cloud_profile;
 pub mod context;
 pub mod controller_deployment;

@@ -1,5 +1,6 @@
 //! gardener-controller-manager on the simulated API server. Start reading at `garden::Garden`.
 
+mod bastions;
 mod garden;
 mod guard_faults;
 mod guard_requests;
