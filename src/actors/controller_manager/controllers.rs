@@ -5,6 +5,7 @@ use super::context::Registration;
 /// All controllers, in the order in which they are set up and started (spec 80 §15).
 pub const CONTROLLERS: &[Registration] = &[
     super::bastion::REGISTRATION,
+    super::csr::REGISTRATION,
     super::cloud_profile::REGISTRATION,
     super::namespaced_cloud_profile::REGISTRATION,
     super::controller_deployment::REGISTRATION,

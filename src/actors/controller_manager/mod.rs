@@ -12,6 +12,7 @@ pub mod context;
 pub mod controller_deployment;
 pub mod controllers;
 pub mod credentials_binding;
+pub mod csr;
 pub mod exposure_class;
 pub mod fields;
 pub mod guards;

@@ -2,6 +2,7 @@
 
 mod bastions;
 mod garden;
+mod gardenlet_certificates;
 mod guard_faults;
 mod guard_requests;
 mod guards;
