@@ -9,6 +9,7 @@ pub const CONTROLLERS: &[Registration] = &[
     super::cloud_profile::REGISTRATION,
     super::namespaced_cloud_profile::REGISTRATION,
     super::controller_deployment::REGISTRATION,
+    super::event::REGISTRATION,
     super::exposure_class::REGISTRATION,
     super::quota::REGISTRATION,
     super::credentials_binding::REGISTRATION,

@@ -13,6 +13,7 @@ pub mod controller_deployment;
 pub mod controllers;
 pub mod credentials_binding;
 pub mod csr;
+pub mod event;
 pub mod exposure_class;
 pub mod fields;
 pub mod guards;
