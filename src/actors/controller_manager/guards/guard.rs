@@ -8,7 +8,7 @@ use cluster::{
     object,
     object::NamespacedName,
 };
-use kit::{Clock, Deadline, Failure, GeneralController, Outcome, Priority, Supervised, SyncRequirement};
+use kit::{Clock, Deadline, Failure, GeneralController, Outcome, Priority, Reconcile, Supervised, SyncRequirement};
 use serde_json::Value;
 
 use super::{
@@ -100,10 +100,18 @@ impl Guard {
     /// Wakes keys of a controller when an object or its referrers change. A referrer that changes or goes wakes its old
     /// target.
     pub fn subscribe<C: GeneralController<Key = NamespacedName>>(&self, supervised: &Supervised<C>) {
-        self.guarded.on_change(supervised, Predicate::fields_changed(), |name, _| [name.clone()]);
+        self.subscribe_as(supervised, |name| name);
+    }
+
+    /// As [`Self::subscribe`], for a controller that has other keys, too. `key` returns the key of a guarded object.
+    pub fn subscribe_as<C: GeneralController>(&self, supervised: &Supervised<C>, key: fn(NamespacedName) -> C::Key) {
+        self.guarded.on_change(supervised, Predicate::fields_changed(), move |name, _| [key(name.clone())]);
         for users in &self.users {
             let changed = Predicate::fields_changed().ignoring_first_list();
-            users.watch.on_change(supervised, changed, |_, user| user.fields.to_vec());
+            let keys = move |_: &NamespacedName, user: &CachedFields<Box<[NamespacedName]>>| {
+                user.fields.iter().cloned().map(key).collect::<Vec<_>>()
+            };
+            users.watch.on_change(supervised, changed, keys);
         }
     }
 
@@ -139,6 +147,27 @@ impl Guard {
         self.tell(key, &uid, &note, told);
         let is_cached = self.users.iter().any(|users| users.by_target.contains(key));
         Ok(GuardVerdict::InUse(Outcome::After(if is_cached { PERIOD } else { LOOK_AGAIN })))
+    }
+
+    /// Checks an object, and releases it if that is accepted. Returns what ends the reconcile; `None` if the object lives
+    /// and has the finalizer: then its controller may go on.
+    pub async fn settle(
+        &self,
+        context: &Context,
+        told: &mut Told,
+        reconcile: &Reconcile<NamespacedName>,
+    ) -> Result<Option<Outcome>, Failure> {
+        let key = &reconcile.key;
+        Ok(match self.check(context, key, told).await? {
+            GuardVerdict::Alive => None,
+            GuardVerdict::Unguarded => Some(Outcome::Again),
+            GuardVerdict::Gone | GuardVerdict::Free => Some(Outcome::Retire),
+            GuardVerdict::InUse(outcome) => {
+                reconcile.note("in use");
+                Some(outcome)
+            }
+            GuardVerdict::Accepted(uid) => Some(self.release(context, key, &uid).await?),
+        })
     }
 
     /// Removes the finalizer of the accepted object with this uid. An object that was created anew under the name keeps

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use cluster::{Context, object::NamespacedName};
 use kit::{Controller, Failure, Outcome, Reconcile, Reconciler, Supervised};
 
-use super::{Guard, GuardDefinition, GuardVerdict, Told};
+use super::{Guard, GuardDefinition, Told};
 use crate::actors::controller_manager::context::{GardenContext, StartControllers};
 
 struct GuardController {
@@ -45,14 +45,7 @@ impl Controller for GuardController {
     ) -> Result<Outcome, Failure> {
         let key = &reconcile.key;
         let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
-        match self.guard.check(&context, key, told).await? {
-            GuardVerdict::Unguarded => Ok(Outcome::Again),
-            GuardVerdict::Gone | GuardVerdict::Alive | GuardVerdict::Free => Ok(Outcome::Retire),
-            GuardVerdict::InUse(outcome) => {
-                reconcile.note("in use");
-                Ok(outcome)
-            }
-            GuardVerdict::Accepted(uid) => self.guard.release(&context, key, &uid).await,
-        }
+        let outcome = self.guard.settle(&context, told, reconcile).await?;
+        Ok(outcome.unwrap_or(Outcome::Retire))
     }
 }
