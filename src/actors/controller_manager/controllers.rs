@@ -11,6 +11,7 @@ pub const CONTROLLERS: &[Registration] = &[
     super::controller_deployment::REGISTRATION,
     super::event::REGISTRATION,
     super::exposure_class::REGISTRATION,
+    super::gardenlet_lifecycle::REGISTRATION,
     super::quota::REGISTRATION,
     super::credentials_binding::REGISTRATION,
     super::secret_binding::REGISTRATION,

@@ -16,6 +16,7 @@ pub mod csr;
 pub mod event;
 pub mod exposure_class;
 pub mod fields;
+pub mod gardenlet_lifecycle;
 pub mod guards;
 pub mod namespaced_cloud_profile;
 pub mod quota;

@@ -5,6 +5,7 @@ mod cloud_profiles;
 mod events;
 mod garden;
 mod gardenlet_certificates;
+mod gardenlets;
 mod guard_faults;
 mod guard_requests;
 mod guards;

@@ -1,0 +1,307 @@
+//! `gardenlet-lifecycle`: marks Seeds and Shoots whose gardenlet is silent, and revives gardenlets whose certificate has
+//! expired (spec 81 K).
+//!
+//! `Lease, Seed or self-hosted Shoot ─ heartbeat.rs ─► GardenletReady; later ─ marks.rs ─► conditions of Shoots`
+//!
+//! [`heartbeat`] and [`marks`] are pure; `stores` has the caches. This file has an actor per Seed and per self-hosted
+//! Shoot, with the steps of K.3. Nothing is marked unless the API server confirms that the Lease is old.
+
+pub mod heartbeat;
+pub mod marks;
+mod stores;
+
+use std::{fmt, rc::Rc, time::Duration};
+
+use cluster::{Cached, Context, Lock, Predicate, Watch, Wrote, object, object::NamespacedName};
+use futures::{StreamExt as _, stream};
+use jiff::{SignedDuration, Timestamp};
+use kit::{Clock, Controller, Failure, IdleCheck, Outcome, Reconcile, Reconciler};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use self::{
+    heartbeat::{Periods, Reported, is_alive},
+    stores::Stores,
+};
+use super::context::{GardenContext, Registration, StartControllers, start};
+use crate::{
+    actors::shared::texts::together,
+    api::{config::controller_manager::Config, meta::conditions::status_patch},
+};
+
+const NAME: &str = "gardenlet-lifecycle"; // spec 80 §15
+
+/// Registers the controller.
+pub const REGISTRATION: Registration = Registration { names: &[NAME], setup };
+
+/// Writes of one reconcile at the same time (spec 80 §16 S-19).
+const WRITES: usize = 16;
+
+/// The annotation of operations is set at most once in this time (spec 81 K.6).
+const BETWEEN_TRIGGERS: Duration = Duration::from_secs(60);
+
+const OPERATION: &str = "gardener.cloud/operation";
+
+/// Whose gardenlet an actor looks after.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum GardenletKey {
+    /// That of a Seed.
+    Seed(NamespacedName),
+    /// That of a self-hosted Shoot.
+    Shoot(NamespacedName),
+}
+
+struct Lifecycle {
+    workers: usize,
+    periods: Periods,
+    clock: Clock,
+    stores: Stores,
+}
+
+/// What an actor remembers.
+#[derive(Debug, Default)]
+struct Memory {
+    /// It was logged that Shoots are marked in this outage.
+    is_told: bool,
+    /// When the annotation of operations was set.
+    triggered: Option<Instant>,
+}
+
+/// What a write of `GardenletReady` led to.
+enum Silenced {
+    /// The object is as it must be, with this status.
+    Done(Reported),
+    /// Its gardenlet is alive.
+    Alive,
+    /// Somebody else wrote it: start over.
+    Changed,
+    /// It does not exist any more.
+    Gone,
+}
+
+fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
+    let settings = config.controllers.seed;
+    let period = |period: Duration| SignedDuration::try_from(period).unwrap_or(SignedDuration::MAX);
+    let controller = Lifecycle {
+        workers: settings.concurrent_syncs.count(),
+        periods: Periods {
+            sync: period(settings.sync_period.get()),
+            monitor: period(settings.monitor_period.get()),
+            shoot_monitor: period(settings.shoot_monitor_period()),
+        },
+        clock: ctx.env.clock.clone(),
+        stores: Stores::open(ctx),
+    };
+    Some(start(controller, |controller, supervised| {
+        let Stores { seeds, shoots, .. } = &controller.stores;
+        let come_or_gone = Predicate::differing(|_, _| false);
+        seeds.on_change(supervised, come_or_gone, |name, _| [GardenletKey::Seed(name.clone())]);
+        let is_self_hosted = |shoot: &stores::CachedShoot| shoot.fields.own_gardenlet.is_some();
+        let changed = Predicate::differing(move |old, new| is_self_hosted(old) != is_self_hosted(new));
+        shoots.on_change(supervised, changed.including_own_writes(), move |name, shoot| {
+            is_self_hosted(shoot).then(|| GardenletKey::Shoot(name.clone()))
+        });
+    }))
+}
+
+impl fmt::Display for GardenletKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Seed(name) => write!(f, "Seed {name}"),
+            Self::Shoot(name) => write!(f, "Shoot {name}"),
+        }
+    }
+}
+
+impl Lifecycle {
+    fn sync_period(&self) -> Duration {
+        self.periods.sync.unsigned_abs()
+    }
+
+    /// Returns when to look again at a gardenlet that is alive. As long as a fresh cache shows that it is, nothing else is
+    /// done.
+    fn look_later(&self, key: &GardenletKey, renewed: Option<Timestamp>) -> Outcome {
+        let (periods, sync_period) = (self.periods, self.sync_period());
+        match key {
+            GardenletKey::Seed(name) => {
+                let (leases, clock, name) =
+                    (self.stores.leases.clone(), self.clock.clone(), stores::lease_of_seed(name));
+                let is_alive = move || {
+                    let renewed = leases.known(&name).flatten()?.fields;
+                    is_alive(renewed, periods, clock.wall()).then_some(sync_period)
+                };
+                Outcome::Idle(sync_period, IdleCheck::new(is_alive))
+            }
+            // Its Lease is not watched: it is read when it may be too old.
+            GardenletKey::Shoot(_) => {
+                let age = renewed.map(|renewed| self.clock.wall().duration_since(renewed));
+                let left = age.map(|age| periods.monitor.saturating_sub(age));
+                let left = left.and_then(|left| Duration::try_from(left).ok()).unwrap_or_default();
+                let longest = periods.monitor.unsigned_abs().max(sync_period);
+                Outcome::After(left.clamp(sync_period, longest))
+            }
+        }
+    }
+
+    /// Sets `GardenletReady` to `Unknown` if the API server confirms that the Lease is old (step 5, F1). The version of the
+    /// object is the lock: the gardenlet may come back in this moment.
+    async fn silence<R: Cached>(
+        &self,
+        context: &Context,
+        watch: &Watch<R>,
+        name: &NamespacedName,
+        lease: &NamespacedName,
+    ) -> Result<Silenced, Failure> {
+        let Some(object) = watch.read_object(context, name).await? else { return Ok(Silenced::Gone) };
+        let renewed = self.stores.read_lease(context, lease).await?;
+        let now = self.clock.wall();
+        if is_alive(renewed, self.periods, now) {
+            return Ok(Silenced::Alive);
+        }
+        let reported = Reported::of(&object);
+        let (true, Some(silenced)) = (reported.has_conditions, reported.silenced(now)) else {
+            return Ok(if reported.has_conditions { Silenced::Done(reported) } else { Silenced::Alive });
+        };
+        if let Some(renewed) = renewed {
+            let monitor_period = self.periods.monitor;
+            tracing::info!(
+                renewTime = %renewed, now = %now, monitorPeriod = %monitor_period, "Lease was not renewed in time"
+            );
+        }
+        tracing::info!("Setting GardenletReady condition status to 'Unknown' as gardenlet stopped updating its Lease");
+        let decide = |live: &Value| {
+            let is_as_read = object::resource_version(live) == object::resource_version(&object);
+            is_as_read.then(|| status_patch(live, "conditions", std::slice::from_ref(&silenced))).flatten()
+        };
+        Ok(match watch.patch_status(context, &object, Lock::Version, decide).await? {
+            Wrote::Created(live) | Wrote::Updated(live) | Wrote::Altered(live) => Silenced::Done(Reported::of(&live)),
+            Wrote::Unchanged(_) | Wrote::Deleting(_) => Silenced::Changed,
+            Wrote::Gone => Silenced::Gone,
+        })
+    }
+
+    /// Makes the gardenlet of a ManagedSeed get a new certificate (K.6).
+    async fn revive(
+        &self,
+        context: &Context,
+        seed: &NamespacedName,
+        reported: &Reported,
+        memory: &mut Memory,
+    ) -> Result<(), Failure> {
+        let now = self.clock.monotonic();
+        let is_recent = memory.triggered.is_some_and(|last| now.duration_since(last) < BETWEEN_TRIGGERS);
+        if is_recent || !reported.has_expired_certificate(self.clock.wall()) {
+            return Ok(());
+        }
+        let name = NamespacedName::new(stores::GARDEN, seed.name.as_str());
+        let managed_seeds = &self.stores.managed_seeds;
+        if managed_seeds.store().with(&name, |managed_seed| managed_seed.fields) != Some(stores::Operation::None) {
+            return Ok(()); // there is none, or an operation is asked for already
+        }
+        tracing::info!(
+            managedSeed = %name,
+            "Triggering ManagedSeed reconciliation since gardenlet client certificate is expired"
+        );
+        let patch = |managed_seed: &Value| {
+            let is_free = object::annotation(managed_seed, OPERATION).is_none();
+            is_free.then(|| json!({ "metadata": { "annotations": { OPERATION: "reconcile" } } }))
+        };
+        managed_seeds.patch(context, &name, Lock::None, patch).await?;
+        memory.triggered = Some(now);
+        Ok(())
+    }
+
+    /// Marks the Shoots of a silent gardenlet (steps 8 and 9) in time slices, so that many Shoots of one Seed do not delay
+    /// other Seeds.
+    async fn mark_shoots(
+        &self,
+        context: &Context,
+        reconcile: &Reconcile<GardenletKey>,
+        since: Option<Timestamp>,
+        memory: &mut Memory,
+    ) -> Result<Outcome, Failure> {
+        let unmarked = self.stores.unmarked(&reconcile.key);
+        if unmarked.is_empty() {
+            return Ok(Outcome::After(self.sync_period()));
+        }
+        let now = self.clock.wall();
+        if !std::mem::replace(&mut memory.is_told, true) {
+            tracing::info!(
+                gardenletOfflineSince = since.map(tracing::field::display),
+                now = %now,
+                shootMonitorPeriod = %self.periods.shoot_monitor,
+                "Gardenlet has not sent heartbeats for at least the configured shoot monitor period, setting shoot \
+                 conditions and constraints to 'Unknown' for all affected Shoots"
+            );
+        }
+        let all = unmarked.len();
+        let in_time = stream::iter(unmarked).take_while(|_| std::future::ready(!reconcile.should_yield()));
+        let marked = in_time.map(|shoot| self.stores.mark(context, &reconcile.key, shoot, now));
+        let marked: Vec<Result<(), String>> = marked.buffer_unordered(WRITES).collect().await;
+        let is_unfinished = marked.len() < all;
+        let errors: Vec<String> = marked.into_iter().filter_map(Result::err).collect();
+        if !errors.is_empty() {
+            return Err(Failure::new(together(&errors, "; ")));
+        }
+        Ok(if is_unfinished { Outcome::Continue } else { Outcome::After(self.sync_period()) })
+    }
+}
+
+impl Controller for Lifecycle {
+    type Key = GardenletKey;
+    type Memory = Memory;
+
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        // An error must not stop the looks at the Lease (spec 81 K.3).
+        let reconciler = Reconciler::new(NAME, self.workers).max_back_off(self.sync_period());
+        vec![self.stores.requirements().into_iter().fold(reconciler, Reconciler::requires)]
+    }
+
+    async fn reconcile(
+        self: &Rc<Self>,
+        memory: &mut Memory,
+        reconcile: &Reconcile<GardenletKey>,
+    ) -> Result<Outcome, Failure> {
+        let key = &reconcile.key;
+        let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
+        let Some(mut reported) = self.stores.reported(key) else {
+            tracing::debug!("Object is gone, stop reconciling");
+            return Ok(Outcome::Retire);
+        };
+        if !reported.has_conditions {
+            return Ok(Outcome::After(self.sync_period()));
+        }
+        let renewed = self.stores.renewed(&context, key).await?;
+        if is_alive(renewed, self.periods, self.clock.wall()) {
+            memory.is_told = false;
+            return Ok(self.look_later(key, renewed));
+        }
+        if reported.silenced(self.clock.wall()).is_some() {
+            let Stores { seeds, shoots, .. } = &self.stores;
+            let silenced = match key {
+                GardenletKey::Seed(name) => self.silence(&context, seeds, name, &stores::lease_of_seed(name)).await?,
+                GardenletKey::Shoot(name) => {
+                    self.silence(&context, shoots, name, &stores::lease_of_shoot(name)).await?
+                }
+            };
+            match silenced {
+                Silenced::Done(silenced) => reported = silenced,
+                Silenced::Alive => return Ok(Outcome::After(self.sync_period())),
+                Silenced::Changed => return Ok(Outcome::Again),
+                Silenced::Gone => return Ok(Outcome::Retire),
+            }
+        }
+        if reported.silenced(self.clock.wall()).is_some() {
+            return Ok(Outcome::After(self.sync_period())); // the API server did not keep what was written
+        }
+        reconcile.note("silent");
+        if let GardenletKey::Seed(seed) = key {
+            self.revive(&context, seed, &reported, memory).await?;
+        }
+        if !reported.concerns_shoots(self.periods, self.clock.wall()) {
+            return Ok(Outcome::After(self.sync_period()));
+        }
+        let since = reported.ready.and_then(|ready| ready.last_transition_time);
+        self.mark_shoots(&context, reconcile, since, memory).await
+    }
+}
