@@ -9,12 +9,11 @@ pub const CONTROLLERS: &[Registration] = &[
     super::cloud_profile::REGISTRATION,
     super::namespaced_cloud_profile::REGISTRATION,
     super::controller_deployment::REGISTRATION,
+    super::bindings::REGISTRATION,
     super::event::REGISTRATION,
     super::exposure_class::REGISTRATION,
     super::gardenlet_lifecycle::REGISTRATION,
     super::quota::REGISTRATION,
-    super::credentials_binding::REGISTRATION,
-    super::secret_binding::REGISTRATION,
     super::references::REGISTRATION,
 ];
 

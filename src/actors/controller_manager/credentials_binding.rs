@@ -1,18 +1,15 @@
-//! `credentialsbinding`: guards CredentialsBindings in use (spec 81 G, §3.1).
+//! How CredentialsBindings in use are guarded (spec 81 §3.1). The controller is in [`bindings`](super::bindings).
 
 use cluster::EventType;
 
 use super::{
-    context::{GardenContext, Registration, StartControllers},
     fields::text,
     guards::{self, GuardDefinition, GuardEvent, ReferrerScope, ReferringKind, named},
 };
-use crate::api::{config::controller_manager::Config, kinds};
+use crate::api::kinds;
 
-const NAME: &str = "credentialsbinding"; // spec 80 §15
-
-/// Registers the controller.
-pub const REGISTRATION: Registration = Registration { names: &[NAME], setup };
+/// Name of the controller.
+pub const NAME: &str = "credentialsbinding"; // spec 80 §15
 
 /// How CredentialsBindings are guarded.
 pub static GUARD: GuardDefinition = GuardDefinition {
@@ -29,7 +26,3 @@ pub static GUARD: GuardDefinition = GuardDefinition {
     accepted: &["No Shoots are referencing the CredentialsBinding, deletion accepted"],
     notes: &[&[("Cannot delete CredentialsBinding, because the following Shoots are still referencing it: ", 0)]],
 };
-
-fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
-    Some(guards::setup(&GUARD, config.controllers.credentials_binding.concurrent_syncs.count(), ctx))
-}

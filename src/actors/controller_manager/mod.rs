@@ -7,6 +7,7 @@
 //! * [`fields`]: reads of foreign JSON
 
 pub mod bastion;
+pub mod bindings;
 pub mod cloud_profile;
 pub mod context;
 pub mod controller_deployment;

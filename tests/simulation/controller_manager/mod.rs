@@ -1,6 +1,7 @@
 //! gardener-controller-manager on the simulated API server. Start reading at `garden::Garden`.
 
 mod bastions;
+mod bindings;
 mod cloud_profiles;
 mod events;
 mod garden;

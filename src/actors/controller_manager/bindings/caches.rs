@@ -1,0 +1,237 @@
+//! The caches that both controllers of bindings share, and the live check before a release.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
+
+use cluster::{
+    ApiError, CachedFields, Context, Index, Watch, WatchOptions,
+    evidence::EvidenceSource,
+    object::{self, NamespacedName},
+};
+use kit::{Deadline, Failure, Priority, SyncRequirement};
+use serde_json::Value;
+
+use super::{
+    binding::{Binding, BindingKind},
+    credentials::{CredentialsKind, CredentialsRef, CredentialsState},
+    release::{Answer, BindingName, Question, UsedBindings},
+};
+use crate::{
+    actors::{
+        controller_manager::{context::GardenContext, fields::text, guards::named},
+        shared::live_lists::{LIST_TIME, LiveLists},
+    },
+    api::kinds,
+};
+
+pub(super) type CachedBinding = CachedFields<Binding>;
+pub(super) type CachedCredentials = CachedFields<CredentialsState>;
+/// The kinds of bindings whose label a Quota has.
+pub(super) type CachedQuota = CachedFields<BTreeSet<BindingKind>>;
+
+/// Bindings, what they refer to, and Shoots.
+pub(super) struct Caches {
+    secret_bindings: Bindings,
+    credentials_bindings: Bindings,
+    credentials: [Watch<CachedCredentials>; 3],
+    pub(super) quotas: Watch<CachedQuota>,
+    shoots: Watch<CachedFields<Box<[BindingName]>>>,
+    in_use: Index<BindingName>,
+    live_shoots: LiveLists<(), BTreeSet<BindingName>>,
+}
+
+/// The bindings of a kind.
+pub(super) struct Bindings {
+    pub(super) watch: Watch<CachedBinding>,
+    pub(super) by_credentials: Index<CredentialsRef>,
+    pub(super) by_quota: Index<NamespacedName>,
+    live: LiveLists<(), LiveBindings>,
+}
+
+#[derive(Default)]
+struct LiveBindings {
+    by_credentials: BTreeMap<CredentialsRef, Rc<Vec<(NamespacedName, Binding)>>>,
+    by_quota: BTreeMap<NamespacedName, Rc<Vec<(NamespacedName, Binding)>>>,
+}
+
+impl Caches {
+    /// Opens the watches. A kind that is not served has no objects.
+    pub(super) fn open(ctx: &GardenContext) -> Self {
+        let watches = &ctx.garden.watches;
+        let credentials = |kind: CredentialsKind| {
+            let options = WatchOptions::fields(kind.resource().clone(), CredentialsState::of);
+            watches.open(options.metadata().optional())
+        };
+        let labels = |quota: &Value| {
+            let has_label = |kind: &BindingKind| object::label(quota, kind.label()).is_some();
+            BindingKind::ALL.into_iter().filter(has_label).collect()
+        };
+        let shoots = watches.open(WatchOptions::fields(kinds::SHOOT, bindings_of_shoot));
+        let in_use = shoots.index(|_, shoot: &CachedFields<Box<[BindingName]>>| shoot.fields.to_vec());
+        Self {
+            secret_bindings: Bindings::open(BindingKind::SecretBinding, ctx),
+            credentials_bindings: Bindings::open(BindingKind::CredentialsBinding, ctx),
+            credentials: CredentialsKind::ALL.map(credentials),
+            quotas: watches.open(WatchOptions::fields(kinds::QUOTA, labels).metadata().optional()),
+            shoots,
+            in_use,
+            live_shoots: LiveLists::default(),
+        }
+    }
+
+    /// Returns the caches that both controllers need.
+    pub(super) fn requirements(&self) -> Vec<SyncRequirement> {
+        let bindings = BindingKind::ALL.map(|kind| self.bindings(kind).watch.sync_requirement());
+        let others = [self.quotas.sync_requirement(), self.shoots.sync_requirement()];
+        bindings.into_iter().chain(self.credentials.iter().map(Watch::sync_requirement)).chain(others).collect()
+    }
+
+    /// Returns the bindings of a kind.
+    pub(super) fn bindings(&self, kind: BindingKind) -> &Bindings {
+        match kind {
+            BindingKind::SecretBinding => &self.secret_bindings,
+            BindingKind::CredentialsBinding => &self.credentials_bindings,
+        }
+    }
+
+    /// Returns the credentials of a kind.
+    pub(super) fn credentials(&self, kind: CredentialsKind) -> &Watch<CachedCredentials> {
+        let [secrets, internal_secrets, workload_identities] = &self.credentials;
+        match kind {
+            CredentialsKind::Secret => secrets,
+            CredentialsKind::InternalSecret => internal_secrets,
+            CredentialsKind::WorkloadIdentity => workload_identities,
+        }
+    }
+
+    /// Returns the state of credentials, from the cache or else live; `None` if they do not exist.
+    pub(super) async fn state_of(
+        &self,
+        context: &Context,
+        credentials: &CredentialsRef,
+    ) -> Result<Option<CredentialsState>, ApiError> {
+        let watch = self.credentials(credentials.kind);
+        if !credentials.can_exist() || watch.absence().is_some() {
+            return Ok(None);
+        }
+        let state = match watch.known(&credentials.name) {
+            Some(known) => known,
+            None => watch.read_live(context, &credentials.name).await?,
+        };
+        Ok(state.map(|state| state.fields))
+    }
+
+    async fn live_bindings(&self, kind: BindingKind) -> Result<Rc<LiveBindings>, Failure> {
+        let bindings = self.bindings(kind);
+        let watch = bindings.watch.clone();
+        let list = bindings.live.get(&(), move || async move {
+            let context = Context::new(Priority::High, Deadline::after(LIST_TIME), "bindings");
+            let mut all = Vec::new();
+            let add = |name: &NamespacedName, binding: &CachedBinding| all.push((name.clone(), binding.fields.clone()));
+            watch.list_live(&context, None, None, add).await?;
+            Ok::<_, ApiError>(LiveBindings::of(all))
+        });
+        match list.await {
+            Ok(live) => Ok(live),
+            // The server denies the kind now, as discovery proved before.
+            Err(error) if error.is_not_served() && bindings.watch.absence().is_some() => Ok(Rc::default()),
+            Err(error) => Err(Failure::new(format!("cannot list {}: {error}", kind.resource().plural))),
+        }
+    }
+
+    async fn live_use(&self) -> Result<Rc<BTreeSet<BindingName>>, Failure> {
+        let watch = self.shoots.clone();
+        let list = self.live_shoots.get(&(), move || async move {
+            let context = Context::new(Priority::High, Deadline::after(LIST_TIME), "bindings");
+            let mut names = BTreeSet::new();
+            let add = |_: &NamespacedName, shoot: &CachedFields<Box<[BindingName]>>| {
+                names.extend(shoot.fields.iter().cloned());
+            };
+            watch.list_live(&context, None, None, add).await?;
+            Ok::<_, ApiError>(names)
+        });
+        list.await.map_err(|error| Failure::new(format!("cannot list shoots: {error}")))
+    }
+}
+
+impl Bindings {
+    fn open(kind: BindingKind, ctx: &GardenContext) -> Self {
+        let binding = move |object: &Value| Binding::of(kind, object);
+        let watch = ctx.garden.watches.open(WatchOptions::fields(kind.resource().clone(), binding).optional());
+        let by_credentials =
+            watch.index(|_, binding: &CachedBinding| binding.fields.credentials.iter().cloned().collect());
+        let by_quota = watch.index(|_, binding: &CachedBinding| binding.fields.quotas.iter().cloned().collect());
+        Self { watch, by_credentials, by_quota, live: LiveLists::default() }
+    }
+
+    fn cached(&self, names: Vec<NamespacedName>) -> Rc<Vec<(NamespacedName, Binding)>> {
+        let binding = |name: NamespacedName| {
+            let binding = self.watch.store().with(&name, |binding| binding.fields.clone())?;
+            Some((name, binding))
+        };
+        Rc::new(names.into_iter().filter_map(binding).collect())
+    }
+}
+
+impl LiveBindings {
+    fn of(all: Vec<(NamespacedName, Binding)>) -> Self {
+        let mut by_credentials: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut by_quota: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (name, binding) in all {
+            for quota in &binding.quotas {
+                by_quota.entry(quota.clone()).or_default().push((name.clone(), binding.clone()));
+            }
+            if let Ok(credentials) = binding.credentials.clone() {
+                by_credentials.entry(credentials).or_default().push((name, binding));
+            }
+        }
+        Self {
+            by_credentials: by_credentials.into_iter().map(|(key, bindings)| (key, Rc::new(bindings))).collect(),
+            by_quota: by_quota.into_iter().map(|(key, bindings)| (key, Rc::new(bindings))).collect(),
+        }
+    }
+}
+
+/// A cache that is not fresh may keep an object: that costs nothing, and the object is looked at again.
+impl EvidenceSource for Caches {
+    type Question = Question;
+    type Answer = Answer;
+
+    fn cached(&self, question: &Question) -> Option<Answer> {
+        Some(match question {
+            Question::OfCredentials(kind, credentials) => {
+                let bindings = self.bindings(*kind);
+                Answer::Bindings(bindings.cached(bindings.by_credentials.get(credentials)))
+            }
+            Question::OfQuota(kind, quota) => {
+                let bindings = self.bindings(*kind);
+                Answer::Bindings(bindings.cached(bindings.by_quota.get(quota)))
+            }
+            Question::InUse => Answer::InUse(UsedBindings::Cached(self.in_use.clone())),
+        })
+    }
+
+    async fn read(&self, _: &Context, question: &Question) -> Result<Answer, Failure> {
+        Ok(match question {
+            Question::OfCredentials(kind, credentials) => {
+                let live = self.live_bindings(*kind).await?;
+                Answer::Bindings(live.by_credentials.get(credentials).cloned().unwrap_or_default())
+            }
+            Question::OfQuota(kind, quota) => {
+                let live = self.live_bindings(*kind).await?;
+                Answer::Bindings(live.by_quota.get(quota).cloned().unwrap_or_default())
+            }
+            Question::InUse => Answer::InUse(UsedBindings::Listed(self.live_use().await?)),
+        })
+    }
+}
+
+fn bindings_of_shoot(shoot: &Value) -> Box<[BindingName]> {
+    let namespace = object::namespace(shoot);
+    let of_kind = |kind: BindingKind| {
+        named(namespace, text(shoot, kind.field_of_shoot())).into_iter().map(move |name| (kind, name))
+    };
+    BindingKind::ALL.into_iter().flat_map(of_kind).collect()
+}

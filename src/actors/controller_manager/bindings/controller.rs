@@ -1,0 +1,423 @@
+//! The controller of one kind of bindings: an actor per binding, and per object that a binding left without a release.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    rc::Rc,
+};
+
+use cluster::{
+    Change, Context, How, Lock, Predicate, Wrote,
+    evidence::{Evidence, decide},
+    object::NamespacedName,
+};
+use kit::{Causes, Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake, WeakSupervised};
+use serde_json::Value;
+
+use super::{
+    binding::{Binding, BindingKind},
+    caches::{CachedBinding, CachedCredentials, CachedQuota, Caches},
+    credentials::{CredentialsKind, CredentialsRef, LabelChange, protect, provider_label, release},
+    release::{Answer, Judge, Question, Release},
+};
+use crate::actors::{
+    controller_manager::guards::{Guard, GuardVerdict, Told},
+    shared::texts::together,
+};
+
+/// What one actor looks after.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum BindingKey {
+    /// A binding.
+    Binding(NamespacedName),
+    /// Credentials that a binding left without a release.
+    Credentials(CredentialsRef),
+    /// A Quota that a binding left without a release.
+    Quota(NamespacedName),
+}
+
+/// What an actor remembers.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    told: Told,
+    /// The warning about credentials that cannot be protected was logged.
+    is_warned: bool,
+}
+
+pub(super) struct BindingController {
+    name: &'static str,
+    kind: BindingKind,
+    workers: usize,
+    labels_workload_identities: bool,
+    guard: Guard,
+    caches: Rc<Caches>,
+    /// The types of bindings that left credentials without a release.
+    left: RefCell<BTreeMap<CredentialsRef, BTreeSet<String>>>,
+}
+
+/// How the controller of a kind is set up.
+pub(super) struct Settings {
+    pub(super) name: &'static str,
+    pub(super) kind: BindingKind,
+    pub(super) workers: usize,
+    pub(super) labels_workload_identities: bool,
+}
+
+impl fmt::Display for BindingKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Binding(name) => name.fmt(f),
+            Self::Credentials(credentials) => credentials.fmt(f),
+            Self::Quota(name) => write!(f, "Quota {name}"),
+        }
+    }
+}
+
+impl BindingController {
+    /// Starts the controller of a kind, with its event handlers.
+    pub(super) fn start(settings: Settings, guard: Guard, caches: &Rc<Caches>, env: &Env) -> Supervised<Self> {
+        let Settings { name, kind, workers, labels_workload_identities } = settings;
+        let (caches, left) = (caches.clone(), RefCell::default());
+        let controller = Rc::new(Self { name, kind, workers, labels_workload_identities, guard, caches, left });
+        let supervised = Supervised::start(controller.clone(), env);
+        controller.guard.subscribe_as(&supervised, BindingKey::Binding);
+        controller.subscribe_to_bindings(&supervised);
+        controller.subscribe_to_credentials(&supervised);
+        controller.subscribe_to_quotas(&supervised);
+        supervised
+    }
+
+    fn subscribe_to_bindings(self: &Rc<Self>, supervised: &Supervised<Self>) {
+        let (waker, controller) = (supervised.weak(), Rc::downgrade(self));
+        self.caches.bindings(self.kind).watch.subscribe(move |change| {
+            if let Some(controller) = controller.upgrade() {
+                controller.note(change, &waker);
+            }
+        });
+    }
+
+    /// Wakes a changed binding, and what it left.
+    fn note(&self, change: &Change<'_, CachedBinding>, waker: &WeakSupervised<Self>) {
+        let (old, new) = (change.old.map(|binding| &binding.fields), change.new.map(|binding| &binding.fields));
+        if change.how == How::Lost || old == new {
+            return;
+        }
+        if !matches!(change.how, How::Own { .. }) {
+            let is_first = change.how == How::First;
+            let wake = if is_first { Wake::low(Causes::OBJECT) } else { Wake::high(Causes::OBJECT) };
+            waker.wake(&BindingKey::Binding(change.name.clone()), wake);
+        }
+        let Some(old) = old else { return };
+        if let Ok(credentials) = &old.credentials
+            && new.and_then(|new| new.credentials.as_ref().ok()) != Some(credentials)
+        {
+            self.left.borrow_mut().entry(credentials.clone()).or_default().extend(old.types.iter().cloned());
+            waker.wake(&BindingKey::Credentials(credentials.clone()), Wake::high(Causes::OBJECT));
+        }
+        for quota in old.quotas.iter().filter(|quota| !new.is_some_and(|new| new.quotas.contains(*quota))) {
+            waker.wake(&BindingKey::Quota(quota.clone()), Wake::high(Causes::OBJECT));
+        }
+    }
+
+    /// Credentials wake their bindings; if they have none, but marks of this kind, they wake themselves (spec 81 G-T6).
+    fn subscribe_to_credentials(self: &Rc<Self>, supervised: &Supervised<Self>) {
+        let binding_kind = self.kind;
+        for kind in CredentialsKind::ALL {
+            let by_credentials = self.caches.bindings(binding_kind).by_credentials.clone();
+            let changed = Predicate::<CachedCredentials>::fields_changed();
+            self.caches.credentials(kind).on_change(supervised, changed, move |name, state| {
+                let credentials = CredentialsRef { kind, name: name.clone() };
+                let bindings = by_credentials.get(&credentials);
+                let is_left = bindings.is_empty() && state.fields.is_marked_by(binding_kind);
+                let left = is_left.then_some(BindingKey::Credentials(credentials));
+                bindings.into_iter().map(BindingKey::Binding).chain(left).collect::<Vec<_>>()
+            });
+        }
+    }
+
+    fn subscribe_to_quotas(self: &Rc<Self>, supervised: &Supervised<Self>) {
+        let kind = self.kind;
+        let by_quota = self.caches.bindings(kind).by_quota.clone();
+        self.caches.quotas.on_change(supervised, Predicate::<CachedQuota>::fields_changed(), move |name, labels| {
+            let bindings = by_quota.get(name);
+            let is_left = bindings.is_empty() && labels.fields.contains(&kind);
+            let left = is_left.then(|| BindingKey::Quota(name.clone()));
+            bindings.into_iter().map(BindingKey::Binding).chain(left).collect::<Vec<_>>()
+        });
+    }
+
+    fn kind_name(&self) -> &'static str {
+        &self.kind.resource().kind
+    }
+
+    fn binding_of(&self, name: &NamespacedName) -> Option<Binding> {
+        self.caches.bindings(self.kind).watch.store().with(name, |binding| binding.fields.clone())
+    }
+
+    /// Protects and labels what a binding refers to (spec 81 G.2).
+    async fn hold(&self, context: &Context, binding: &Binding, memory: &mut Memory) -> Result<Outcome, Failure> {
+        let credentials = binding.credentials.as_ref().map_err(|text| Failure::new(text.as_str()))?;
+        let (mut errors, mut outcome) = (Vec::new(), Outcome::Retire);
+        match self.hold_credentials(context, credentials, &binding.types, memory).await {
+            Ok(false) => outcome = Outcome::Again,
+            Ok(true) if memory.is_warned => outcome = Outcome::Done, // it remembers the warning
+            Ok(true) => {}
+            Err(error) => errors.push(error.to_string()),
+        }
+        for quota in &binding.quotas {
+            let labelled = self.label_quota(context, quota).await;
+            errors.extend(labelled.err().map(|error| error.to_string()));
+        }
+        if errors.is_empty() { Ok(outcome) } else { Err(Failure::new(together(&errors, "; "))) }
+    }
+
+    /// Returns false if the API server did not keep the finalizer.
+    async fn hold_credentials(
+        &self,
+        context: &Context,
+        credentials: &CredentialsRef,
+        types: &BTreeSet<String>,
+        memory: &mut Memory,
+    ) -> Result<bool, Failure> {
+        let Some(state) = self.caches.state_of(context, credentials).await? else {
+            return Err(Failure::new(not_found(credentials.kind.resource(), &credentials.name)));
+        };
+        let is_lost = state.is_lost_for(self.kind);
+        if is_lost && !memory.is_warned {
+            tracing::warn!(credentials = %credentials, "credentials in use are being deleted without the finalizer");
+        }
+        memory.is_warned = is_lost;
+        let is_held = self.protect(context, credentials).await?;
+        let labels = types.iter().map(|name| provider_label(name));
+        let mut change = LabelChange::default();
+        if credentials.kind == CredentialsKind::WorkloadIdentity && !self.labels_workload_identities {
+            change.remove.extend(labels);
+        } else {
+            change.add.extend(labels);
+        }
+        change.add.insert(self.kind.label().to_owned());
+        if change.is_done(&state) {
+            return Ok(is_held);
+        }
+        let watch = self.caches.credentials(credentials.kind);
+        let labelled = watch.patch(context, &credentials.name, Lock::None, |object| change.patch(object)).await;
+        labelled.map_err(|error| {
+            let (kind, binding) = (&credentials.kind.resource().kind, self.kind_name());
+            Failure::new(match self.kind {
+                BindingKind::SecretBinding => {
+                    format!("failed to add referred label to {kind} referenced in {binding}: {error}")
+                }
+                BindingKind::CredentialsBinding => format!(
+                    "failed to add provider type or/and referred labels to {kind} referenced in {binding}: {error}"
+                ),
+            })
+        })?;
+        Ok(is_held)
+    }
+
+    /// Adds the finalizer of this kind to credentials and removes that of earlier releases. Credentials that do not exist
+    /// are no error. Returns false if the API server did not keep it.
+    async fn protect(&self, context: &Context, credentials: &CredentialsRef) -> Result<bool, Failure> {
+        let watch = self.caches.credentials(credentials.kind);
+        if !credentials.can_exist() || watch.absence().is_some() {
+            return Ok(true);
+        }
+        let is_known = watch.known(&credentials.name).flatten().is_some_and(|state| {
+            let state = state.fields;
+            state.is_lost_for(self.kind) || (state.held_by.contains(&self.kind) && !state.has_legacy)
+        });
+        if is_known {
+            return Ok(true);
+        }
+        tracing::info!(finalizer = self.kind.finalizer(), "Adding finalizer");
+        let decide = |object: &Value| protect(object, self.kind);
+        let wrote = watch.patch(context, &credentials.name, Lock::Version, decide).await.map_err(|error| {
+            let kind: &str = match self.kind {
+                BindingKind::SecretBinding => "secret",
+                BindingKind::CredentialsBinding => &credentials.kind.resource().kind,
+            };
+            Failure::new(format!("could not add finalizer to {kind}: {error}"))
+        })?;
+        Ok(!wrote.is_altered())
+    }
+
+    async fn label_quota(&self, context: &Context, quota: &NamespacedName) -> Result<(), Failure> {
+        let (watch, kind) = (&self.caches.quotas, self.kind);
+        match watch.known(quota) {
+            Some(Some(labels)) if labels.fields.contains(&kind) => return Ok(()),
+            Some(None) => return Err(Failure::new(not_found(watch.resource(), quota))),
+            Some(Some(_)) | None => {}
+        }
+        let change = LabelChange { add: BTreeSet::from([kind.label().to_owned()]), ..LabelChange::default() };
+        let labelled = watch.patch(context, quota, Lock::None, |object| change.patch(object)).await;
+        let labelled = labelled.map_err(|error| {
+            let NamespacedName { namespace, name } = quota;
+            Failure::new(format!(
+                "failed to add referred label to the quota referenced in {}, quota: {name} , namespace: {namespace} : \
+                 {error}",
+                self.kind_name()
+            ))
+        })?;
+        match labelled {
+            Wrote::Gone => Err(Failure::new(not_found(watch.resource(), quota))),
+            Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_) | Wrote::Unchanged(_) | Wrote::Deleting(_) => {
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns what is released, confirmed by live lists.
+    async fn judged(
+        &self,
+        context: &Context,
+        judge: impl Fn(Judge, &dyn Fn(Question) -> Result<Answer, Question>) -> Result<Release, Question>,
+    ) -> Result<Release, Failure> {
+        let rules = Judge { kind: self.kind, labels_workload_identities: self.labels_workload_identities };
+        let ask = |evidence: &Evidence<'_, Caches>| judge(rules, &|question| evidence.ask(&question));
+        decide(&*self.caches, context, ask, Release::is_any).await
+    }
+
+    /// Releases credentials: first their labels, then the finalizer (G.3 step 4).
+    async fn release_credentials(
+        &self,
+        context: &Context,
+        credentials: &CredentialsRef,
+        types: &BTreeSet<String>,
+    ) -> Result<(), Failure> {
+        let watch = self.caches.credentials(credentials.kind);
+        if !credentials.can_exist() || watch.absence().is_some() {
+            return Ok(());
+        }
+        let kind = &credentials.kind.resource().kind;
+        let mut change = LabelChange::default();
+        change.remove.extend(types.iter().map(|name| provider_label(name)));
+        change.remove.insert(self.kind.label().to_owned());
+        let unlabelled = watch.patch(context, &credentials.name, Lock::Version, |object| change.patch(object)).await;
+        let unlabelled = unlabelled
+            .map_err(|error| Failure::new(format!("failed to remove referred label from {kind}: {error}")))?;
+        // A webhook may bring labels back (G-T8): one attempt.
+        let Some(object) = unlabelled.into_object() else { return Ok(()) };
+        tracing::info!(finalizer = self.kind.finalizer(), "Removing finalizer");
+        let released = watch.patch(context, &object, Lock::Version, |object| release(object, self.kind)).await;
+        released.map_err(|error| Failure::new(format!("failed to remove finalizer from {kind}: {error}")))?;
+        Ok(())
+    }
+
+    async fn release_quotas(&self, context: &Context, quotas: &BTreeSet<NamespacedName>) -> Result<(), Failure> {
+        let change = LabelChange { remove: BTreeSet::from([self.kind.label().to_owned()]), ..LabelChange::default() };
+        for quota in quotas.iter().filter(|_| self.caches.quotas.absence().is_none()) {
+            let unlabelled =
+                self.caches.quotas.patch(context, quota, Lock::Version, |object| change.patch(object)).await;
+            unlabelled.map_err(|error| Failure::new(format!("failed to remove referred label from Quota: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// Releases what a deleted binding refers to, and then the binding (G.3 steps 4 to 6).
+    async fn release(
+        &self,
+        context: &Context,
+        name: &NamespacedName,
+        binding: &Binding,
+        uid: &str,
+    ) -> Result<Outcome, Failure> {
+        let released = self.judged(context, |judge, ask| judge.binding(name, binding, ask)).await?;
+        match (&binding.credentials, &released.types) {
+            (Ok(credentials), Some(types)) => self.release_credentials(context, credentials, types).await?,
+            (Ok(credentials), None) => drop(self.protect(context, credentials).await?),
+            (Err(_), _) => {}
+        }
+        self.release_quotas(context, &released.quotas).await?;
+        self.guard.release(context, name, uid).await
+    }
+
+    async fn reconcile_binding(
+        &self,
+        context: &Context,
+        name: &NamespacedName,
+        reconcile: &Reconcile<BindingKey>,
+        memory: &mut Memory,
+    ) -> Result<Outcome, Failure> {
+        let verdict = self.guard.check(context, name, &mut memory.told).await?;
+        let Some(binding) = self.binding_of(name) else { return Ok(Outcome::Retire) };
+        match verdict {
+            GuardVerdict::Gone | GuardVerdict::Free => Ok(Outcome::Retire),
+            GuardVerdict::Unguarded => Ok(Outcome::Again),
+            GuardVerdict::Alive => self.hold(context, &binding, memory).await,
+            GuardVerdict::InUse(outcome) => {
+                reconcile.note("in use");
+                if let Ok(credentials) = &binding.credentials {
+                    self.protect(context, credentials).await?;
+                }
+                Ok(outcome)
+            }
+            GuardVerdict::Accepted(uid) => self.release(context, name, &binding, &uid).await,
+        }
+    }
+
+    /// Releases credentials that a binding left (G-T6). Of bindings that went while this process did not run, the types are
+    /// not known: then each provider label with the value `true` counts as theirs.
+    async fn reconcile_credentials(&self, context: &Context, credentials: &CredentialsRef) -> Result<(), Failure> {
+        let state = self.caches.state_of(context, credentials).await?;
+        let left = self.left.borrow().get(credentials).cloned();
+        if let Some(state) = state.filter(|state| state.is_marked_by(self.kind)) {
+            let own = || state.types.iter().filter(|(_, is_true)| **is_true).map(|(name, _)| name.clone()).collect();
+            let types = left.unwrap_or_else(own);
+            let judge = |judge: Judge, ask: &dyn Fn(Question) -> Result<Answer, Question>| {
+                judge.left_credentials(credentials, &types, ask)
+            };
+            let released = self.judged(context, judge).await?;
+            if let Some(types) = released.types {
+                self.release_credentials(context, credentials, &types).await?;
+            }
+        }
+        self.left.borrow_mut().remove(credentials);
+        Ok(())
+    }
+
+    async fn reconcile_quota(&self, context: &Context, quota: &NamespacedName) -> Result<(), Failure> {
+        let is_labelled = self.caches.quotas.store().with(quota, |labels| labels.fields.contains(&self.kind));
+        if is_labelled == Some(true) {
+            let released = self.judged(context, |judge, ask| judge.left_quota(quota, ask)).await?;
+            self.release_quotas(context, &released.quotas).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Controller for BindingController {
+    type Key = BindingKey;
+    type Memory = Memory;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        let resource = self.kind.resource();
+        let reconciler = Reconciler::new(self.name, self.workers).about((&resource.group, &resource.kind));
+        let reconciler = self.guard.requirements().fold(reconciler, Reconciler::requires);
+        vec![self.caches.requirements().into_iter().fold(reconciler, Reconciler::requires)]
+    }
+
+    async fn reconcile(
+        self: &Rc<Self>,
+        memory: &mut Memory,
+        reconcile: &Reconcile<BindingKey>,
+    ) -> Result<Outcome, Failure> {
+        let context = Context::new(reconcile.priority(), reconcile.deadline, reconcile.key.to_string());
+        match &reconcile.key {
+            BindingKey::Binding(name) => return self.reconcile_binding(&context, name, reconcile, memory).await,
+            BindingKey::Credentials(credentials) => self.reconcile_credentials(&context, credentials).await?,
+            BindingKey::Quota(quota) => self.reconcile_quota(&context, quota).await?,
+        }
+        Ok(Outcome::Retire)
+    }
+}
+
+/// Returns the error text about a missing object, as API servers write it.
+fn not_found(resource: &cluster::Resource, name: &NamespacedName) -> String {
+    let dot = if resource.group.is_empty() { "" } else { "." };
+    format!("{}{dot}{} {:?} not found", resource.plural, resource.group, name.name)
+}

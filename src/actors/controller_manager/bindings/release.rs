@@ -1,0 +1,189 @@
+//! When the credentials and Quotas of a binding are released, and which labels go (spec 81 G.5, G.6, G-T6). Pure.
+
+use std::{collections::BTreeSet, rc::Rc};
+
+use cluster::{Index, object::NamespacedName};
+
+use super::{
+    binding::{Binding, BindingKind},
+    credentials::{CredentialsKind, CredentialsRef},
+};
+
+/// A fact that a judgement asks for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Question {
+    /// The bindings of a kind with these credentials.
+    OfCredentials(BindingKind, CredentialsRef),
+    /// The bindings of a kind with this Quota.
+    OfQuota(BindingKind, NamespacedName),
+    /// The bindings to which Shoots refer. One list for all bindings, because many may be deleted at once.
+    InUse,
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// Bindings.
+    Bindings(Rc<Vec<(NamespacedName, Binding)>>),
+    /// The bindings to which Shoots refer.
+    InUse(UsedBindings),
+}
+
+/// A binding of any kind.
+pub type BindingName = (BindingKind, NamespacedName);
+
+/// The bindings to which Shoots refer.
+#[derive(Debug, Clone)]
+pub enum UsedBindings {
+    /// As the cache knows them.
+    Cached(Index<BindingName>),
+    /// As listed live.
+    Listed(Rc<BTreeSet<BindingName>>),
+}
+
+impl UsedBindings {
+    /// Returns true if a Shoot refers to a binding.
+    fn contains(&self, binding: &BindingName) -> bool {
+        match self {
+            Self::Cached(index) => index.contains(binding),
+            Self::Listed(names) => names.contains(binding),
+        }
+    }
+}
+
+/// What is released.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Release {
+    /// The types whose provider labels go, with finalizer and reference label; `None`: the credentials stay protected.
+    pub types: Option<BTreeSet<String>>,
+    /// The Quotas that lose the reference label.
+    pub quotas: BTreeSet<NamespacedName>,
+}
+
+impl Release {
+    /// Returns true if anything is released.
+    pub fn is_any(&self) -> bool {
+        self.types.is_some() || !self.quotas.is_empty()
+    }
+}
+
+/// The rules, with the setting that they depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct Judge {
+    /// The kind of the binding that is released.
+    pub kind: BindingKind,
+    /// WorkloadIdentities get provider labels (spec 81 D-3).
+    pub labels_workload_identities: bool,
+}
+
+impl Judge {
+    /// Judges a deleted binding to which no Shoot refers (G.3 steps 4 and 5).
+    pub fn binding<E>(
+        self,
+        name: &NamespacedName,
+        binding: &Binding,
+        ask: impl Fn(Question) -> Result<Answer, E>,
+    ) -> Result<Release, E> {
+        let mut release = Release::default();
+        if let Ok(credentials) = &binding.credentials {
+            let mut counts = false;
+            for (other, binding) in bindings(&ask, Question::OfCredentials(self.kind, credentials.clone()))?.iter() {
+                counts |= other != name && self.counts(self.kind, other, binding, &ask)?;
+            }
+            if !counts {
+                let needed = self.needed(Some(name), credentials, &ask)?;
+                release.types = Some(binding.types.difference(&needed).cloned().collect());
+            }
+        }
+        for quota in &binding.quotas {
+            let others = bindings(&ask, Question::OfQuota(self.kind, quota.clone()))?;
+            if !others.iter().any(|(other, _)| other != name) {
+                release.quotas.insert(quota.clone());
+            }
+        }
+        Ok(release)
+    }
+
+    /// Judges credentials that a binding left without a release: it is gone, or refers to others now. `types` are those
+    /// that it had.
+    pub fn left_credentials<E>(
+        self,
+        credentials: &CredentialsRef,
+        types: &BTreeSet<String>,
+        ask: impl Fn(Question) -> Result<Answer, E>,
+    ) -> Result<Release, E> {
+        let mut release = Release::default();
+        let others = bindings(&ask, Question::OfCredentials(self.kind, credentials.clone()))?;
+        if !others.iter().any(|(_, binding)| binding.exists()) {
+            let needed = self.needed(None, credentials, &ask)?;
+            release.types = Some(types.difference(&needed).cloned().collect());
+        }
+        Ok(release)
+    }
+
+    /// Judges a Quota that a binding left without a release.
+    pub fn left_quota<E>(
+        self,
+        quota: &NamespacedName,
+        ask: impl Fn(Question) -> Result<Answer, E>,
+    ) -> Result<Release, E> {
+        let mut release = Release::default();
+        let others = bindings(&ask, Question::OfQuota(self.kind, quota.clone()))?;
+        if !others.iter().any(|(_, binding)| binding.exists()) {
+            release.quotas.insert(quota.clone());
+        }
+        Ok(release)
+    }
+
+    /// Returns the types whose labels other bindings of both kinds need.
+    fn needed<E>(
+        self,
+        name: Option<&NamespacedName>,
+        credentials: &CredentialsRef,
+        ask: &impl Fn(Question) -> Result<Answer, E>,
+    ) -> Result<BTreeSet<String>, E> {
+        let mut needed = BTreeSet::new();
+        if credentials.kind == CredentialsKind::WorkloadIdentity && !self.labels_workload_identities {
+            return Ok(needed);
+        }
+        for kind in BindingKind::ALL {
+            for (other, binding) in bindings(ask, Question::OfCredentials(kind, credentials.clone()))?.iter() {
+                let is_itself = kind == self.kind && Some(other) == name;
+                if !is_itself && self.counts(kind, other, binding, ask)? {
+                    needed.extend(binding.types.iter().cloned());
+                }
+            }
+        }
+        Ok(needed)
+    }
+
+    /// A deleted binding counts while Shoots refer to it.
+    fn counts<E>(
+        self,
+        kind: BindingKind,
+        name: &NamespacedName,
+        binding: &Binding,
+        ask: &impl Fn(Question) -> Result<Answer, E>,
+    ) -> Result<bool, E> {
+        if !binding.is_deleting {
+            return Ok(true);
+        }
+        if !binding.is_held {
+            return Ok(false);
+        }
+        Ok(match ask(Question::InUse)? {
+            Answer::InUse(used) => used.contains(&(kind, name.clone())),
+            Answer::Bindings(_) => true,
+        })
+    }
+}
+
+fn bindings<E>(
+    ask: &impl Fn(Question) -> Result<Answer, E>,
+    question: Question,
+) -> Result<Rc<Vec<(NamespacedName, Binding)>>, E> {
+    Ok(match ask(question)? {
+        Answer::Bindings(bindings) => bindings,
+        Answer::InUse(_) => Rc::default(),
+    })
+}
