@@ -2,8 +2,8 @@
 //! * gardener-resource-manager applies bundles of manifests, stored in a *source* cluster, to a *target* cluster, and
 //!   keeps the objects in sync. A `ManagedResource` names the Secrets that hold its bundle. One cluster may be both
 //!   source and target.
-//! * gardener-controller-manager looks after Gardener's resources in one cluster, the *garden*. So far it has guards of
-//!   objects in use, and reference protection.
+//! * gardener-controller-manager looks after Gardener's resources in one cluster, the *garden*. It has guards of objects
+//!   in use, reference protection and other small controllers. Those of Projects and Shoots are missing.
 //!
 //! Each is an actor system:
 //! * A controller has one supervised actor for each object it looks after, for example one for each ManagedResource.

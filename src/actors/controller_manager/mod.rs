@@ -2,8 +2,11 @@
 //! * `controllers`: the list of all; `context`: what all controllers get: the garden cluster and the environment
 //! * [`guards`]: a kind in use keeps its finalizer; one table entry per kind in the files of the controllers
 //! * [`references`]: Secrets, ConfigMaps and WorkloadIdentities that others refer to, and those others
-//! * [`cloud_profile`], [`namespaced_cloud_profile`], [`controller_deployment`], [`secret_binding`],
-//!   [`credentials_binding`], [`quota`], [`exposure_class`]: a controller each
+//! * [`cloud_profile`], [`namespaced_cloud_profile`], [`controller_deployment`], [`quota`], [`exposure_class`]: guards, a
+//!   controller each; the first two also compute a status
+//! * [`bindings`]: both kinds of bindings, with their credentials and Quotas; [`secret_binding`], [`credentials_binding`]:
+//!   how they are guarded
+//! * [`bastion`], [`csr`], [`event`], [`gardenlet_lifecycle`]: a controller each
 //! * [`fields`]: reads of foreign JSON
 
 pub mod bastion;

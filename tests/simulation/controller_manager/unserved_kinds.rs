@@ -19,7 +19,7 @@ fn withdraw(garden: &Garden, kinds: &[&Resource]) {
     kinds.iter().for_each(|kind| garden.withdraw(kind));
 }
 
-/// spec 80 §9, "better" 1 and 4: only the guards that need Shoots wait, and the metric names them.
+/// spec 80 §9, "better" 1 and 4: only the controllers that need Shoots wait, and the metric names them.
 #[test]
 fn references_work_while_shoots_are_not_served() {
     garden(|garden| async move {
@@ -35,8 +35,15 @@ fn references_work_while_shoots_are_not_served() {
 
         assert!(is_held(&garden, &kinds::SECRET, "garden", "x") && is_guarded(&garden, &kinds::QUOTA));
         assert!(!is_guarded(&garden, &kinds::EXPOSURE_CLASS));
-        let waiting =
-            ["cloudprofile", "credentialsbinding", "exposureclass", "namespacedcloudprofile", "secretbinding"];
+        let waiting = [
+            "bastion",
+            "cloudprofile",
+            "credentialsbinding",
+            "exposureclass",
+            "gardenlet-lifecycle",
+            "namespacedcloudprofile",
+            "secretbinding",
+        ];
         assert_eq!(garden.metrics.waiting_controllers(), waiting);
         let text = garden.metrics.render();
         for (controller, ready) in [("exposureclass", 0), ("shoot-reference", 1), ("reference-protection", 1)] {
@@ -118,5 +125,22 @@ fn object_keeps_its_protection_for_a_seed_whose_kind_is_served_unnoticed() {
 
         assert!(is_held(&garden, &kinds::SECRET, "garden", "x") && is_held(&garden, &kinds::SEED, "", "r"));
         assert!(!garden.asked().contains(&"patch secrets x".to_owned()), "{:?}", garden.asked());
+    });
+}
+
+/// spec 80 scenario 20
+#[test]
+fn only_the_controller_of_bastions_waits_while_they_are_not_served() {
+    garden(|garden| async move {
+        withdraw(&garden, &[&kinds::BASTION]);
+        garden.put(object(&kinds::EXPOSURE_CLASS, "", "o", json!({})));
+        garden.start().await;
+        tokio::time::sleep(NOTICED).await;
+
+        assert!(is_guarded(&garden, &kinds::EXPOSURE_CLASS));
+        assert_eq!(garden.metrics.waiting_controllers(), ["bastion"]);
+        garden.serve(&kinds::BASTION);
+        tokio::time::sleep(NOTICED).await;
+        assert_eq!(garden.metrics.waiting_controllers(), Vec::<String>::new());
     });
 }
