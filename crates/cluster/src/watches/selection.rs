@@ -6,8 +6,8 @@ use super::informer::InformerKey;
 use crate::object;
 
 impl InformerKey {
-    /// Returns whether the selectors match an object; `None` for selectors with other operators than `=` and existence
-    /// of labels, and for other fields than name and namespace.
+    /// Returns whether the selectors match an object; `None` for selectors with other operators than `=`, `!=` and
+    /// existence of labels, and for other fields than name and namespace.
     pub(super) fn selects(&self, object: &Value) -> Option<bool> {
         let labels = terms(self.label_selector.as_deref()).map(|term| has_label(object, term));
         let fields = terms(self.field_selector.as_deref()).map(|term| has_field(object, term));
@@ -24,6 +24,9 @@ fn terms(selector: Option<&str>) -> impl Iterator<Item = &str> {
 }
 
 fn has_label(object: &Value, term: &str) -> Option<bool> {
+    if let Some((key, value)) = term.split_once("!=") {
+        return Some(object::label(object, key.trim()) != Some(value.trim()));
+    }
     if term.contains(['!', '(', ')', ' ']) {
         return None;
     }
@@ -49,7 +52,7 @@ mod tests {
     use crate::testing::config_maps;
 
     #[test]
-    fn selection_is_known_for_equality_and_existence() {
+    fn selection_is_known_for_equality_inequality_and_existence() {
         let object = json!({"metadata": {"name": "a", "labels": {"l": "1", "m": "2"}}});
         let table = [
             (None, None, Some(true)),
@@ -57,7 +60,9 @@ mod tests {
             (Some("l==1, m"), None, Some(true)),
             (Some("l=2"), None, Some(false)),
             (Some("l,n"), None, Some(false)),
-            (Some("l!=2"), None, None),
+            (Some("l!=2"), None, Some(true)),
+            (Some("n!=2, l"), None, Some(true)),
+            (Some("l,l != 1"), None, Some(false)),
             (Some("!n"), None, None),
             (Some("l in (1, 2)"), None, None),
             (Some("!n,l=2"), None, Some(false)),
