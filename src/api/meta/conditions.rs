@@ -1,8 +1,9 @@
 //! Conditions of a status, and the rules by which they change (spec 10 §2.5, spec 80 §16.2). Time comes in as a value.
 //! Timestamps have second precision, so that a condition equals itself after a write and a read.
-//! `patch`: conditions in an object of unknown shape.
+//! `patch`: conditions in an object of unknown shape; `threshold`: conditions that turn bad after a while.
 
 mod patch;
+pub mod threshold;
 
 use jiff::{Timestamp, Unit};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

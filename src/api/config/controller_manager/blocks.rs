@@ -296,6 +296,14 @@ impl Seed {
     }
 }
 
+impl SeedCheck {
+    /// Returns how long a condition is `Progressing` before it turns bad: the first entry of its type counts (spec 83 §4).
+    pub fn threshold(&self, condition_type: &str) -> Duration {
+        let threshold = self.condition_thresholds.iter().find(|threshold| threshold.condition_type == condition_type);
+        threshold.map_or(Duration::ZERO, |threshold| threshold.duration.get())
+    }
+}
+
 impl Controllers {
     /// Periods that are not positive count as absent (spec 80 §4), with a warning. A zero that cannot be told from an
     /// absent one gives none.

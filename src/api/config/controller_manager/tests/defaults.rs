@@ -207,9 +207,11 @@ controllers:
 fn condition_thresholds_that_are_negative_count_as_zero() {
     let yaml = "controllers: {seedExtensionsCheck: {conditionThresholds: [{type: A, duration: -1s}, {type: B, duration: 1m}]}}";
 
-    let thresholds = config(yaml).controllers.seed_extensions_check.condition_thresholds;
+    let check = config(yaml).controllers.seed_extensions_check;
 
-    let thresholds = thresholds.iter().map(|threshold| (&*threshold.condition_type, threshold.duration.get()));
+    assert_eq!(["A", "B", "C"].map(|kind| check.threshold(kind)), [Duration::ZERO, seconds(60), Duration::ZERO]);
+    let thresholds =
+        check.condition_thresholds.iter().map(|threshold| (&*threshold.condition_type, threshold.duration.get()));
     assert_eq!(thresholds.collect::<Vec<_>>(), [("A", Duration::ZERO), ("B", seconds(60))]);
 }
 
