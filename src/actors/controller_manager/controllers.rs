@@ -14,6 +14,9 @@ pub const CONTROLLERS: &[Registration] = &[
     super::exposure_class::REGISTRATION,
     super::gardenlet_lifecycle::REGISTRATION,
     super::quota::REGISTRATION,
+    super::seed::backup_buckets::REGISTRATION,
+    super::seed::extensions::REGISTRATION,
+    super::seed::secrets::REGISTRATION,
     super::references::REGISTRATION,
 ];
 

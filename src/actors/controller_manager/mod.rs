@@ -7,6 +7,7 @@
 //! * [`bindings`]: both kinds of bindings, with their credentials and Quotas; [`secret_binding`], [`credentials_binding`]:
 //!   how they are guarded
 //! * [`bastion`], [`csr`], [`event`], [`gardenlet_lifecycle`]: a controller each
+//! * [`seed`]: conditions of Seeds, their Namespaces, and copies of shared Secrets
 //! * [`fields`]: reads of foreign JSON
 
 pub mod bastion;
@@ -26,3 +27,4 @@ pub mod namespaced_cloud_profile;
 pub mod quota;
 pub mod references;
 pub mod secret_binding;
+pub mod seed;

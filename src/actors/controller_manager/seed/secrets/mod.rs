@@ -1,0 +1,216 @@
+//! `seed-secrets`: the Namespace of each Seed, and copies of the shared Secrets in it (spec 83 A).
+//! ```text
+//! Namespaces, metadata ── namespace.rs ─► NamespaceVerdict ─┐
+//! Secrets with a shared role ── copy.rs ─► digests ─────────┴─ plan.rs ─► nothing to do: no request
+//! live list of the shared Secrets ── plan.rs ─► copies to write, copies to delete ── writes.rs
+//! ```
+//! One actor per Seed. The cache has hashes of Secrets, and only of Secrets with a shared role. What is written or
+//! deleted rests on a list of the shared Secrets that began after the decision to write (spec 80 §16 S-13).
+//! * [`roles`], [`namespace`], [`copy`], [`plan`]: pure
+//! * `writes`: the requests of a reconcile
+
+pub mod copy;
+pub mod namespace;
+pub mod plan;
+pub mod roles;
+#[cfg(test)]
+mod tests;
+mod writes;
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use cluster::{CachedFields, Cluster, Context, Lock, Predicate, Watch, WatchOptions, object, object::NamespacedName};
+use kit::{Controller, Deadline, Failure, Outcome, Priority, Reconcile, Reconciler, Supervised};
+
+use self::{
+    copy::{CachedSecret, digest},
+    namespace::{NamespaceVerdict, SeedNamespace, judge_namespace, label_patch, namespace_of, new_namespace, seed_of},
+    plan::{Digests, KnownCopy, Plan},
+    roles::{GARDEN, SELECTOR},
+    writes::{Copies, Sources},
+};
+use crate::{
+    actors::{
+        controller_manager::context::{GardenContext, Registration, StartControllers},
+        shared::live_lists::{LIST_TIME, LiveLists},
+    },
+    api::{config::controller_manager::Config, kinds},
+};
+
+const NAME: &str = "seed-secrets"; // spec 80 §15
+
+const WORKERS: usize = 5;
+
+/// Registers the controller.
+pub const REGISTRATION: Registration = Registration { names: &[NAME], setup };
+
+struct SeedSecrets {
+    cluster: Cluster,
+    /// uids of Seeds.
+    seeds: Watch<CachedFields<Box<str>>>,
+    namespaces: Watch<CachedFields<SeedNamespace>>,
+    secrets: Watch<CachedSecret>,
+    lists: LiveLists<(), Sources>,
+}
+
+fn setup(_: &Config, ctx: &GardenContext) -> Option<StartControllers> {
+    let watches = &ctx.garden.watches;
+    let namespaces = WatchOptions::fields(kinds::NAMESPACE, SeedNamespace::of).metadata();
+    let secrets = WatchOptions::new(kinds::SECRET, CachedSecret::of).labelled(SELECTOR);
+    let concerns_seeds = |name: &NamespacedName| name.namespace == GARDEN || seed_of(&name.namespace).is_some();
+    let controller = SeedSecrets {
+        cluster: ctx.garden.cluster.clone(),
+        seeds: watches.open(WatchOptions::fields(kinds::SEED, |seed| object::uid(seed).into()).metadata()),
+        namespaces: watches.open(namespaces.keeping(|name| seed_of(&name.name).is_some())),
+        secrets: watches.open(secrets.keeping(concerns_seeds)),
+        lists: LiveLists::default(),
+    };
+    Some(Box::new(|ctx| {
+        let supervised = Supervised::start(Rc::new(controller), &ctx.env);
+        supervised.controller().subscribe(&supervised);
+        supervised.into()
+    }))
+}
+
+impl SeedSecrets {
+    /// A shared Secret that comes, changes or goes wakes all Seeds; a copy, or a Namespace, wakes its Seed.
+    fn subscribe(&self, supervised: &Supervised<Self>) {
+        let key = |namespace: &str| seed_of(namespace).map(|seed| NamespacedName::new("", seed));
+        self.seeds.on_change(supervised, Predicate::fields_changed(), |name, _| [name.clone()]);
+        let changed = Predicate::fields_changed().ignoring_first_list();
+        self.namespaces.on_change(supervised, changed, move |name, _| key(&name.name));
+        let seeds = self.seeds.clone();
+        let changed = Predicate::<CachedSecret>::differing(|old, new| old.digest != new.digest);
+        self.secrets.on_change(supervised, changed.ignoring_first_list(), move |name, _| match &*name.namespace {
+            GARDEN => seeds.store().names(),
+            namespace => key(namespace).into_iter().collect(),
+        });
+    }
+
+    /// Returns what is to do, as far as the cache knows.
+    fn known_plan(&self, namespace: &str, may_create: bool) -> Plan {
+        let mut sources = Digests::new();
+        let secrets = self.secrets.store();
+        secrets.for_each_in(GARDEN, |name, secret| {
+            sources.insert(name.name.clone(), secret.digest);
+        });
+        Plan::of(&sources, &self.known_copies(namespace), may_create)
+    }
+
+    fn known_copies(&self, namespace: &str) -> BTreeMap<String, KnownCopy> {
+        let mut copies = BTreeMap::new();
+        self.secrets.store().for_each_in(namespace, |name, secret| {
+            let copy = KnownCopy { digest: secret.digest, is_deleting: secret.is_deleting };
+            copies.insert(name.name.clone(), copy);
+        });
+        copies
+    }
+
+    /// Returns the shared Secrets of a list that begins now. Reconciles share it.
+    async fn sources(&self) -> Result<Rc<Sources>, Failure> {
+        let cluster = self.cluster.clone();
+        let list = self.lists.get(&(), move || async move {
+            let context = Context::new(Priority::High, Deadline::after(LIST_TIME), NAME);
+            Sources::list(&cluster, &context).await
+        });
+        list.await.map_err(|error| Failure::new(format!("failed to sync garden secrets: {error}")))
+    }
+
+    /// Keeps the Namespace of a Seed. Returns whether it takes new Secrets; `None` if the Seed is gone.
+    async fn keep_namespace(&self, context: &Context, seed: &str, uid: &str) -> Result<Option<bool>, Failure> {
+        let name = NamespacedName::new("", namespace_of(seed));
+        let namespace = match self.namespaces.known(&name) {
+            Some(known) => known,
+            None => self.namespaces.read_live(context, &name).await?,
+        };
+        let namespace = namespace.map(|namespace| namespace.fields);
+        let mut verdict = judge_namespace(namespace.as_ref(), uid);
+        let mut uid = Box::from(uid);
+        if matches!(verdict, NamespaceVerdict::Create | NamespaceVerdict::Foreign) {
+            // The cache may have an earlier Seed of this name.
+            let live = self.seeds.read_live(context, &NamespacedName::new("", seed)).await?;
+            let Some(live) = live else { return Ok(None) };
+            uid = live.fields;
+            verdict = judge_namespace(namespace.as_ref(), &uid);
+        }
+        match verdict {
+            NamespaceVerdict::Create => {
+                tracing::info!(garden_namespace = name.name, "Creating Namespace in garden for Seed");
+                self.namespaces.create(context, &new_namespace(seed, &uid)).await?;
+            }
+            NamespaceVerdict::Foreign => {
+                let text = format!("namespace {:?} is not controlled by seed {seed:?}", name.name);
+                return Err(Failure::terminal(text)); // a change of the Namespace wakes the Seed
+            }
+            NamespaceVerdict::Label => {
+                let is_due = |namespace: &_| {
+                    judge_namespace(Some(&SeedNamespace::of(namespace)), &uid) == NamespaceVerdict::Label
+                };
+                let patch = |namespace: &_| is_due(namespace).then(label_patch);
+                self.namespaces.patch(context, &name, Lock::Uid, patch).await?;
+            }
+            NamespaceVerdict::Serve => {}
+            NamespaceVerdict::Ending => return Ok(Some(false)),
+        }
+        Ok(Some(true))
+    }
+
+    /// Returns true if a Namespace is being deleted, or is gone.
+    async fn is_ending(&self, context: &Context, namespace: &str) -> Result<bool, Failure> {
+        let live = self.namespaces.read_live(context, &NamespacedName::new("", namespace)).await?;
+        Ok(live.is_none_or(|live| live.fields.is_deleting()))
+    }
+}
+
+impl Controller for SeedSecrets {
+    type Key = NamespacedName;
+    type Memory = ();
+
+    fn reconcilers(&self) -> Vec<Reconciler> {
+        let reconciler = Reconciler::new(NAME, WORKERS)
+            .about(("core.gardener.cloud", "Seed"))
+            .requires(self.seeds.sync_requirement())
+            .requires(self.namespaces.sync_requirement())
+            .requires(self.secrets.sync_requirement());
+        vec![reconciler]
+    }
+
+    async fn reconcile(
+        self: &Rc<Self>,
+        (): &mut (),
+        reconcile: &Reconcile<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
+        let key = &reconcile.key;
+        let Some(uid) = self.seeds.store().with(key, |seed| seed.fields.clone()) else {
+            tracing::debug!("Object is gone, stop reconciling");
+            return Ok(Outcome::Retire);
+        };
+        let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
+        let Some(may_create) = self.keep_namespace(&context, &key.name, &uid).await? else {
+            return Ok(Outcome::Retire);
+        };
+        let namespace = &*namespace_of(&key.name);
+        if self.known_plan(namespace, may_create).is_empty() {
+            reconcile.note("all Secrets are copied");
+            return Ok(Outcome::Done);
+        }
+        let sources = self.sources().await?;
+        let digests = sources.0.iter().map(|(name, secret)| (name.clone(), digest(secret))).collect();
+        let plan = Plan::of(&digests, &self.known_copies(namespace), may_create);
+        let copies = Copies { watch: &self.secrets, context: &context, namespace, may_create };
+        let written = copies.write(&sources, &plan.write).await;
+        let deleted = copies.delete(&plan.delete).await; // also if a copy could not be written (A-T3)
+        let errors: Vec<_> = [
+            written.error("failed to sync garden secrets"),
+            deleted.error("failed to clean up secrets in seed namespace"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if !errors.is_empty() && !self.is_ending(&context, namespace).await? {
+            return Err(Failure::new(errors.join("; ")));
+        }
+        reconcile.note(format!("{} Secrets are copied", sources.0.len()));
+        Ok(if written.is_overtaken() || deleted.is_overtaken() { Outcome::Again } else { Outcome::Done })
+    }
+}
