@@ -20,7 +20,7 @@ use sim::{ClientOptions, Process, Recorded, Sim, SimOptions};
 const PROGRAM: &str = "gcm";
 
 /// The kinds of Gardener in the garden cluster, and whether they have a status subresource.
-const KINDS: [(Resource, bool); 14] = [
+const KINDS: [(Resource, bool); 16] = [
     (kinds::SHOOT, true),
     (kinds::SEED, true),
     (kinds::CLOUD_PROFILE, true),
@@ -30,7 +30,9 @@ const KINDS: [(Resource, bool); 14] = [
     (kinds::QUOTA, false),
     (kinds::EXPOSURE_CLASS, false),
     (kinds::CONTROLLER_REGISTRATION, false),
+    (kinds::CONTROLLER_INSTALLATION, true),
     (kinds::CONTROLLER_DEPLOYMENT, false),
+    (kinds::BACKUP_BUCKET, true),
     (kinds::WORKLOAD_IDENTITY, false),
     (kinds::INTERNAL_SECRET, false),
     (kinds::BASTION, true),

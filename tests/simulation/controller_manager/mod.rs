@@ -12,4 +12,7 @@ mod guard_requests;
 mod guards;
 mod hostile;
 mod references;
+mod seed_checks;
+mod seed_references;
+mod seed_secrets;
 mod unserved_kinds;
