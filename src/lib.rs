@@ -3,7 +3,7 @@
 //!   keeps the objects in sync. A `ManagedResource` names the Secrets that hold its bundle. One cluster may be both
 //!   source and target.
 //! * gardener-controller-manager looks after Gardener's resources in one cluster, the *garden*. It has guards of objects
-//!   in use, reference protection and other small controllers. Those of Projects and Shoots are missing.
+//!   in use, reference protection, other small controllers, and those of Seeds. Those of Projects and Shoots are missing.
 //!
 //! Each is an actor system:
 //! * A controller has one supervised actor for each object it looks after, for example one for each ManagedResource.
