@@ -1,11 +1,15 @@
 //! The Namespaces of Seeds, and the copies of shared Secrets in them.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use cluster::object::uid;
 use gardener_resource_manager::{actors::controller_manager::seed::secrets::roles::PRIVATE_ROLES, api::kinds};
 use serde_json::{Value, json};
-use sim::{Fault, Recorded, Seen};
+use sim::{Fault, Recorded, Seen, WatchEnd};
 use tracing::Level;
 
 use super::garden::{Garden, garden, object};
@@ -385,6 +389,21 @@ fn terminating_namespace_gets_no_new_copies_and_causes_no_errors() {
     assert!(!log.contains("ERROR"), "{log}");
 }
 
+/// spec 83 A-T2
+#[test]
+fn seed_in_deletion_still_gets_copies() {
+    garden(|garden| async move {
+        garden.put(object(&kinds::SEED, "", "s1", json!({"metadata": {"finalizers": ["gardener"]}})));
+        garden.settled().await;
+        garden.delete(&kinds::SEED, "", "s1").await;
+        garden.settle().await;
+
+        share(&garden, "x", "eA==");
+
+        copied(&garden, "x", "s1").await;
+    });
+}
+
 /// spec 83 A.3 step 6, A-T3: nothing is deleted without a list; a failing copy does not keep stale ones.
 #[test]
 fn failing_list_deletes_nothing_and_a_failing_copy_does_not_keep_stale_ones() {
@@ -466,6 +485,66 @@ fn seed_secrets_request_nothing_at_rest() {
     });
 }
 
+/// spec 83 D-2, decision 25: the server would see a write that gives a Seed a private Secret. Each Secret has its role as
+/// a data key.
+#[test]
+fn random_histories_give_no_seed_a_private_secret() {
+    for history in 0..20 {
+        garden(|garden| async move {
+            let leaks = Arc::new(Mutex::new(Vec::new()));
+            let seen = leaks.clone();
+            garden.sim.set_mutation(move |reviewed, written| {
+                let is_of_seed = written["metadata"]["namespace"].as_str().is_some_and(|it| it.starts_with("seed-"));
+                let is_private = PRIVATE_ROLES
+                    .iter()
+                    .any(|role| !written["data"][*role].is_null() || written["metadata"]["labels"][ROLE] == *role);
+                if reviewed.resource == "secrets" && is_of_seed && is_private {
+                    seen.lock().unwrap().push(written.clone());
+                }
+            });
+            let mut state: u64 = history;
+            let mut random = move |below: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                usize::try_from(state >> 33).unwrap() % below
+            };
+            for seed in ["s1", "s2"] {
+                put_seed(&garden, seed);
+            }
+            garden.start().await;
+            for _ in 0..40 {
+                let name = ["x", "y", "z"][random(3)];
+                match random(12) {
+                    0 => drop(garden.sim.remove("secrets", "garden", name)),
+                    1 => garden.sim.break_watches(WatchEnd::Disconnect),
+                    2 => {
+                        garden.stop().await;
+                        garden.start().await;
+                    }
+                    choice => {
+                        let role = PRIVATE_ROLES.get(choice - 3).copied().or(["foo", ""].get(random(3)).copied());
+                        let mut secret = secret("garden", name, role, "eA==");
+                        secret["data"] = json!({role.filter(|role| !role.is_empty()).unwrap_or("none"): "eA=="});
+                        garden.put(secret);
+                    }
+                }
+                tokio::time::sleep(Duration::from_millis([1, 5, 60, 500][random(4)])).await;
+            }
+            tokio::time::sleep(Duration::from_secs(60)).await;
+
+            assert!(leaks.lock().unwrap().is_empty(), "history {history}: {leaks:?}");
+            let shared = ["x", "y", "z"].into_iter().filter(|name| {
+                let source = garden.find(&kinds::SECRET, "garden", name).unwrap_or_default();
+                source["metadata"]["labels"][ROLE].as_str().is_some_and(|role| !PRIVATE_ROLES.contains(&role))
+            });
+            let shared: Vec<_> = shared.collect();
+            for seed in ["s1", "s2"] {
+                assert_eq!(names(&garden, seed), shared, "history {history}");
+                assert!(shared.iter().all(|name| is_copied(&garden, name, seed)), "history {history}");
+            }
+        });
+    }
+}
+
 /// spec 83 A.2 and D-2: the server sends no Secret with a private role to the watch of whole Secrets.
 #[test]
 fn secrets_with_private_roles_are_not_even_read() {
@@ -473,8 +552,8 @@ fn secrets_with_private_roles_are_not_even_read() {
         garden.start().await;
         garden.settle().await;
         let is_whole =
-            |request: &&Recorded| request.info.resource == "secrets" && request.info.query.contains("labelSelector");
-        let whole: Vec<_> = garden.requests().into_iter().filter(|request| is_whole(&request)).collect();
+            |request: &Recorded| request.info.resource == "secrets" && request.info.query.contains("labelSelector");
+        let whole: Vec<_> = garden.requests().into_iter().filter(is_whole).collect();
         assert!(!whole.is_empty());
         for request in whole {
             for role in PRIVATE_ROLES {

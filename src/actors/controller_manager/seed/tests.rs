@@ -11,14 +11,14 @@ fn time(text: &str) -> Timestamp {
 }
 
 /// Judges the objects of one Seed as the controller does.
-fn judged<F>(check: &CheckDefinition<F>, objects: &[Value]) -> Judgement {
+fn judged<F: 'static>(check: &CheckDefinition<F>, objects: &[Value]) -> Judgement {
     let name = |object: &Value| object["metadata"]["name"].as_str().unwrap().to_owned();
     let facts: BTreeMap<String, F> = objects.iter().map(|object| (name(object), (check.facts)(object))).collect();
     (check.judge)(&facts)
 }
 
 /// Returns status, reason and message without a threshold.
-fn shown<F>(check: &CheckDefinition<F>, objects: &[Value]) -> (String, String, String) {
+fn shown<F: 'static>(check: &CheckDefinition<F>, objects: &[Value]) -> (String, String, String) {
     let condition = judged(check, objects).condition(check.condition, None, Duration::ZERO, Timestamp::UNIX_EPOCH);
     (condition.status.to_string(), condition.reason, condition.message)
 }
