@@ -15,4 +15,5 @@ mod references;
 mod seed_checks;
 mod seed_references;
 mod seed_secrets;
+mod seed_secrets_faults;
 mod unserved_kinds;

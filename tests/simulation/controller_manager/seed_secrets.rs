@@ -1,27 +1,23 @@
 //! The Namespaces of Seeds, and the copies of shared Secrets in them.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use cluster::object::uid;
 use gardener_resource_manager::{actors::controller_manager::seed::secrets::roles::PRIVATE_ROLES, api::kinds};
 use serde_json::{Value, json};
-use sim::{Fault, Recorded, Seen, WatchEnd};
+use sim::Recorded;
 use tracing::Level;
 
 use super::garden::{Garden, garden, object};
 use crate::log_capture::logged;
 
-const ROLE: &str = "gardener.cloud/role";
+pub(super) const ROLE: &str = "gardener.cloud/role";
 
-fn put_seed(garden: &Garden, name: &str) {
+pub(super) fn put_seed(garden: &Garden, name: &str) {
     garden.put(object(&kinds::SEED, "", name, json!({})));
 }
 
-fn secret(namespace: &str, name: &str, role: Option<&str>, value: &str) -> Value {
+pub(super) fn secret(namespace: &str, name: &str, role: Option<&str>, value: &str) -> Value {
     let mut secret = object(&kinds::SECRET, namespace, name, json!({"type": "Opaque", "data": {"k": value}}));
     if let Some(role) = role {
         secret["metadata"]["labels"] = json!({ROLE: role});
@@ -30,7 +26,7 @@ fn secret(namespace: &str, name: &str, role: Option<&str>, value: &str) -> Value
 }
 
 /// Shares a Secret of the garden.
-fn share(garden: &Garden, name: &str, value: &str) {
+pub(super) fn share(garden: &Garden, name: &str, value: &str) {
     garden.put(secret("garden", name, Some("foo"), value));
 }
 
@@ -53,16 +49,16 @@ fn content(secret: &Value) -> Value {
     json!([secret["type"], secret["data"], metadata["labels"], metadata["annotations"]])
 }
 
-fn names(garden: &Garden, seed: &str) -> Vec<String> {
+pub(super) fn names(garden: &Garden, seed: &str) -> Vec<String> {
     copies(garden, seed).into_keys().collect()
 }
 
-fn is_copied(garden: &Garden, name: &str, seed: &str) -> bool {
+pub(super) fn is_copied(garden: &Garden, name: &str, seed: &str) -> bool {
     let source = garden.find(&kinds::SECRET, "garden", name);
     source.is_some_and(|source| copies(garden, seed).get(name) == Some(&content(&source)))
 }
 
-async fn copied(garden: &Garden, name: &str, seed: &str) {
+pub(super) async fn copied(garden: &Garden, name: &str, seed: &str) {
     garden.soon(&format!("{name} is copied to {seed}"), || is_copied(garden, name, seed)).await;
 }
 
@@ -401,164 +397,5 @@ fn seed_in_deletion_still_gets_copies() {
         share(&garden, "x", "eA==");
 
         copied(&garden, "x", "s1").await;
-    });
-}
-
-/// spec 83 A.3 step 6, A-T3: nothing is deleted without a list; a failing copy does not keep stale ones.
-#[test]
-fn failing_list_deletes_nothing_and_a_failing_copy_does_not_keep_stale_ones() {
-    garden(|garden| async move {
-        share(&garden, "x", "eA==");
-        put_seed(&garden, "s1");
-        garden.settled().await;
-        garden.sim.set_faults(|info| {
-            let is_meant = info.user == "gcm" && info.resource == "secrets" && info.namespace == "garden";
-            match is_meant && info.verb == "list" {
-                true => Fault::FailBefore(Seen::status(500, "InternalError", "no list")),
-                false => Fault::None,
-            }
-        });
-        garden.delete(&kinds::SECRET, "garden", "x").await;
-        garden.settle().await;
-        assert_eq!(names(&garden, "s1"), ["x"]);
-
-        garden.sim.set_faults(|info| {
-            let is_meant = info.user == "gcm" && info.resource == "secrets" && info.namespace == "seed-s1";
-            match is_meant && info.verb == "create" {
-                true => Fault::FailBefore(Seen::status(500, "InternalError", "no copy")),
-                false => Fault::None,
-            }
-        });
-        share(&garden, "y", "eQ==");
-        garden.gone(&kinds::SECRET, "seed-s1", "x").await;
-        assert_eq!(names(&garden, "s1"), Vec::<String>::new());
-
-        garden.sim.clear_faults();
-        copied(&garden, "y", "s1").await;
-    });
-}
-
-/// spec 83 A.4, decision 14: not even errors and records of level debug show what a Secret contains.
-#[test]
-fn contents_of_copies_are_never_logged() {
-    let ((), log) = logged(Level::TRACE, || {
-        garden(|garden| async move {
-            garden.sim.set_faults(|info| {
-                let is_meant = info.user == "gcm" && info.resource == "secrets" && info.verb == "create";
-                let text = "Secret \"x\" is invalid: data[k]: Invalid value: \"c2VjcmV0LXZhbHVl\": no";
-                if is_meant { Fault::FailBefore(Seen::status(422, "Invalid", text)) } else { Fault::None }
-            });
-            share(&garden, "x", "c2VjcmV0LXZhbHVl");
-            put_seed(&garden, "s1");
-            garden.settled().await;
-            garden.sim.clear_faults();
-            garden.patch(&kinds::SECRET, "garden", "x", json!({"metadata": {"labels": {"l": "m"}}})).await;
-            tokio::time::sleep(Duration::from_secs(60)).await;
-            assert!(is_copied(&garden, "x", "s1"));
-        });
-    });
-    assert!(log.contains("failed to sync garden secrets: x: "), "{log}");
-    for line in log.lines().filter(|line| line.contains("gardener_resource_manager") || line.contains("cluster")) {
-        assert!(!line.contains("c2VjcmV0LXZhbHVl"), "{line}");
-    }
-}
-
-/// spec 80 §16 S-9, spec 83 §6
-#[test]
-fn seed_secrets_request_nothing_at_rest() {
-    garden(|garden| async move {
-        for number in 0..20 {
-            put_seed(&garden, &format!("s{number}"));
-            share(&garden, &format!("x{number}"), "eA==");
-        }
-        garden.settled().await;
-
-        tokio::time::sleep(Duration::from_secs(3600)).await;
-
-        assert_eq!(garden.asked(), Vec::<String>::new());
-        garden.stop().await;
-        garden.sim.clear_requests();
-        garden.start().await;
-        garden.settle().await;
-        let writes = garden.asked().into_iter().filter(|asked| !asked.starts_with("list") && !asked.starts_with("get"));
-        assert_eq!(writes.collect::<Vec<_>>(), Vec::<String>::new());
-    });
-}
-
-/// spec 83 D-2, decision 25: the server would see a write that gives a Seed a private Secret. Each Secret has its role as
-/// a data key.
-#[test]
-fn random_histories_give_no_seed_a_private_secret() {
-    for history in 0..20 {
-        garden(|garden| async move {
-            let leaks = Arc::new(Mutex::new(Vec::new()));
-            let seen = leaks.clone();
-            garden.sim.set_mutation(move |reviewed, written| {
-                let is_of_seed = written["metadata"]["namespace"].as_str().is_some_and(|it| it.starts_with("seed-"));
-                let is_private = PRIVATE_ROLES
-                    .iter()
-                    .any(|role| !written["data"][*role].is_null() || written["metadata"]["labels"][ROLE] == *role);
-                if reviewed.resource == "secrets" && is_of_seed && is_private {
-                    seen.lock().unwrap().push(written.clone());
-                }
-            });
-            let mut state: u64 = history;
-            let mut random = move |below: usize| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                usize::try_from(state >> 33).unwrap() % below
-            };
-            for seed in ["s1", "s2"] {
-                put_seed(&garden, seed);
-            }
-            garden.start().await;
-            for _ in 0..40 {
-                let name = ["x", "y", "z"][random(3)];
-                match random(12) {
-                    0 => drop(garden.sim.remove("secrets", "garden", name)),
-                    1 => garden.sim.break_watches(WatchEnd::Disconnect),
-                    2 => {
-                        garden.stop().await;
-                        garden.start().await;
-                    }
-                    choice => {
-                        let role = PRIVATE_ROLES.get(choice - 3).copied().or(["foo", ""].get(random(3)).copied());
-                        let mut secret = secret("garden", name, role, "eA==");
-                        secret["data"] = json!({role.filter(|role| !role.is_empty()).unwrap_or("none"): "eA=="});
-                        garden.put(secret);
-                    }
-                }
-                tokio::time::sleep(Duration::from_millis([1, 5, 60, 500][random(4)])).await;
-            }
-            tokio::time::sleep(Duration::from_secs(60)).await;
-
-            assert!(leaks.lock().unwrap().is_empty(), "history {history}: {leaks:?}");
-            let shared = ["x", "y", "z"].into_iter().filter(|name| {
-                let source = garden.find(&kinds::SECRET, "garden", name).unwrap_or_default();
-                source["metadata"]["labels"][ROLE].as_str().is_some_and(|role| !PRIVATE_ROLES.contains(&role))
-            });
-            let shared: Vec<_> = shared.collect();
-            for seed in ["s1", "s2"] {
-                assert_eq!(names(&garden, seed), shared, "history {history}");
-                assert!(shared.iter().all(|name| is_copied(&garden, name, seed)), "history {history}");
-            }
-        });
-    }
-}
-
-/// spec 83 A.2 and D-2: the server sends no Secret with a private role to the watch of whole Secrets.
-#[test]
-fn secrets_with_private_roles_are_not_even_read() {
-    garden(|garden| async move {
-        garden.start().await;
-        garden.settle().await;
-        let is_whole =
-            |request: &Recorded| request.info.resource == "secrets" && request.info.query.contains("labelSelector");
-        let whole: Vec<_> = garden.requests().into_iter().filter(is_whole).collect();
-        assert!(!whole.is_empty());
-        for request in whole {
-            for role in PRIVATE_ROLES {
-                assert!(request.info.query.contains(role), "{request:?}");
-            }
-        }
     });
 }
