@@ -173,7 +173,7 @@ mod tests {
         let cluster = connect::read_only_as(sim.client(), label, clock, Random::seeded(1));
         let needed = of_resource_manager(&Config::default());
         let limit = Duration::from_secs(5);
-        let findings = ask(Asked { cluster: &cluster, host: "sim", needed: &needed, kind: None, limit }).await;
+        let findings = ask(Asked { cluster: &cluster, host: "sim", needed: &needed, necessary: None, limit }).await;
         findings.into_iter().map(|finding| (finding.topic, finding.outcome, finding.detail)).collect()
     }
 
