@@ -32,6 +32,7 @@ fn definitions_are_unknown_until_they_are_listed() {
         sim.put(definition()).unwrap();
         sim.set_faults(|_| Fault::FailBefore(Seen::unauthorized()));
         let definitions = Definitions::open(&watches);
+        watches.start();
         let is_met = definitions.sync_requirement().ready;
         tokio::time::sleep(Duration::from_secs(10)).await;
 
@@ -57,6 +58,7 @@ fn definitions_that_may_not_be_listed_count_as_none() {
             _ => Fault::None,
         });
         let definitions = Definitions::open(&watches);
+        watches.start();
         let moment = definitions.signal().moment();
         let is_met = definitions.sync_requirement().ready;
 
