@@ -234,8 +234,8 @@ fn condition_without_buckets_is_looked_at_after_a_restart() {
 #[test]
 fn change_of_another_condition_at_the_same_moment_survives() {
     garden(|garden| async move {
-        let gardenlet = |status: &str| json!({"type": "GardenletReady", "status": status, "unknown": [1]});
-        garden.put(object(&kinds::SEED, "", "s1", json!({"status": {"conditions": [gardenlet("False")], "other": 1}})));
+        let foreign = |status: &str| json!({"type": "ForeignReady", "status": status, "unknown": [1]});
+        garden.put(object(&kinds::SEED, "", "s1", json!({"status": {"conditions": [foreign("False")], "other": 1}})));
         garden.start().await;
         garden.settle().await;
         let (sim, mut is_done) = (garden.sim.clone(), false);
@@ -252,7 +252,7 @@ fn change_of_another_condition_at_the_same_moment_survives() {
 
         becomes(&garden, BUCKETS, AVAILABLE).await;
         let seed = garden.find(&kinds::SEED, "", "s1").unwrap();
-        assert_eq!(seed["status"]["conditions"][0], gardenlet("True"));
+        assert_eq!(seed["status"]["conditions"][0], foreign("True"));
         assert_eq!(seed["status"]["other"], 1);
     });
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use cluster::object::uid;
 use gardener_resource_manager::{actors::controller_manager::seed::secrets::roles::PRIVATE_ROLES, api::kinds};
+use kit::testing::eventually;
 use serde_json::{Value, json};
 use sim::Recorded;
 use tracing::Level;
@@ -59,7 +60,9 @@ pub(super) fn is_copied(garden: &Garden, name: &str, seed: &str) -> bool {
 }
 
 pub(super) async fn copied(garden: &Garden, name: &str, seed: &str) {
-    garden.soon(&format!("{name} is copied to {seed}"), || is_copied(garden, name, seed)).await;
+    let what = format!("{name} is copied to {seed}");
+    // The end of a Namespace takes some seconds, and so does a back-off.
+    eventually(&what, Duration::from_secs(60), || is_copied(garden, name, seed)).await;
 }
 
 async fn only(garden: &Garden, seed: &str, expected: &[&str]) {
