@@ -4,7 +4,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::{Map, Value};
 
 use super::{
-    limits::{Limits, Meter, NODE_COST},
+    limits::{FIELDS_COST, Limits, Meter, NODE_COST},
     scalar,
 };
 
@@ -107,6 +107,9 @@ impl<'de> Visitor<'de> for JsonNode<'_> {
         while let Some(key) = access.next_key::<String>()? {
             self.charge(key.len())?;
             let value = access.next_value_seed(self.child())?;
+            if fields.is_empty() {
+                self.meter.charge(FIELDS_COST).map_err(A::Error::custom)?;
+            }
             fields.insert(key, value);
         }
         Ok(Value::Object(fields))

@@ -18,6 +18,7 @@ pub struct Limits {
 }
 
 pub(super) const NODE_COST: usize = 64; // approximate cost of a list, map or scalar, besides its text
+pub(super) const FIELDS_COST: usize = 600; // approximate cost of a map with fields, besides them: a node of a B-tree
 pub(super) const ERROR_COST: usize = 512; // approximate cost of an error
 
 #[derive(Debug)]

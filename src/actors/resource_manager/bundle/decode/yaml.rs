@@ -13,7 +13,7 @@ use serde_saphyr::granit_parser::{self, ErrorKind, Event, Parser, ScalarStyle, S
 
 use super::{
     duplicates::{DuplicateKeys, Step},
-    limits::{Limits, Meter, NODE_COST},
+    limits::{FIELDS_COST, Limits, Meter, NODE_COST},
     repair::{self, Edits, Repaired},
     scalar::{self, Scalar},
 };
@@ -263,7 +263,12 @@ impl Builder<'_, '_> {
         let Some(Frame { content, anchor, spent_before, height }) = self.stack.pop() else { return Ok(()) };
         let value = match content {
             Content::List(items) => Value::Array(items),
-            Content::Map { fields, .. } => Value::Object(fields),
+            Content::Map { fields, .. } => {
+                if !fields.is_empty() {
+                    self.meter.charge(FIELDS_COST)?;
+                }
+                Value::Object(fields)
+            }
         };
         self.finish(YamlNode { value, height: height + 1 }, anchor, spent_before)
     }

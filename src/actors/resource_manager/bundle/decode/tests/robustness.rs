@@ -47,21 +47,21 @@ fn limits_are_named_in_their_errors() {
 }
 
 /// The memory limit is a promise, so the cost of each part is fixed: its text, 64 bytes for each list, map, scalar and
-/// key, and a copy for each anchor and alias.
+/// key, 600 bytes more for each map with fields, and a copy for each anchor and alias.
 #[test]
 fn memory_of_each_part_of_a_document_is_counted() {
-    for (input, nodes, text) in [
-        ("{\"a\":null}", 3, 1),
-        ("{\"a\":[true,1,-1,1.5,\"xyz\",{}]}", 9, 4),
-        ("a: ~\n", 3, 2),
-        ("a: [1, 22, 'xyz', {}]\n", 7, 7),
-        ("a: &x [1, 2]\n", 5 + 3, 3 + 2),
-        ("a: &x [1, 2]\nb: *x\n", 5 + 3 + 1 + 3, 3 + 2 + 1 + 2),
-        ("&x a: *x\n", 2 + 1 + 1, 1 + 1 + 1),
-        ("a: {<<: {b: 1}}\n", 7, 5),
-        ("a:\n  b: \"x\n    y\"\n", 5, 5),
+    for (input, nodes, text, maps) in [
+        ("{\"a\":null}", 3, 1, 1),
+        ("{\"a\":[true,1,-1,1.5,\"xyz\",{}]}", 9, 4, 1),
+        ("a: ~\n", 3, 2, 1),
+        ("a: [1, 22, 'xyz', {}]\n", 7, 7, 1),
+        ("a: &x [1, 2]\n", 5 + 3, 3 + 2, 1),
+        ("a: &x [1, 2]\nb: *x\n", 5 + 3 + 1 + 3, 3 + 2 + 1 + 2, 1),
+        ("&x a: *x\n", 2 + 1 + 1, 1 + 1 + 1, 1),
+        ("a: {<<: {b: 1}}\n", 7, 5, 3),
+        ("a:\n  b: \"x\n    y\"\n", 5, 5, 2),
     ] {
-        let cost = input.len() + 64 * nodes + text;
+        let cost = input.len() + 64 * nodes + text + 600 * maps;
         let succeeds = |bundle| with_limits(input.as_bytes(), Limits { bundle, ..small() })[0].1.is_ok();
 
         assert!(succeeds(cost), "{input:?} costs more than {cost}");
@@ -94,7 +94,7 @@ fn aliases_may_copy_up_to_their_limit() {
 fn a_repaired_document_is_counted_once() {
     let input = "a:\n  b: \"x\ny\"\n";
     let repaired = input.len() + 3 + 8;
-    let cost = input.len() + repaired + 64 * 5 + 5;
+    let cost = input.len() + repaired + 64 * 5 + 5 + 600 * 2;
     let succeeds = |bundle| with_limits(input.as_bytes(), Limits { bundle, ..small() })[0].1.is_ok();
 
     assert!(succeeds(cost) && !succeeds(cost - 1));
