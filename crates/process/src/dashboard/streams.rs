@@ -2,8 +2,8 @@
 //! stream gets a place of the network that has the most, as long as that network keeps as many as the new stream's. Its
 //! client that has not read for the longest time loses its stream, or else the oldest. So no network can keep others out.
 //!
-//! Networks with as many places take turns: a client that does not read, or that has had its place for [`TURN`], loses it
-//! to a newcomer. The age counts because nobody sees whether a client reads as long as everything fits into the buffers of
+//! Networks with as many places take turns: a client that does not read, or whose connection has had its place for [`TURN`],
+//! loses it to a newcomer. The age counts because nobody sees whether a client reads as long as everything fits into the buffers of
 //! both systems. In a small landscape that takes days. Without a newcomer a stream may last forever.
 
 use std::{
@@ -104,8 +104,11 @@ impl Open {
             let has = places(stream.from);
             has > with_new || is_over && (has == with_new || stream.from == from)
         };
-        let order =
-            |number: u64, stream: &OpenStream| (Reverse(places(stream.from)), Reverse(stream.stalled(now)), number);
+        // A stream of the own network that nobody reads costs nobody anything.
+        let is_own = |stream: &OpenStream| stream.from == from && !stream.stalled(now).is_zero();
+        let order = |number: u64, stream: &OpenStream| {
+            (!is_own(stream), Reverse(places(stream.from)), Reverse(stream.stalled(now)), number)
+        };
         let candidates = self.streams.iter().filter(|(_, stream)| may_lose(stream));
         candidates.min_by_key(|(number, stream)| order(**number, stream)).map(|(number, _)| *number)
     }
@@ -215,6 +218,18 @@ mod tests {
         let _third = begin(&streams, from(3), now).unwrap();
 
         assert_eq!(ended(&open), [2], "the client of the largest network that has not read for the longest time");
+    }
+
+    #[test]
+    fn streams_of_the_own_network_that_nobody_reads_go_first() {
+        let (streams, begun) = streams();
+        let open: Vec<_> = [1, 1, 2, 3].map(|it| begin(&streams, from(it), begun).unwrap()).into();
+        let now = begun + TURN;
+        [0, 1, 3].into_iter().for_each(|number: usize| open[number].note_read(now));
+
+        let _newest = begin(&streams, from(2), now).unwrap();
+
+        assert_eq!(ended(&open), [2]);
     }
 
     #[test]
