@@ -38,7 +38,7 @@ mod tests {
     fn decoding_shares_one_bound_among_all_secrets() {
         let data = BTreeMap::from([("a.yaml".to_owned(), b"a: b\n---\nc: d\n".to_vec())]);
         let secret = SecretData { namespace: "", name: "", data: &data };
-        let mut decoding = Decoding::within(Limits { bundle: 1_000, ..Limits::default() });
+        let mut decoding = Decoding::within(Limits { bundle: 10_000, ..Limits::default() });
 
         let read: Vec<_> = (0..100)
             .map(|_| {

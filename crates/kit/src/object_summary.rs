@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::quote::cut_after;
 
 /// The object of an actor, as far as a list of objects needs it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectSummary {
     /// Kind of the object, e.g. `ManagedResource`.
@@ -33,7 +33,7 @@ pub struct ObjectSummary {
 }
 
 /// A condition without its message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConditionSummary {
     /// Its type, e.g. `ResourcesApplied`.

@@ -80,6 +80,12 @@ impl StatusRegistry {
         cell.map(|cell| cell.read())
     }
 
+    /// Calls `look` with the state of the actor at `path`, without its path. Returns `None` if there is none.
+    fn look<T>(&self, path: &str, look: impl FnOnce(&ActorState) -> T) -> Option<T> {
+        let cell = self.cells.get(path).map(|cell| cell.value().clone());
+        cell.map(|cell| cell.look(look))
+    }
+
     /// Returns the paths of all cells, sorted.
     pub fn paths(&self) -> Vec<Arc<str>> {
         let mut paths: Vec<_> = self.cells.iter().map(|cell| cell.key().clone()).collect();

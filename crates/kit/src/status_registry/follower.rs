@@ -2,7 +2,8 @@
 //! look costs as much as what changed, however many cells rest.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
+    hash::{DefaultHasher, Hash as _, Hasher as _},
     mem,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -10,7 +11,7 @@ use std::{
     },
 };
 
-use super::{ActorState, StatusRegistry};
+use super::{Activity, ActorState, StatusRegistry};
 
 /// Learns from the registry which cells change, as long as it lives.
 #[derive(Debug)]
@@ -19,6 +20,10 @@ pub struct Follower {
     /// The registry's version before the last look.
     seen: u64,
     changed: Arc<ChangedPaths>,
+    /// Hashes of the last headlines of all actors.
+    headlines: HashMap<Arc<str>, u64>,
+    /// Actors that changed, but for their headlines.
+    waiting: HashSet<Arc<str>>,
 }
 
 /// What changed between two looks.
@@ -48,7 +53,10 @@ impl Follower {
     /// Follows a registry from its present state on: looks report what changes later.
     pub fn new(registry: StatusRegistry) -> Self {
         let changed = registry.shared.followers.add();
-        Self { seen: registry.version(), registry, changed }
+        let seen = registry.version();
+        let headline = |path: Arc<str>| Some((registry.look(&path, ActorState::headline)?, path));
+        let headlines = registry.paths().into_iter().filter_map(headline).map(|(headline, path)| (path, headline));
+        Self { seen, headlines: headlines.collect(), registry, changed, waiting: HashSet::new() }
     }
 
     /// The registry's version before the last look.
@@ -58,22 +66,56 @@ impl Follower {
 
     /// Reports the changes since the last look, `None` if there are none.
     pub fn look(&mut self) -> Option<RegistryChanges> {
+        self.look_for(true)
+    }
+
+    /// Reports actors that are new, gone, or whose headline changed since the last look: what is wrong with them, and the
+    /// object that they look after. `None` if there are none. Other changes wait for [`Self::look`]. Most changes are
+    /// reconciles that begin and end as before.
+    pub fn look_for_headlines(&mut self) -> Option<RegistryChanges> {
+        self.look_for(false)
+    }
+
+    fn look_for(&mut self, everything: bool) -> Option<RegistryChanges> {
         let version = self.registry.version();
-        let mut paths: Vec<_> = self.changed.take().into_iter().collect();
-        if paths.is_empty() {
-            return None;
+        let mut paths = self.changed.take();
+        if everything {
+            paths.extend(self.waiting.drain());
         }
-        paths.sort_unstable();
         // A cell is read after its path was noted, so that the copy holds the noted change.
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         for path in paths {
-            match self.registry.actor(&path) {
-                Some(state) => changed.push(state),
-                None => gone.push(path),
+            let Some(headline) = self.registry.look(&path, ActorState::headline) else {
+                self.headlines.remove(&path);
+                self.waiting.remove(&path);
+                gone.push(path);
+                continue;
+            };
+            let is_new = self.headlines.insert(path.clone(), headline) != Some(headline);
+            if is_new || everything {
+                self.waiting.remove(&path);
+                changed.extend(self.registry.actor(&path));
+            } else {
+                self.waiting.insert(path);
             }
         }
+        if changed.is_empty() && gone.is_empty() {
+            return None;
+        }
+        changed.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        gone.sort_unstable();
         self.seen = version;
         Some(RegistryChanges { version, changed, gone })
+    }
+}
+
+impl ActorState {
+    /// A hash of what somebody who watches wants to know at once.
+    fn headline(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let is_out_of_order = matches!(self.activity, Activity::Failing | Activity::Quarantined | Activity::Stopped);
+        (is_out_of_order, self.restarts, &self.problem, &self.last_error, &self.object).hash(&mut hasher);
+        hasher.finish()
     }
 }
 

@@ -317,6 +317,30 @@ fn followers_of_one_registry_each_get_what_changed_since_they_began() {
     assert_eq!(paths(&second.look().unwrap()), (vec!["b", "c"], vec![]));
 }
 
+#[test]
+fn follower_finds_headlines_at_once_and_the_rest_with_the_next_whole_look() {
+    let registry = StatusRegistry::default();
+    let [a, b] = ["a", "b"].map(|path| enter(&registry, path));
+    let mut follower = Follower::new(registry.clone());
+    let epoch = jiff::Timestamp::UNIX_EPOCH;
+
+    a.update(epoch, |state| state.finished = 1);
+    b.update(epoch, |state| state.finished = 1);
+    assert_eq!(follower.look_for_headlines(), None);
+    b.set_problem(epoch, Some("broken".to_owned()));
+    assert_eq!(paths(&follower.look_for_headlines().unwrap()), (vec!["b"], vec![]));
+    enter(&registry, "c");
+    assert_eq!(paths(&follower.look_for_headlines().unwrap()), (vec!["c"], vec![]));
+
+    assert_eq!(paths(&follower.look().unwrap()), (vec!["a"], vec![]));
+    assert_eq!(follower.look(), None);
+    b.update(epoch, |state| state.finished = 2);
+    assert_eq!(follower.look_for_headlines(), None);
+    registry.leave("b");
+    assert_eq!(paths(&follower.look_for_headlines().unwrap()), (vec![], vec!["b"]));
+    assert_eq!(follower.look(), None, "its end was reported");
+}
+
 /// Each look may come between any two steps of a change, and finds it then or later.
 #[test]
 fn follower_loses_no_change_of_other_threads() {

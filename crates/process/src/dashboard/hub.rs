@@ -24,6 +24,10 @@ const REST: u32 = 9;
 /// Longest such delay.
 const MOST_DELAY: Duration = Duration::from_secs(2);
 
+/// Shortest time between two looks at what does not matter at once: what actors do, and how often they did it. Without
+/// this, each health check of a landscape at rest is an event of its own.
+pub(super) const WHOLE_LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Shortest time between two events with figures.
 pub(super) const FIGURES_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -48,6 +52,8 @@ pub(super) struct Hub {
     figures: Figures,
     rates: Rates,
     looked: Instant,
+    /// When the last look was at everything.
+    looked_at_all: Instant,
     /// Shortest time until the next look.
     delay: Duration,
     figured: Instant,
@@ -93,6 +99,7 @@ impl Hub {
             figures: shown.figures(now),
             rates: Rates::default(),
             looked: now,
+            looked_at_all: now,
             delay: LOOK_INTERVAL,
             figured: now,
             events: VecDeque::new(),
@@ -110,7 +117,12 @@ impl Hub {
             return;
         }
         let begin = Instant::now();
-        let changes = self.follower.look();
+        let changes = if now.saturating_duration_since(self.looked_at_all) < WHOLE_LOOK_INTERVAL {
+            self.follower.look_for_headlines()
+        } else {
+            self.looked_at_all = now;
+            self.follower.look()
+        };
         let process = Some(self.shown.process()).filter(|process| *process != self.process);
         let mut news = Vec::new();
         if changes.is_some() || process.is_some() {
