@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gardener_resource_manager::api::{config::controller_manager, kinds};
 use serde_json::{Value, json};
-use sim::{Fault, Seen, WatchEnd};
+use sim::{EventFault, Fault, Seen, WatchEnd};
 
 use super::{
     garden::{Garden, garden, object},
@@ -337,6 +337,31 @@ fn seeds_are_not_marked_because_the_watch_of_leases_hangs() {
             beat(&garden, LEASES, "s1", 0);
         }
 
+        assert_eq!(entry(&seed(&garden, "s1"), "conditions", "GardenletReady"), condition("GardenletReady"));
+    });
+}
+
+/// spec 81 K.5 F1: the Lease was young when the API server was asked, and is old when the answer comes.
+#[test]
+fn seed_is_not_marked_because_the_answer_about_its_lease_is_late() {
+    garden(|garden| async move {
+        put_seed(&garden, "s1");
+        beat(&garden, LEASES, "s1", 35);
+        garden.sim.set_event_faults(|event| match event.resource == "leases" && event.event == "MODIFIED" {
+            true => EventFault::Drop,
+            false => EventFault::Deliver,
+        });
+        garden.sim.set_faults(|request| match request.resource == "leases" && request.verb == "get" {
+            true => Fault::DelayAnswer(Duration::from_secs(8)),
+            false => Fault::None,
+        });
+        garden.start().await;
+        seconds(2).await;
+        beat(&garden, LEASES, "s1", 28);
+        seconds(20).await;
+
+        let asked = garden.asked();
+        assert!(asked.contains(&"get leases s1".to_owned()), "{asked:?}");
         assert_eq!(entry(&seed(&garden, "s1"), "conditions", "GardenletReady"), condition("GardenletReady"));
     });
 }

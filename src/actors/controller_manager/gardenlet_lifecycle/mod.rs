@@ -153,8 +153,8 @@ impl Lifecycle {
         lease: &NamespacedName,
     ) -> Result<Silenced, Failure> {
         let Some(object) = watch.read_object(context, name).await? else { return Ok(Silenced::Gone) };
+        let now = self.clock.wall(); // before the read: the answer may be late
         let renewed = self.stores.read_lease(context, lease).await?;
-        let now = self.clock.wall();
         if is_alive(renewed, self.periods, now) {
             return Ok(Silenced::Alive);
         }
@@ -271,8 +271,9 @@ impl Controller for Lifecycle {
         if !reported.has_conditions {
             return Ok(Outcome::After(self.sync_period()));
         }
+        let now = self.clock.wall(); // before the read: the answer may be late
         let renewed = self.stores.renewed(&context, key).await?;
-        if is_alive(renewed, self.periods, self.clock.wall()) {
+        if is_alive(renewed, self.periods, now) {
             memory.is_told = false;
             return Ok(self.look_later(key, renewed));
         }
