@@ -341,6 +341,41 @@ fn seeds_are_not_marked_because_the_watch_of_leases_hangs() {
     });
 }
 
+/// spec 81 K.5 F1: the watches of Leases and Seeds hide that a gardenlet came back after its Seed became unknown.
+#[test]
+fn gardenlet_that_came_back_is_believed_before_its_shoots_are_marked() {
+    garden(|garden| async move {
+        put_seed(&garden, "s1");
+        let expired = garden.time(-3600);
+        garden.edit(&kinds::SEED, "", "s1", |seed| {
+            seed["status"]["clientCertificateExpirationTimestamp"] = json!(expired);
+        });
+        beat(&garden, LEASES, "s1", 80);
+        put_shoot(&garden, "s", "s1", json!([{}]));
+        garden.put(object(&kinds::MANAGED_SEED, "garden", "s1", json!({ "spec": {} })));
+        garden.settled().await;
+        assert!(is_silent(&seed(&garden, "s1")));
+        garden.sim.set_event_faults(|event| {
+            let is_hidden = ["leases", "seeds"].contains(&event.resource.as_str()) && event.event == "MODIFIED";
+            if is_hidden { EventFault::Drop } else { EventFault::Deliver }
+        });
+
+        beat(&garden, LEASES, "s1", -3600);
+        garden.edit(&kinds::SEED, "", "s1", |seed| seed["status"]["conditions"] = json!([condition("GardenletReady")]));
+        garden.edit(&kinds::MANAGED_SEED, "garden", "s1", |managed_seed| {
+            managed_seed["metadata"]["annotations"] = json!({});
+        });
+        seconds(240).await;
+
+        assert_eq!(marks(&garden, "s"), Vec::<String>::new());
+        assert_eq!(entry(&seed(&garden, "s1"), "conditions", "GardenletReady"), condition("GardenletReady"));
+        let managed_seed = garden.find(&kinds::MANAGED_SEED, "garden", "s1").unwrap_or_default();
+        assert_eq!(managed_seed["metadata"]["annotations"].get("gardener.cloud/operation"), None);
+        let written: Vec<_> = garden.asked().into_iter().filter(|asked| asked.starts_with("patch")).collect();
+        assert_eq!(written, Vec::<String>::new());
+    });
+}
+
 /// spec 81 K.5 F1: the Lease was young when the API server was asked, and is old when the answer comes.
 #[test]
 fn seed_is_not_marked_because_the_answer_about_its_lease_is_late() {

@@ -143,8 +143,8 @@ impl Lifecycle {
         }
     }
 
-    /// Sets `GardenletReady` to `Unknown` if the API server confirms that the Lease is old (step 5, F1). The version of the
-    /// object is the lock: the gardenlet may come back in this moment.
+    /// Sets `GardenletReady` to `Unknown` if the API server confirms that the Lease is old (step 5, F1). Writes nothing if
+    /// the object is so already. The version of the object is the lock: the gardenlet may come back in this moment.
     async fn silence<R: Cached>(
         &self,
         context: &Context,
@@ -180,24 +180,30 @@ impl Lifecycle {
         })
     }
 
-    /// Makes the gardenlet of a ManagedSeed get a new certificate (K.6).
-    async fn revive(
-        &self,
-        context: &Context,
-        seed: &NamespacedName,
-        reported: &Reported,
-        memory: &mut Memory,
-    ) -> Result<(), Failure> {
+    /// Returns the ManagedSeed whose gardenlet must get a new certificate (K.6); `None` if there is none, or if an
+    /// operation is asked for already.
+    fn expired(&self, key: &GardenletKey, reported: &Reported, memory: &Memory) -> Option<NamespacedName> {
+        let GardenletKey::Seed(seed) = key else { return None };
         let now = self.clock.monotonic();
         let is_recent = memory.triggered.is_some_and(|last| now.duration_since(last) < BETWEEN_TRIGGERS);
         if is_recent || !reported.has_expired_certificate(self.clock.wall()) {
-            return Ok(());
+            return None;
         }
         let name = NamespacedName::new(stores::GARDEN, seed.name.as_str());
-        let managed_seeds = &self.stores.managed_seeds;
-        if managed_seeds.store().with(&name, |managed_seed| managed_seed.fields) != Some(stores::Operation::None) {
-            return Ok(()); // there is none, or an operation is asked for already
-        }
+        let operation = self.stores.managed_seeds.store().with(&name, |managed_seed| managed_seed.fields);
+        (operation == Some(stores::Operation::None)).then_some(name)
+    }
+
+    /// Returns true if something must be written: `GardenletReady`, a ManagedSeed, or Shoots.
+    fn must_write(&self, key: &GardenletKey, reported: &Reported, memory: &Memory) -> bool {
+        let now = self.clock.wall();
+        reported.silenced(now).is_some()
+            || self.expired(key, reported, memory).is_some()
+            || (reported.concerns_shoots(self.periods, now) && !self.stores.unmarked(key).is_empty())
+    }
+
+    /// Makes the gardenlet of a ManagedSeed get a new certificate (K.6).
+    async fn revive(&self, context: &Context, name: &NamespacedName, memory: &mut Memory) -> Result<(), Failure> {
         tracing::info!(
             managedSeed = %name,
             "Triggering ManagedSeed reconciliation since gardenlet client certificate is expired"
@@ -206,8 +212,8 @@ impl Lifecycle {
             let is_free = object::annotation(managed_seed, OPERATION).is_none();
             is_free.then(|| json!({ "metadata": { "annotations": { OPERATION: "reconcile" } } }))
         };
-        managed_seeds.patch(context, &name, Lock::None, patch).await?;
-        memory.triggered = Some(now);
+        self.stores.managed_seeds.patch(context, name, Lock::None, patch).await?;
+        memory.triggered = Some(self.clock.monotonic());
         Ok(())
     }
 
@@ -264,7 +270,7 @@ impl Controller for Lifecycle {
     ) -> Result<Outcome, Failure> {
         let key = &reconcile.key;
         let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
-        let Some(mut reported) = self.stores.reported(key) else {
+        let Some(reported) = self.stores.reported(key) else {
             tracing::debug!("Object is gone, stop reconciling");
             return Ok(Outcome::Retire);
         };
@@ -277,27 +283,28 @@ impl Controller for Lifecycle {
             memory.is_told = false;
             return Ok(self.look_later(key, renewed));
         }
-        if reported.silenced(self.clock.wall()).is_some() {
-            let Stores { seeds, shoots, .. } = &self.stores;
-            let silenced = match key {
-                GardenletKey::Seed(name) => self.silence(&context, seeds, name, &stores::lease_of_seed(name)).await?,
-                GardenletKey::Shoot(name) => {
-                    self.silence(&context, shoots, name, &stores::lease_of_shoot(name)).await?
-                }
-            };
-            match silenced {
-                Silenced::Done(silenced) => reported = silenced,
-                Silenced::Alive => return Ok(Outcome::After(self.sync_period())),
-                Silenced::Changed => return Ok(Outcome::Again),
-                Silenced::Gone => return Ok(Outcome::Retire),
-            }
+        if !self.must_write(key, &reported, memory) {
+            reconcile.note("silent");
+            return Ok(Outcome::After(self.sync_period()));
         }
+        // Caches may lag: each write needs a live look first, also if the object tells of the silence already.
+        let Stores { seeds, shoots, .. } = &self.stores;
+        let silenced = match key {
+            GardenletKey::Seed(name) => self.silence(&context, seeds, name, &stores::lease_of_seed(name)).await?,
+            GardenletKey::Shoot(name) => self.silence(&context, shoots, name, &stores::lease_of_shoot(name)).await?,
+        };
+        let reported = match silenced {
+            Silenced::Done(reported) => reported,
+            Silenced::Alive => return Ok(Outcome::After(self.sync_period())),
+            Silenced::Changed => return Ok(Outcome::Again),
+            Silenced::Gone => return Ok(Outcome::Retire),
+        };
         if reported.silenced(self.clock.wall()).is_some() {
             return Ok(Outcome::After(self.sync_period())); // the API server did not keep what was written
         }
         reconcile.note("silent");
-        if let GardenletKey::Seed(seed) = key {
-            self.revive(&context, seed, &reported, memory).await?;
+        if let Some(managed_seed) = self.expired(key, &reported, memory) {
+            self.revive(&context, &managed_seed, memory).await?;
         }
         if !reported.concerns_shoots(self.periods, self.clock.wall()) {
             return Ok(Outcome::After(self.sync_period()));
