@@ -14,10 +14,10 @@ use super::{
 };
 use crate::log_capture::logged;
 
-const LEGACY: &str = "gardener.cloud/gardener";
+pub(super) const LEGACY: &str = "gardener.cloud/gardener";
 
 /// Both kinds of bindings, with the finalizer and the label of their credentials, and the field of Shoots.
-const KINDS: [(&Resource, &str, &str, &str); 2] = [
+pub(super) const KINDS: [(&Resource, &str, &str, &str); 2] = [
     (
         &kinds::SECRET_BINDING,
         "gardener.cloud/secretbinding",
@@ -33,7 +33,7 @@ const KINDS: [(&Resource, &str, &str, &str); 2] = [
 ];
 
 /// A binding in a namespace to a Secret `a/s` and a Quota `a/q`.
-fn binding(kind: &Resource, namespace: &str, name: &str, provider: &str) -> Value {
+pub(super) fn binding(kind: &Resource, namespace: &str, name: &str, provider: &str) -> Value {
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "namespace": "a", "name": "s" });
     let field = if *kind == kinds::SECRET_BINDING { "secretRef" } else { "credentialsRef" };
     let fields =
@@ -52,28 +52,28 @@ fn put(garden: &Garden, kind: &Resource, name: &str, labels: Value) {
 }
 
 /// A Secret `a/s` and a Quota `a/q`, each with a label of its own.
-fn put_both(garden: &Garden) {
+pub(super) fn put_both(garden: &Garden) {
     put(garden, &kinds::SECRET, "s", json!({ "own": "x" }));
     put(garden, &kinds::QUOTA, "q", json!({ "own": "x" }));
 }
 
-fn labels(garden: &Garden, kind: &Resource, name: &str) -> BTreeMap<String, String> {
+pub(super) fn labels(garden: &Garden, kind: &Resource, name: &str) -> BTreeMap<String, String> {
     let object = garden.find(kind, "a", name).unwrap_or_default();
     let labels = object["metadata"]["labels"].as_object().cloned().unwrap_or_default();
     labels.into_iter().map(|(label, value)| (label, value.as_str().unwrap_or_default().to_owned())).collect()
 }
 
 /// The labels with the value `true`, beside `own`.
-fn with(marks: &[&str]) -> BTreeMap<String, String> {
+pub(super) fn with(marks: &[&str]) -> BTreeMap<String, String> {
     let marks = marks.iter().map(|label| ((*label).to_owned(), "true".to_owned()));
     marks.chain([("own".to_owned(), "x".to_owned())]).collect()
 }
 
-fn finalizers(garden: &Garden, kind: &Resource, name: &str) -> Vec<String> {
+pub(super) fn finalizers(garden: &Garden, kind: &Resource, name: &str) -> Vec<String> {
     garden.finalizers(kind, "a", name)
 }
 
-async fn seconds(seconds: u64) {
+pub(super) async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 

@@ -2,6 +2,7 @@
 
 mod bastions;
 mod bindings;
+mod bindings_faults;
 mod cloud_profiles;
 mod events;
 mod garden;

@@ -10,7 +10,7 @@ use std::{
 use cluster::{
     Change, Context, How, Lock, Predicate, Wrote,
     evidence::{Evidence, decide},
-    object::NamespacedName,
+    object::{self, NamespacedName},
 };
 use kit::{Causes, Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake, WeakSupervised};
 use serde_json::Value;
@@ -133,6 +133,16 @@ impl BindingController {
                 let left = is_left.then_some(BindingKey::Credentials(credentials));
                 bindings.into_iter().map(BindingKey::Binding).chain(left).collect::<Vec<_>>()
             });
+            // A release takes marks away, and a binding that came meanwhile has seen them as present.
+            let by_credentials = self.caches.bindings(binding_kind).by_credentials.clone();
+            let lost = Predicate::<CachedCredentials>::differing(move |old, new| {
+                old.fields.loses_mark(&new.fields, binding_kind)
+            });
+            let lost = lost.ignoring_creation().including_own_writes();
+            self.caches.credentials(kind).on_change(supervised, lost, move |name, _| {
+                let credentials = CredentialsRef { kind, name: name.clone() };
+                by_credentials.get(&credentials).into_iter().map(BindingKey::Binding).collect::<Vec<_>>()
+            });
         }
     }
 
@@ -144,6 +154,13 @@ impl BindingController {
             let is_left = bindings.is_empty() && labels.fields.contains(&kind);
             let left = is_left.then(|| BindingKey::Quota(name.clone()));
             bindings.into_iter().map(BindingKey::Binding).chain(left).collect::<Vec<_>>()
+        });
+        let by_quota = self.caches.bindings(kind).by_quota.clone();
+        let lost = Predicate::<CachedQuota>::differing(move |old, new| {
+            old.fields.contains(&kind) && !new.fields.contains(&kind)
+        });
+        self.caches.quotas.on_change(supervised, lost.ignoring_creation().including_own_writes(), move |name, _| {
+            by_quota.get(name).into_iter().map(BindingKey::Binding).collect::<Vec<_>>()
         });
     }
 
@@ -278,16 +295,17 @@ impl BindingController {
         decide(&*self.caches, context, ask, Release::is_any).await
     }
 
-    /// Releases credentials: first their labels, then the finalizer (G.3 step 4).
+    /// Releases credentials: first their labels, then the finalizer (G.3 step 4). Returns false if somebody wrote them
+    /// in between: then they must be judged again.
     async fn release_credentials(
         &self,
         context: &Context,
         credentials: &CredentialsRef,
         types: &BTreeSet<String>,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let watch = self.caches.credentials(credentials.kind);
         if !credentials.can_exist() || watch.absence().is_some() {
-            return Ok(());
+            return Ok(true);
         }
         let kind = &credentials.kind.resource().kind;
         let mut change = LabelChange::default();
@@ -297,11 +315,18 @@ impl BindingController {
         let unlabelled = unlabelled
             .map_err(|error| Failure::new(format!("failed to remove referred label from {kind}: {error}")))?;
         // A webhook may bring labels back (G-T8): one attempt.
-        let Some(object) = unlabelled.into_object() else { return Ok(()) };
+        let Some(unlabelled) = unlabelled.into_object() else { return Ok(true) };
         tracing::info!(finalizer = self.kind.finalizer(), "Removing finalizer");
-        let released = watch.patch(context, &object, Lock::Version, |object| release(object, self.kind)).await;
-        released.map_err(|error| Failure::new(format!("failed to remove finalizer from {kind}: {error}")))?;
-        Ok(())
+        let decide = |object: &Value| {
+            let is_as_judged = object::resource_version(object) == object::resource_version(&unlabelled);
+            is_as_judged.then(|| release(object, self.kind)).flatten()
+        };
+        let released = watch.patch(context, &unlabelled, Lock::Version, decide).await;
+        Ok(match released {
+            Ok(Wrote::Unchanged(object)) => release(&object, self.kind).is_none(),
+            Ok(Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_) | Wrote::Deleting(_) | Wrote::Gone) => true,
+            Err(error) => return Err(Failure::new(format!("failed to remove finalizer from {kind}: {error}"))),
+        })
     }
 
     async fn release_quotas(&self, context: &Context, quotas: &BTreeSet<NamespacedName>) -> Result<(), Failure> {
@@ -324,7 +349,11 @@ impl BindingController {
     ) -> Result<Outcome, Failure> {
         let released = self.judged(context, |judge, ask| judge.binding(name, binding, ask)).await?;
         match (&binding.credentials, &released.types) {
-            (Ok(credentials), Some(types)) => self.release_credentials(context, credentials, types).await?,
+            (Ok(credentials), Some(types)) => {
+                if !self.release_credentials(context, credentials, types).await? {
+                    return Ok(Outcome::Again);
+                }
+            }
             (Ok(credentials), None) => drop(self.protect(context, credentials).await?),
             (Err(_), _) => {}
         }
@@ -358,7 +387,7 @@ impl BindingController {
 
     /// Releases credentials that a binding left (G-T6). Of bindings that went while this process did not run, the types are
     /// not known: then each provider label with the value `true` counts as theirs.
-    async fn reconcile_credentials(&self, context: &Context, credentials: &CredentialsRef) -> Result<(), Failure> {
+    async fn reconcile_credentials(&self, context: &Context, credentials: &CredentialsRef) -> Result<Outcome, Failure> {
         let state = self.caches.state_of(context, credentials).await?;
         let left = self.left.borrow().get(credentials).cloned();
         if let Some(state) = state.filter(|state| state.is_marked_by(self.kind)) {
@@ -368,12 +397,14 @@ impl BindingController {
                 judge.left_credentials(credentials, &types, ask)
             };
             let released = self.judged(context, judge).await?;
-            if let Some(types) = released.types {
-                self.release_credentials(context, credentials, &types).await?;
+            if let Some(types) = released.types
+                && !self.release_credentials(context, credentials, &types).await?
+            {
+                return Ok(Outcome::Again);
             }
         }
         self.left.borrow_mut().remove(credentials);
-        Ok(())
+        Ok(Outcome::Retire)
     }
 
     async fn reconcile_quota(&self, context: &Context, quota: &NamespacedName) -> Result<(), Failure> {
@@ -408,11 +439,10 @@ impl Controller for BindingController {
     ) -> Result<Outcome, Failure> {
         let context = Context::new(reconcile.priority(), reconcile.deadline, reconcile.key.to_string());
         match &reconcile.key {
-            BindingKey::Binding(name) => return self.reconcile_binding(&context, name, reconcile, memory).await,
-            BindingKey::Credentials(credentials) => self.reconcile_credentials(&context, credentials).await?,
-            BindingKey::Quota(quota) => self.reconcile_quota(&context, quota).await?,
+            BindingKey::Binding(name) => self.reconcile_binding(&context, name, reconcile, memory).await,
+            BindingKey::Credentials(credentials) => self.reconcile_credentials(&context, credentials).await,
+            BindingKey::Quota(quota) => self.reconcile_quota(&context, quota).await.map(|()| Outcome::Retire),
         }
-        Ok(Outcome::Retire)
     }
 }
 

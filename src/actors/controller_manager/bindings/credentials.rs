@@ -118,6 +118,15 @@ impl CredentialsState {
         self.held_by.contains(&kind) || self.labelled_by.contains(&kind)
     }
 
+    /// Returns true if a newer state lacks a mark that bindings of this kind may need.
+    pub fn loses_mark(&self, newer: &Self, kind: BindingKind) -> bool {
+        let is_lost =
+            |old: &BTreeSet<BindingKind>, new: &BTreeSet<BindingKind>| old.contains(&kind) && !new.contains(&kind);
+        is_lost(&self.held_by, &newer.held_by)
+            || is_lost(&self.labelled_by, &newer.labelled_by)
+            || self.types.keys().any(|name| !newer.types.contains_key(name))
+    }
+
     fn has_label(&self, label: &str) -> bool {
         match label.strip_prefix(PROVIDER) {
             Some(name) => self.types.contains_key(name),

@@ -158,6 +158,29 @@ fn credentials_are_known_by_their_marks() {
     assert!(state.is_marked_by(OF_SECRET) && state.is_marked_by(OF_CREDENTIALS) && !state.is_lost_for(OF_SECRET));
 }
 
+/// spec 81 G.1: what wakes the bindings of credentials.
+#[test]
+fn credentials_lose_a_mark_with_a_finalizer_or_a_label() {
+    let aws = provider_label("aws");
+    let aws = aws.as_str();
+    let state = |finalizers: &[&str], labels: &[&str]| {
+        let labels: BTreeMap<_, _> = labels.iter().map(|label| (*label, "true")).collect();
+        CredentialsState::of(&json!({ "metadata": { "finalizers": finalizers, "labels": labels } }))
+    };
+    let marked = state(&[OWN, OTHER, LEGACY], &[OF_SECRET.label(), OF_CREDENTIALS.label(), aws]);
+    for (newer, of_secret, of_credentials) in [
+        (marked.clone(), false, false),
+        (state(&[OWN, OTHER], &[OF_SECRET.label(), OF_CREDENTIALS.label(), aws, "x"]), false, false),
+        (state(&[OTHER], &[OF_SECRET.label(), OF_CREDENTIALS.label(), aws]), true, false),
+        (state(&[OWN, OTHER], &[OF_SECRET.label(), aws]), false, true),
+        (state(&[OWN, OTHER], &[OF_SECRET.label(), OF_CREDENTIALS.label()]), true, true),
+    ] {
+        assert_eq!(marked.loses_mark(&newer, OF_SECRET), of_secret, "{newer:?}");
+        assert_eq!(marked.loses_mark(&newer, OF_CREDENTIALS), of_credentials, "{newer:?}");
+        assert!(!newer.loses_mark(&marked, OF_SECRET));
+    }
+}
+
 /// Bindings by kind and name, and those in use.
 #[derive(Default)]
 struct Facts {

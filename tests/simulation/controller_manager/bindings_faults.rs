@@ -1,0 +1,77 @@
+//! Credentials and Quotas of bindings: others write at the same time, and references that lead nowhere.
+
+use std::time::Duration;
+
+use gardener_resource_manager::api::kinds;
+use serde_json::json;
+use sim::Fault;
+
+use super::{
+    bindings::{KINDS, binding, finalizers, labels, put_both, with},
+    garden::garden,
+};
+
+async fn milliseconds(milliseconds: u64) {
+    tokio::time::sleep(Duration::from_millis(milliseconds)).await;
+}
+
+/// spec 81 G.2, G.5: the live list of a release began before the other binding was created.
+#[test]
+fn binding_that_comes_while_another_is_released_gets_all_marks_back() {
+    for (kind, finalizer, label, _) in KINDS {
+        garden(|garden| async move {
+            put_both(&garden);
+            garden.put(binding(kind, "a", "one", "aws"));
+            garden.settled().await;
+            garden.sim.set_faults(move |request| match request.verb == "list" && request.resource == *kind.plural {
+                true => Fault::DelayAnswer(Duration::from_secs(1)),
+                false => Fault::None,
+            });
+
+            garden.delete(kind, "a", "one").await;
+            milliseconds(500).await;
+            garden.put(binding(kind, "b", "two", "aws"));
+            garden.gone(kind, "a", "one").await;
+            garden.settle().await;
+
+            assert_eq!(finalizers(&garden, &kinds::SECRET, "s"), [finalizer]);
+            let aws = "provider.shoot.gardener.cloud/aws";
+            assert_eq!(labels(&garden, &kinds::SECRET, "s"), with(&[aws, label]));
+            assert_eq!(labels(&garden, &kinds::QUOTA, "q"), with(&[label]));
+        });
+    }
+}
+
+/// spec 81 G.5: between the removal of the labels and that of the finalizer, another binding marks the Secret.
+#[test]
+fn secret_that_is_marked_again_during_its_release_keeps_its_finalizer() {
+    for (kind, finalizer, label, _) in KINDS {
+        garden(|garden| async move {
+            put_both(&garden);
+            garden.put(binding(kind, "a", "one", "aws"));
+            garden.settled().await;
+            let mut patches = 0;
+            garden.sim.set_faults(move |request| {
+                patches += u32::from(request.verb == "patch" && request.resource == "secrets");
+                let is_second = patches == 2 && request.verb == "patch" && request.resource == "secrets";
+                if is_second { Fault::Delay(Duration::from_secs(2)) } else { Fault::None }
+            });
+
+            garden.delete(kind, "a", "one").await;
+            milliseconds(1000).await;
+            assert_eq!(labels(&garden, &kinds::SECRET, "s"), with(&[]), "its release has begun");
+            garden.put(binding(kind, "b", "two", "aws"));
+            for _ in 0..5000 {
+                milliseconds(1).await;
+                assert_eq!(finalizers(&garden, &kinds::SECRET, "s"), [finalizer]);
+            }
+
+            garden.gone(kind, "a", "one").await;
+            assert_eq!(
+                labels(&garden, &kinds::SECRET, "s"),
+                with(&["provider.shoot.gardener.cloud/aws", label]),
+                "the other binding needs them"
+            );
+        });
+    }
+}
