@@ -7,7 +7,7 @@ use serde_json::json;
 use sim::Fault;
 
 use super::{
-    bindings::{KINDS, binding, finalizers, labels, put_both, with},
+    bindings::{KINDS, LEGACY, binding, finalizers, labels, put_both, with},
     garden::garden,
 };
 
@@ -72,6 +72,32 @@ fn secret_that_is_marked_again_during_its_release_keeps_its_finalizer() {
                 with(&["provider.shoot.gardener.cloud/aws", label]),
                 "the other binding needs them"
             );
+        });
+    }
+}
+
+/// spec 81 G.4, trap G-T2: a Secret in deletion can get no finalizer of the new kind any more.
+#[test]
+fn secret_keeps_the_finalizer_of_earlier_releases_for_the_other_kind_of_binding() {
+    let [(secret_binding, ..), (credentials_binding, ..)] = KINDS;
+    for (kind, other) in [(secret_binding, credentials_binding), (credentials_binding, secret_binding)] {
+        garden(|garden| async move {
+            put_both(&garden);
+            garden.edit(&kinds::SECRET, "a", "s", |secret| secret["metadata"]["finalizers"] = json!([LEGACY]));
+            garden.delete(&kinds::SECRET, "a", "s").await;
+            let mut deleted = binding(kind, "a", "one", "aws");
+            deleted["metadata"]["finalizers"] = json!(["gardener"]);
+            garden.put(deleted);
+            garden.delete(kind, "a", "one").await;
+            garden.put(binding(other, "a", "two", "aws"));
+
+            garden.settled().await;
+
+            assert_eq!(garden.find(kind, "a", "one"), None);
+            assert_eq!(finalizers(&garden, &kinds::SECRET, "s"), [LEGACY]);
+            garden.delete(other, "a", "two").await;
+            garden.gone(other, "a", "two").await;
+            assert_eq!(garden.find(&kinds::SECRET, "a", "s"), None, "nobody needs it any more");
         });
     }
 }

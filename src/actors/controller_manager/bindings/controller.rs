@@ -302,6 +302,7 @@ impl BindingController {
         context: &Context,
         credentials: &CredentialsRef,
         types: &BTreeSet<String>,
+        other_is_used: bool,
     ) -> Result<bool, Failure> {
         let watch = self.caches.credentials(credentials.kind);
         if !credentials.can_exist() || watch.absence().is_some() {
@@ -319,11 +320,11 @@ impl BindingController {
         tracing::info!(finalizer = self.kind.finalizer(), "Removing finalizer");
         let decide = |object: &Value| {
             let is_as_judged = object::resource_version(object) == object::resource_version(&unlabelled);
-            is_as_judged.then(|| release(object, self.kind)).flatten()
+            is_as_judged.then(|| release(object, self.kind, other_is_used)).flatten()
         };
         let released = watch.patch(context, &unlabelled, Lock::Version, decide).await;
         Ok(match released {
-            Ok(Wrote::Unchanged(object)) => release(&object, self.kind).is_none(),
+            Ok(Wrote::Unchanged(object)) => release(&object, self.kind, other_is_used).is_none(),
             Ok(Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_) | Wrote::Deleting(_) | Wrote::Gone) => true,
             Err(error) => return Err(Failure::new(format!("failed to remove finalizer from {kind}: {error}"))),
         })
@@ -350,7 +351,7 @@ impl BindingController {
         let released = self.judged(context, |judge, ask| judge.binding(name, binding, ask)).await?;
         match (&binding.credentials, &released.types) {
             (Ok(credentials), Some(types)) => {
-                if !self.release_credentials(context, credentials, types).await? {
+                if !self.release_credentials(context, credentials, types, released.other_is_used).await? {
                     return Ok(Outcome::Again);
                 }
             }
@@ -398,7 +399,7 @@ impl BindingController {
             };
             let released = self.judged(context, judge).await?;
             if let Some(types) = released.types
-                && !self.release_credentials(context, credentials, &types).await?
+                && !self.release_credentials(context, credentials, &types, released.other_is_used).await?
             {
                 return Ok(Outcome::Again);
             }

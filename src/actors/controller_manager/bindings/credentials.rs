@@ -158,8 +158,11 @@ pub fn protect(credentials: &Value, kind: BindingKind) -> Option<Value> {
 }
 
 /// Returns the merge patch that removes the finalizer of a kind and that of earlier releases; `None` if there are none.
-pub fn release(credentials: &Value, kind: BindingKind) -> Option<Value> {
-    let is_kept = |finalizer: &&str| *finalizer != LEGACY && *finalizer != kind.finalizer();
+/// If a binding of the other kind is in use, the finalizer of earlier releases stays until that of the other kind is set.
+pub fn release(credentials: &Value, kind: BindingKind, other_is_used: bool) -> Option<Value> {
+    let other = kind.other().finalizer();
+    let keeps_legacy = other_is_used && !object::finalizers(credentials).any(|finalizer| finalizer == other);
+    let is_kept = |finalizer: &&str| *finalizer != kind.finalizer() && (keeps_legacy || *finalizer != LEGACY);
     finalizers_patch(credentials, object::finalizers(credentials).filter(is_kept).collect())
 }
 

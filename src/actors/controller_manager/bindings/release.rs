@@ -56,6 +56,8 @@ impl UsedBindings {
 pub struct Release {
     /// The types whose provider labels go, with finalizer and reference label; `None`: the credentials stay protected.
     pub types: Option<BTreeSet<String>>,
+    /// A binding of the other kind needs the credentials.
+    pub other_is_used: bool,
     /// The Quotas that lose the reference label.
     pub quotas: BTreeSet<NamespacedName>,
 }
@@ -93,6 +95,7 @@ impl Judge {
             if !counts {
                 let needed = self.needed(Some(name), credentials, &ask)?;
                 release.types = Some(binding.types.difference(&needed).cloned().collect());
+                release.other_is_used = self.other_is_used(credentials, &ask)?;
             }
         }
         for quota in &binding.quotas {
@@ -117,6 +120,7 @@ impl Judge {
         if !others.iter().any(|(_, binding)| binding.exists()) {
             let needed = self.needed(None, credentials, &ask)?;
             release.types = Some(types.difference(&needed).cloned().collect());
+            release.other_is_used = self.other_is_used(credentials, &ask)?;
         }
         Ok(release)
     }
@@ -155,6 +159,21 @@ impl Judge {
             }
         }
         Ok(needed)
+    }
+
+    /// Returns true if a binding of the other kind needs the credentials.
+    fn other_is_used<E>(
+        self,
+        credentials: &CredentialsRef,
+        ask: &impl Fn(Question) -> Result<Answer, E>,
+    ) -> Result<bool, E> {
+        let kind = self.kind.other();
+        for (name, binding) in bindings(ask, Question::OfCredentials(kind, credentials.clone()))?.iter() {
+            if self.counts(kind, name, binding, ask)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// A deleted binding counts while Shoots refer to it.

@@ -111,13 +111,18 @@ fn credentials_get_the_finalizer_in_the_patch_that_removes_that_of_earlier_relea
 /// spec 81 G.3 step 4, trap G-T1
 #[test]
 fn credentials_lose_only_the_finalizers_of_their_kind_of_binding() {
-    for (before, expected) in [
-        (&[OWN][..], Some(Value::Null)),
-        (&["x", OWN, OTHER, LEGACY], Some(json!(["x", OTHER]))),
-        (&["x", OTHER], None),
-        (&[], None),
+    for (before, other_is_used, expected) in [
+        (&[OWN][..], true, Some(Value::Null)),
+        (&["x", OWN, OTHER, LEGACY], true, Some(json!(["x", OTHER]))),
+        (&["x", OWN, LEGACY], true, Some(json!(["x", LEGACY]))),
+        (&["x", OWN, LEGACY], false, Some(json!(["x"]))),
+        (&[LEGACY], true, None),
+        (&["x", OTHER], true, None),
+        (&[], true, None),
     ] {
-        assert_eq!(finalizers(release(&with_finalizers(before, false), OF_SECRET)), expected, "{before:?}");
+        let patch = release(&with_finalizers(before, false), OF_SECRET, other_is_used);
+
+        assert_eq!(finalizers(patch), expected, "{before:?} {other_is_used}");
     }
 }
 
@@ -269,6 +274,23 @@ fn provider_labels_stay_while_a_binding_of_the_other_kind_needs_them() {
     assert_eq!(release_with(used), released(&["gcp"]));
 }
 
+/// spec 81 G.4, traps G-T1 and G-T2
+#[test]
+fn finalizer_of_earlier_releases_is_needed_while_a_binding_of_the_other_kind_counts() {
+    let facts = || Facts::default().with(OF_SECRET, "a/one", deleting("aws"));
+    let is_needed = |facts: Facts| {
+        let left = JUDGE.left_credentials(&secret("ns/s"), &types(&[]), |question| facts.answer(question)).unwrap();
+        (facts.release(JUDGE, "a/one").other_is_used, left.other_is_used)
+    };
+
+    assert_eq!(is_needed(facts()), (false, false));
+    let gone = || Facts::default().with(OF_SECRET, "a/one", Binding { is_held: false, ..deleting("aws") });
+    assert_eq!(is_needed(gone().with(OF_CREDENTIALS, "a/one", alive("aws"))), (true, true));
+    assert_eq!(is_needed(gone().with(OF_CREDENTIALS, "a/two", deleting("aws"))), (false, false));
+    let used = gone().with(OF_CREDENTIALS, "a/two", deleting("aws")).used(OF_CREDENTIALS, "a/two");
+    assert_eq!(is_needed(used), (true, true));
+}
+
 /// spec 81 D-3, G.6
 #[test]
 fn workload_identities_need_no_provider_label_if_they_get_none() {
@@ -301,7 +323,7 @@ fn binding_with_unsupported_credentials_releases_only_quotas() {
 
     let release = Facts::default().with(OF_SECRET, "a/one", odd).release(JUDGE, "a/one");
 
-    assert_eq!(release, Release { types: None, quotas: BTreeSet::from([name("ns/q")]) });
+    assert_eq!(release, Release { quotas: BTreeSet::from([name("ns/q")]), ..Release::default() });
 }
 
 /// spec 81 G-T6
