@@ -8,7 +8,7 @@ use sim::Fault;
 
 use super::{
     bindings::{KINDS, LEGACY, binding, finalizers, labels, put_both, with},
-    garden::garden,
+    garden::{garden, object},
 };
 
 async fn milliseconds(milliseconds: u64) {
@@ -98,6 +98,34 @@ fn secret_keeps_the_finalizer_of_earlier_releases_for_the_other_kind_of_binding(
             garden.delete(other, "a", "two").await;
             garden.gone(other, "a", "two").await;
             assert_eq!(garden.find(&kinds::SECRET, "a", "s"), None, "nobody needs it any more");
+        });
+    }
+}
+
+/// spec 81 G.3 step 5: one live list answers for all Quotas of a binding.
+#[test]
+fn binding_with_many_quotas_is_released() {
+    let names: Vec<String> = (0..200).map(|number| format!("q{number}")).collect();
+    for (kind, _, label, _) in KINDS {
+        let names = names.clone();
+        garden(|garden| async move {
+            put_both(&garden);
+            for name in &names {
+                garden.put(object(&kinds::QUOTA, "a", name, json!({ "metadata": { "labels": { "own": "x" } } })));
+            }
+            let mut many = binding(kind, "a", "one", "aws");
+            many["quotas"] = names.iter().map(|name| json!({ "namespace": "a", "name": name })).collect();
+            garden.put(many);
+            garden.settled().await;
+            assert!(names.iter().all(|name| labels(&garden, &kinds::QUOTA, name) == with(&[label])));
+
+            garden.delete(kind, "a", "one").await;
+            garden.gone(kind, "a", "one").await;
+
+            assert!(names.iter().all(|name| labels(&garden, &kinds::QUOTA, name) == with(&[])));
+            let list = format!("list {}", kind.plural);
+            let lists = garden.asked().into_iter().filter(|asked| *asked == list).count();
+            assert_eq!(lists, 1);
         });
     }
 }

@@ -1,9 +1,6 @@
 //! The caches that both controllers of bindings share, and the live check before a release.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use std::{collections::BTreeSet, rc::Rc, sync::Arc};
 
 use cluster::{
     ApiError, CachedFields, Context, Index, Watch, WatchOptions,
@@ -16,7 +13,7 @@ use serde_json::Value;
 use super::{
     binding::{Binding, BindingKind},
     credentials::{CredentialsKind, CredentialsRef, CredentialsState},
-    release::{Answer, BindingName, Question, UsedBindings},
+    release::{Answer, BindingName, BindingsOfKind, ListedBindings, NamedBinding, Question, UsedBindings},
 };
 use crate::{
     actors::{
@@ -26,15 +23,16 @@ use crate::{
     api::kinds,
 };
 
-pub(super) type CachedBinding = CachedFields<Binding>;
+/// Shared with those who look at it: a binding may have many Quotas.
+pub(super) type CachedBinding = CachedFields<Arc<Binding>>;
 pub(super) type CachedCredentials = CachedFields<CredentialsState>;
 /// The kinds of bindings whose label a Quota has.
 pub(super) type CachedQuota = CachedFields<BTreeSet<BindingKind>>;
 
 /// Bindings, what they refer to, and Shoots.
 pub(super) struct Caches {
-    secret_bindings: Bindings,
-    credentials_bindings: Bindings,
+    secret_bindings: Rc<Bindings>,
+    credentials_bindings: Rc<Bindings>,
     credentials: [Watch<CachedCredentials>; 3],
     pub(super) quotas: Watch<CachedQuota>,
     shoots: Watch<CachedFields<Box<[BindingName]>>>,
@@ -47,13 +45,7 @@ pub(super) struct Bindings {
     pub(super) watch: Watch<CachedBinding>,
     pub(super) by_credentials: Index<CredentialsRef>,
     pub(super) by_quota: Index<NamespacedName>,
-    live: LiveLists<(), LiveBindings>,
-}
-
-#[derive(Default)]
-struct LiveBindings {
-    by_credentials: BTreeMap<CredentialsRef, Rc<Vec<(NamespacedName, Binding)>>>,
-    by_quota: BTreeMap<NamespacedName, Rc<Vec<(NamespacedName, Binding)>>>,
+    live: LiveLists<(), ListedBindings>,
 }
 
 impl Caches {
@@ -71,8 +63,8 @@ impl Caches {
         let shoots = watches.open(WatchOptions::fields(kinds::SHOOT, bindings_of_shoot));
         let in_use = shoots.index(|_, shoot: &CachedFields<Box<[BindingName]>>| shoot.fields.to_vec());
         Self {
-            secret_bindings: Bindings::open(BindingKind::SecretBinding, ctx),
-            credentials_bindings: Bindings::open(BindingKind::CredentialsBinding, ctx),
+            secret_bindings: Rc::new(Bindings::open(BindingKind::SecretBinding, ctx)),
+            credentials_bindings: Rc::new(Bindings::open(BindingKind::CredentialsBinding, ctx)),
             credentials: CredentialsKind::ALL.map(credentials),
             quotas: watches.open(WatchOptions::fields(kinds::QUOTA, labels).metadata().optional()),
             shoots,
@@ -89,7 +81,7 @@ impl Caches {
     }
 
     /// Returns the bindings of a kind.
-    pub(super) fn bindings(&self, kind: BindingKind) -> &Bindings {
+    pub(super) fn bindings(&self, kind: BindingKind) -> &Rc<Bindings> {
         match kind {
             BindingKind::SecretBinding => &self.secret_bindings,
             BindingKind::CredentialsBinding => &self.credentials_bindings,
@@ -123,15 +115,15 @@ impl Caches {
         Ok(state.map(|state| state.fields))
     }
 
-    async fn live_bindings(&self, kind: BindingKind) -> Result<Rc<LiveBindings>, Failure> {
+    async fn live_bindings(&self, kind: BindingKind) -> Result<Rc<ListedBindings>, Failure> {
         let bindings = self.bindings(kind);
         let watch = bindings.watch.clone();
         let list = bindings.live.get(&(), move || async move {
             let context = Context::new(Priority::High, Deadline::after(LIST_TIME), "bindings");
-            let mut all = Vec::new();
-            let add = |name: &NamespacedName, binding: &CachedBinding| all.push((name.clone(), binding.fields.clone()));
+            let mut all = ListedBindings::default();
+            let add = |name: &NamespacedName, binding: &CachedBinding| all.add(name, &binding.fields);
             watch.list_live(&context, None, None, add).await?;
-            Ok::<_, ApiError>(LiveBindings::of(all))
+            Ok::<_, ApiError>(all)
         });
         match list.await {
             Ok(live) => Ok(live),
@@ -158,39 +150,29 @@ impl Caches {
 
 impl Bindings {
     fn open(kind: BindingKind, ctx: &GardenContext) -> Self {
-        let binding = move |object: &Value| Binding::of(kind, object);
+        let binding = move |object: &Value| Arc::new(Binding::of(kind, object));
         let watch = ctx.garden.watches.open(WatchOptions::fields(kind.resource().clone(), binding).optional());
         let by_credentials =
             watch.index(|_, binding: &CachedBinding| binding.fields.credentials.iter().cloned().collect());
         let by_quota = watch.index(|_, binding: &CachedBinding| binding.fields.quotas.iter().cloned().collect());
         Self { watch, by_credentials, by_quota, live: LiveLists::default() }
     }
+}
 
-    fn cached(&self, names: Vec<NamespacedName>) -> Rc<Vec<(NamespacedName, Binding)>> {
-        let binding = |name: NamespacedName| {
+impl BindingsOfKind for Bindings {
+    fn with_credentials(&self, credentials: &CredentialsRef) -> Vec<NamedBinding> {
+        let named = |name: NamespacedName| {
             let binding = self.watch.store().with(&name, |binding| binding.fields.clone())?;
             Some((name, binding))
         };
-        Rc::new(names.into_iter().filter_map(binding).collect())
+        self.by_credentials.get(credentials).into_iter().filter_map(named).collect()
     }
-}
 
-impl LiveBindings {
-    fn of(all: Vec<(NamespacedName, Binding)>) -> Self {
-        let mut by_credentials: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        let mut by_quota: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (name, binding) in all {
-            for quota in &binding.quotas {
-                by_quota.entry(quota.clone()).or_default().push((name.clone(), binding.clone()));
-            }
-            if let Ok(credentials) = binding.credentials.clone() {
-                by_credentials.entry(credentials).or_default().push((name, binding));
-            }
-        }
-        Self {
-            by_credentials: by_credentials.into_iter().map(|(key, bindings)| (key, Rc::new(bindings))).collect(),
-            by_quota: by_quota.into_iter().map(|(key, bindings)| (key, Rc::new(bindings))).collect(),
-        }
+    fn any_with_quota(&self, quota: &NamespacedName, is_meant: &dyn Fn(&NamespacedName, &Binding) -> bool) -> bool {
+        let store = self.watch.store();
+        let is_meant =
+            |name: &NamespacedName| store.with(name, |binding| is_meant(name, &binding.fields)) == Some(true);
+        self.by_quota.with(quota, |names| names.iter().any(is_meant))
     }
 }
 
@@ -201,28 +183,14 @@ impl EvidenceSource for Caches {
 
     fn cached(&self, question: &Question) -> Option<Answer> {
         Some(match question {
-            Question::OfCredentials(kind, credentials) => {
-                let bindings = self.bindings(*kind);
-                Answer::Bindings(bindings.cached(bindings.by_credentials.get(credentials)))
-            }
-            Question::OfQuota(kind, quota) => {
-                let bindings = self.bindings(*kind);
-                Answer::Bindings(bindings.cached(bindings.by_quota.get(quota)))
-            }
+            Question::Bindings(kind) => Answer::Bindings(self.bindings(*kind).clone()),
             Question::InUse => Answer::InUse(UsedBindings::Cached(self.in_use.clone())),
         })
     }
 
     async fn read(&self, _: &Context, question: &Question) -> Result<Answer, Failure> {
         Ok(match question {
-            Question::OfCredentials(kind, credentials) => {
-                let live = self.live_bindings(*kind).await?;
-                Answer::Bindings(live.by_credentials.get(credentials).cloned().unwrap_or_default())
-            }
-            Question::OfQuota(kind, quota) => {
-                let live = self.live_bindings(*kind).await?;
-                Answer::Bindings(live.by_quota.get(quota).cloned().unwrap_or_default())
-            }
+            Question::Bindings(kind) => Answer::Bindings(self.live_bindings(*kind).await?),
             Question::InUse => Answer::InUse(UsedBindings::Listed(self.live_use().await?)),
         })
     }

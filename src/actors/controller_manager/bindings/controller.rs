@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt,
     rc::Rc,
+    sync::Arc,
 };
 
 use cluster::{
@@ -168,7 +169,7 @@ impl BindingController {
         &self.kind.resource().kind
     }
 
-    fn binding_of(&self, name: &NamespacedName) -> Option<Binding> {
+    fn binding_of(&self, name: &NamespacedName) -> Option<Arc<Binding>> {
         self.caches.bindings(self.kind).watch.store().with(name, |binding| binding.fields.clone())
     }
 

@@ -1,6 +1,10 @@
 //! When the credentials and Quotas of a binding are released, and which labels go (spec 81 G.5, G.6, G-T6). Pure.
 
-use std::{collections::BTreeSet, rc::Rc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    sync::Arc,
+};
 
 use cluster::{Index, object::NamespacedName};
 
@@ -12,21 +16,38 @@ use super::{
 /// A fact that a judgement asks for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Question {
-    /// The bindings of a kind with these credentials.
-    OfCredentials(BindingKind, CredentialsRef),
-    /// The bindings of a kind with this Quota.
-    OfQuota(BindingKind, NamespacedName),
+    /// The bindings of a kind. One list for all credentials and Quotas, because a binding may have many.
+    Bindings(BindingKind),
     /// The bindings to which Shoots refer. One list for all bindings, because many may be deleted at once.
     InUse,
 }
 
 /// The answer.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Answer {
-    /// Bindings.
-    Bindings(Rc<Vec<(NamespacedName, Binding)>>),
+    /// The bindings of a kind.
+    Bindings(Rc<dyn BindingsOfKind>),
     /// The bindings to which Shoots refer.
     InUse(UsedBindings),
+}
+
+/// The bindings of a kind, as a cache or a live list knows them.
+pub trait BindingsOfKind {
+    /// Returns the bindings with these credentials.
+    fn with_credentials(&self, credentials: &CredentialsRef) -> Vec<NamedBinding>;
+
+    /// Returns true if `is_meant` returns true for a binding with this Quota.
+    fn any_with_quota(&self, quota: &NamespacedName, is_meant: &dyn Fn(&NamespacedName, &Binding) -> bool) -> bool;
+}
+
+/// A binding with its name.
+pub type NamedBinding = (NamespacedName, Arc<Binding>);
+
+/// Bindings of a kind that were listed live.
+#[derive(Debug, Default)]
+pub struct ListedBindings {
+    by_credentials: BTreeMap<CredentialsRef, Vec<NamedBinding>>,
+    by_quota: BTreeMap<NamespacedName, Vec<NamedBinding>>,
 }
 
 /// A binding of any kind.
@@ -39,6 +60,29 @@ pub enum UsedBindings {
     Cached(Index<BindingName>),
     /// As listed live.
     Listed(Rc<BTreeSet<BindingName>>),
+}
+
+impl ListedBindings {
+    /// Adds a binding.
+    pub fn add(&mut self, name: &NamespacedName, binding: &Arc<Binding>) {
+        let named = || (name.clone(), binding.clone());
+        if let Ok(credentials) = &binding.credentials {
+            self.by_credentials.entry(credentials.clone()).or_default().push(named());
+        }
+        for quota in &binding.quotas {
+            self.by_quota.entry(quota.clone()).or_default().push(named());
+        }
+    }
+}
+
+impl BindingsOfKind for ListedBindings {
+    fn with_credentials(&self, credentials: &CredentialsRef) -> Vec<NamedBinding> {
+        self.by_credentials.get(credentials).cloned().unwrap_or_default()
+    }
+
+    fn any_with_quota(&self, quota: &NamespacedName, is_meant: &dyn Fn(&NamespacedName, &Binding) -> bool) -> bool {
+        self.by_quota.get(quota).is_some_and(|named| named.iter().any(|(name, binding)| is_meant(name, binding)))
+    }
 }
 
 impl UsedBindings {
@@ -89,8 +133,8 @@ impl Judge {
         let mut release = Release::default();
         if let Ok(credentials) = &binding.credentials {
             let mut counts = false;
-            for (other, binding) in bindings(&ask, Question::OfCredentials(self.kind, credentials.clone()))?.iter() {
-                counts |= other != name && self.counts(self.kind, other, binding, &ask)?;
+            for (other, binding) in bindings(&ask, self.kind)?.with_credentials(credentials) {
+                counts |= other != *name && self.counts(self.kind, &other, &binding, &ask)?;
             }
             if !counts {
                 let needed = self.needed(Some(name), credentials, &ask)?;
@@ -98,11 +142,10 @@ impl Judge {
                 release.other_is_used = self.other_is_used(credentials, &ask)?;
             }
         }
-        for quota in &binding.quotas {
-            let others = bindings(&ask, Question::OfQuota(self.kind, quota.clone()))?;
-            if !others.iter().any(|(other, _)| other != name) {
-                release.quotas.insert(quota.clone());
-            }
+        if !binding.quotas.is_empty() {
+            let bindings = bindings(&ask, self.kind)?;
+            let is_free = |quota: &&NamespacedName| !bindings.any_with_quota(quota, &|other, _| other != name);
+            release.quotas = binding.quotas.iter().filter(is_free).cloned().collect();
         }
         Ok(release)
     }
@@ -116,7 +159,7 @@ impl Judge {
         ask: impl Fn(Question) -> Result<Answer, E>,
     ) -> Result<Release, E> {
         let mut release = Release::default();
-        let others = bindings(&ask, Question::OfCredentials(self.kind, credentials.clone()))?;
+        let others = bindings(&ask, self.kind)?.with_credentials(credentials);
         if !others.iter().any(|(_, binding)| binding.exists()) {
             let needed = self.needed(None, credentials, &ask)?;
             release.types = Some(types.difference(&needed).cloned().collect());
@@ -132,8 +175,7 @@ impl Judge {
         ask: impl Fn(Question) -> Result<Answer, E>,
     ) -> Result<Release, E> {
         let mut release = Release::default();
-        let others = bindings(&ask, Question::OfQuota(self.kind, quota.clone()))?;
-        if !others.iter().any(|(_, binding)| binding.exists()) {
+        if !bindings(&ask, self.kind)?.any_with_quota(quota, &|_, binding| binding.exists()) {
             release.quotas.insert(quota.clone());
         }
         Ok(release)
@@ -151,9 +193,9 @@ impl Judge {
             return Ok(needed);
         }
         for kind in BindingKind::ALL {
-            for (other, binding) in bindings(ask, Question::OfCredentials(kind, credentials.clone()))?.iter() {
-                let is_itself = kind == self.kind && Some(other) == name;
-                if !is_itself && self.counts(kind, other, binding, ask)? {
+            for (other, binding) in bindings(ask, kind)?.with_credentials(credentials) {
+                let is_itself = kind == self.kind && Some(&other) == name;
+                if !is_itself && self.counts(kind, &other, &binding, ask)? {
                     needed.extend(binding.types.iter().cloned());
                 }
             }
@@ -168,8 +210,8 @@ impl Judge {
         ask: &impl Fn(Question) -> Result<Answer, E>,
     ) -> Result<bool, E> {
         let kind = self.kind.other();
-        for (name, binding) in bindings(ask, Question::OfCredentials(kind, credentials.clone()))?.iter() {
-            if self.counts(kind, name, binding, ask)? {
+        for (name, binding) in bindings(ask, kind)?.with_credentials(credentials) {
+            if self.counts(kind, &name, &binding, ask)? {
                 return Ok(true);
             }
         }
@@ -197,12 +239,9 @@ impl Judge {
     }
 }
 
-fn bindings<E>(
-    ask: &impl Fn(Question) -> Result<Answer, E>,
-    question: Question,
-) -> Result<Rc<Vec<(NamespacedName, Binding)>>, E> {
-    Ok(match ask(question)? {
+fn bindings<E>(ask: &impl Fn(Question) -> Result<Answer, E>, kind: BindingKind) -> Result<Rc<dyn BindingsOfKind>, E> {
+    Ok(match ask(Question::Bindings(kind))? {
         Answer::Bindings(bindings) => bindings,
-        Answer::InUse(_) => Rc::default(),
+        Answer::InUse(_) => Rc::<ListedBindings>::default(),
     })
 }

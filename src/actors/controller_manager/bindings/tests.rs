@@ -1,6 +1,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
+    sync::Arc,
 };
 
 use cluster::object::NamespacedName;
@@ -11,7 +12,7 @@ use super::{
     credentials::{
         CredentialsKind, CredentialsRef, CredentialsState, LEGACY, LabelChange, protect, provider_label, release,
     },
-    release::{Answer, BindingName, Judge, Question, Release, UsedBindings},
+    release::{Answer, BindingName, BindingsOfKind as _, Judge, ListedBindings, Question, Release, UsedBindings},
 };
 
 const OF_SECRET: BindingKind = BindingKind::SecretBinding;
@@ -205,15 +206,13 @@ impl Facts {
     }
 
     fn answer(&self, question: Question) -> Result<Answer, ()> {
-        let of = |kind: BindingKind, is_meant: &dyn Fn(&Binding) -> bool| {
-            let meant = self.bindings.iter().filter(|((other, _), binding)| *other == kind && is_meant(binding));
-            Answer::Bindings(Rc::new(meant.map(|((_, name), binding)| (name.clone(), binding.clone())).collect()))
-        };
         Ok(match question {
-            Question::OfCredentials(kind, credentials) => {
-                of(kind, &|binding| binding.credentials.as_ref() == Ok(&credentials))
+            Question::Bindings(kind) => {
+                let mut listed = ListedBindings::default();
+                let of_kind = self.bindings.iter().filter(|((other, _), _)| *other == kind);
+                of_kind.for_each(|((_, name), binding)| listed.add(name, &Arc::new(binding.clone())));
+                Answer::Bindings(Rc::new(listed))
             }
-            Question::OfQuota(kind, quota) => of(kind, &|binding| binding.quotas.contains(&quota)),
             Question::InUse => Answer::InUse(UsedBindings::Listed(Rc::new(self.used.clone()))),
         })
     }
@@ -316,6 +315,21 @@ fn quota_is_released_when_no_other_binding_of_the_kind_refers_to_it() {
     assert_eq!(release_with(facts().with(OF_SECRET, "b/two", deleting("aws"))), BTreeSet::new());
 }
 
+/// spec 81 G.3 step 5: a binding may have thousands of Quotas.
+#[test]
+fn listed_binding_is_shared_by_all_its_quotas() {
+    let quotas = (0..1000).map(|number| name(&format!("ns/q{number}"))).collect();
+    let binding = Arc::new(Binding { quotas, ..alive("aws") });
+    let mut listed = ListedBindings::default();
+
+    listed.add(&name("a/one"), &binding);
+
+    assert_eq!(Arc::strong_count(&binding), 1 + 1 + 1000, "by the test, its credentials and its Quotas");
+    assert_eq!(listed.with_credentials(&secret("ns/s")), [(name("a/one"), binding)]);
+    assert!(listed.any_with_quota(&name("ns/q999"), &|other, _| *other == name("a/one")));
+    assert!(!listed.any_with_quota(&name("ns/q1000"), &|_, _| true));
+}
+
 /// spec 81 G.1, scenario 69
 #[test]
 fn binding_with_unsupported_credentials_releases_only_quotas() {
@@ -349,5 +363,5 @@ fn what_a_binding_left_is_released_when_no_binding_of_the_kind_exists() {
 fn release_needs_an_answer_to_each_question() {
     let asked = JUDGE.binding(&name("a/one"), &deleting("aws"), Err::<Answer, _>);
 
-    assert_eq!(asked, Err(Question::OfCredentials(OF_SECRET, secret("ns/s"))));
+    assert_eq!(asked, Err(Question::Bindings(OF_SECRET)));
 }
