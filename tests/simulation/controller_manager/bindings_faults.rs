@@ -129,3 +129,32 @@ fn binding_with_many_quotas_is_released() {
         });
     }
 }
+
+/// spec 81 G.3: what cannot exist is not found, and blocks no deletion.
+#[test]
+fn binding_with_references_that_no_object_can_have_can_be_deleted() {
+    for (kind, ..) in KINDS {
+        for (namespace, name) in [("x/y", "s"), ("a", "x/y"), ("..", "s")] {
+            garden(|garden| async move {
+                put_both(&garden);
+                let mut odd = binding(kind, "a", "one", "aws");
+                for field in ["secretRef", "credentialsRef"] {
+                    if let Some(reference) = odd.get_mut(field) {
+                        reference["namespace"] = json!(namespace);
+                        reference["name"] = json!(name);
+                    }
+                }
+                odd["quotas"] = json!([{ "namespace": namespace, "name": name }, { "namespace": "a", "name": "q" }]);
+                garden.put(odd);
+                garden.settled().await;
+                assert_eq!(garden.finalizers(kind, "a", "one"), ["gardener"]);
+                assert_eq!(labels(&garden, &kinds::QUOTA, "q").len(), 2, "the other Quota is labelled");
+
+                garden.delete(kind, "a", "one").await;
+                garden.gone(kind, "a", "one").await;
+
+                assert_eq!(labels(&garden, &kinds::QUOTA, "q"), with(&[]));
+            });
+        }
+    }
+}

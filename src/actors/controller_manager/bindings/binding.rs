@@ -14,7 +14,7 @@ use crate::{
         fields::{list, text},
         guards::GARDENER,
     },
-    api::kinds,
+    api::{kinds, meta::field::formats},
 };
 
 /// A kind of bindings.
@@ -129,6 +129,12 @@ impl Binding {
     pub fn exists(&self) -> bool {
         !self.is_deleting || self.is_held
     }
+}
+
+/// Returns false if no object can have this name: then it does not exist, and the server is not asked, because it would
+/// refuse the request.
+pub fn can_exist(name: &NamespacedName) -> bool {
+    formats::dns_label(&name.namespace).is_empty() && formats::dns_subdomain(&name.name).is_empty()
 }
 
 /// An empty namespace is that of the binding (spec 80 §10.2).

@@ -17,7 +17,7 @@ use kit::{Causes, Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supe
 use serde_json::Value;
 
 use super::{
-    binding::{Binding, BindingKind},
+    binding::{Binding, BindingKind, can_exist},
     caches::{CachedBinding, CachedCredentials, CachedQuota, Caches},
     credentials::{CredentialsKind, CredentialsRef, LabelChange, protect, provider_label, release},
     release::{Answer, Judge, Question, Release},
@@ -262,7 +262,8 @@ impl BindingController {
 
     async fn label_quota(&self, context: &Context, quota: &NamespacedName) -> Result<(), Failure> {
         let (watch, kind) = (&self.caches.quotas, self.kind);
-        match watch.known(quota) {
+        let known = if can_exist(quota) { watch.known(quota) } else { Some(None) };
+        match known {
             Some(Some(labels)) if labels.fields.contains(&kind) => return Ok(()),
             Some(None) => return Err(Failure::new(not_found(watch.resource(), quota))),
             Some(Some(_)) | None => {}
@@ -333,7 +334,8 @@ impl BindingController {
 
     async fn release_quotas(&self, context: &Context, quotas: &BTreeSet<NamespacedName>) -> Result<(), Failure> {
         let change = LabelChange { remove: BTreeSet::from([self.kind.label().to_owned()]), ..LabelChange::default() };
-        for quota in quotas.iter().filter(|_| self.caches.quotas.absence().is_none()) {
+        let is_served = self.caches.quotas.absence().is_none();
+        for quota in quotas.iter().filter(|quota| is_served && can_exist(quota)) {
             let unlabelled =
                 self.caches.quotas.patch(context, quota, Lock::Version, |object| change.patch(object)).await;
             unlabelled.map_err(|error| Failure::new(format!("failed to remove referred label from Quota: {error}")))?;

@@ -9,8 +9,8 @@ use std::{
 use cluster::{Resource, object, object::NamespacedName};
 use serde_json::{Map, Value, json};
 
-use super::binding::BindingKind;
-use crate::api::{kinds, meta::field::formats};
+use super::binding::{BindingKind, can_exist};
+use crate::api::kinds;
 
 /// The finalizer of earlier releases, which both kinds of bindings shared.
 pub const LEGACY: &str = "gardener.cloud/gardener";
@@ -85,9 +85,9 @@ impl CredentialsKind {
 }
 
 impl CredentialsRef {
-    /// Returns false if their name is none that an object can have: the server is not asked about such.
+    /// Returns false if no object can have their name.
     pub fn can_exist(&self) -> bool {
-        formats::dns_subdomain(&self.name.name).is_empty()
+        can_exist(&self.name)
     }
 }
 

@@ -56,6 +56,11 @@ fn secret_binding_has_credentials_types_and_quotas() {
     for odd in [json!({}), json!({ "secretRef": 5, "provider": [], "quotas": {} })] {
         assert!(!read(OF_SECRET, odd).credentials.unwrap().can_exist());
     }
+    for (reference, expected) in
+        [("ns/s", true), ("ns/s.x", true), ("ns/x/y", false), ("../s", false), ("n.s/s", false)]
+    {
+        assert_eq!(secret(reference).can_exist(), expected, "{reference}");
+    }
 }
 
 /// spec 81 G.1, scenarios 58 and 69
