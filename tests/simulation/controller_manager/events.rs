@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gardener_resource_manager::api::{config::controller_manager, kinds};
 use serde_json::{Value, json};
+use sim::Fault;
 
 use super::garden::{Garden, garden, object};
 
@@ -170,5 +171,31 @@ fn event_that_goes_on_while_it_is_deleted_stays() {
         seconds(120).await;
 
         assert!(exists(&garden, "e"));
+    });
+}
+
+/// spec 81 J: the clock steps back while a due Event waits for its turn.
+#[test]
+fn event_that_is_not_due_any_more_is_deleted_later() {
+    garden(|garden| async move {
+        let file = b"controllers: {event: {concurrentSyncs: 1}}";
+        garden.config.replace(controller_manager::load(file, None).expect("a configuration").config);
+        for name in ["one", "two"] {
+            garden.put(seen(&garden, name, -HOUR + 60));
+        }
+        garden.settled().await;
+        let mut is_first = true;
+        garden.sim.set_faults(move |request| {
+            let is_hit = request.verb == "delete" && request.resource == "events" && std::mem::take(&mut is_first);
+            if is_hit { Fault::Delay(Duration::from_secs(5)) } else { Fault::None }
+        });
+        seconds(51).await;
+        garden.jump(-600);
+        seconds(10).await;
+        assert_eq!(["one", "two"].into_iter().filter(|name| exists(&garden, name)).count(), 1);
+
+        seconds(620).await;
+
+        assert!(!exists(&garden, "one") && !exists(&garden, "two"));
     });
 }

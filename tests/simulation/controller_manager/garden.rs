@@ -128,6 +128,11 @@ impl Garden {
         (self.universe.env.clock.wall() + SignedDuration::from_secs(seconds)).to_string()
     }
 
+    /// Makes the wall clock jump by so many seconds.
+    pub(super) fn jump(&self, seconds: i64) {
+        self.universe.env.clock.jump(SignedDuration::from_secs(seconds));
+    }
+
     /// Changes a stored object, as another program would.
     pub(super) fn edit(&self, kind: &Resource, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) {
         assert!(self.sim.edit(&resource(kind), namespace, name, change), "{kind} {name} exists");

@@ -122,16 +122,20 @@ impl Events {
     /// Enters a change into the queue, and sets the timer if the Event is due before all others.
     fn note(&self, change: &Change<'_, CachedEvent>) {
         let (old, new) = (change.old.and_then(|event| event.due), change.new.and_then(|event| event.due));
-        let mut queue = self.queue.borrow_mut();
         if let Some(old) = old {
-            queue.remove(old, change.name);
+            self.queue.borrow_mut().remove(old, change.name);
         }
         if let Some(new) = new {
-            let is_first = queue.next().is_none_or(|next| new < next);
-            queue.insert(new, change.name.clone());
-            if is_first {
-                self.waker.wake(&EventKey::Timer, Wake::high(Causes::OBJECT));
-            }
+            self.enter(new, change.name);
+        }
+    }
+
+    fn enter(&self, due: Timestamp, name: &NamespacedName) {
+        let mut queue = self.queue.borrow_mut();
+        let is_first = queue.next().is_none_or(|next| due < next);
+        queue.insert(due, name.clone());
+        if is_first {
+            self.waker.wake(&EventKey::Timer, Wake::high(Causes::OBJECT));
         }
     }
 
@@ -167,10 +171,15 @@ impl Controller for Events {
     async fn reconcile(self: &Rc<Self>, (): &mut (), reconcile: &Reconcile<EventKey>) -> Result<Outcome, Failure> {
         let EventKey::Due(name) = &reconcile.key else { return Ok(self.wake_due()) };
         let context = Context::new(reconcile.priority(), reconcile.deadline, name.to_string());
-        if self.events.store().with(name, |_| ()).is_some() {
-            let now = self.clock.wall();
-            // Bound to the version: a series that goes on meanwhile is judged again, and comes back into the queue.
-            self.events.delete_cached_if(&context, name, None, |event| event.is_due(now)).await?;
+        let now = self.clock.wall();
+        match self.events.store().with(name, |event| event.due).flatten() {
+            None => {}
+            // The clock stepped back, or the Event went on, since it was taken from the queue.
+            Some(due) if due > now => self.enter(due, name),
+            Some(_) => {
+                // Bound to the version: a series that goes on meanwhile is judged again, and comes back into the queue.
+                self.events.delete_cached_if(&context, name, None, |event| event.is_due(now)).await?;
+            }
         }
         Ok(Outcome::Retire)
     }
