@@ -419,10 +419,10 @@ fn all_shoots_of_a_large_silent_seed_are_marked_once() {
         });
         beat(&garden, LEASES, "s2", -172);
         garden.settled().await;
-        seconds(201).await;
+        seconds(199).await;
         assert!(!is_silent(&seed(&garden, "s2")));
 
-        seconds(13).await;
+        seconds(15).await;
 
         assert!(is_silent(&seed(&garden, "s2")), "no period after its Lease became too old");
         assert!((1..SHOOTS).contains(&marked()), "{} are marked", marked());
