@@ -123,6 +123,15 @@ impl Garden {
         tokio::time::sleep(Duration::from_secs(10)).await;
     }
 
+    /// Lets another client act every few milliseconds for a minute.
+    pub(super) async fn minute_beside(&self, mut act: impl FnMut()) {
+        let end = tokio::time::Instant::now() + Duration::from_secs(60);
+        while tokio::time::Instant::now() < end {
+            act();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// Returns the time in so many seconds, as texts of the API write it.
     pub(super) fn time(&self, seconds: i64) -> String {
         (self.universe.env.clock.wall() + SignedDuration::from_secs(seconds)).to_string()

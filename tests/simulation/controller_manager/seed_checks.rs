@@ -272,6 +272,31 @@ fn condition_that_somebody_edits_is_repaired() {
     });
 }
 
+/// spec 10 §5.4: two writers do not keep each other busy.
+#[test]
+fn condition_that_another_client_writes_too_is_repaired_ever_more_rarely() {
+    garden(|garden| async move {
+        put_seed(&garden, "s1");
+        garden.put(bucket("1", "s1"));
+        garden.settled().await;
+        let is_right = || shown(&garden, "s1", BUCKETS).is_some_and(|shown| shown == AVAILABLE);
+        assert!(is_right());
+
+        let opponent = || {
+            if is_right() {
+                let change = |seed: &mut Value| seed["status"]["conditions"] = json!([]);
+                assert!(garden.sim.edit(SEEDS, "", "s1", change));
+            }
+        };
+        garden.minute_beside(opponent).await;
+
+        let patches = patches(&garden).len();
+        assert!((3..=10).contains(&patches), "{patches}");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(is_right(), "it is repaired when the other client gives up");
+    });
+}
+
 /// spec 83 B.1: a Seed that never had a bucket gets no condition, also if an earlier Seed of its name had some.
 #[test]
 fn seed_that_is_created_anew_without_buckets_gets_no_condition() {

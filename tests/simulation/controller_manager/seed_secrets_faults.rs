@@ -11,7 +11,7 @@ use sim::{Fault, Recorded, Seen, WatchEnd};
 use tracing::Level;
 
 use super::{
-    garden::garden,
+    garden::{Garden, garden},
     seed_secrets::{ROLE, copied, is_copied, names, put_seed, secret, share},
 };
 use crate::log_capture::logged;
@@ -48,6 +48,46 @@ fn failing_list_deletes_nothing_and_a_failing_copy_does_not_keep_stale_ones() {
         garden.sim.clear_faults();
         copied(&garden, "y", "s1").await;
     });
+}
+
+/// spec 10 §5.4: two writers do not keep each other busy.
+#[test]
+fn repairs_that_another_client_undoes_follow_ever_more_rarely() {
+    let opponents: [fn(&Garden); 4] = [
+        |garden| {
+            if is_copied(garden, "x", "s1") {
+                garden.edit(&kinds::SECRET, "seed-s1", "x", |copy| copy["data"]["k"] = json!("bw=="));
+            }
+        },
+        |garden| drop(garden.sim.remove("secrets", "seed-s1", "x")),
+        |garden| {
+            if garden.find(&kinds::SECRET, "seed-s1", "stale").is_none() {
+                garden.put(secret("seed-s1", "stale", Some("foo"), "cw=="));
+            }
+        },
+        |garden| {
+            let namespace = garden.find(&kinds::NAMESPACE, "", "seed-s1").unwrap();
+            if namespace["metadata"]["labels"][ROLE] == "seed" {
+                garden.edit(&kinds::NAMESPACE, "", "seed-s1", |live| live["metadata"]["labels"] = json!({}));
+            }
+        },
+    ];
+    for (number, opponent) in opponents.into_iter().enumerate() {
+        garden(|garden| async move {
+            share(&garden, "x", "eA==");
+            put_seed(&garden, "s1");
+            garden.settled().await;
+
+            garden.minute_beside(|| opponent(&garden)).await;
+
+            let asked = garden.asked();
+            let is_write = |asked: &&String| !asked.starts_with("get") && !asked.starts_with("list");
+            let writes = asked.iter().filter(is_write).count();
+            assert!((3..=10).contains(&writes), "opponent {number}: {asked:?}");
+            assert!(asked.len() <= 5 * writes, "opponent {number}: {asked:?}");
+            copied(&garden, "x", "s1").await;
+        });
+    }
 }
 
 /// spec 83 A.4, decision 14: not even errors and records of level debug show what a Secret contains.

@@ -1,19 +1,24 @@
 //! The controller of a condition of Seeds: an actor per Seed judges the objects of one kind that belong to the Seed. A
-//! reconcile that changes nothing sends no request.
+//! reconcile that changes nothing sends no request. A condition that another client writes, too, is repaired after ever
+//! longer pauses.
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
 use cluster::{
     CachedFields, Context, Index, Lock, Predicate, Resource, Watch, WatchOptions, Wrote, object, object::NamespacedName,
 };
-use kit::{Clock, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised};
+use kit::{Clock, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, hash_of};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::judgement::Judgement;
 use crate::{
-    actors::controller_manager::{
-        context::{GardenContext, StartControllers},
-        guards::named,
+    actors::{
+        controller_manager::{
+            context::{GardenContext, StartControllers},
+            guards::named,
+        },
+        shared::drift_backoff::{DriftBackoff, LONGEST_PAUSE},
     },
     api::{
         config::controller_manager::SeedCheck,
@@ -61,6 +66,15 @@ struct Seed {
 struct SeedObject<F> {
     seed: Box<str>,
     facts: F,
+}
+
+/// What an actor remembers.
+#[derive(Default)]
+struct Memory {
+    /// uid of the Seed that was checked last.
+    uid: Option<Box<str>>,
+    /// The condition, which another client may write, too.
+    repairs: DriftBackoff<()>,
 }
 
 struct CheckController<F: Facts> {
@@ -148,8 +162,7 @@ impl<F: Facts> CheckController<F> {
 
 impl<F: Facts> Controller for CheckController<F> {
     type Key = NamespacedName;
-    /// uid of the Seed that was checked last.
-    type Memory = Option<Box<str>>;
+    type Memory = Memory;
 
     fn name(&self) -> &'static str {
         self.definition.controller
@@ -167,7 +180,7 @@ impl<F: Facts> Controller for CheckController<F> {
 
     async fn reconcile(
         self: &Rc<Self>,
-        last: &mut Option<Box<str>>,
+        memory: &mut Memory,
         reconcile: &Reconcile<NamespacedName>,
     ) -> Result<Outcome, Failure> {
         let key = &reconcile.key;
@@ -179,24 +192,32 @@ impl<F: Facts> Controller for CheckController<F> {
             return Ok(Outcome::Again); // objects may have come or gone
         }
         let objects = self.objects_of(&key.name);
-        let is_checked = last.as_ref() == Some(&seed.uid) || !objects.is_empty() || seed.condition.is_some();
+        let is_checked = memory.uid.as_ref() == Some(&seed.uid) || !objects.is_empty() || seed.condition.is_some();
         if !is_checked {
             return Ok(Outcome::Retire); // for all that is known, only an earlier Seed of this name had objects
         }
-        *last = Some(seed.uid.clone());
+        memory.uid = Some(seed.uid.clone());
+        memory.repairs.take_due(Instant::now()); // if the condition still differs, that is noted again
         let judgement = (self.definition.judge)(&objects);
         let now = self.clock.wall();
         let condition = judgement.condition(self.definition.condition, seed.condition.as_ref(), self.threshold, now);
-        if seed.condition.as_ref() != Some(&condition) {
+        let intent = hash_of(&(&*seed.uid, &judgement));
+        let is_different = seed.condition.as_ref() != Some(&condition);
+        if is_different && memory.repairs.may_repair(&(), intent, Instant::now()) {
             let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
             match self.write(&context, key, &seed, &judgement).await? {
-                Wrote::Updated(_) | Wrote::Created(_) | Wrote::Unchanged(_) | Wrote::Deleting(_) => {}
+                Wrote::Updated(_) | Wrote::Created(_) => {
+                    memory.repairs.repaired(&(), intent, Instant::now(), LONGEST_PAUSE);
+                }
+                Wrote::Unchanged(_) | Wrote::Deleting(_) => {}
                 Wrote::Altered(_) => return Ok(Outcome::Again),
                 Wrote::Gone => return Ok(Outcome::Retire),
             }
         }
         reconcile.note(format!("{} {}", condition.kind, condition.status));
         let threshold = threshold::progressing_for(&condition, self.threshold, now);
-        Ok(Outcome::After(threshold.map_or(self.period, |left| self.period.min(left + AFTER_THRESHOLD))))
+        let threshold = threshold.map(|left| left + AFTER_THRESHOLD);
+        let next = threshold.into_iter().chain(memory.repairs.next_in(Instant::now())).min();
+        Ok(Outcome::After(next.map_or(self.period, |next| self.period.min(next))))
     }
 }

@@ -14,7 +14,7 @@ pub(super) const LONGEST_TEXT: usize = 1024;
 const LONGEST_MESSAGE: usize = 16 * 1024;
 
 /// The result of a check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Judgement {
     /// The status that a bad result has in the end; `None` after a good result.
     problem: Option<ConditionStatus>,

@@ -5,7 +5,8 @@
 //! live list of the shared Secrets ── plan.rs ─► copies to write, copies to delete ── writes.rs
 //! ```
 //! One actor per Seed. The cache has hashes of Secrets, and only of Secrets with a shared role. What is written or
-//! deleted rests on a list of the shared Secrets that began after the decision to write (spec 80 §16 S-13).
+//! deleted rests on a list of the shared Secrets that began after the decision to write (spec 80 §16 S-13). What another
+//! client undoes is repaired after ever longer pauses.
 //! * [`roles`], [`namespace`], [`copy`], [`plan`]: pure
 //! * `writes`: the requests of a reconcile
 
@@ -19,8 +20,11 @@ mod writes;
 
 use std::{collections::BTreeMap, rc::Rc};
 
-use cluster::{CachedFields, Cluster, Context, Lock, Predicate, Watch, WatchOptions, object, object::NamespacedName};
-use kit::{Controller, Deadline, Failure, Outcome, Priority, Reconcile, Reconciler, Supervised};
+use cluster::{
+    ApiError, CachedFields, Cluster, Context, Lock, Predicate, Watch, WatchOptions, object, object::NamespacedName,
+};
+use kit::{Controller, Deadline, Failure, Outcome, Priority, Reconcile, Reconciler, Supervised, hash_of};
+use tokio::time::Instant;
 
 use self::{
     copy::{CachedSecret, digest},
@@ -32,7 +36,10 @@ use self::{
 use crate::{
     actors::{
         controller_manager::context::{GardenContext, Registration, StartControllers},
-        shared::live_lists::{LIST_TIME, LiveLists},
+        shared::{
+            drift_backoff::{DriftBackoff, LONGEST_PAUSE},
+            live_lists::{LIST_TIME, LiveLists},
+        },
     },
     api::{config::controller_manager::Config, kinds},
 };
@@ -51,6 +58,27 @@ struct SeedSecrets {
     namespaces: Watch<CachedFields<SeedNamespace>>,
     secrets: Watch<CachedSecret>,
     lists: LiveLists<(), Sources>,
+}
+
+/// What is repaired, and after a pause if another client undid the last repair.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Repaired {
+    /// The Namespace exists.
+    Namespace,
+    /// The Namespace has its label.
+    Label,
+    /// The copy of this name is like its source, or gone.
+    Copy(String),
+}
+
+type Repairs = DriftBackoff<Repaired>;
+
+/// A Namespace in which copies are kept.
+struct KeptNamespace {
+    /// uid of the Seed that controls it.
+    seed_uid: Box<str>,
+    /// It takes new Secrets.
+    may_create: bool,
 }
 
 fn setup(_: &Config, ctx: &GardenContext) -> Option<StartControllers> {
@@ -87,14 +115,22 @@ impl SeedSecrets {
         });
     }
 
-    /// Returns what is to do, as far as the cache knows.
-    fn known_plan(&self, namespace: &str, may_create: bool) -> Plan {
+    /// Returns what is to do now: what another client undid a moment ago waits.
+    fn plan(&self, sources: &Digests, namespace: &str, kept: &KeptNamespace, repairs: &mut Repairs) -> Plan {
+        let mut plan = Plan::of(sources, &self.known_copies(namespace), kept.may_create);
+        let now = Instant::now();
+        plan.retain(sources, |name, digest| {
+            repairs.may_repair(&Repaired::Copy(name.to_owned()), kept.intent(digest), now)
+        });
+        plan
+    }
+
+    fn known_sources(&self) -> Digests {
         let mut sources = Digests::new();
-        let secrets = self.secrets.store();
-        secrets.for_each_in(GARDEN, |name, secret| {
+        self.secrets.store().for_each_in(GARDEN, |name, secret| {
             sources.insert(name.name.clone(), secret.digest);
         });
-        Plan::of(&sources, &self.known_copies(namespace), may_create)
+        sources
     }
 
     fn known_copies(&self, namespace: &str) -> BTreeMap<String, KnownCopy> {
@@ -116,8 +152,14 @@ impl SeedSecrets {
         list.await.map_err(|error| Failure::new(format!("failed to sync garden secrets: {error}")))
     }
 
-    /// Keeps the Namespace of a Seed. Returns whether it takes new Secrets; `None` if the Seed is gone.
-    async fn keep_namespace(&self, context: &Context, seed: &str, uid: &str) -> Result<Option<bool>, Failure> {
+    /// Keeps the Namespace of a Seed. Returns `None` if the Seed is gone.
+    async fn keep_namespace(
+        &self,
+        context: &Context,
+        seed: &str,
+        uid: &str,
+        repairs: &mut Repairs,
+    ) -> Result<Option<KeptNamespace>, Failure> {
         let name = NamespacedName::new("", namespace_of(seed));
         let namespace = match self.namespaces.known(&name) {
             Some(known) => known,
@@ -133,26 +175,63 @@ impl SeedSecrets {
             uid = live.fields;
             verdict = judge_namespace(namespace.as_ref(), &uid);
         }
+        let mut kept = KeptNamespace { seed_uid: uid, may_create: true };
+        let intent = hash_of(&*kept.seed_uid);
         match verdict {
+            NamespaceVerdict::Create if !repairs.may_repair(&Repaired::Namespace, intent, Instant::now()) => {
+                kept.may_create = false;
+            }
             NamespaceVerdict::Create => {
                 tracing::info!(garden_namespace = name.name, "Creating Namespace in garden for Seed");
-                self.namespaces.create(context, &new_namespace(seed, &uid)).await?;
+                self.namespaces.create(context, &new_namespace(seed, &kept.seed_uid)).await?;
+                repairs.repaired(&Repaired::Namespace, intent, Instant::now(), LONGEST_PAUSE);
             }
             NamespaceVerdict::Foreign => {
                 let text = format!("namespace {:?} is not controlled by seed {seed:?}", name.name);
                 return Err(Failure::terminal(text)); // a change of the Namespace wakes the Seed
             }
-            NamespaceVerdict::Label => {
-                let is_due = |namespace: &_| {
-                    judge_namespace(Some(&SeedNamespace::of(namespace)), &uid) == NamespaceVerdict::Label
-                };
-                let patch = |namespace: &_| is_due(namespace).then(label_patch);
-                self.namespaces.patch(context, &name, Lock::Uid, patch).await?;
+            NamespaceVerdict::Label if repairs.may_repair(&Repaired::Label, intent, Instant::now()) => {
+                self.label(context, &name, &kept.seed_uid).await?;
+                repairs.repaired(&Repaired::Label, intent, Instant::now(), LONGEST_PAUSE);
             }
-            NamespaceVerdict::Serve => {}
-            NamespaceVerdict::Ending => return Ok(Some(false)),
+            NamespaceVerdict::Label | NamespaceVerdict::Serve => {}
+            NamespaceVerdict::Ending => kept.may_create = false,
         }
-        Ok(Some(true))
+        Ok(Some(kept))
+    }
+
+    /// Sets the label of a Namespace that a Seed controls.
+    async fn label(&self, context: &Context, name: &NamespacedName, seed_uid: &str) -> Result<(), ApiError> {
+        let is_due =
+            |namespace: &_| judge_namespace(Some(&SeedNamespace::of(namespace)), seed_uid) == NamespaceVerdict::Label;
+        let patch = |namespace: &_| is_due(namespace).then(label_patch);
+        self.namespaces.patch(context, name, Lock::Uid, patch).await.map(drop)
+    }
+
+    /// Writes and deletes copies as a live list of the shared Secrets says. Adds what fails to `errors`. Returns true if
+    /// something is not as wanted, because somebody else changed it meanwhile.
+    async fn keep_copies(
+        &self,
+        context: &Context,
+        namespace: &str,
+        kept: &KeptNamespace,
+        repairs: &mut Repairs,
+        errors: &mut Vec<String>,
+    ) -> Result<bool, Failure> {
+        let sources = self.sources().await?;
+        let digests: Digests = sources.0.iter().map(|(name, secret)| (name.clone(), digest(secret))).collect();
+        let plan = self.plan(&digests, namespace, kept, repairs);
+        let copies = Copies { watch: &self.secrets, context, namespace, may_create: kept.may_create };
+        let written = copies.write(&sources, &plan.write).await;
+        let deleted = copies.delete(&plan.delete).await; // also if a copy could not be written (A-T3)
+        let now = Instant::now();
+        for name in written.settled().iter().chain(deleted.settled()) {
+            let intent = kept.intent(digests.get(name).copied());
+            repairs.repaired(&Repaired::Copy(name.clone()), intent, now, LONGEST_PAUSE);
+        }
+        errors.extend(written.error("failed to sync garden secrets"));
+        errors.extend(deleted.error("failed to clean up secrets in seed namespace"));
+        Ok(written.is_overtaken() || deleted.is_overtaken())
     }
 
     /// Returns true if a Namespace is being deleted, or is gone.
@@ -162,9 +241,16 @@ impl SeedSecrets {
     }
 }
 
+impl KeptNamespace {
+    /// Returns a hash of what a copy must be: its digest, or `None` if it must go. That of another Seed is another one.
+    fn intent(&self, digest: Option<u64>) -> u64 {
+        hash_of(&(&*self.seed_uid, digest))
+    }
+}
+
 impl Controller for SeedSecrets {
     type Key = NamespacedName;
-    type Memory = ();
+    type Memory = Repairs;
 
     fn reconcilers(&self) -> Vec<Reconciler> {
         let reconciler = Reconciler::new(NAME, WORKERS)
@@ -177,7 +263,7 @@ impl Controller for SeedSecrets {
 
     async fn reconcile(
         self: &Rc<Self>,
-        (): &mut (),
+        repairs: &mut Repairs,
         reconcile: &Reconcile<NamespacedName>,
     ) -> Result<Outcome, Failure> {
         let key = &reconcile.key;
@@ -185,32 +271,24 @@ impl Controller for SeedSecrets {
             tracing::debug!("Object is gone, stop reconciling");
             return Ok(Outcome::Retire);
         };
+        repairs.take_due(Instant::now()); // what still differs is noted again
         let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
-        let Some(may_create) = self.keep_namespace(&context, &key.name, &uid).await? else {
+        let Some(kept) = self.keep_namespace(&context, &key.name, &uid, repairs).await? else {
             return Ok(Outcome::Retire);
         };
         let namespace = &*namespace_of(&key.name);
-        if self.known_plan(namespace, may_create).is_empty() {
-            reconcile.note("all Secrets are copied");
-            return Ok(Outcome::Done);
+        let (mut errors, mut is_overtaken) = (Vec::new(), false);
+        if !self.plan(&self.known_sources(), namespace, &kept, repairs).is_empty() {
+            is_overtaken = self.keep_copies(&context, namespace, &kept, repairs, &mut errors).await?;
         }
-        let sources = self.sources().await?;
-        let digests = sources.0.iter().map(|(name, secret)| (name.clone(), digest(secret))).collect();
-        let plan = Plan::of(&digests, &self.known_copies(namespace), may_create);
-        let copies = Copies { watch: &self.secrets, context: &context, namespace, may_create };
-        let written = copies.write(&sources, &plan.write).await;
-        let deleted = copies.delete(&plan.delete).await; // also if a copy could not be written (A-T3)
-        let errors: Vec<_> = [
-            written.error("failed to sync garden secrets"),
-            deleted.error("failed to clean up secrets in seed namespace"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
         if !errors.is_empty() && !self.is_ending(&context, namespace).await? {
             return Err(Failure::new(errors.join("; ")));
         }
-        reconcile.note(format!("{} Secrets are copied", sources.0.len()));
-        Ok(if written.is_overtaken() || deleted.is_overtaken() { Outcome::Again } else { Outcome::Done })
+        if is_overtaken {
+            return Ok(Outcome::Again);
+        }
+        let pause = repairs.next_in(Instant::now());
+        reconcile.note(if pause.is_none() { "all Secrets are copied" } else { "another client undoes repairs" });
+        Ok(pause.map_or(Outcome::Done, Outcome::After))
     }
 }

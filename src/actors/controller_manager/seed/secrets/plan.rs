@@ -37,6 +37,13 @@ impl Plan {
         }
     }
 
+    /// Keeps the writes and deletions that `may_repair` allows. It is called with the name of a copy and the digest that
+    /// the copy must have, `None` if the copy must go.
+    pub fn retain(&mut self, sources: &Digests, mut may_repair: impl FnMut(&str, Option<u64>) -> bool) {
+        self.write.retain(|name| may_repair(name, sources.get(name).copied()));
+        self.delete.retain(|name| may_repair(name, None));
+    }
+
     /// Returns true if there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.write.is_empty() && self.delete.is_empty()

@@ -32,6 +32,8 @@ pub(super) struct Copies<'a> {
 /// Results of several writes.
 #[derive(Default)]
 pub(super) struct Written {
+    /// Names of the objects that are as wanted.
+    settled: Vec<String>,
     errors: Vec<String>,
     /// An object is not as wanted, because somebody else changed it meanwhile.
     is_overtaken: bool,
@@ -132,12 +134,18 @@ impl Written {
         let mut results = stream::iter(writes).buffer_unordered(SIDE_BY_SIDE);
         while let Some((name, result)) = results.next().await {
             match result {
-                Ok(is_settled) => written.is_overtaken |= !is_settled,
+                Ok(true) => written.settled.push(name.to_owned()),
+                Ok(false) => written.is_overtaken = true,
                 Err(error) => written.errors.push(format!("{name}: {error}")),
             }
         }
         written.errors.sort();
         written
+    }
+
+    /// Returns the names of the objects that are as wanted, in no order.
+    pub(super) fn settled(&self) -> &[String] {
+        &self.settled
     }
 
     /// Returns the errors as one text, with `what` failed before them; `None` without an error.

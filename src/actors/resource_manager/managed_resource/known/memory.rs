@@ -10,14 +10,16 @@ use kit::hash_of;
 use tokio::time::Instant;
 
 use super::{
-    super::apply::ObjectError, cached_bundle::ManagedResourceSummary, cached_object::Content,
-    drift_backoff::DriftBackoff, updates::Updates,
+    super::apply::ObjectError, cached_bundle::ManagedResourceSummary, cached_object::Content, updates::Updates,
 };
-use crate::api::{
-    meta::conditions,
-    resources::{
-        condition_names::RESOURCES_APPLIED,
-        managed_resource::{ManagedResource, ManagedResourceStatus},
+use crate::{
+    actors::shared::drift_backoff::DriftBackoff,
+    api::{
+        meta::conditions,
+        resources::{
+            condition_names::RESOURCES_APPLIED,
+            managed_resource::{ManagedResource, ManagedResourceStatus},
+        },
     },
 };
 
@@ -30,7 +32,7 @@ pub(crate) struct Memory {
     pub(crate) objects: Rc<Fingerprints>,
     /// The set that was announced in the conditions, by generation and checksum. It is not announced again.
     pub(crate) announced: Option<(i64, String)>,
-    pub(crate) drift_backoff: DriftBackoff,
+    pub(crate) drift_backoff: DriftBackoff<ObjectKey>,
     pub(crate) updates: Updates,
     pub(crate) failing: BTreeMap<ObjectKey, Failing>,
     pub(crate) period: Option<Instant>,

@@ -12,7 +12,6 @@
 //!
 //! Of our own work:
 //! * [`memory`]: what the actor of a ManagedResource remembers between reconciles. All of it may be lost
-//! * `drift_backoff`: how often an object that drifts again and again is repaired
 //! * `updates`: which updates of objects repeat, for the log
 //! * `revalidation`: when an object is sent again because mutating admission may answer differently
 //! * `initial_sync`: the state of the initial sync
@@ -24,7 +23,6 @@ mod autoscalers;
 mod bodies;
 mod cached_bundle;
 mod cached_object;
-mod drift_backoff;
 mod health_registry;
 mod initial_sync;
 mod lingering;

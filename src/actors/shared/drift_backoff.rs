@@ -1,20 +1,24 @@
-//! How often an object that drifts again and again is checked and repaired (spec 10 §5.4, decision 37).
+//! How often what drifts again and again is checked and repaired (spec 10 §5.4, decision 37): objects of
+//! ManagedResources, and what controllers keep for Seeds. Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use cluster::object::ObjectKey;
 use tokio::time::Instant;
 
 /// A ref that drifts is repaired at once, then after 1, 2, 4 s … up to the sync period, until it is quiet for a sync
 /// period. With a shorter quiet time, an opponent that changes it every three seconds would never be slowed down.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DriftBackoff {
-    refs: BTreeMap<ObjectKey, Pause>,
+/// Longest pause between repairs of what has no sync period.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(180);
+
+/// The pauses between repairs. `K` names what drifts.
+#[derive(Debug, Clone)]
+pub(crate) struct DriftBackoff<K> {
+    refs: BTreeMap<K, Pause>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -28,9 +32,22 @@ struct Pause {
     due: bool,
 }
 
-impl DriftBackoff {
+impl<K> Default for DriftBackoff<K> {
+    fn default() -> Self {
+        Self { refs: BTreeMap::new() }
+    }
+}
+
+impl<K: Ord + Clone> DriftBackoff<K> {
+    /// Notes that a ref is not as `intent` says. Returns true if it may be repaired now. A pause ends if something else is
+    /// wanted than at the last repair.
+    pub(crate) fn may_repair(&mut self, key: &K, intent: u64, now: Instant) -> bool {
+        self.reset_if_changed(key, intent);
+        self.drifted(key, now)
+    }
+
     /// Notes that a ref drifted. Returns true if it may be repaired now.
-    pub(crate) fn drifted(&mut self, key: &ObjectKey, now: Instant) -> bool {
+    pub(crate) fn drifted(&mut self, key: &K, now: Instant) -> bool {
         match self.refs.get_mut(key) {
             Some(pause) if now < pause.end => {
                 pause.due = true;
@@ -40,28 +57,28 @@ impl DriftBackoff {
         }
     }
 
-    pub(crate) fn holds(&self, key: &ObjectKey, now: Instant) -> bool {
+    pub(crate) fn holds(&self, key: &K, now: Instant) -> bool {
         self.refs.get(key).is_some_and(|pause| now < pause.end)
     }
 
     /// Notes that a ref was repaired, or checked in vain. The next pause is twice as long, at most `cap`.
-    pub(crate) fn repaired(&mut self, key: &ObjectKey, intent: u64, now: Instant, cap: Duration) {
+    pub(crate) fn repaired(&mut self, key: &K, intent: u64, now: Instant, cap: Duration) {
         let length = self.next_pause(key, intent, cap);
         let end = now + length;
         self.refs.insert(key.clone(), Pause { intent, end, length, forgotten: end + cap.max(length), due: false });
     }
 
-    pub(crate) fn next_pause(&self, key: &ObjectKey, intent: u64, cap: Duration) -> Duration {
+    pub(crate) fn next_pause(&self, key: &K, intent: u64, cap: Duration) -> Duration {
         let before = self.refs.get(key).filter(|pause| pause.intent == intent);
         before.map_or(FIRST_PAUSE, |pause| (pause.length * 2).min(cap))
     }
 
-    pub(crate) fn is_contested(&self, key: &ObjectKey, intent: u64) -> bool {
+    pub(crate) fn is_contested(&self, key: &K, intent: u64) -> bool {
         self.refs.get(key).is_some_and(|pause| pause.intent == intent)
     }
 
     /// Notes that another manifest was applied, which ends the old back-off.
-    pub(crate) fn reset_if_changed(&mut self, key: &ObjectKey, intent: u64) {
+    pub(crate) fn reset_if_changed(&mut self, key: &K, intent: u64) {
         if self.refs.get(key).is_some_and(|pause| pause.intent != intent) {
             self.refs.remove(key);
         }
@@ -69,7 +86,7 @@ impl DriftBackoff {
 
     /// Takes the refs whose postponed repair is due, and forgets quiet refs. Taken refs are due no longer: if the drift
     /// has ended by itself, no repair would say so.
-    pub(crate) fn take_due(&mut self, now: Instant) -> BTreeSet<ObjectKey> {
+    pub(crate) fn take_due(&mut self, now: Instant) -> BTreeSet<K> {
         self.refs.retain(|_, pause| pause.due || now < pause.forgotten);
         let due = self.refs.iter_mut().filter(|(_, pause)| pause.due && pause.end <= now);
         due.map(|(key, pause)| {
@@ -83,6 +100,11 @@ impl DriftBackoff {
         self.refs.values().filter(|pause| pause.due).map(|pause| pause.end).min()
     }
 
+    /// Returns the time until the next postponed repair.
+    pub(crate) fn next_in(&self, now: Instant) -> Option<Duration> {
+        self.next_due().map(|due| due.saturating_duration_since(now))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.refs.is_empty()
     }
@@ -90,6 +112,8 @@ impl DriftBackoff {
 
 #[cfg(test)]
 mod tests {
+    use cluster::object::ObjectKey;
+
     use super::*;
 
     const CAP: Duration = Duration::from_secs(60);
@@ -193,5 +217,18 @@ mod tests {
         assert!(!drift_backoff.drifted(&key("a"), now));
         drift_backoff.reset_if_changed(&key("a"), 8);
         assert!(drift_backoff.drifted(&key("a"), now));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn drift_backoff_repairs_at_once_what_is_wanted_anew() {
+        let now = Instant::now();
+        let mut drift_backoff = DriftBackoff::default();
+        drift_backoff.repaired(&'a', 7, now, LONGEST_PAUSE);
+        assert!(!drift_backoff.may_repair(&'a', 7, now));
+        assert_eq!(drift_backoff.next_in(now), Some(FIRST_PAUSE));
+
+        assert!(drift_backoff.may_repair(&'a', 8, now));
+        assert_eq!(drift_backoff.next_in(now), None);
+        assert!(drift_backoff.may_repair(&'b', 7, now), "each has its own pause");
     }
 }
