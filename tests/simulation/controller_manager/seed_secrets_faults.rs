@@ -50,6 +50,35 @@ fn failing_list_deletes_nothing_and_a_failing_copy_does_not_keep_stale_ones() {
     });
 }
 
+/// spec 83 A.3 steps 4 to 6
+#[test]
+fn refused_label_of_the_namespace_keeps_no_revoked_secrets() {
+    let ((), log) = logged(Level::INFO, || {
+        garden(|garden| async move {
+            share(&garden, "x", "eA==");
+            put_seed(&garden, "s1");
+            garden.settled().await;
+            garden.sim.set_faults(|info| {
+                let is_meant = info.user == "gcm" && info.resource == "namespaces" && info.verb == "patch";
+                if is_meant { Fault::FailBefore(Seen::status(403, "Forbidden", "no label")) } else { Fault::None }
+            });
+            garden.edit(&kinds::NAMESPACE, "", "seed-s1", |live| live["metadata"]["labels"] = json!({}));
+            garden.settle().await;
+
+            garden.delete(&kinds::SECRET, "garden", "x").await;
+            share(&garden, "y", "eQ==");
+
+            garden.gone(&kinds::SECRET, "seed-s1", "x").await;
+            copied(&garden, "y", "s1").await;
+            garden.sim.clear_faults();
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let namespace = garden.find(&kinds::NAMESPACE, "", "seed-s1").unwrap();
+            assert_eq!(namespace["metadata"]["labels"][ROLE], "seed");
+        });
+    });
+    assert!(log.contains("failed to label namespace"), "{log}");
+}
+
 /// spec 10 §5.4: two writers do not keep each other busy.
 #[test]
 fn repairs_that_another_client_undoes_follow_ever_more_rarely() {

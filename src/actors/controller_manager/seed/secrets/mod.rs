@@ -79,6 +79,8 @@ struct KeptNamespace {
     seed_uid: Box<str>,
     /// It takes new Secrets.
     may_create: bool,
+    /// Why its label is missing.
+    error: Option<String>,
 }
 
 fn setup(_: &Config, ctx: &GardenContext) -> Option<StartControllers> {
@@ -175,7 +177,7 @@ impl SeedSecrets {
             uid = live.fields;
             verdict = judge_namespace(namespace.as_ref(), &uid);
         }
-        let mut kept = KeptNamespace { seed_uid: uid, may_create: true };
+        let mut kept = KeptNamespace { seed_uid: uid, may_create: true, error: None };
         let intent = hash_of(&*kept.seed_uid);
         match verdict {
             NamespaceVerdict::Create if !repairs.may_repair(&Repaired::Namespace, intent, Instant::now()) => {
@@ -191,8 +193,11 @@ impl SeedSecrets {
                 return Err(Failure::terminal(text)); // a change of the Namespace wakes the Seed
             }
             NamespaceVerdict::Label if repairs.may_repair(&Repaired::Label, intent, Instant::now()) => {
-                self.label(context, &name, &kept.seed_uid).await?;
-                repairs.repaired(&Repaired::Label, intent, Instant::now(), LONGEST_PAUSE);
+                match self.label(context, &name, &kept.seed_uid).await {
+                    Ok(()) => repairs.repaired(&Repaired::Label, intent, Instant::now(), LONGEST_PAUSE),
+                    // The Seed controls the Namespace: revoked Secrets must leave it.
+                    Err(error) => kept.error = Some(format!("failed to label namespace {:?}: {error}", name.name)),
+                }
             }
             NamespaceVerdict::Label | NamespaceVerdict::Serve => {}
             NamespaceVerdict::Ending => kept.may_create = false,
@@ -277,7 +282,7 @@ impl Controller for SeedSecrets {
             return Ok(Outcome::Retire);
         };
         let namespace = &*namespace_of(&key.name);
-        let (mut errors, mut is_overtaken) = (Vec::new(), false);
+        let (mut errors, mut is_overtaken): (Vec<_>, _) = (kept.error.iter().cloned().collect(), false);
         if !self.plan(&self.known_sources(), namespace, &kept, repairs).is_empty() {
             is_overtaken = self.keep_copies(&context, namespace, &kept, repairs, &mut errors).await?;
         }
