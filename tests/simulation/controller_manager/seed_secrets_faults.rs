@@ -7,11 +7,11 @@ use std::{
 
 use gardener_resource_manager::{actors::controller_manager::seed::secrets::roles::PRIVATE_ROLES, api::kinds};
 use serde_json::json;
-use sim::{Fault, Recorded, Seen, WatchEnd};
+use sim::{EventFault, Fault, Recorded, Seen, WatchEnd};
 use tracing::Level;
 
 use super::{
-    garden::{Garden, garden},
+    garden::{Garden, garden, object},
     seed_secrets::{ROLE, copied, is_copied, names, put_seed, secret, share},
 };
 use crate::log_capture::logged;
@@ -77,6 +77,31 @@ fn refused_label_of_the_namespace_keeps_no_revoked_secrets() {
         });
     });
     assert!(log.contains("failed to label namespace"), "{log}");
+}
+
+/// spec 83 A.3 step 3, A-T1: the watch of Namespaces does not tell that the Namespace is that of somebody else now.
+#[test]
+fn namespace_that_became_foreign_unseen_gets_and_loses_nothing() {
+    garden(|garden| async move {
+        share(&garden, "x", "eA==");
+        put_seed(&garden, "s1");
+        garden.settled().await;
+        garden.sim.set_event_faults(|event| match event.resource.as_str() {
+            "namespaces" => EventFault::Drop,
+            _ => EventFault::Deliver,
+        });
+        garden.sim.remove("namespaces", "", "seed-s1");
+        garden.put(object(&kinds::NAMESPACE, "", "seed-s1", json!({})));
+        garden.put(secret("seed-s1", "own", Some("foo"), "bw=="));
+
+        share(&garden, "y", "eQ==");
+        garden.settle().await;
+
+        let names = names(&garden, "s1");
+        assert!(names.iter().any(|name| name == "own"), "{names:?}");
+        assert!(names.iter().all(|name| name != "y"), "{names:?}");
+        assert!(garden.asked().len() < 100, "{:?}", garden.asked());
+    });
 }
 
 /// spec 10 §5.4: two writers do not keep each other busy.

@@ -5,8 +5,8 @@
 //! live list of the shared Secrets ── plan.rs ─► copies to write, copies to delete ── writes.rs
 //! ```
 //! One actor per Seed. The cache has hashes of Secrets, and only of Secrets with a shared role. What is written or
-//! deleted rests on a list of the shared Secrets that began after the decision to write (spec 80 §16 S-13). What another
-//! client undoes is repaired after ever longer pauses.
+//! deleted rests on a list of the shared Secrets that began after the decision to write (spec 80 §16 S-13), and on a live
+//! read of the Namespace. What another client undoes is repaired after ever longer pauses.
 //! * [`roles`], [`namespace`], [`copy`], [`plan`]: pure
 //! * `writes`: the requests of a reconcile
 
@@ -226,6 +226,12 @@ impl SeedSecrets {
         let sources = self.sources().await?;
         let digests: Digests = sources.0.iter().map(|(name, secret)| (name.clone(), digest(secret))).collect();
         let plan = self.plan(&digests, namespace, kept, repairs);
+        if plan.is_empty() {
+            return Ok(false);
+        }
+        if !self.is_kept_live(context, namespace, kept).await? {
+            return Ok(true);
+        }
         let copies = Copies { watch: &self.secrets, context, namespace, may_create: kept.may_create };
         let written = copies.write(&sources, &plan.write).await;
         let deleted = copies.delete(&plan.delete).await; // also if a copy could not be written (A-T3)
@@ -237,6 +243,17 @@ impl SeedSecrets {
         errors.extend(written.error("failed to sync garden secrets"));
         errors.extend(deleted.error("failed to clean up secrets in seed namespace"));
         Ok(written.is_overtaken() || deleted.is_overtaken())
+    }
+
+    /// Returns true if a Namespace is as the cache says: the cache of Namespaces may lag behind that of Secrets, and
+    /// somebody else may have made a Namespace of this name meanwhile.
+    async fn is_kept_live(&self, context: &Context, namespace: &str, kept: &KeptNamespace) -> Result<bool, ApiError> {
+        let live = self.namespaces.read_live(context, &NamespacedName::new("", namespace)).await?;
+        Ok(match judge_namespace(live.as_ref().map(|live| &live.fields), &kept.seed_uid) {
+            NamespaceVerdict::Label | NamespaceVerdict::Serve => true,
+            NamespaceVerdict::Ending => !kept.may_create,
+            NamespaceVerdict::Create | NamespaceVerdict::Foreign => false,
+        })
     }
 
     /// Returns true if a Namespace is being deleted, or is gone.
