@@ -51,6 +51,7 @@ pub use process::{
     BuildInfo,
     command_line::{SharedOptions, UsageError},
 };
+pub use terminal::printable;
 pub use tools::{DiffOptions, PackOptions, Tool, UnpackOptions, ValidateOptions};
 pub use webhook::{RegistrationOptions, ReviewOptions, WebhookListOptions, WebhookTool};
 

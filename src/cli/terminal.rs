@@ -1,7 +1,7 @@
 //! Which characters of a text a terminal gets. Texts come from tenants, servers and command lines: they may steer the
 //! terminal, hide something, or repeat a token.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use kit::{credentials::LEFT_OUT, quote::is_printable};
 use process::command_line::UsageError;
@@ -46,11 +46,28 @@ pub(crate) fn foreign(text: &str) -> String {
     without_middle(&without_tokens(text), LONGEST_PART).into_owned()
 }
 
+/// Returns the text of an error as a terminal gets it: without tokens, and with what is not printable escaped as in JSON.
+/// Line feeds and tabs stay.
+pub fn printable(error: &dyn fmt::Display) -> String {
+    escaped(&without_tokens(&error.to_string()), false).into_owned()
+}
+
 /// Returns wrong usage as a terminal gets it: words of the command line come from anywhere.
 pub(super) fn usage(error: UsageError) -> UsageError {
+    let shown = |text: String| printable(&text);
+    let quoted = |text: String| without_tokens(&text).into_owned(); // quotes escape what is not printable
     match error {
-        UsageError::Tool(text) => UsageError::Tool(escaped(&without_tokens(&text), false).into_owned()),
-        other => other,
+        UsageError::UnknownCommand { word, program } => UsageError::UnknownCommand { word: quoted(word), program },
+        UsageError::LateCommand { word, program } => UsageError::LateCommand { word: shown(word), program },
+        UsageError::Tool(text) => UsageError::Tool(shown(text)),
+        UsageError::UnknownFlag(flag) => UsageError::UnknownFlag(shown(flag)),
+        UsageError::EarlyFlag { flag, command, program } => {
+            UsageError::EarlyFlag { flag: shown(flag), command: shown(command), program }
+        }
+        UsageError::MissingValue(flag) => UsageError::MissingValue(shown(flag)),
+        UsageError::InvalidValue { flag, value, cause } => {
+            UsageError::InvalidValue { flag: shown(flag), value: quoted(value), cause: shown(cause) }
+        }
     }
 }
 
@@ -76,7 +93,9 @@ fn without_tokens(text: &str) -> Cow<'_, str> {
     while let Some(begin) = rest.find(BEGINNING) {
         let (before, token) = rest.split_at(begin);
         let length = token.find(|character| !is_of_token(character)).unwrap_or(token.len());
-        let is_token = token[..length].contains('.') && !before.ends_with(|last: char| last.is_ascii_alphanumeric());
+        // The end of another word may look like the beginning of a token, but not like a whole one.
+        let is_of_word = before.ends_with(|last: char| last.is_ascii_alphanumeric());
+        let is_token = token[..length].matches('.').count() >= if is_of_word { 2 } else { 1 };
         kept.push_str(before);
         kept.push_str(if is_token { LEFT_OUT } else { &token[..length] });
         rest = &token[length..];
@@ -106,7 +125,54 @@ fn is_layout(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use process::command_line::LoadError;
+
     use super::*;
+
+    const TOKEN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln-_";
+
+    fn usage_errors(word: &str) -> [UsageError; 7] {
+        let (word, program) = (|| word.to_owned(), "x");
+        [
+            UsageError::UnknownCommand { word: word(), program },
+            UsageError::LateCommand { word: word(), program },
+            UsageError::Tool(word()),
+            UsageError::UnknownFlag(word()),
+            UsageError::EarlyFlag { flag: word(), command: word(), program },
+            UsageError::MissingValue(word()),
+            UsageError::InvalidValue { flag: word(), value: word(), cause: word() },
+        ]
+    }
+
+    #[test]
+    fn usage_error_has_no_control_characters_and_no_tokens() {
+        for error in usage_errors(&format!("a\x1b[2J\u{202e}b%3D{TOKEN}")) {
+            let text = usage(error).to_string();
+
+            assert!(!text.contains(['\x1b', '\u{202e}']) && !text.contains("c2ln"), "{text:?}");
+            assert!(text.contains("[2J") && text.contains(LEFT_OUT), "{text:?}");
+        }
+    }
+
+    /// spec 70 §1.1
+    #[test]
+    fn usage_error_about_usual_words_is_as_it_was() {
+        for error in usage_errors("--config=/a b/c.yaml \"ä\"") {
+            assert_eq!(usage(error.clone()), error);
+        }
+    }
+
+    #[test]
+    fn start_error_has_no_control_characters_and_no_tokens() {
+        let error = |path: &str| LoadError::Read(io::Error::other(format!("open {path}: no such file")));
+        let read = |path| printable(&error(path));
+
+        assert_eq!(read("a\x1b[2J"), "error reading config file: open a\\u001b[2J: no such file");
+        assert_eq!(read(TOKEN), format!("error reading config file: open {LEFT_OUT}: no such file"));
+        assert_eq!(read("/a/config.yaml"), error("/a/config.yaml").to_string());
+    }
 
     #[test]
     fn terminal_output_has_no_control_sequences() {
@@ -139,10 +205,11 @@ mod tests {
 
     #[test]
     fn remark_leaves_tokens_out() {
-        let token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln-_";
+        let token = TOKEN;
         let table = [
             (format!("cannot read {token}: no such file"), format!("cannot read {LEFT_OUT}: no such file")),
             (format!("Bearer \"{token}\" or ./{token}"), format!("Bearer \"{LEFT_OUT}\" or ./{LEFT_OUT}")),
+            (format!("a%3D{token}&b x{token}"), format!("a%3D{LEFT_OUT}&b x{LEFT_OUT}")),
             ("eyJ keyJ.a eyJabc".to_owned(), "eyJ keyJ.a eyJabc".to_owned()),
         ];
 

@@ -325,6 +325,22 @@ fn packed_file_is_private_and_overwrites_no_input() {
 }
 
 #[test]
+fn refusal_of_a_command_line_has_no_control_characters_and_no_tokens() {
+    let token = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln";
+    let table: [&[&str]; 4] = [&[token], &["--config", token], &["--config", "/nowhere/a\x1b[2J"], &["--a\x1b[2J"]];
+
+    for arguments in table {
+        let output = run(arguments, "");
+
+        assert_eq!(code(&output), 1, "{arguments:?}");
+        for stream in [&output.stdout, &output.stderr] {
+            let shown = text(stream);
+            assert!(!shown.is_empty() && !shown.contains('\x1b') && !shown.contains("c2ln"), "{shown:?}");
+        }
+    }
+}
+
+#[test]
 fn manifest_folder_with_a_named_pipe_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("a.yaml").display().to_string();

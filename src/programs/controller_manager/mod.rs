@@ -28,7 +28,10 @@ use crate::{
         controllers::CONTROLLERS,
     },
     api::config::controller_manager::Config,
-    cli::controller_manager::{self as cli, RunOptions},
+    cli::{
+        controller_manager::{self as cli, RunOptions},
+        printable,
+    },
     rights,
 };
 
@@ -105,7 +108,7 @@ impl Program for ControllerManager {
 pub fn run(options: &RunOptions) -> i32 {
     let loaded = match cli::load(options, &read_file) {
         Ok(loaded) => loaded,
-        Err(error) => return refuse(&error.to_string(), &cli::usage()),
+        Err(error) => return refuse(&printable(&error), &cli::usage()),
     };
     let (configuration, file) = (loaded.config.to_log(), options.shared.config.clone());
     let (environment, warnings) = (options.environment.clone(), loaded.warnings);
@@ -129,7 +132,7 @@ pub fn print_config(options: &RunOptions) -> i32 {
         Ok(loaded) => {
             command_line::print_config(&loaded.config.to_yaml(), &loaded.warnings, options.shared.config.as_deref())
         }
-        Err(error) => refuse(&error.to_string(), &cli::usage()),
+        Err(error) => refuse(&printable(&error), &cli::usage()),
     }
 }
 

@@ -40,7 +40,7 @@ use crate::{
         config::resource_manager::{Config, Connection},
         resources::side::Side,
     },
-    cli::{self, Cli, RunOptions},
+    cli::{self, Cli, RunOptions, printable},
     rights,
     webhooks::{knowledge::Caches, registry},
 };
@@ -149,7 +149,7 @@ impl Program for ResourceManager {
 pub fn run(options: &RunOptions) -> i32 {
     let loaded = match cli::load(options, &read_file) {
         Ok(loaded) => loaded,
-        Err(error) => return refuse(&error.to_string(), &Cli::usage()),
+        Err(error) => return refuse(&printable(&error), &Cli::usage()),
     };
     let (environment, is_flag_mode) = (options.environment.clone(), options.is_flag_mode());
     let (configuration, file) = (loaded.config.to_log(), options.shared.config.clone());
@@ -174,7 +174,7 @@ pub fn print_config(options: &RunOptions) -> i32 {
         Ok(loaded) => {
             command_line::print_config(&loaded.config.to_yaml(), &loaded.warnings, options.shared.config.as_deref())
         }
-        Err(error) => refuse(&error.to_string(), &Cli::usage()),
+        Err(error) => refuse(&printable(&error), &Cli::usage()),
     }
 }
 
