@@ -28,7 +28,7 @@ pub(super) enum Created {
 
 impl ApiState {
     pub(super) fn create(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept, self.clock.now())?;
+        let form = single_form(&request.info.accept, self.clock.now())?;
         let (mut value, warnings) = body::decode(kind, request)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
         self.check_namespace(kind, &value, &request.info.namespace)?;

@@ -100,7 +100,7 @@ impl DeleteOptions {
 
 impl ApiState {
     pub(super) fn delete(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept, self.clock.now())?;
+        let form = single_form(&request.info.accept, self.clock.now())?;
         let options = DeleteOptions::of(request)?;
         let dry_run = request.is_dry_run() || options.dry_run.as_ref().is_some_and(|list| !list.is_empty());
         let key = self.key_of(kind, request);

@@ -42,7 +42,7 @@ fn plain(status: u16, text: &'static str) -> Answer {
 impl ApiState {
     /// `/api` and `/apis`, plain or aggregated.
     pub(super) fn groups(&self, core: bool, request: &Request) -> Result<Answer, Failure> {
-        let is_aggregated = negotiate_discovery(&request.accept)?;
+        let is_aggregated = negotiate_discovery(&request.info.accept)?;
         let is_listed =
             |kind: &ServedKind| self.starting.is_none_or(|starting| starting.is_listed(kind, is_aggregated));
         let kinds: Vec<_> = self.registry.all().filter(|kind| is_listed(kind)).cloned().collect();

@@ -101,7 +101,7 @@ impl ApiState {
         request: &Request,
         read_as_of: Option<u64>,
     ) -> Result<Answer, Refusal> {
-        let form = match negotiate(&request.accept)? {
+        let form = match negotiate(&request.info.accept)? {
             Asked::Full => Form::Full,
             Asked::MetadataList => Form::Metadata,
             Asked::Table => Form::Row(self.clock.now()),

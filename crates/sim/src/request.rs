@@ -34,6 +34,8 @@ pub struct RequestInfo {
     pub name: String,
     /// Media type of the body; may be empty.
     pub content_type: String,
+    /// The header `Accept`; may be empty.
+    pub accept: String,
     /// The user of the request.
     pub user: String,
     /// The `User-Agent`.
@@ -46,7 +48,6 @@ pub(super) struct Request {
     pub(super) target: Target,
     pub(super) method: Method,
     pub(super) query: Query,
-    pub(super) accept: String,
     pub(super) groups: Vec<String>,
     pub(super) impersonated: bool,
     pub(super) if_none_match: Option<String>,
@@ -116,6 +117,7 @@ impl Request {
         info.path = parts.uri.path().to_owned();
         info.query = parts.uri.query().unwrap_or_default().to_owned();
         info.content_type = media_type(header_text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default());
+        info.accept = header_text(&parts.headers, header::ACCEPT).unwrap_or_default().to_owned();
         let impersonated = header_text(&parts.headers, IMPERSONATE_USER);
         info.user = impersonated.unwrap_or(&client.user).to_owned();
         info.user_agent = header_text(&parts.headers, header::USER_AGENT).unwrap_or(&client.user_agent).to_owned();
@@ -124,7 +126,6 @@ impl Request {
             target,
             method: parts.method.clone(),
             query,
-            accept: header_text(&parts.headers, header::ACCEPT).unwrap_or_default().to_owned(),
             groups: if impersonated.is_some() { impersonated_groups(&parts.headers) } else { client.groups.clone() },
             impersonated: impersonated.is_some(),
             if_none_match: header_text(&parts.headers, header::IF_NONE_MATCH).map(str::to_owned),
@@ -166,6 +167,7 @@ impl RequestInfo {
             namespace: String::new(),
             name: String::new(),
             content_type: String::new(),
+            accept: String::new(),
             user: String::new(),
             user_agent: String::new(),
         }

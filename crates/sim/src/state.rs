@@ -145,7 +145,7 @@ impl ApiState {
         request: &Request,
         read_as_of: Option<u64>,
     ) -> Result<Answer, Refusal> {
-        let form = single_form(&request.accept, self.clock.now())?;
+        let form = single_form(&request.info.accept, self.clock.now())?;
         let asked = read_revision(request)?;
         if asked.is_some_and(|revision| revision > self.storage.revision()) {
             return Err(Refusal::NotYet { revision: asked.unwrap_or_default() });

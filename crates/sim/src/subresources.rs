@@ -60,7 +60,7 @@ impl ApiState {
             Method::GET => {
                 let key = self.key_of(kind, request);
                 let object = self.storage.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;
-                self.answer_object(kind, 200, &object, single_form(&request.accept, self.clock.now())?)
+                self.answer_object(kind, 200, &object, single_form(&request.info.accept, self.clock.now())?)
             }
             Method::PUT => self.replace_part(kind, request, part),
             Method::PATCH => self.patch_part(kind, request, part),

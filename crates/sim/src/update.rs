@@ -63,7 +63,7 @@ impl<'a> Writing<'a> {
 
 impl ApiState {
     pub(super) fn replace(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept, self.clock.now())?;
+        let form = single_form(&request.info.accept, self.clock.now())?;
         let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
@@ -90,7 +90,7 @@ impl ApiState {
         request: &Request,
         part: Part,
     ) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept, self.clock.now())?;
+        let form = single_form(&request.info.accept, self.clock.now())?;
         let (mut value, warnings) = body::decode(kind, request)?;
         check_name(&mut value, &request.info.name)?;
         body::settle_namespace(kind, &mut value, &request.info.namespace)?;
@@ -105,7 +105,7 @@ impl ApiState {
         request: &Request,
         part: Part,
     ) -> Result<Answer, Failure> {
-        let form = single_form(&request.accept, self.clock.now())?;
+        let form = single_form(&request.info.accept, self.clock.now())?;
         let change = patch::Patch::parse(kind, &request.info.content_type, &request.body)?;
         let key = self.key_of(kind, request);
         let live = self.storage.get(&key).cloned().ok_or_else(|| Failure::not_found(kind, &key.name))?;

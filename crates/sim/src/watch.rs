@@ -71,7 +71,7 @@ struct Watch {
 
 impl ApiState {
     pub(super) fn watch(&mut self, kind: &Arc<ServedKind>, request: &Request) -> Result<WatchPlan, Refusal> {
-        let form = match negotiate(&request.accept)? {
+        let form = match negotiate(&request.info.accept)? {
             Asked::Full => Some(Form::Full),
             Asked::Metadata => Some(Form::Metadata),
             Asked::MetadataList => None,

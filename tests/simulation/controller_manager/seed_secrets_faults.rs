@@ -251,16 +251,26 @@ fn random_histories_give_no_seed_a_private_secret() {
     }
 }
 
-/// spec 83 A.2 and D-2: the server sends no Secret with a private role to the watch of whole Secrets.
+/// spec 83 A.2 and D-2: the server sends no Secret with a private role, neither to a watch nor to a list, except its
+/// metadata.
 #[test]
 fn secrets_with_private_roles_are_not_even_read() {
     garden(|garden| async move {
+        for role in PRIVATE_ROLES {
+            garden.put(secret("garden", role, Some(role), "cA=="));
+        }
+        share(&garden, "x", "eA==");
+        put_seed(&garden, "s1");
         garden.start().await;
-        garden.settle().await;
-        let is_whole =
-            |request: &Recorded| request.info.resource == "secrets" && request.info.query.contains("labelSelector");
+        copied(&garden, "x", "s1").await;
+        let is_whole = |request: &Recorded| {
+            let info = &request.info;
+            let is_of_many = ["list", "watch"].contains(&info.verb.as_str());
+            info.resource == "secrets" && is_of_many && !info.accept.contains("as=PartialObjectMetadata")
+        };
         let whole: Vec<_> = garden.requests().into_iter().filter(is_whole).collect();
-        assert!(!whole.is_empty());
+        assert!(whole.iter().any(|request| request.info.namespace == "garden"), "the live list: {whole:?}");
+        assert!(whole.iter().any(|request| request.info.verb == "watch"), "the watch: {whole:?}");
         for request in whole {
             for role in PRIVATE_ROLES {
                 assert!(request.info.query.contains(role), "{request:?}");
