@@ -301,10 +301,7 @@ fn kubeconfig(given: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Resu
     };
     let mut merged: Option<Kubeconfig> = None;
     for path in paths {
-        let read = Kubeconfig::read_from(&path).map_err(|error| {
-            let reason = cluster::kubeconfig::reason(&error);
-            ConnectError::File { path, reason }
-        })?;
+        let read = cluster::kubeconfig_of_file(&path).map_err(|reason| ConnectError::File { path, reason })?;
         merged = Some(match merged {
             Some(before) => before.merge(read)?,
             None => read,

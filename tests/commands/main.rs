@@ -341,6 +341,33 @@ fn refusal_of_a_command_line_has_no_control_characters_and_no_tokens() {
 }
 
 #[test]
+fn kubeconfig_without_end_or_without_a_writer_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (pipe, config) = (path("pipe"), path("config.yaml"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let connection = format!("{{kubeconfig: {pipe}}}");
+    let text_of_config = format!(
+        "{{apiVersion: resourcemanager.config.gardener.cloud/v1alpha1, kind: ResourceManagerConfiguration,\n\
+         sourceClientConnection: {connection}, targetClientConnection: {connection}, leaderElection: {{leaderElect: false}}}}"
+    );
+    std::fs::write(&config, text_of_config).unwrap();
+
+    let table: [(&[&str], &str); 3] = [
+        (&["get", "--kubeconfig", "/dev/zero"], "/dev/zero: file is larger than 2 MiB"),
+        (&["get", "--kubeconfig", &pipe], "pipe: it is not a regular file"),
+        (&["check", "--config", &config], "pipe: it is not a regular file"),
+    ];
+    for (arguments, message) in table {
+        let output = run(arguments, "");
+
+        assert_ne!(code(&output), 0, "{arguments:?}");
+        let shown = text(&output.stdout) + &text(&output.stderr);
+        assert!(shown.contains(message), "{arguments:?}: {shown}");
+    }
+}
+
+#[test]
 fn manifest_folder_with_a_named_pipe_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("a.yaml").display().to_string();

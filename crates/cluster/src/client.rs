@@ -198,17 +198,22 @@ pub fn user_agent(program: &str, version: &str, commit: &str, leader_election: b
     format!("{program}/{version} ({}/{arch}) kubernetes/{commit}{suffix}", std::env::consts::OS)
 }
 
-/// Reads a kubeconfig; its paths are relative to its folder. Fails if it is unreadable, too large or not a kubeconfig.
+/// Reads a kubeconfig; its paths are relative to its folder. Fails if it is unreadable, too large or not a kubeconfig, and,
+/// without waiting, for a pipe that is not one of the shell.
 pub fn read_kubeconfig(path: &Path) -> Result<Kubeconfig, ConnectionError> {
-    let unreadable = |error: std::io::Error| ConnectionError::of_kubeconfig(path, error.to_string());
-    let invalid = |error| ConnectionError::of_kubeconfig(path, reason(&error));
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        let text = files::read(path, LARGEST_KUBECONFIG).map_err(unreadable)?;
-        return Kubeconfig::from_yaml(&String::from_utf8_lossy(&text)).map_err(invalid);
-    }
+    kubeconfig_of_file(path).map_err(|reason| ConnectionError::of_kubeconfig(path, reason))
+}
+
+/// As [`read_kubeconfig`], but fails with the reason alone, without the path.
+pub fn kubeconfig_of_file(path: &Path) -> Result<Kubeconfig, String> {
     // kube reads a file as a whole, so check its size first.
-    files::read(path, LARGEST_KUBECONFIG).map_err(unreadable)?;
-    Kubeconfig::read_from(path).map_err(invalid)
+    let text = files::read_given(path, LARGEST_KUBECONFIG).map_err(|error| error.to_string())?;
+    let is_regular = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let read = match is_regular {
+        true => Kubeconfig::read_from(path),
+        false => Kubeconfig::from_yaml(&String::from_utf8_lossy(&text)), // it can be read only once
+    };
+    read.map_err(|error| reason(&error))
 }
 
 /// Reads CA certificates. Returns them as they are in the file, and each by itself.

@@ -25,6 +25,13 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read(path, limit)
 }
 
+/// As [`read_regular`], for a file that a user names: what `/dev` and `/proc` name is read, too, because the pipe of a
+/// shell, `<(…)`, is `/dev/fd/63`. Any other pipe may block forever.
+pub fn read_given(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let is_of_process = ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder));
+    if is_of_process { read(path, limit) } else { read_regular(path, limit) }
+}
+
 fn size(bytes: u64) -> String {
     match (bytes >> 20, bytes >> 10) {
         (0, 0) => format!("{bytes} bytes"),
@@ -58,6 +65,10 @@ mod tests {
         for no_file in [path("pipe"), "/dev/zero".into(), folder.path().into()] {
             assert_eq!(read_regular(&no_file, 5).unwrap_err().to_string(), "it is not a regular file");
         }
+        assert_eq!(read_given(&path("pipe"), 5).unwrap_err().to_string(), "it is not a regular file");
+        assert_eq!(read_given(Path::new("/dev/null"), 5).unwrap(), b"");
+        assert_eq!(read_given(Path::new("/dev/zero"), 5).unwrap_err().to_string(), "file is larger than 5 bytes");
+        assert_eq!(read_given(&path("link"), 5).unwrap(), b"12345");
         assert_eq!(read_regular(&path("link"), 5).unwrap(), b"12345");
         assert_eq!(read_regular(&path("link"), 4).unwrap_err().to_string(), "file is larger than 4 bytes");
     }

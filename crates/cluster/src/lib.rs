@@ -58,7 +58,9 @@ pub mod testing;
 pub use answers::AnswerRoom;
 pub use api_name::ApiName;
 pub use cached::CachedFields;
-pub use client::{Connection, ConnectionError, SERVICE_ACCOUNT, read_kubeconfig, shown_path, user_agent};
+pub use client::{
+    Connection, ConnectionError, SERVICE_ACCOUNT, kubeconfig_of_file, read_kubeconfig, shown_path, user_agent,
+};
 pub use cluster::{Cluster, ClusterEnv, ClusterOptions, Context, DeleteOptions, Deleted, Propagation};
 pub use definitions::Definitions;
 pub use discovery::{Discovery, DiscoverySummary, DiscoveryView, ProvedAbsent, Serving};

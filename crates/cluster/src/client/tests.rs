@@ -151,6 +151,18 @@ fn user_agent_begins_with_the_name_of_the_program() {
 }
 
 #[test]
+fn kubeconfig_that_is_a_pipe_is_rejected_without_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+
+    let error = from_kubeconfig(&pipe).unwrap_err().to_string();
+
+    assert!(error.starts_with("cannot load the kubeconfig /"), "{error}");
+    assert!(error.ends_with("pipe: it is not a regular file"), "{error}");
+}
+
+#[test]
 fn kubeconfig_without_end_is_rejected() {
     let error = from_kubeconfig(Path::new("/dev/zero")).unwrap_err();
 
