@@ -272,7 +272,7 @@ fn condition_that_somebody_edits_is_repaired() {
     });
 }
 
-/// spec 10 §5.4: two writers do not keep each other busy.
+/// spec 83 A-T8, "better" 10: two writers do not keep each other busy.
 #[test]
 fn condition_that_another_client_writes_too_is_repaired_ever_more_rarely() {
     garden(|garden| async move {

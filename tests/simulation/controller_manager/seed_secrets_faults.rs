@@ -50,7 +50,7 @@ fn failing_list_deletes_nothing_and_a_failing_copy_does_not_keep_stale_ones() {
     });
 }
 
-/// spec 83 A.3 steps 4 to 6
+/// spec 83 A-T9
 #[test]
 fn refused_label_of_the_namespace_keeps_no_revoked_secrets() {
     let ((), log) = logged(Level::INFO, || {
@@ -79,7 +79,7 @@ fn refused_label_of_the_namespace_keeps_no_revoked_secrets() {
     assert!(log.contains("failed to label namespace"), "{log}");
 }
 
-/// spec 83 A.3 step 3, A-T1: the watch of Namespaces does not tell that the Namespace is that of somebody else now.
+/// spec 83 A-T10: the watch of Namespaces does not tell that the Namespace is that of somebody else now.
 #[test]
 fn namespace_that_became_foreign_unseen_gets_and_loses_nothing() {
     garden(|garden| async move {
@@ -104,7 +104,7 @@ fn namespace_that_became_foreign_unseen_gets_and_loses_nothing() {
     });
 }
 
-/// spec 10 §5.4: two writers do not keep each other busy.
+/// spec 83 A-T8, "better" 10: two writers do not keep each other busy.
 #[test]
 fn repairs_that_another_client_undoes_follow_ever_more_rarely() {
     let opponents: [fn(&Garden); 4] = [
