@@ -28,7 +28,7 @@ const GUARD: &str = "gardener";
 const PROTECTION: &str = "gardener.cloud/reference-protection";
 
 /// The kinds of Gardener that controllers watch.
-const KINDS: [Resource; 11] = [
+const KINDS: [Resource; 16] = [
     kinds::SHOOT,
     kinds::SEED,
     kinds::CLOUD_PROFILE,
@@ -40,6 +40,11 @@ const KINDS: [Resource; 11] = [
     kinds::CONTROLLER_REGISTRATION,
     kinds::CONTROLLER_DEPLOYMENT,
     kinds::WORKLOAD_IDENTITY,
+    kinds::BACKUP_BUCKET,
+    kinds::CONTROLLER_INSTALLATION,
+    kinds::MANAGED_SEED,
+    kinds::BASTION,
+    kinds::INTERNAL_SECRET,
 ];
 
 /// spec 80 scenario 16, §18, §19.1
