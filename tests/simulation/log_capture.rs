@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_types, reason = "the second subscriber is to ask for all records")]
+
 use std::{
     io,
     sync::{Arc, LazyLock, Mutex},

@@ -51,7 +51,7 @@ fn shown(garden: &Garden, seed: &str, kind: &str) -> Option<[String; 3]> {
 async fn becomes(garden: &Garden, kind: &str, expected: [&str; 3]) -> Value {
     let what = format!("{kind} is {expected:?}");
     garden.soon(&what, || shown(garden, "s1", kind).is_some_and(|shown| shown == expected)).await;
-    condition(garden, "s1", kind).unwrap()
+    condition(garden, "s1", kind).expect("the condition exists")
 }
 
 fn bucket(name: &str, seed: &str) -> Value {

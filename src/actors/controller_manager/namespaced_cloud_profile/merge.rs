@@ -93,7 +93,7 @@ fn merged_image(known: &Value, own: &Value) -> Value {
 fn merged_image_version(known: &Value, own: &Value) -> Value {
     let has_list = |name: &&str| own.get(*name).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
     let has_text = |name: &&str| own.get(*name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-    if REPLACING_LISTS.iter().any(|name| has_list(name)) || REPLACING_TEXTS.iter().any(|name| has_text(name)) {
+    if REPLACING_LISTS.iter().any(has_list) || REPLACING_TEXTS.iter().any(has_text) {
         return own.clone();
     }
     let mut version = known.clone();

@@ -11,7 +11,7 @@ pub mod facts;
 pub mod judge;
 mod stores;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{rc::Rc, time::Duration};
 

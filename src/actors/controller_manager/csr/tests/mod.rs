@@ -1,20 +1,18 @@
 //! The tables of spec 81 B, and properties of all requests.
 
-#[path = "../../../resource_manager/csr_approver/tests/builder.rs"]
-mod builder;
 mod properties;
 mod tables;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use self::builder::{Parts, alternative_names, extension_request};
 use super::{
     request::{GardenletRequest, SIGNER},
     requirements::{Certificate, Recognized, recognize},
     review::{Decision, decided, is_allowed, review},
     token,
 };
+use crate::actors::resource_manager::csr_approver::tests::builder::{Parts, alternative_names, extension_request};
 
 const EMAIL: u8 = 0x81;
 const URI: u8 = 0x86;

@@ -2,11 +2,9 @@
 
 use proptest::{collection, prelude::*, sample::select};
 
-use super::{
-    builder::{DNS, IP},
-    *,
-};
+use super::*;
 use crate::actors::controller_manager::csr::requirements::{GARDENADM, SHOOT};
+use crate::actors::resource_manager::csr_approver::tests::builder::{DNS, IP};
 
 type Change = (&'static str, fn(&mut Case, &str));
 

@@ -1,7 +1,5 @@
-use super::{
-    builder::{DNS, IP},
-    *,
-};
+use super::*;
+use crate::actors::resource_manager::csr_approver::tests::builder::{DNS, IP};
 use crate::actors::{
     controller_manager::csr::{
         request::is_undecided,

@@ -8,19 +8,19 @@ const OBJECT_IDENTIFIER: u8 = 0x06;
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 
-pub(super) const UTF8: u8 = 0x0C;
-pub(super) const DNS: u8 = 0x82;
-pub(super) const IP: u8 = 0x87;
+pub(crate) const UTF8: u8 = 0x0C;
+pub(crate) const DNS: u8 = 0x82;
+pub(crate) const IP: u8 = 0x87;
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct Parts {
-    pub(super) subject: Vec<u8>,
-    pub(super) attributes: Vec<u8>,
-    pub(super) surplus: Vec<u8>,
+pub(crate) struct Parts {
+    pub(crate) subject: Vec<u8>,
+    pub(crate) attributes: Vec<u8>,
+    pub(crate) surplus: Vec<u8>,
 }
 
 impl Parts {
-    pub(super) fn usual(common_name: &str, organizations: &[&str], dns: &[&str], ips: &[&[u8]]) -> Self {
+    pub(crate) fn usual(common_name: &str, organizations: &[&str], dns: &[&str], ips: &[&[u8]]) -> Self {
         let mut subject: Vec<u8> = organizations.iter().flat_map(|name| pair(10, UTF8, name.as_bytes())).collect();
         subject.extend(pair(3, UTF8, common_name.as_bytes()));
         let names: Vec<(u8, &[u8])> =
@@ -29,7 +29,7 @@ impl Parts {
         Self { subject, attributes, surplus: Vec::new() }
     }
 
-    pub(super) fn der(&self) -> Vec<u8> {
+    pub(crate) fn der(&self) -> Vec<u8> {
         let key = element(SEQUENCE, &[algorithm(), element(0x03, &[vec![0], vec![7; 32]])]);
         let version = element(0x02, &[vec![0]]);
         let subject = element(SEQUENCE, slice::from_ref(&self.subject));
@@ -38,12 +38,12 @@ impl Parts {
         element(SEQUENCE, &[info, algorithm(), element(0x03, &[vec![0], vec![9; 64]])])
     }
 
-    pub(super) fn pem(&self) -> String {
+    pub(crate) fn pem(&self) -> String {
         pem("CERTIFICATE REQUEST", &self.der())
     }
 }
 
-pub(super) fn element(identifier: u8, contents: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn element(identifier: u8, contents: &[Vec<u8>]) -> Vec<u8> {
     let content = contents.concat();
     let length = content.len().to_be_bytes();
     let length: &[u8] = &length[length.iter().position(|octet| *octet > 0).unwrap_or(length.len() - 1)..];
@@ -56,35 +56,35 @@ pub(super) fn element(identifier: u8, contents: &[Vec<u8>]) -> Vec<u8> {
     element
 }
 
-pub(super) fn pair(kind: u8, tag: u8, value: &[u8]) -> Vec<u8> {
+pub(crate) fn pair(kind: u8, tag: u8, value: &[u8]) -> Vec<u8> {
     element(SET, &[pair_alone(kind, tag, value)])
 }
 
-pub(super) fn pair_alone(kind: u8, tag: u8, value: &[u8]) -> Vec<u8> {
+pub(crate) fn pair_alone(kind: u8, tag: u8, value: &[u8]) -> Vec<u8> {
     element(SEQUENCE, &[element(OBJECT_IDENTIFIER, &[vec![0x55, 0x04, kind]]), element(tag, &[value.to_vec()])])
 }
 
-pub(super) fn extension_request(extensions: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn extension_request(extensions: &[Vec<u8>]) -> Vec<u8> {
     attribute(0x0E, &[element(SEQUENCE, extensions)])
 }
 
-pub(super) fn attribute(kind: u8, values: &[Vec<u8>]) -> Vec<u8> {
+pub(crate) fn attribute(kind: u8, values: &[Vec<u8>]) -> Vec<u8> {
     let kind = vec![0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x09, kind];
     element(SEQUENCE, &[element(OBJECT_IDENTIFIER, &[kind]), element(SET, values)])
 }
 
 /// The extension 2.5.29.`kind`; `critical` is the encoded flag or empty.
-pub(super) fn extension(kind: u8, critical: &[u8], value: Vec<u8>) -> Vec<u8> {
+pub(crate) fn extension(kind: u8, critical: &[u8], value: Vec<u8>) -> Vec<u8> {
     let kind = element(OBJECT_IDENTIFIER, &[vec![0x55, 0x1D, kind]]);
     element(SEQUENCE, &[kind, critical.to_vec(), element(0x04, &[value])])
 }
 
-pub(super) fn alternative_names(names: &[(u8, &[u8])]) -> Vec<u8> {
+pub(crate) fn alternative_names(names: &[(u8, &[u8])]) -> Vec<u8> {
     let names: Vec<_> = names.iter().map(|(tag, name)| element(*tag, &[name.to_vec()])).collect();
     extension(17, &[], element(SEQUENCE, &names))
 }
 
-pub(super) fn pem(label: &str, content: &[u8]) -> String {
+pub(crate) fn pem(label: &str, content: &[u8]) -> String {
     let encoded = STANDARD.encode(content);
     let lines: Vec<_> =
         encoded.as_bytes().chunks(64).map(|line| str::from_utf8(line).expect("base64 is ASCII")).collect();

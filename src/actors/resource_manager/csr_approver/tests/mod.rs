@@ -1,6 +1,6 @@
 //! The tables of spec 32, and properties of all requests.
 
-mod builder;
+pub(crate) mod builder;
 mod clients;
 mod conditions;
 mod live;
