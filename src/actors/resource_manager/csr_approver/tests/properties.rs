@@ -63,7 +63,7 @@ fn serving() -> impl Strategy<Value = Case> {
         }
         let addresses: Vec<_> = addresses.iter().map(|(kind, address)| (*kind, address.as_str())).collect();
         let world =
-            World::empty().node(&name, &addresses).machine(MACHINES, "m1", &name).machine(MACHINES, "m2", "n-2");
+            World::empty().node(&name, &addresses).machine(MACHINES, "m1", &name).machine(MACHINES, "m2", "a.b");
         Case {
             signer: SERVING.to_owned(),
             username: format!("system:node:{name}"),
