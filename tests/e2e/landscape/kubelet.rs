@@ -188,7 +188,7 @@ impl Volumes<'_> {
         Ok(())
     }
 
-    /// Returns the files beside the one that `--config` names.
+    /// Returns the files in the folder of the configuration file.
     async fn configuration(&self) -> Result<Files> {
         let container = &self.spec["containers"][0];
         let arguments = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str);

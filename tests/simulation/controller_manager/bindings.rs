@@ -77,6 +77,12 @@ pub(super) async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 
+/// The credentials and the Quota have no marks any more.
+fn assert_released(garden: &Garden) {
+    assert_eq!(finalizers(garden, &kinds::SECRET, "s"), [""; 0]);
+    assert_eq!((labels(garden, &kinds::SECRET, "s"), labels(garden, &kinds::QUOTA, "q")), (with(&[]), with(&[])));
+}
+
 /// spec 81 scenarios 57 and 59
 #[test]
 fn binding_protects_and_labels_what_it_refers_to_until_it_is_deleted() {
@@ -95,11 +101,7 @@ fn binding_protects_and_labels_what_it_refers_to_until_it_is_deleted() {
             garden.delete(kind, "b", "o").await;
             garden.gone(kind, "b", "o").await;
 
-            assert_eq!(finalizers(&garden, &kinds::SECRET, "s"), [""; 0]);
-            assert_eq!(
-                (labels(&garden, &kinds::SECRET, "s"), labels(&garden, &kinds::QUOTA, "q")),
-                (with(&[]), with(&[]))
-            );
+            assert_released(&garden);
         });
     }
 }
@@ -166,11 +168,7 @@ fn credentials_and_quota_of_two_bindings_stay_until_both_are_gone() {
 
             garden.delete(kind, "b", "two").await;
             garden.gone(kind, "b", "two").await;
-            assert_eq!(finalizers(&garden, &kinds::SECRET, "s"), [""; 0]);
-            assert_eq!(
-                (labels(&garden, &kinds::SECRET, "s"), labels(&garden, &kinds::QUOTA, "q")),
-                (with(&[]), with(&[]))
-            );
+            assert_released(&garden);
         });
     }
 }
@@ -440,11 +438,7 @@ fn binding_that_turns_to_other_credentials_releases_the_old_ones() {
 
             assert_eq!(finalizers(&garden, &kinds::SECRET, "s2"), [finalizer]);
             assert_eq!(labels(&garden, &kinds::SECRET, "s2"), with(&["provider.shoot.gardener.cloud/aws", label]));
-            assert_eq!(finalizers(&garden, &kinds::SECRET, "s"), [""; 0]);
-            assert_eq!(
-                (labels(&garden, &kinds::SECRET, "s"), labels(&garden, &kinds::QUOTA, "q")),
-                (with(&[]), with(&[]))
-            );
+            assert_released(&garden);
         });
     }
 }

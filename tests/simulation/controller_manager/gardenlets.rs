@@ -263,7 +263,7 @@ fn self_hosted_shoot_is_judged_by_its_own_lease() {
     });
 }
 
-/// spec 81 K.2: a Shoot that becomes self-hosted is found, and one that is not any more is left.
+/// spec 81 K.2: a Shoot that becomes self-hosted is found. A Shoot that stops being self-hosted is left.
 #[test]
 fn shoot_that_becomes_self_hosted_is_judged() {
     garden(|garden| async move {

@@ -22,7 +22,7 @@ pub struct Follower {
     changed: Arc<ChangedPaths>,
     /// Hashes of the last headlines of all actors.
     headlines: HashMap<Arc<str>, u64>,
-    /// Actors that changed, but for their headlines.
+    /// Actors that changed while their headlines stayed.
     waiting: HashSet<Arc<str>>,
 }
 

@@ -100,7 +100,7 @@ fn installation(name: &str, conditions: &[(&str, &str)]) -> Value {
 const GOOD: [(&str, &str); 4] =
     [("Valid", "True"), ("Installed", "True"), ("Healthy", "True"), ("Progressing", "False")];
 
-/// An installation as [`GOOD`], but for some conditions.
+/// An installation as [`GOOD`], with some other conditions.
 fn with(name: &str, changes: &[(&str, &str)]) -> Value {
     let changed = |kind: &str| changes.iter().find(|(changed, _)| *changed == kind).map(|(_, status)| *status);
     installation(name, &GOOD.map(|(kind, status)| (kind, changed(kind).unwrap_or(status))))
