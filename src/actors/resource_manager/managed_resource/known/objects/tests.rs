@@ -208,17 +208,21 @@ fn object_news_need_a_change_of_content_or_verdict() {
     assert!(is_news(&Change { name: &name, old: None, new: Some(&before), how: How::First }));
 }
 
+/// Tells which groups it serves, and refuses everything else.
+fn refusing_server(groups: Value) -> Server {
+    Server::new(move |seen| match seen.line.as_str() {
+        "GET /readyz" => text(200, "ok"),
+        "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
+        "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
+        "GET /apis" => reply(200, &groups),
+        _ => text(403, "no\n"),
+    })
+}
+
 #[test]
 fn watch_without_owners_ends_after_a_while() {
     universe(1, |universe: Universe| async move {
-        let groups = served(&["v1"]);
-        let server = Server::new(move |seen| match seen.line.as_str() {
-            "GET /readyz" => text(200, "ok"),
-            "GET /apis/g.io" | "GET /apis/g.io/v1" | "GET /apis/g.io/v2" => text(404, "404 page not found\n"),
-            "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
-            "GET /apis" => reply(200, &groups),
-            _ => text(403, "no\n"),
-        });
+        let server = refusing_server(served(&["v1"]));
         let cluster = server.cluster();
         let (drift, health): (DriftListener, HealthListener) = (Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
         let watches = Watches::new(&cluster, &universe.env);
@@ -246,14 +250,7 @@ fn watch_without_owners_ends_after_a_while() {
 #[test]
 fn watch_waits_until_it_is_known_whether_its_kind_is_custom() {
     universe(1, |universe: Universe| async move {
-        let groups = served(&["v1"]);
-        let server = Server::new(move |seen| match seen.line.as_str() {
-            "GET /readyz" => text(200, "ok"),
-            "GET /apis/g.io" | "GET /apis/g.io/v1" => text(404, "404 page not found\n"),
-            "GET /api" => reply(200, &json!({"kind": "APIGroupDiscoveryList", "items": []})),
-            "GET /apis" => reply(200, &groups),
-            _ => text(403, "no\n"),
-        });
+        let server = refusing_server(served(&["v1"]));
         let cluster = server.cluster();
         let (drift, health): (DriftListener, HealthListener) = (Rc::new(|_, _, _| {}), Rc::new(|_, _, _| {}));
         let watches = Watches::new(&cluster, &universe.env);
