@@ -1,6 +1,5 @@
 use std::fmt;
 
-use serde_json::Value;
 use tracing::{
     Event, Subscriber,
     field::{Field, Visit},
@@ -31,9 +30,9 @@ impl LogLayer {
 
     fn loss(&self, records: usize) -> String {
         let mut fields = Fields::default();
-        fields.set("message", "Dropped log records because their reader is too slow");
-        fields.set("records", records);
-        LogRecord { level: Level::Info, at: (self.now)(), target: module_path!(), fields }.line(self.format)
+        fields.set_text("message", "Dropped log records because their reader is too slow");
+        fields.set_plain("records", records);
+        LogRecord { level: Level::Info, at: (self.now)(), target: module_path!(), fields: &fields }.line(self.format)
     }
 }
 
@@ -47,63 +46,64 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
     }
 
     fn on_record(&self, id: &Id, values: &SpanRecord<'_>, context: Context<'_, S>) {
-        let mut fields = Fields::default();
-        values.record(&mut fields);
-        if let Some(span) = context.span(id) {
-            let mut extensions = span.extensions_mut();
-            match extensions.get_mut::<Fields>() {
-                Some(known) => known.extend(fields),
-                None => extensions.insert(fields),
+        let Some(span) = context.span(id) else { return };
+        let mut extensions = span.extensions_mut();
+        match extensions.get_mut::<Fields>() {
+            Some(known) => values.record(known),
+            None => {
+                let mut fields = Fields::default();
+                values.record(&mut fields);
+                extensions.insert(fields);
             }
         }
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
-        let mut own = Fields::default();
-        event.record(&mut own);
         let mut fields = Fields::default();
         for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
             if let Some(outer) = span.extensions().get::<Fields>() {
-                fields.extend(outer.clone());
+                fields.extend(outer);
             }
         }
-        fields.extend(own);
+        event.record(&mut fields);
 
         let metadata = event.metadata();
-        let record = LogRecord { level: metadata.level().into(), at: (self.now)(), target: metadata.target(), fields };
-        let line = record.line(self.format);
-        self.sender.send(&line, |lost| self.loss(lost));
+        let (level, target) = (metadata.level().into(), metadata.target());
+        let record = LogRecord { level, at: (self.now)(), target, fields: &fields };
+        self.sender.send(&record.line(self.format), |lost| self.loss(lost));
     }
 }
 
 impl Visit for Fields {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.set(field.name(), value);
+        self.set_text(field.name(), value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.set(field.name(), value);
+        self.set_plain(field.name(), value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.set(field.name(), value);
+        self.set_plain(field.name(), value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.set(field.name(), value);
+        self.set_plain(field.name(), value);
     }
 
     fn record_f64(&mut self, field: &Field, value: f64) {
-        // JSON has no infinity and no NaN; their names say more than null.
-        let number = serde_json::Number::from_f64(value);
-        self.set(field.name(), number.map_or_else(|| Value::String(value.to_string()), Value::Number));
+        match serde_json::Number::from_f64(value) {
+            Some(number) => self.set_plain(field.name(), number),
+            // JSON has no infinity and no NaN. Their names say more than null.
+            None => self.set_text(field.name(), &value.to_string()),
+        }
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn std::error::Error + 'static)) {
-        self.set(field.name(), value.to_string());
+        self.set_text(field.name(), &value.to_string());
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.set(field.name(), format!("{value:?}"));
+        self.set_text(field.name(), &format!("{value:?}"));
     }
 }

@@ -1,5 +1,8 @@
+//! A record and its fields as text.
+
+use std::fmt::{self, Write as _};
+
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
 use super::{Format, Level};
 
@@ -12,72 +15,96 @@ const FOLDERS: [&str; 5] = ["actors::", "programs::", "resource_manager::", "con
 
 const LAYERS: [&str; 4] = ["kit", "cluster", "process", "sim"];
 
+/// The fields of the head of a record. They are kept as they are, the others as JSON.
+const MESSAGE: &str = "message";
+const LOGGER: &str = "logger";
+
 #[derive(Debug)]
 pub(super) struct LogRecord<'a> {
     pub(super) level: Level,
     pub(super) at: Timestamp,
     /// The module of the record, with `::`.
     pub(super) target: &'a str,
-    pub(super) fields: Fields,
+    pub(super) fields: &'a Fields,
 }
 
-/// Names and values in order; a repeated name replaces the value.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// Names and values in order. A repeated name replaces the value in its place.
+#[derive(Debug, Default)]
 pub(super) struct Fields {
-    entries: Vec<(&'static str, Value)>,
+    entries: Vec<FieldEntry>,
+    /// The texts of all values, and of those that were replaced.
+    texts: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct FieldEntry {
+    name: &'static str,
+    begin: usize,
+    end: usize,
 }
 
 impl LogRecord<'_> {
-    pub(super) fn line(mut self, format: Format) -> String {
-        let message = self.fields.take_text("message").unwrap_or_default();
-        let logger = self.fields.take_text("logger").or_else(|| logger_of(self.target));
-        let timestamp = format!("{:.3}", self.at);
-
-        let mut line = match format {
-            Format::Json => json_line(self.level, &timestamp, logger.as_deref(), &message, &self.fields),
-            Format::Text => text_line(self.level, &timestamp, logger.as_deref(), &message, &self.fields),
+    /// Returns the record as one line with its end.
+    pub(super) fn line(&self, format: Format) -> String {
+        let module;
+        let logger = match self.fields.get(LOGGER) {
+            Some(logger) => Some(logger),
+            None => {
+                module = logger_of(self.target);
+                module.as_deref()
+            }
         };
+        let message = self.fields.get(MESSAGE).unwrap_or_default();
+
+        let mut line = String::with_capacity(self.fields.texts.len() + 256);
+        match format {
+            Format::Json => self.write_json(&mut line, logger, message),
+            Format::Text => self.write_text(&mut line, logger, message),
+        }
         line.push('\n');
         line
     }
-}
 
-fn json_line(level: Level, timestamp: &str, logger: Option<&str>, message: &str, fields: &Fields) -> String {
-    let mut line = format!("{{\"level\":\"{level}\",\"ts\":\"{timestamp}\"");
-    if let Some(logger) = logger {
-        push_member(&mut line, "logger", &logger.into());
-    }
-    push_member(&mut line, "msg", &message.into());
-    for (name, value) in &fields.entries {
-        push_member(&mut line, own_name(name), value);
-    }
-    line.push('}');
-    line
-}
-
-fn text_line(level: Level, timestamp: &str, logger: Option<&str>, message: &str, fields: &Fields) -> String {
-    let mut line = format!("{timestamp}\t{}", level.to_string().to_uppercase());
-    for column in logger.into_iter().chain([message]) {
-        line.push('\t');
-        line.extend(column.chars().flat_map(escape_control));
-    }
-    if !fields.entries.is_empty() {
-        let mut object = String::new();
-        for (name, value) in &fields.entries {
-            push_member(&mut object, name, value);
+    fn write_json(&self, line: &mut String, logger: Option<&str>, message: &str) {
+        append(line, format_args!("{{\"level\":\"{}\",\"ts\":\"{:.3}\"", self.level, self.at));
+        if let Some(logger) = logger {
+            line.push_str(",\"logger\":");
+            push_json(line, logger);
         }
-        line.push_str("\t{"); // each member starts with a comma
-        line.push_str(&object[1..]);
+        line.push_str(",\"msg\":");
+        push_json(line, message);
+        self.fields.write_members(line, own_name);
         line.push('}');
     }
-    line
+
+    fn write_text(&self, line: &mut String, logger: Option<&str>, message: &str) {
+        append(line, format_args!("{:.3}\t{}", self.at, self.level.to_string().to_uppercase()));
+        for column in logger.into_iter().chain([message]) {
+            line.push('\t');
+            line.extend(column.chars().flat_map(escape_control));
+        }
+        let object = line.len();
+        self.fields.write_members(line, |name| name);
+        if line.len() > object {
+            line.replace_range(object..=object, "\t{"); // each member starts with a comma
+            line.push('}');
+        }
+    }
 }
 
-fn push_member(line: &mut String, name: &str, value: &Value) {
-    line.push(',');
-    line.push_str(&Value::from(name).to_string());
-    line.push(':');
-    line.push_str(&value.to_string());
+fn append(line: &mut String, text: fmt::Arguments<'_>) {
+    line.write_fmt(text).ok(); // a string accepts everything; what a value's own formatter refuses is left out
+}
+
+/// Appends a text as a JSON string.
+fn push_json(line: &mut String, text: &str) {
+    if text.bytes().all(|byte| (b' '..0x7f).contains(&byte) && byte != b'"' && byte != b'\\') {
+        line.push('"');
+        line.push_str(text);
+        line.push('"');
+    } else {
+        line.push_str(&serde_json::Value::from(text).to_string());
+    }
 }
 
 /// Renames a field that would replace a member on which log parsers rely (spec 71 §10).
@@ -117,71 +144,116 @@ fn logger_of(target: &str) -> Option<String> {
 }
 
 impl Fields {
-    /// Sets a field. The part before the first dot names an object, the rest its member.
-    pub(super) fn set(&mut self, name: &'static str, value: impl Into<Value>) {
+    /// Sets a field to a text.
+    pub(super) fn set_text(&mut self, name: &'static str, text: &str) {
+        if text.len() > MAX_TEXT {
+            let cut = text.floor_char_boundary(MAX_TEXT - '…'.len_utf8());
+            return self.set_text(name, &format!("{}…", &text[..cut]));
+        }
+        self.set(name, |texts| if is_head(name) { texts.push_str(text) } else { push_json(texts, text) });
+    }
+
+    /// Sets a field to a number or a truth value, whose text is JSON.
+    pub(super) fn set_plain(&mut self, name: &'static str, value: impl fmt::Display) {
+        self.set(name, |texts| append(texts, format_args!("{value}")));
+    }
+
+    /// The part of `name` before the first dot names an object, the rest its member.
+    fn set(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
+        let begin = self.texts.len();
+        write(&mut self.texts);
         let name = name.strip_prefix("r#").unwrap_or(name);
-        let value = shortened(value.into());
-        match name.split_once('.') {
-            Some((object, member)) if !object.is_empty() && !member.is_empty() => {
-                if let Value::Object(members) = self.entry(object, || Map::new().into()) {
-                    members.insert(member.to_owned(), value);
+        self.put(FieldEntry { name, begin, end: self.texts.len() });
+    }
+
+    fn put(&mut self, entry: FieldEntry) {
+        match self.entries.iter_mut().find(|known| known.name == entry.name) {
+            Some(known) => *known = entry,
+            None => self.entries.push(entry),
+        }
+    }
+
+    /// Adds the fields of an inner span or of the event.
+    pub(super) fn extend(&mut self, inner: &Self) {
+        let offset = self.texts.len();
+        self.texts.push_str(&inner.texts);
+        for FieldEntry { name, begin, end } in &inner.entries {
+            self.put(FieldEntry { name, begin: begin + offset, end: end + offset });
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| self.text(entry))
+    }
+
+    fn text(&self, entry: &FieldEntry) -> &str {
+        &self.texts[entry.begin..entry.end]
+    }
+
+    /// Appends all fields but those of the head, each with a comma before it. Members of an object stand together.
+    /// A plain field replaces an object of the same name.
+    fn write_members(&self, line: &mut String, rename: impl Fn(&str) -> &str) {
+        for (index, entry) in self.entries.iter().enumerate() {
+            let Some((object, member)) = object_member(entry.name) else {
+                if !is_head(entry.name) {
+                    line.push(',');
+                    self.write_member(line, rename(entry.name), entry);
                 }
+                continue;
+            };
+            let same_object = |other: &FieldEntry| object_member(other.name).is_some_and(|(name, _)| name == object);
+            if self.get(object).is_some() || self.entries[..index].iter().any(same_object) {
+                continue;
             }
-            _ => *self.entry(name, || Value::Null) = value,
+            line.push(',');
+            push_json(line, rename(object));
+            line.push_str(":{");
+            self.write_member(line, member, entry);
+            for other in self.entries[index + 1..].iter().filter(|other| same_object(other)) {
+                line.push(',');
+                self.write_member(line, &other.name[object.len() + 1..], other);
+            }
+            line.push('}');
         }
     }
 
-    pub(super) fn extend(&mut self, inner: Self) {
-        for (name, value) in inner.entries {
-            match (self.entry(name, || Value::Null), value) {
-                (Value::Object(members), Value::Object(more)) => members.extend(more),
-                (entry, value) => *entry = value,
-            }
-        }
-    }
-
-    fn entry(&mut self, name: &'static str, default: impl FnOnce() -> Value) -> &mut Value {
-        let index = match self.entries.iter().position(|(known, _)| *known == name) {
-            Some(index) => index,
-            None => {
-                self.entries.push((name, default()));
-                self.entries.len() - 1
-            }
-        };
-        &mut self.entries[index].1
-    }
-
-    fn take_text(&mut self, name: &str) -> Option<String> {
-        let index = self.entries.iter().position(|(known, _)| *known == name)?;
-        match self.entries.remove(index).1 {
-            Value::String(text) => Some(text),
-            other => Some(other.to_string()),
-        }
+    fn write_member(&self, line: &mut String, name: &str, entry: &FieldEntry) {
+        push_json(line, name);
+        line.push(':');
+        line.push_str(self.text(entry));
     }
 }
 
-fn shortened(value: Value) -> Value {
-    match value {
-        Value::String(mut text) if text.len() > MAX_TEXT => {
-            text.truncate(text.floor_char_boundary(MAX_TEXT));
-            text.push('…');
-            text.into()
-        }
-        other => other,
-    }
+fn is_head(name: &str) -> bool {
+    name == MESSAGE || name == LOGGER
+}
+
+/// Splits `object.member`.
+fn object_member(name: &'static str) -> Option<(&'static str, &'static str)> {
+    name.split_once('.').filter(|(object, member)| !object.is_empty() && !member.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
-    fn record(target: &str, fields: &[(&'static str, Value)]) -> LogRecord<'static> {
-        let mut collected = Fields::default();
-        for (name, value) in fields {
-            collected.set(name, value.clone());
+    fn fields(values: &[(&'static str, Value)]) -> Fields {
+        let mut fields = Fields::default();
+        for (name, value) in values {
+            match value {
+                Value::String(text) => fields.set_text(name, text),
+                other => fields.set_plain(name, other),
+            }
         }
-        let target = target.to_owned().leak();
-        LogRecord { level: Level::Info, at: "2024-05-01T10:11:12.3456789Z".parse().unwrap(), target, fields: collected }
+        fields
+    }
+
+    fn record(target: &str, values: &[(&'static str, Value)]) -> LogRecord<'static> {
+        let at = "2024-05-01T10:11:12.3456789Z".parse().unwrap();
+        let fields = Box::leak(Box::new(fields(values)));
+        LogRecord { level: Level::Info, at, target: target.to_owned().leak(), fields }
     }
 
     /// spec 70 scenario 33
@@ -257,17 +329,35 @@ mod tests {
 
     #[test]
     fn an_inner_field_replaces_an_outer_one_in_its_place() {
-        let mut fields = Fields::default();
-        fields.set("a", 1);
-        fields.set("b", 2);
-        let mut inner = Fields::default();
-        inner.set("c", 3);
-        inner.set("a", 4);
+        let mut outer = fields(&[("a", 1.into()), ("b", 2.into()), ("message", "outer".into())]);
 
-        fields.extend(inner);
+        outer.extend(&fields(&[("message", "inner".into()), ("c", 3.into()), ("a", "4".into())]));
 
-        let names: Vec<_> = fields.entries.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(names, ["a=4", "b=2", "c=3"]);
+        let mut members = String::new();
+        outer.write_members(&mut members, |name| name);
+        assert_eq!(members, r#","a":"4","b":2,"c":3"#);
+        assert_eq!(outer.get("message"), Some("inner"));
+    }
+
+    #[test]
+    fn log_field_without_a_dot_replaces_an_object_of_its_name() {
+        for order in [["o.x", "o", "o.y"], ["o", "o.x", "o.y"]] {
+            let mut members = String::new();
+            fields(&order.map(|name| (name, name.into()))).write_members(&mut members, |name| name);
+
+            assert_eq!(members, r#","o":"o""#);
+        }
+    }
+
+    #[test]
+    fn log_texts_are_escaped_as_json() {
+        let texts = ["plain", "\"quoted\"", "back\\slash", "line\nend", "\u{1b}[0m", "é", "\u{7f}", ""];
+
+        for text in texts {
+            let mut written = String::new();
+            push_json(&mut written, text);
+            assert_eq!(serde_json::from_str::<String>(&written).unwrap(), text);
+        }
     }
 
     #[test]

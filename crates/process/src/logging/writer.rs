@@ -1,14 +1,14 @@
 //! A thread and a bounded queue before the stream. Log statements never wait for the reader of stderr: when the queue
 //! is full, records are dropped and counted, and the next record that finds room also reports the count. The bound is
 //! in bytes, because records have any length. A failing stream is ignored: there is nowhere to report it.
+//!
+//! The first record of a burst is written at once. Later ones gather for [`PAUSE`], because waking a thread for each
+//! record costs more than the record itself.
 
 use std::{
     io::Write,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
+    mem,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
@@ -16,93 +16,138 @@ use std::{
 /// Bytes of waiting records. A burst at a start with thousands of objects takes 300 bytes for each, and fits.
 const QUEUE: usize = 4 << 20;
 
-const BESIDES: usize = 64;
+/// How long records gather after a write. A process that is killed loses the records of this time at most.
+const PAUSE: Duration = Duration::from_millis(20);
+/// So many bytes end the pause.
+const ENOUGH: usize = 256 << 10;
 
 /// How long the end of the process waits for a stream that accepts nothing.
 const LAST_FLUSH: Duration = Duration::from_millis(500);
 
 pub(super) struct Sender {
-    queue: mpsc::Sender<LogEntry>,
-    waiting: Arc<AtomicUsize>, // bytes that wait, including the record that is being written
-    dropped: AtomicUsize,
-    reported: AtomicUsize,
-}
-
-enum LogEntry {
-    Line(Box<str>),
-    End(mpsc::Sender<()>),
+    queue: Arc<LogQueue>,
 }
 
 /// Keeps the writer running. Dropping it writes the waiting records, for at most half a second. `std::process::exit`
 /// drops nothing: call [`Handle::finish`] before.
 #[must_use = "dropping it ends the log"]
 pub struct Handle {
-    queue: Mutex<Option<mpsc::Sender<LogEntry>>>,
+    queue: Arc<LogQueue>,
+}
+
+#[derive(Default)]
+struct LogQueue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    lines: String,
+    /// Bytes that the writer has taken and not yet written.
+    taken: usize,
+    /// Records that were dropped and not yet reported.
+    lost: usize,
+    /// The writer waits for the first record of a burst.
+    idle: bool,
+    /// No record is accepted any more.
+    ended: bool,
+    /// The writer has written its last record.
+    finished: bool,
 }
 
 pub(super) fn start(stream: impl Write + Send + 'static) -> (Sender, Handle) {
-    let (queue, entries) = mpsc::channel();
-    let waiting = Arc::new(AtomicUsize::new(0));
-    let written = waiting.clone();
-    // Without a thread the queue has no reader, and every record is dropped.
-    thread::Builder::new().name("log".to_owned()).spawn(move || write(stream, &entries, &written)).ok();
-    let handle = Handle { queue: Mutex::new(Some(queue.clone())) };
-    (Sender { queue, waiting, dropped: AtomicUsize::new(0), reported: AtomicUsize::new(0) }, handle)
+    let queue = Arc::new(LogQueue::default());
+    let writer = queue.clone();
+    // Without a thread nobody reads the queue, and every record is dropped.
+    if thread::Builder::new().name("log".to_owned()).spawn(move || writer.write_all(stream)).is_err() {
+        let mut state = queue.lock();
+        (state.ended, state.finished) = (true, true);
+    }
+    (Sender { queue: queue.clone() }, Handle { queue })
 }
 
-fn write(mut stream: impl Write, entries: &mpsc::Receiver<LogEntry>, waiting: &AtomicUsize) {
-    while let Ok(entry) = entries.recv() {
-        match entry {
-            LogEntry::Line(line) => {
-                stream.write_all(line.as_bytes()).and_then(|()| stream.flush()).ok();
-                waiting.fetch_sub(cost(&line), Ordering::Relaxed);
-            }
-            LogEntry::End(done) => {
-                done.send(()).ok();
+impl LogQueue {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes batches of records until the log has ended.
+    fn write_all(&self, mut stream: impl Write) {
+        let mut batch = String::new();
+        let mut state = self.lock();
+        loop {
+            state.idle = true;
+            let more = |state: &mut QueueState| state.lines.is_empty() && !state.ended;
+            state = self.changed.wait_while(state, more).unwrap_or_else(PoisonError::into_inner);
+            state.idle = false;
+            mem::swap(&mut state.lines, &mut batch);
+            state.taken = batch.len();
+            drop(state);
+
+            stream.write_all(batch.as_bytes()).and_then(|()| stream.flush()).ok();
+            batch.clear();
+            batch.shrink_to(ENOUGH); // the memory of a burst is given back
+
+            state = self.lock();
+            state.taken = 0;
+            if state.ended && state.lines.is_empty() {
+                state.finished = true;
+                self.changed.notify_all();
                 return;
             }
+            let pause = |state: &mut QueueState| state.lines.len() < ENOUGH && !state.ended;
+            let waited = self.changed.wait_timeout_while(state, PAUSE, pause);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
 
-fn cost(line: &str) -> usize {
-    line.len() + BESIDES
+impl QueueState {
+    /// Appends a line. Returns false if it finds no room.
+    fn put(&mut self, line: &str) -> bool {
+        let room = !self.ended && self.taken + self.lines.len() + line.len() <= QUEUE;
+        if room {
+            self.lines.push_str(line);
+        }
+        room
+    }
 }
 
 impl Sender {
     /// Sends a line. If it found room, also sends what `report` makes of the number of earlier lines that did not.
     pub(super) fn send(&self, line: &str, report: impl FnOnce(usize) -> String) {
-        if !self.put(line) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.queue.lock();
+        let before = state.lines.len();
+        if !state.put(line) {
+            state.lost += 1;
             return;
         }
-        let dropped = self.dropped.load(Ordering::Relaxed);
-        let lost = dropped.saturating_sub(self.reported.swap(dropped, Ordering::Relaxed));
-        if lost > 0 && !self.put(&report(lost)) {
-            self.reported.fetch_sub(lost, Ordering::Relaxed); // report them again
+        if state.lost > 0 {
+            let report = report(state.lost);
+            if state.put(&report) {
+                state.lost = 0;
+            }
         }
-    }
-
-    fn put(&self, line: &str) -> bool {
-        let cost = cost(line);
-        let room = |waiting: usize| waiting.checked_add(cost).filter(|all| *all <= QUEUE);
-        let found = self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok();
-        if found && self.queue.send(LogEntry::Line(line.into())).is_ok() {
-            return true;
+        let wake = mem::take(&mut state.idle) || (before < ENOUGH && state.lines.len() >= ENOUGH);
+        drop(state);
+        if wake {
+            self.queue.changed.notify_all();
         }
-        if found {
-            self.waiting.fetch_sub(cost, Ordering::Relaxed); // the log has ended
-        }
-        false
     }
 }
 
 impl Handle {
-    /// Writes all records so far and ends the log. Waits at most for `limit`; returns whether that was enough.
+    /// Writes all records so far and ends the log. Waits at most for `limit`; returns whether that was enough, or the
+    /// log had ended before.
     pub fn finish(&self, limit: Duration) -> bool {
-        let Some(queue) = self.queue.lock().unwrap_or_else(PoisonError::into_inner).take() else { return true };
-        let (done, finished) = mpsc::channel();
-        queue.send(LogEntry::End(done)).is_ok() && finished.recv_timeout(limit).is_ok()
+        let mut state = self.queue.lock();
+        if mem::replace(&mut state.ended, true) {
+            return true;
+        }
+        self.queue.changed.notify_all();
+        let waited = self.queue.changed.wait_timeout_while(state, limit, |state| !state.finished);
+        waited.unwrap_or_else(PoisonError::into_inner).0.finished
     }
 }
 
@@ -123,19 +168,19 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(10);
 
-    /// Announces each line, and accepts it after the gate was opened.
+    /// Announces each batch, and accepts it after the gate was opened.
     struct Gated {
-        lines: Arc<Mutex<Vec<String>>>,
+        batches: Arc<Mutex<Vec<String>>>,
         arrived: Opener<()>,
         gate: Receiver<()>,
     }
 
     impl Write for Gated {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // Lines after the end of the test do not matter: the gate is open, and the receiver is gone.
+            // Batches after the end of the test do not matter: the gate is open, and the receiver is gone.
             let _ = self.arrived.send(());
             let _ = self.gate.recv();
-            self.lines.lock().unwrap().push(String::from_utf8_lossy(bytes).into_owned());
+            self.batches.lock().unwrap().push(String::from_utf8_lossy(bytes).into_owned());
             Ok(bytes.len())
         }
 
@@ -156,90 +201,119 @@ mod tests {
         }
     }
 
+    /// A log whose writer waits at the gate with its first record.
+    struct StalledLog {
+        sender: Sender,
+        handle: Handle,
+        batches: Arc<Mutex<Vec<String>>>,
+        arrivals: Receiver<()>,
+        open: Opener<()>,
+    }
+
+    impl StalledLog {
+        fn start() -> Self {
+            let batches = Arc::new(Mutex::new(Vec::new()));
+            let (arrived, arrivals) = channel();
+            let (open, gate) = channel();
+            let (sender, handle) = start(Gated { batches: batches.clone(), arrived, gate });
+            let log = Self { sender, handle, batches, arrivals, open };
+            log.send("at the gate\n");
+            log.arrivals.recv().unwrap();
+            log
+        }
+
+        fn send(&self, line: &str) {
+            self.sender.send(line, |lost| format!("lost {lost}\n"));
+        }
+
+        fn waiting(&self) -> usize {
+            let state = self.sender.queue.lock();
+            state.taken + state.lines.len()
+        }
+
+        /// Lets the first record and all that wait through, in two batches.
+        fn drain(&self) {
+            self.open.send(()).unwrap();
+            self.arrivals.recv().unwrap();
+            self.open.send(()).unwrap();
+            while self.waiting() > 0 {
+                thread::yield_now();
+            }
+        }
+
+        /// Lets everything through and ends the log. Returns the batches.
+        fn finish(self) -> Vec<String> {
+            drop(self.open);
+            assert!(self.handle.finish(LONG));
+            mem::take(&mut *self.batches.lock().unwrap())
+        }
+    }
+
     /// spec 70 §10
     #[test]
-    fn stalled_log_reader_costs_records_but_no_time_or_memory_and_is_reported() {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let (arrived, arrivals) = channel();
-        let (open, gate) = channel();
-        let (sender, handle) = start(Gated { lines: lines.clone(), arrived, gate });
-        let send = |line: &str| sender.send(line, |lost| format!("lost {lost}"));
-        send("at the gate");
-        arrivals.recv().unwrap();
+    fn log_reader_that_stalls_costs_records_but_no_time_or_memory_and_is_reported() {
+        let log = StalledLog::start();
 
         let long = "x".repeat(QUEUE / 8);
         for _ in 0..20 {
-            send(&long);
+            log.send(&long);
         }
-        assert_eq!(sender.dropped.load(Ordering::Relaxed), 13);
-        assert!(sender.waiting.load(Ordering::Relaxed) <= QUEUE);
-        drop(open);
-        arrivals.iter().take(7).for_each(drop);
-        while sender.waiting.load(Ordering::Relaxed) > 0 {
-            thread::yield_now();
-        }
-        send("late");
+        assert_eq!(log.sender.queue.lock().lost, 13);
+        assert!(log.waiting() <= QUEUE);
+        log.drain();
+        log.send("late\n");
 
-        assert!(handle.finish(LONG));
-        let lines = lines.lock().unwrap();
-        assert_eq!(lines.len(), 10);
-        assert_eq!(lines[8..], ["late".to_owned(), "lost 13".to_owned()]);
+        let batches = log.finish();
+        assert_eq!(batches[1].len(), 7 * long.len());
+        assert_eq!(batches[2..], ["late\nlost 13\n"]);
     }
 
     /// spec 70 §10
     #[test]
     fn log_record_larger_than_the_queue_is_dropped_and_reported() {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let (arrived, _arrivals) = channel();
-        let (open, gate) = channel();
-        drop(open);
-        let (sender, handle) = start(Gated { lines: lines.clone(), arrived, gate });
+        let log = StalledLog::start();
 
-        sender.send(&"x".repeat(QUEUE), |_| String::new());
-        sender.send("after", |lost| format!("lost {lost}"));
+        log.send(&"x".repeat(QUEUE + 1));
+        log.send("after\n");
 
-        assert!(handle.finish(LONG));
-        assert_eq!(*lines.lock().unwrap(), ["after", "lost 1"]);
+        assert_eq!(log.finish(), ["at the gate\n", "after\nlost 1\n"]);
     }
 
     /// spec 70 §10
     #[test]
     fn log_report_of_lost_records_is_no_record_and_repeated_until_it_finds_room() {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let (arrived, arrivals) = channel();
-        let (open, gate) = channel();
-        let (sender, handle) = start(Gated { lines: lines.clone(), arrived, gate });
-        let send = |line: &str| sender.send(line, |lost| format!("lost {lost}"));
-        send("at the gate");
-        arrivals.recv().unwrap();
+        let log = StalledLog::start();
 
-        send(&"x".repeat(QUEUE));
-        let free = QUEUE - sender.waiting.load(Ordering::Relaxed);
-        sender.put(&"x".repeat(free - BESIDES - cost("fits")));
-        send("fits");
-        assert_eq!(sender.waiting.load(Ordering::Relaxed), QUEUE, "the report does not fit");
-        drop(open);
-        arrivals.iter().take(2).for_each(drop);
-        while sender.waiting.load(Ordering::Relaxed) > 0 {
-            thread::yield_now();
+        log.send(&"x".repeat(QUEUE));
+        let free = QUEUE - log.waiting();
+        log.sender.queue.lock().put(&"x".repeat(free - "fits\n".len()));
+        log.send("fits\n");
+        assert_eq!(log.waiting(), QUEUE, "the report does not fit");
+        log.drain();
+        log.send("late\n");
+
+        let batches = log.finish();
+        assert!(batches[1].ends_with("xfits\n"));
+        assert_eq!(batches[2..], ["late\nlost 1\n"]);
+    }
+
+    #[test]
+    fn log_records_that_come_during_a_write_are_written_together() {
+        let log = StalledLog::start();
+
+        for line in ["a\n", "b\n", "c\n"] {
+            log.send(line);
         }
-        send("late");
 
-        assert!(handle.finish(LONG));
-        let lines = lines.lock().unwrap();
-        assert_eq!(lines[2..], ["fits".to_owned(), "late".to_owned(), "lost 1".to_owned()]);
+        assert_eq!(log.finish(), ["at the gate\n", "a\nb\nc\n"]);
     }
 
     #[test]
     fn log_end_does_not_wait_for_a_stalled_reader() {
-        let (arrived, arrivals) = channel();
-        let (_closed, gate) = channel();
-        let (sender, handle) = start(Gated { lines: Arc::default(), arrived, gate });
-        sender.send("at the gate", |_| String::new());
-        arrivals.recv().unwrap();
+        let log = StalledLog::start();
 
-        assert!(!handle.finish(Duration::from_millis(1)));
-        assert!(handle.finish(LONG), "once is enough");
+        assert!(!log.handle.finish(Duration::from_millis(1)));
+        assert!(log.handle.finish(LONG), "once is enough");
     }
 
     #[test]
@@ -253,16 +327,13 @@ mod tests {
 
     #[test]
     fn log_end_writes_everything_sent_before() {
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        let (arrived, _) = channel();
-        let (open, gate) = channel();
-        drop(open);
-        let (sender, handle) = start(Gated { lines: lines.clone(), arrived, gate });
+        let log = StalledLog::start();
+        log.send("a\n");
+        let StalledLog { handle, batches, open, .. } = log;
 
-        sender.send("a", |_| String::new());
-        drop(sender);
+        drop(open);
         drop(handle);
 
-        assert_eq!(*lines.lock().unwrap(), ["a"]);
+        assert_eq!(*batches.lock().unwrap(), ["at the gate\n", "a\n"]);
     }
 }
