@@ -6,7 +6,7 @@ use serde_json::{Value, error::Category};
 
 use super::Identity;
 use crate::{
-    api::meta::field::{Keep, MOST_VALUES, Picking, TOO_MANY, shapes::Keyed},
+    api::meta::field::{MOST_VALUES, Owning, TOO_MANY, shapes::Keyed},
     webhooks::exchange::{Body, EMPTY, JSON, TOO_LARGE},
 };
 
@@ -67,8 +67,8 @@ struct KindDocument {
 
 /// Reads the object of a review; `None` if it is `null`. Fails if it is not JSON or has more than [`MOST_VALUES`].
 fn bounded<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    let object = Picking { keep: Keep::All, room: &mut { MOST_VALUES } }.deserialize(deserializer)?;
-    Ok((!object.is_null()).then(|| object.into()))
+    let object = Owning { room: &mut { MOST_VALUES } }.deserialize(deserializer)?;
+    Ok((!object.is_null()).then_some(object))
 }
 
 /// Decodes a review. Fails as rows 1 to 5 of spec 50 §2.2 say. `content_type` is empty if the header is absent.

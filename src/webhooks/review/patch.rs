@@ -80,6 +80,9 @@ pub fn difference<'a>(before: &'a Value, after: &'a Value) -> Vec<Operation<'a>>
 
 /// Returns the bytes of a value as JSON, or `None` if they exceed `limit`.
 fn size(value: &(impl Serialize + ?Sized), limit: usize) -> Option<usize> {
+    if limit == 0 {
+        return None; // no value has an empty text
+    }
     let mut counter = Counter { count: 0, limit };
     serde_json::to_writer(&mut counter, value).ok()?;
     Some(counter.count)
@@ -179,9 +182,7 @@ impl<'a> Walk<'a> {
 
 impl<'a> Path<'a> {
     fn below(&self, segment: Segment<'a>) -> Self {
-        // Without the quotes.
-        let own = size(&segment.to_string(), usize::MAX).unwrap_or_default().saturating_sub(2);
-        Self(Some(Rc::new(Level { above: self.clone(), segment, size: self.size() + own })))
+        Self(Some(Rc::new(Level { above: self.clone(), segment, size: self.size() + segment.size() })))
     }
 
     fn size(&self) -> usize {
@@ -189,10 +190,27 @@ impl<'a> Path<'a> {
     }
 }
 
+impl Segment<'_> {
+    /// Returns its bytes within a JSON text.
+    fn size(self) -> usize {
+        match self {
+            Self::Field(field) if !field.bytes().any(is_escaped) => "/".len() + field.len(),
+            // Without the quotes.
+            other => size(&other.to_string(), usize::MAX).unwrap_or_default().saturating_sub(2),
+        }
+    }
+}
+
+/// Returns true if a byte of a field takes more room in a JSON pointer within a JSON text.
+fn is_escaped(byte: u8) -> bool {
+    matches!(byte, b'~' | b'/' | b'"' | b'\\' | ..b' ')
+}
+
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(level) = &self.0 else { return Ok(()) };
-        write!(f, "{}{}", level.above, level.segment)
+        fmt::Display::fmt(&level.above, f)?;
+        fmt::Display::fmt(&level.segment, f)
     }
 }
 

@@ -140,7 +140,11 @@ async fn receive(
 
 /// Returns a lower bound of the received bytes: the space between header name and value is unknown.
 fn size_of_head(request: &HttpRequest) -> usize {
-    let line = request.method().as_str().len() + request.uri().to_string().len() + "  HTTP/1.1\r\n".len();
+    let uri = request.uri();
+    let scheme = uri.scheme_str().map_or(0, |scheme| scheme.len() + "://".len());
+    let authority = uri.authority().map_or(0, |authority| authority.as_str().len());
+    let target = scheme + authority + uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let line = request.method().as_str().len() + target + "  HTTP/1.1\r\n".len();
     let fields = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ":\r\n".len());
     line + fields.sum::<usize>()
 }

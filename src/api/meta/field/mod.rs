@@ -24,4 +24,4 @@ pub use error::{Error, ErrorKind, Errors, Shown};
 pub use json::Json;
 pub use meaning::{Loose, Opaque, means_the_same};
 pub use path::Path;
-pub use pick::{Keep, MOST_VALUES, Picking, TOO_MANY};
+pub use pick::{Keep, MOST_VALUES, Owning, Picking, TOO_MANY};

@@ -1,9 +1,9 @@
-//! Reads a JSON value, or a part of it, of a bounded size. The rest is skipped, however large or deep it is.
+//! Reads a JSON value of a bounded size, or a part of it. The rest is skipped, however large or deep it is.
 
 use std::{borrow::Cow, collections::HashSet, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::Number;
+use serde_json::{Map, Number, Value};
 
 use super::{Json, shapes::Text};
 
@@ -36,6 +36,18 @@ pub struct Picking<'a> {
     pub room: &'a mut usize,
 }
 
+/// Reads a whole value that owns its texts.
+#[derive(Debug)]
+pub struct Owning<'a> {
+    /// Remaining number of values.
+    pub room: &'a mut usize,
+}
+
+fn take<E: Error>(room: &mut usize) -> Result<(), E> {
+    *room = room.checked_sub(1).ok_or_else(|| E::custom(TOO_MANY))?;
+    Ok(())
+}
+
 impl Keep {
     fn below(self, key: &str) -> Option<Self> {
         match self {
@@ -62,13 +74,8 @@ impl Picking<'_> {
         Picking { keep, room: self.room }
     }
 
-    fn take<E: Error>(&mut self) -> Result<(), E> {
-        *self.room = self.room.checked_sub(1).ok_or_else(|| E::custom(TOO_MANY))?;
-        Ok(())
-    }
-
-    fn leaf<E: Error>(mut self, value: Json<'_>) -> Result<Json<'_>, E> {
-        self.take()?;
+    fn leaf<E: Error>(self, value: Json<'_>) -> Result<Json<'_>, E> {
+        take(self.room)?;
         Ok(value)
     }
 }
@@ -119,7 +126,7 @@ impl<'de> Visitor<'de> for Picking<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut access: A) -> Result<Json<'de>, A::Error> {
         let mut items = Vec::new();
         if let Some(keep) = self.keep.of_items() {
-            self.take()?;
+            take(self.room)?;
             while let Some(item) = access.next_element_seed(self.below(keep))? {
                 items.push(item);
             }
@@ -130,7 +137,7 @@ impl<'de> Visitor<'de> for Picking<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut access: A) -> Result<Json<'de>, A::Error> {
-        self.take()?;
+        take(self.room)?;
         let mut entries = Vec::new();
         while let Some(Text(key)) = access.next_key()? {
             match self.keep.below(&key) {
@@ -141,6 +148,65 @@ impl<'de> Visitor<'de> for Picking<'_> {
             }
         }
         Ok(Json::Map(once(entries)))
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Owning<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Owning<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Value, E> {
+        take(self.room).map(|()| Value::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Value, E> {
+        take(self.room).map(|()| Value::Bool(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
+        take(self.room).map(|()| value.into())
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
+        take(self.room).map(|()| value.into())
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        take(self.room).map(|()| value.into())
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
+        take(self.room).map(|()| text.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        take(self.room)?;
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(Owning { room: &mut *self.room })? {
+            items.push(item);
+        }
+        Ok(items.into())
+    }
+
+    /// The last of equal keys counts.
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        take(self.room)?;
+        let mut entries = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            entries.insert(key, access.next_value_seed(Owning { room: &mut *self.room })?);
+        }
+        Ok(entries.into())
     }
 }
 
@@ -198,5 +264,31 @@ mod tests {
             assert!(picked(keep, text).unwrap_err().starts_with(super::super::TOO_MANY), "{text}");
         }
         assert!(picked(NAME, r#"{"a":[}"#).is_err(), "it has to be JSON nevertheless");
+    }
+
+    fn owned(room: usize, text: &str) -> Result<Value, serde_json::Error> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let value = Owning { room: &mut { room } }.deserialize(&mut reader)?;
+        reader.end()?;
+        Ok(value)
+    }
+
+    #[test]
+    fn owned_value_is_that_of_the_json_library_within_its_room() {
+        for (text, values) in [
+            ("null", 1),
+            ("-5", 1),
+            ("18446744073709551615", 1),
+            ("1.5e3", 1),
+            (r#""a\u00e9\n""#, 1),
+            ("[]", 1),
+            (r#"[1,[true,{}]]"#, 5),
+            (r#"{"a":{"b":[null,"c"]},"a":2,"d":false}"#, 7),
+        ] {
+            assert_eq!(owned(values, text).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+            let error = owned(values - 1, text).unwrap_err().to_string();
+            assert!(error.starts_with(TOO_MANY), "{text}: {error}");
+        }
+        assert!(owned(9, r#"{"a":[}"#).is_err());
     }
 }
