@@ -4,7 +4,7 @@
 //! Steps share their paths, so a long key above many steps is stored once. If the steps within a list or map would take
 //! more text than the list or map itself, one step replaces it.
 
-use std::{fmt, io, rc::Rc};
+use std::{io, rc::Rc};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -193,10 +193,25 @@ impl<'a> Path<'a> {
 impl Segment<'_> {
     /// Returns its bytes within a JSON text.
     fn size(self) -> usize {
+        if let Self::Field(field) = self
+            && !field.bytes().any(is_escaped)
+        {
+            return "/".len() + field.len();
+        }
+        let mut text = String::new();
+        self.write(&mut text);
+        size(&text, usize::MAX).unwrap_or_default().saturating_sub(2) // without the quotes
+    }
+
+    /// Appends a slash and the segment as in a JSON pointer.
+    fn write(self, text: &mut String) {
+        text.push('/');
         match self {
-            Self::Field(field) if !field.bytes().any(is_escaped) => "/".len() + field.len(),
-            // Without the quotes.
-            other => size(&other.to_string(), usize::MAX).unwrap_or_default().saturating_sub(2),
+            Self::Index(index) => text.push_str(&index.to_string()),
+            Self::Field(field) if field.contains(['~', '/']) => {
+                text.push_str(&field.replace('~', "~0").replace('/', "~1"));
+            }
+            Self::Field(field) => text.push_str(field),
         }
     }
 }
@@ -206,35 +221,20 @@ fn is_escaped(byte: u8) -> bool {
     matches!(byte, b'~' | b'/' | b'"' | b'\\' | ..b' ')
 }
 
-impl fmt::Display for Path<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(level) = &self.0 else { return Ok(()) };
-        fmt::Display::fmt(&level.above, f)?;
-        fmt::Display::fmt(&level.segment, f)
+impl Path<'_> {
+    /// Appends the path as a JSON pointer.
+    fn write(&self, text: &mut String) {
+        let Some(level) = &self.0 else { return };
+        level.above.write(text);
+        level.segment.write(text);
     }
 }
 
 impl Serialize for Path<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl fmt::Display for Segment<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let field = match self {
-            Self::Index(index) => return write!(f, "/{index}"),
-            Self::Field(field) => field,
-        };
-        f.write_str("/")?;
-        for part in field.split_inclusive(['~', '/']) {
-            match part.as_bytes() {
-                [.., b'~'] => write!(f, "{}~0", &part[..part.len() - 1])?,
-                [.., b'/'] => write!(f, "{}~1", &part[..part.len() - 1])?,
-                _ => f.write_str(part)?,
-            }
-        }
-        Ok(())
+        let mut text = String::with_capacity(self.size());
+        self.write(&mut text);
+        serializer.serialize_str(&text)
     }
 }
 

@@ -168,14 +168,14 @@ impl WebhookServerMetrics {
 }
 
 impl WebhookMetrics {
-    /// A request was answered with the HTTP status `code` after `duration`.
-    pub fn answered(&self, code: u16, duration: Duration) {
+    /// A request was answered `now` with the HTTP status `code`, after `duration`.
+    pub fn answered(&self, code: u16, now: Now, duration: Duration) {
         match code {
             200 => self.ok.inc(),
             code => self.server.requests.with_label_values(&[&*self.path, code.to_string().as_str()]).inc(),
         }
         self.seconds.observe(duration.as_secs_f64());
-        self.latency.add(Now::of_system(), duration);
+        self.latency.add(now, duration);
     }
 
     /// A request came (`1`) or was answered (`-1`).
@@ -255,8 +255,8 @@ mod tests {
         let webhook = metrics.webhook("/webhooks/seccomp-profile");
 
         let before = render(&registry);
-        webhook.answered(200, Duration::from_millis(1));
-        webhook.answered(413, Duration::from_millis(1));
+        webhook.answered(200, Now::of_system(), Duration::from_millis(1));
+        webhook.answered(413, Now::of_system(), Duration::from_millis(1));
         webhook.in_flight(2);
         webhook.panicked();
         webhook.failed("namespace");
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn webhook_latency_is_counted_by_powers_of_ten() {
         let (registry, metrics) = metrics();
-        metrics.webhook("/webhooks/seccomp-profile").answered(200, Duration::from_millis(2));
+        metrics.webhook("/webhooks/seccomp-profile").answered(200, Now::of_system(), Duration::from_millis(2));
 
         let text = render(&registry);
 
@@ -312,7 +312,7 @@ mod tests {
         let empty = &metrics.figures(now).webhooks[0];
         assert_eq!((empty.path.as_str(), empty.total, empty.errors, empty.p50), ("/webhooks/a", 0, 0, None));
         for (code, cause) in [(200, ""), (200, "denied"), (200, "undecodable"), (429, ""), (500, "")] {
-            webhook.answered(code, Duration::from_millis(10));
+            webhook.answered(code, Now::of_system(), Duration::from_millis(10));
             FAILURE_CAUSES.iter().filter(|known| **known == cause).for_each(|cause| webhook.failed(cause));
         }
 

@@ -6,6 +6,7 @@ use std::{
 };
 
 use kit::{Activity, Cell, Clock, Role, StatusRegistry, quote::cut};
+use process::figures::Now;
 use tokio::time::Instant;
 
 use super::metrics::{WebhookMetrics, WebhookServerMetrics};
@@ -217,9 +218,10 @@ impl Statistics {
 
 impl Answering<'_> {
     pub(super) fn end(self, status: u16) {
-        let time = self.begun.elapsed();
+        let now = Now::of_system();
+        let time = now.monotonic.saturating_duration_since(self.begun);
         let statistics = self.statistics;
-        statistics.metrics.answered(status, time);
+        statistics.metrics.answered(status, now, time);
         statistics.requests.fetch_add(1, Ordering::Relaxed);
         let microseconds = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         statistics.microseconds.fetch_add(microseconds, Ordering::Relaxed);

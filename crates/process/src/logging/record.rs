@@ -15,6 +15,9 @@ const FOLDERS: [&str; 5] = ["actors::", "programs::", "resource_manager::", "con
 
 const LAYERS: [&str; 4] = ["kit", "cluster", "process", "sim"];
 
+/// Bytes that the texts of a span or record take as a rule.
+const ROOM: usize = 128;
+
 /// The fields of the head of a record. They are kept as they are, the others as JSON.
 const MESSAGE: &str = "message";
 const LOGGER: &str = "logger";
@@ -161,6 +164,9 @@ impl Fields {
     /// The part of `name` before the first dot names an object, the rest its member.
     fn set(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
         let begin = self.texts.len();
+        if begin == 0 {
+            self.texts.reserve(ROOM);
+        }
         write(&mut self.texts);
         let name = name.strip_prefix("r#").unwrap_or(name);
         self.put(FieldEntry { name, begin, end: self.texts.len() });
