@@ -19,7 +19,7 @@ fn main() {
         match Command::parse_from(&arguments, &env) {
             Ok(Command::Run(options)) => controller_manager::run(&options),
             Ok(Command::PrintConfig(options)) => controller_manager::print_config(&options),
-            Ok(Command::Check(options)) => commands::check_controller_manager(&options, &env),
+            Ok(Command::Tool(tool)) => commands::run_controller_manager(&tool, &env),
             Ok(Command::Version(text) | Command::Help(text)) => print_or_fail(&format!("{}\n", text.trim_end())),
             Err(UsageError::Tool(text)) => {
                 io::stderr().write_all(text.as_bytes()).ok();

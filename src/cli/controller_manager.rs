@@ -1,39 +1,29 @@
-//! The command line of gardener-controller-manager (spec 80 §2): the flags of all programs, and the command `check`.
+//! The command line of gardener-controller-manager (spec 80 §2): the flags of all programs, and commands for operators.
+//! `tools` declares the commands.
 
 #[cfg(test)]
 mod tests;
+mod tools;
 
 use std::{ffi::OsString, io};
 
-use clap::{Args as _, FromArgMatches as _};
+use clap::{FromArgMatches as _, Subcommand as _};
 use cluster::kubeconfig::Environment;
-use process::command_line::{CommandLine, LoadError, Parsed, SharedOptions, UsageError, read_config, unbroken};
+use process::command_line::{CommandLine, LoadError, Parsed, SharedOptions, UsageError, read_config};
 
-use super::{ProgramCheckOptions, terminal};
+pub use self::tools::{ReferredKind, ReferrersOptions, Tool};
+use super::{ProgramCheckOptions, flags, help, terminal};
 use crate::api::config::controller_manager::{self as config, Loaded};
 
 /// Name of the program in messages and usage.
 pub const PROGRAM: &str = "gardener-controller-manager";
 
 const ABOUT: &str = "Look after the resources of Gardener in a garden cluster";
+const LONG_ABOUT: &str = "Look after the resources of Gardener in a garden cluster.
+
+With --config, run the controllers. The commands help operators; none of them needs running controllers.";
 const USAGE: &str = "gardener-controller-manager --config <FILE> [OPTIONS]
-       gardener-controller-manager check --config <FILE>";
-const CHECK: &str = "check";
-const ABOUT_CHECK: &str = "Check rights and kinds that the program needs";
-const LONG_ABOUT_CHECK: &str = "Check what the program with a configuration needs of the garden cluster: rights and kinds. \
-     Nothing is written. The command reaches the cluster as the program does: run it where the program runs, for example \
-     with kubectl exec. For each right it asks the API server with a SelfSubjectAccessReview.
-
-RESULT is ok, missing, or note: the program waits for it. Only missing changes the exit code.";
-const EPILOGUE_CHECK: &str = "\
-Examples:
-  gardener-controller-manager check --config config.yaml
-  gardener-controller-manager check --config config.yaml -o json
-
-Exit codes:
-  0  success
-  1  a right, a kind or the cluster is missing
-  2  wrong usage, or a failure";
+       gardener-controller-manager <COMMAND>";
 const EPILOGUE: &str = "\
 Environment:
   KUBECONFIG   kubeconfig of the garden cluster; overrides the configuration file
@@ -41,8 +31,9 @@ Environment:
                without TLS
   NO_PROXY     clusters that are reached without the proxy of the environment
 
-Example:
-  gardener-controller-manager --config config/controller-manager.yaml";
+Examples:
+  gardener-controller-manager --config config/controller-manager.yaml
+  gardener-controller-manager referrers secret garden-dev/my-secret";
 
 /// What the command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +42,8 @@ pub enum Command {
     Run(Box<RunOptions>),
     /// Print the effective configuration and exit 0.
     PrintConfig(Box<RunOptions>),
-    /// Check what the program needs of its cluster.
-    Check(ProgramCheckOptions),
+    /// Run a command for operators.
+    Tool(Tool),
     /// Print the version and exit 0.
     Version(String),
     /// Print the help and exit 0.
@@ -71,20 +62,29 @@ pub struct RunOptions {
 impl Command {
     /// Parses arguments (without the program's name). Fails if one is unknown, incomplete or invalid.
     pub fn parse_from(args: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Self, UsageError> {
-        Ok(match command_line().parse(args).map_err(terminal::usage)? {
-            Parsed::Help(text) => Self::Help(text),
-            Parsed::Version(text) => Self::Version(text),
-            Parsed::Run(given) => {
-                let (shared, matches) = *given;
-                if let Some((CHECK, matches)) = matches.subcommand() {
-                    let options = ProgramCheckOptions::from_arg_matches(matches);
-                    return options.map(Self::Check).map_err(|error| UsageError::Tool(error.to_string()));
-                }
-                let print_config = shared.print_config;
-                let options = Box::new(RunOptions { shared, environment: Environment::read(env) });
-                if print_config { Self::PrintConfig(options) } else { Self::Run(options) }
+        Self::parse(args, env).map_err(terminal::usage)
+    }
+
+    fn parse(args: &[OsString], env: &dyn Fn(&str) -> Option<String>) -> Result<Self, UsageError> {
+        let (shared, matches) = match command_line().parse(args)? {
+            Parsed::Help(text) => return Ok(Self::Help(text)),
+            Parsed::Version(text) => return Ok(Self::Version(text)),
+            Parsed::Run(given) => *given,
+        };
+        match matches.subcommand() {
+            Some((help::HELP, matches)) => return help::text(command_line(), matches).map(Self::Help),
+            Some(_) => {
+                let tool = Tool::from_arg_matches(&matches).map_err(|error| UsageError::Tool(error.to_string()))?;
+                return match tool.check() {
+                    Ok(()) => Ok(Self::Tool(tool)),
+                    Err(reason) => Err(flags::wrong_usage(command_line().command, args, &reason)),
+                };
             }
-        })
+            None => {}
+        }
+        let print_config = shared.print_config;
+        let options = Box::new(RunOptions { shared, environment: Environment::read(env) });
+        Ok(if print_config { Self::PrintConfig(options) } else { Self::Run(options) })
     }
 }
 
@@ -106,16 +106,10 @@ pub fn load(options: &RunOptions, read: &dyn Fn(&str) -> io::Result<Vec<u8>>) ->
 
 pub(super) fn command_line() -> CommandLine {
     let mut line = CommandLine::new(PROGRAM, USAGE, EPILOGUE);
-    let check = ProgramCheckOptions::augment_args(clap::Command::new(CHECK));
-    let check = check.about(ABOUT_CHECK).long_about(LONG_ABOUT_CHECK);
-    // A call of the program is not wrapped.
-    let check = check.after_long_help(EPILOGUE_CHECK.lines().map(unwrapped).collect::<Vec<_>>().join("\n"));
-    line.command = line.command.about(ABOUT).subcommand(check);
+    // The comment of `Tool` would be the text of the whole program.
+    let command = Tool::augment_subcommands(line.command).about(ABOUT).long_about(LONG_ABOUT);
+    line.command = command.subcommand(help::command("referrers"));
     line
-}
-
-fn unwrapped(line: &str) -> String {
-    if line.trim_start().starts_with(PROGRAM) { unbroken(line) } else { line.to_owned() }
 }
 
 impl RunOptions {

@@ -1,11 +1,10 @@
 use std::ffi::OsString;
 
-use clap::{Arg, ArgAction, ArgMatches, FromArgMatches as _, Subcommand as _, error::ErrorKind};
+use clap::{Arg, ArgAction, FromArgMatches as _, Subcommand as _, error::ErrorKind};
 use cluster::kubeconfig::Environment;
-use kit::credentials::shown_word;
 use process::command_line::{CommandLine, Parsed, UsageError, bare, printed, text, value};
 
-use super::{Command, PROGRAM, RunOptions, Tool, demo, legacy};
+use super::{Command, PROGRAM, RunOptions, Tool, demo, help, legacy};
 
 const ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources";
 const LONG_ABOUT: &str = "Keep Kubernetes objects in line with the manifests of ManagedResources.
@@ -14,8 +13,6 @@ With --config, run the controllers and webhooks. The commands help to write, che
      only some of them need a cluster, and none a running controller.";
 const USAGE: &str = "gardener-resource-manager --config <FILE> [OPTIONS]
        gardener-resource-manager <COMMAND>";
-const HELP: &str = "help";
-const WORDS: &str = "words";
 const LEGACY_HEADING: &str = "Legacy flags";
 const EPILOGUE: &str = "\
 A legacy flag overrides its field of the configuration file. Without --config, at least one of them is required; only \
@@ -45,7 +42,7 @@ impl Cli {
             Parsed::Run(given) => *given,
         };
         match matches.subcommand() {
-            Some((HELP, matches)) => return help(matches),
+            Some((help::HELP, matches)) => return help::text(command_line(), matches).map(Command::Help),
             Some(("demo", matches)) => return Ok(Command::Demo(demo::options(matches)?)),
             Some(_) => {
                 let tool = Tool::from_arg_matches(&matches).map_err(|error| UsageError::Tool(error.to_string()))?;
@@ -88,8 +85,7 @@ pub(super) fn command_line() -> CommandLine {
         .args(legacy::FLAGS.iter().map(legacy_arg));
     // The comment of `Tool` would be the text of the whole program.
     let command = Tool::augment_subcommands(command).about(ABOUT).long_about(LONG_ABOUT);
-    let words = Arg::new(WORDS).value_name("COMMAND").num_args(0..).help("The command, e.g. webhook review");
-    let command = command.subcommand(clap::Command::new(HELP).about("Print the help of a command").arg(words));
+    let command = command.subcommand(help::command("webhook review"));
     line.command = if cfg!(feature = "sim") { command.subcommand(demo::command()) } else { command };
     line
 }
@@ -101,22 +97,6 @@ pub(super) fn wrong_usage(mut command: clap::Command, args: &[OsString], reason:
     let named = name.map(str::to_owned).and_then(|name| command.find_subcommand_mut(&name).cloned());
     let error = named.unwrap_or(command).error(ErrorKind::ArgumentConflict, reason);
     UsageError::Tool(printed(&error))
-}
-
-/// The long help of the command that the words name; of the program without words.
-fn help(matches: &ArgMatches) -> Result<Command, UsageError> {
-    let words = matches.get_many::<String>(WORDS).unwrap_or_default();
-    let args: Vec<OsString> = words.map(OsString::from).chain([OsString::from("--help")]).collect();
-    match command_line().parse(&args) {
-        Ok(Parsed::Help(text)) => Ok(Command::Help(text)),
-        Err(error @ UsageError::Tool(_)) => Err(error),
-        Ok(Parsed::Version(_) | Parsed::Run(_)) | Err(_) => {
-            let word = args[0].to_string_lossy();
-            let word = shown_word(&word);
-            let usage = format!("Usage: {PROGRAM} {HELP} [COMMAND]...\n\nFor more information, try '--help'.");
-            Err(UsageError::Tool(format!("error: there is no command {word:?}\n\n{usage}\n")))
-        }
-    }
 }
 
 fn legacy_arg(flag: &legacy::LegacyFlag) -> Arg {

@@ -1,9 +1,10 @@
-//! Manual pages of the program and of its commands, in section 1.
+//! Manual pages of the programs and of their commands, in section 1.
 
 use clap::{Args, Command};
 use clap_mangen::Man;
+use process::command_line::CommandLine;
 
-use super::{flags, grammar::PATH};
+use super::{controller_manager, flags, grammar::PATH};
 
 /// Options of `man`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
@@ -23,9 +24,18 @@ pub struct ManualPage {
     pub content: Vec<u8>,
 }
 
-/// Returns the pages of the program and of all commands.
+/// Returns the pages of gardener-resource-manager and of all its commands.
 pub fn pages() -> Vec<ManualPage> {
-    let mut command = complete(flags::command_line().command);
+    pages_of(flags::command_line())
+}
+
+/// Returns the pages of gardener-controller-manager and of all its commands.
+pub fn controller_manager_pages() -> Vec<ManualPage> {
+    pages_of(controller_manager::command_line())
+}
+
+fn pages_of(line: CommandLine) -> Vec<ManualPage> {
+    let mut command = complete(line.command);
     command.build();
     let mut pages = Vec::new();
     add(&command, &mut pages);
@@ -72,5 +82,15 @@ mod tests {
             assert!(get.contains(text), "{text}: {get}");
         }
         assert!(pages["gardener-resource-manager-pack.1"].contains("Do not compress the manifests"));
+    }
+
+    #[test]
+    fn manual_of_the_controller_manager_has_a_page_for_each_command() {
+        let mut files: Vec<String> = controller_manager_pages().into_iter().map(|page| page.file).collect();
+        files.sort();
+
+        let of = |command: &str| format!("gardener-controller-manager{command}.1");
+        let commands = ["-check", "-completion", "-help", "-man", "-referrers", "-version", ""];
+        assert_eq!(files, commands.map(of));
     }
 }

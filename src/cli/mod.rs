@@ -7,7 +7,8 @@
 //! `flags.rs` declares the current flags, `tools.rs` the commands for authors of bundles and for operators,
 //! `operator_tools.rs` options of the latter, `demo.rs` those of the demonstration, `grammar.rs` what all commands share,
 //! `format.rs` and `data_format.rs` their output formats, `legacy.rs` the flags from before there was a configuration
-//! file. `completion.rs` makes scripts for shells, `manual.rs` manual pages, `plugin.rs` the plugin of kubectl.
+//! file. `completion.rs` makes scripts for shells, `manual.rs` manual pages, `plugin.rs` the plugin of kubectl, `help.rs` is
+//! the command `help`. `short_names.rs` has those of kinds.
 //! `terminal.rs` decides which characters a terminal gets. `tests/reference.rs` generates the reference of all flags.
 //! `load.rs` merges flags, file and environment. Everything is pure: a function that is passed in reads files
 //! ([`process::command_line::read_file`] in production). Start reading at [`Cli::parse_from`].
@@ -21,11 +22,13 @@ mod epilogue;
 mod flags;
 mod format;
 mod grammar;
+mod help;
 mod legacy;
 pub mod load;
 pub mod manual;
 mod operator_tools;
 pub mod plugin;
+pub(crate) mod short_names;
 pub(crate) mod terminal;
 mod tools;
 mod webhook;

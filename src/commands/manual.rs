@@ -3,10 +3,10 @@
 use std::{fs, path::Path};
 
 use super::{Said, output::OutputError};
-use crate::cli::manual;
+use crate::cli::manual::ManualPage;
 
 /// Makes the folder if it does not exist. Pages that exist are overwritten.
-pub(super) fn write(folder: &str) -> Result<Said, OutputError> {
+pub(super) fn write(folder: &str, pages: &[ManualPage]) -> Result<Said, OutputError> {
     let at = Path::new(folder);
     if at.exists() && !at.is_dir() {
         return Err(OutputError::NoFolder { path: folder.to_owned() });
@@ -16,8 +16,7 @@ pub(super) fn write(folder: &str) -> Result<Said, OutputError> {
         move |error| OutputError::Write { path, error }
     };
     fs::create_dir_all(at).map_err(failed(at))?;
-    let pages = manual::pages();
-    for page in &pages {
+    for page in pages {
         let path = at.join(&page.file);
         fs::write(&path, &page.content).map_err(failed(&path))?;
     }

@@ -1,8 +1,9 @@
-//! The commands: functions from their input to a text and an exit code. [`run`] reads files, opens connections and
-//! prints. `diff/`, `get/` and `inspect/` read clusters through a [`kube::Client`] that is passed in; `annotate.rs` writes
-//! annotations, and `waiting.rs` waits for what follows. `diff/` and `inspect/` call the controller's own functions. `get/`,
-//! `diff/` and `annotate.rs` print while they run, on a [`Screen`]. `selection.rs` has the grammar of names, `report.rs` the
-//! output for programs. `bundles.rs` separates bundles from other manifests. `cli/tools.rs` declares the flags.
+//! The commands: functions from their input to a text and an exit code. [`run`], and [`run_controller_manager`] of the
+//! second program, read files, open connections and print. `diff/`, `get/`, `inspect/` and `referrers.rs` read clusters
+//! through a [`kube::Client`] that is passed in; `annotate.rs` writes annotations, and `waiting.rs` waits for what follows.
+//! `diff/`, `inspect/` and `referrers.rs` call the controllers' own functions. `get/`, `diff/` and `annotate.rs` print while
+//! they run, on a [`Screen`]. `selection.rs` has the grammar of names, `report.rs` the output for programs. `bundles.rs`
+//! separates bundles from other manifests. `cli/tools.rs` declares the flags.
 
 mod annotate;
 mod bundles;
@@ -20,6 +21,7 @@ mod manual;
 mod output;
 mod pack;
 mod policies;
+mod referrers;
 mod registration;
 mod report;
 mod review;
@@ -59,10 +61,11 @@ use crate::{
     actors::resource_manager::garbage_collector::survey::SurveyError,
     api::resources::side::Side,
     cli::{
-        ClustersOptions, ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions, GetOptions,
-        PackOptions, PoliciesOptions, ProgramCheckOptions, RegistrationOptions, ReportFormat, RequestOptions,
-        ReviewOptions, SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions,
-        WaitOptions, WebhookListOptions, WebhookTool, completion,
+        self, ClustersOptions, ConnectionOptions, DescribeOptions, DiffOptions, EventsOptions, GarbageOptions,
+        GetOptions, PackOptions, PoliciesOptions, RegistrationOptions, ReportFormat, RequestOptions, ReviewOptions,
+        SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions, WaitOptions,
+        WebhookListOptions, WebhookTool, completion,
+        controller_manager::{self, ReferrersOptions},
     },
     jsonpath::TooMuch,
 };
@@ -95,6 +98,8 @@ enum CommandError {
     Annotate(#[from] AnnotateError),
     #[error(transparent)]
     Inspect(#[from] InspectError),
+    #[error(transparent)]
+    Referrers(#[from] referrers::ReferrersError),
     #[error("{error} — {hint}")]
     Of { error: Box<CommandError>, hint: String },
     #[error("{0}")]
@@ -131,7 +136,7 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
         Tool::Check(options) => check::of_resource_manager(options, env, colours),
         Tool::Policies(options) => policies(options, env, stdin),
         Tool::Version(options) => version(options),
-        Tool::Man(options) => manual::write(&options.directory).map_err(Into::into),
+        Tool::Man(options) => manual::write(&options.directory, &cli::manual::pages()).map_err(Into::into),
         Tool::Completion(options) => Ok(Said { out: completion::script(options.shell), ..Said::default() }),
         Tool::Webhook(WebhookTool::List(options)) => webhook_list(options, stdin),
         Tool::Webhook(WebhookTool::Review(options)) => review(options, stdin),
@@ -141,11 +146,23 @@ pub fn run(tool: &Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
     print(said, &mut screen)
 }
 
-/// Runs the command `check` of gardener-controller-manager on the streams of this process and returns the exit code.
-pub fn check_controller_manager(options: &ProgramCheckOptions, env: &dyn Fn(&str) -> Option<String>) -> i32 {
+/// Runs a command of gardener-controller-manager on the streams of this process and returns the exit code.
+pub fn run_controller_manager(tool: &controller_manager::Tool, env: &dyn Fn(&str) -> Option<String>) -> i32 {
+    use controller_manager::Tool;
+
     let (mut stdout, mut stderr) = (io::stdout(), io::stderr());
     let look = Look { is_terminal: stdout.is_terminal(), colours: colours::wanted(), columns: None };
-    let said = check::of_controller_manager(options, env, look.colours);
+    let said = match tool {
+        Tool::Referrers(options) => referrers(options, env, look.colours),
+        Tool::Check(options) => check::of_controller_manager(options, env, look.colours),
+        Tool::Version(options) => version(options),
+        Tool::Man(options) => {
+            manual::write(&options.directory, &cli::manual::controller_manager_pages()).map_err(Into::into)
+        }
+        Tool::Completion(options) => {
+            Ok(Said { out: completion::controller_manager_script(options.shell), ..Said::default() })
+        }
+    };
     print(said, &mut Screen::new(&mut stdout, &mut stderr, look))
 }
 
@@ -339,6 +356,17 @@ fn trace(options: &TraceOptions, env: &dyn Fn(&str) -> Option<String>, colours: 
     let ClustersOptions { connection, target_kubeconfig } = &options.clusters;
     with_clusters(connection, target_kubeconfig, env, async |clusters| {
         Ok(inspect::trace::trace(&clusters, options, colours).await?)
+    })
+}
+
+fn referrers(
+    options: &ReferrersOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    colours: bool,
+) -> Result<Said, CommandError> {
+    connect::with_client(&options.connection, env, async |client| {
+        let environment = (Clock::system(), Random::from_entropy());
+        Ok(referrers::referrers(client, environment, options, colours).await?)
     })
 }
 

@@ -82,6 +82,14 @@ impl Resource {
         object::api_version(&self.group, &self.version)
     }
 
+    /// Returns true if a user means it by this word: `Kind`, `plural`, `Kind.group` or `plural.group`, kind and plural in
+    /// any case. Without a group, several kinds may be meant.
+    pub fn is_called(&self, word: &str) -> bool {
+        let (kind, group) = word.split_once('.').map_or((word, None), |(kind, group)| (kind, Some(group)));
+        let has_name = kind.eq_ignore_ascii_case(&self.kind) || kind.eq_ignore_ascii_case(&self.plural);
+        has_name && group.is_none_or(|group| *group == *self.group)
+    }
+
     /// Returns the address of an object of this kind by namespace and name.
     pub fn named(&self, name: &NamespacedName) -> ObjectRef {
         self.at(name.namespace.as_str(), name.name.as_str())
@@ -210,6 +218,19 @@ mod tests {
         assert_eq!(SECRET, made);
         assert_eq!(SECRET.cmp(&made), std::cmp::Ordering::Equal);
         assert!(std::collections::HashSet::from([SECRET]).contains(&made));
+    }
+
+    #[test]
+    fn resource_is_called_by_kind_or_plural_and_perhaps_its_group() {
+        let quota = Resource::new("core.gardener.cloud", "v1beta1", "Quota", "quotas", true);
+
+        for word in ["Quota", "quota", "QUOTAS", "quotas.core.gardener.cloud", "Quota.core.gardener.cloud"] {
+            assert!(quota.is_called(word), "{word}");
+        }
+        for word in ["", "quot", "quotas.", "quotas.core", "quota.v1beta1.core.gardener.cloud", ".core.gardener.cloud"]
+        {
+            assert!(!quota.is_called(word), "{word}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub trait Observers {
     /// Returns the observer of the reconciler `name` of `controller` with `permits` permits.
     fn reconciler(&self, controller: &'static str, name: &'static str, permits: usize) -> Rc<dyn ReconcilerObserver>;
 
-    /// Sets a custom metric, or adds to its distribution. `label` tells figures of a name apart. Ignores unknown names.
+    /// Sets a custom metric, or adds to its distribution or count. `label` tells figures of a name apart. Ignores unknown names.
     fn figure(&self, _name: &'static str, _label: &'static str, _value: f64) {}
 
     /// Sets one series of a custom gauge, by the values of its labels in the order of their declaration; `None` removes

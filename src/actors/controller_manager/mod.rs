@@ -8,6 +8,9 @@
 //!   how they are guarded
 //! * [`bastion`], [`csr`], [`event`], [`gardenlet_lifecycle`]: a controller each
 //! * [`seed`]: conditions of Seeds, their Namespaces, and copies of shared Secrets
+//! * [`referrers`]: the rules of guards, references and bindings in one table, for the command `referrers`
+//! * [`figures`]: the metrics of the controllers; [`held`]: objects in deletion as metrics; `rows`: the same objects on
+//!   the dashboard
 //! * [`fields`]: reads of foreign JSON
 
 pub mod bastion;
@@ -21,10 +24,14 @@ pub mod csr;
 pub mod event;
 pub mod exposure_class;
 pub mod fields;
+pub mod figures;
 pub mod gardenlet_lifecycle;
 pub mod guards;
+pub mod held;
 pub mod namespaced_cloud_profile;
 pub mod quota;
 pub mod references;
+pub mod referrers;
+mod rows;
 pub mod secret_binding;
 pub mod seed;

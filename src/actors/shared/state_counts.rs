@@ -5,10 +5,12 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 use cluster::object::NamespacedName;
 use kit::Observers;
 
-/// A gauge of the number of objects in each state; the state is its label.
+/// A gauge of the number of objects in each state; the state is its last label.
 pub(in crate::actors) struct StateCounts {
     observers: Rc<dyn Observers>,
     figure: &'static str,
+    /// The labels before that of the state.
+    labels: Vec<&'static str>,
     objects: RefCell<BTreeMap<NamespacedName, &'static str>>,
     counts: RefCell<BTreeMap<&'static str, u32>>,
 }
@@ -20,14 +22,31 @@ impl StateCounts {
         figure: &'static str,
         states: impl IntoIterator<Item = &'static str>,
     ) -> Self {
+        Self::labelled(observers, figure, &[], states)
+    }
+
+    /// As [`Self::new`], for a gauge with further labels, which have these values.
+    pub(in crate::actors) fn labelled(
+        observers: &Rc<dyn Observers>,
+        figure: &'static str,
+        labels: &[&'static str],
+        states: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
         let counts = RefCell::new(states.into_iter().map(|state| (state, 0)).collect());
-        Self { observers: observers.clone(), figure, objects: RefCell::default(), counts }
+        Self { observers: observers.clone(), figure, labels: labels.to_vec(), objects: RefCell::default(), counts }
     }
 
     /// Shows the counts of all states.
     pub(in crate::actors) fn show(&self) {
-        let counts = self.counts.borrow();
-        counts.iter().for_each(|(state, count)| self.observers.figure(self.figure, state, f64::from(*count)));
+        for (state, count) in &*self.counts.borrow() {
+            match self.labels.as_slice() {
+                [] => self.observers.figure(self.figure, state, f64::from(*count)),
+                labels => {
+                    let labels = [labels, &[state]].concat();
+                    self.observers.figure_series(self.figure, &labels, Some(f64::from(*count)));
+                }
+            }
+        }
     }
 
     /// Sets the state of an object; `None` if it does not count any more.

@@ -57,7 +57,11 @@ fn start_failures_name_their_cause() {
 fn flags_of_the_other_program_and_arguments_are_refused() {
     let table: [(&[&str], &str); 7] = [
         (&["run"], "unknown command \"run\" for \"gardener-controller-manager\""),
-        (&["--config=/c", "help"], "unknown command \"help\" for \"gardener-controller-manager\""),
+        (
+            &["--config=/c", "help"],
+            "unknown command \"help\" for \"gardener-controller-manager\"; a command comes first, and its flags follow it: \
+             gardener-controller-manager help …",
+        ),
         (&["pack"], "unknown command \"pack\" for \"gardener-controller-manager\""),
         (&["--extra-target-namespace=a"], "unknown flag: --extra-target-namespace"),
         (&["--kubeconfig=/k"], "unknown flag: --kubeconfig"),
@@ -151,4 +155,60 @@ fn log_of_the_start_has_the_configuration_as_it_is_printed() {
         "{}",
         loaded.config.to_log()
     );
+}
+
+#[test]
+fn referrers_take_each_name_of_a_kind() {
+    let parsed = |args: &[&str]| match parse(args) {
+        Ok(Command::Tool(Tool::Referrers(options))) => options,
+        other => panic!("{args:?}: {other:?}"),
+    };
+    let table = [
+        ("secret", "Secret"),
+        ("cm", "ConfigMap"),
+        ("quota", "Quota"),
+        ("CloudProfiles", "CloudProfile"),
+        ("quotas.core.gardener.cloud", "Quota"),
+        ("CredentialsBinding.security.gardener.cloud", "CredentialsBinding"),
+        ("workloadidentities", "WorkloadIdentity"),
+        ("seed", "Seed"),
+    ];
+
+    for (word, kind) in table {
+        assert_eq!(&*parsed(&["referrers", word, "x"]).kind.resource().kind, kind, "{word}");
+    }
+    let options = parsed(&["referrers", "secret", "x", "-n", "garden-dev", "-o", "json"]);
+    assert_eq!((options.name.as_str(), options.namespace.as_deref()), ("x", Some("garden-dev")));
+}
+
+#[test]
+fn referrers_refuse_what_cannot_be_meant() {
+    let table: [(&[&str], &str); 7] = [
+        (&["referrers", "pod", "x"], "must be one of CloudProfile, NamespacedCloudProfile, "),
+        (&["referrers", "quotas.other.group", "x"], "must be one of "),
+        (&["referrers", "secret"], "<[NAMESPACE/]NAME>"),
+        (&["referrers", "secret", "a/b/c"], "must be <name> or <namespace>/<name>"),
+        (&["referrers", "cloudprofile", "a/b"], "cloudprofiles have no namespace — leave it out"),
+        (&["referrers", "seed", "b", "-n", "a"], "seeds have no namespace — leave it out"),
+        (&["referrers", "secret", "a/b", "-n", "c"], "-n and the namespace of a name differ"),
+    ];
+
+    for (args, text) in table {
+        let error = parse(args).expect_err("it is refused");
+        let usage = "Usage: gardener-controller-manager referrers ";
+        assert!(error.starts_with("error: ") && error.contains(text) && error.contains(usage), "{args:?}: {error}");
+    }
+}
+
+#[test]
+fn commands_have_a_help_that_names_their_program() {
+    for command in ["referrers", "check", "version", "man", "completion"] {
+        let flag = parse(&[command, "--help"]);
+        assert_eq!(flag, parse(&["help", command]), "{command}");
+        let Ok(Command::Help(help)) = flag else { panic!("{command} has a help") };
+        assert!(help.contains(&format!("  gardener-controller-manager {command}")), "{help}");
+        assert!(help.contains("Exit codes:") && !help.contains("gardener-resource-manager"), "{help}");
+    }
+    assert!(matches!(parse(&["help"]), Ok(Command::Help(text)) if text.contains("referrers")));
+    assert!(parse(&["help", "nothing"]).is_err_and(|text| text.contains("there is no command \"nothing\"")));
 }

@@ -15,41 +15,13 @@ use crate::{
         kinds,
         resources::{keys::ORIGIN, origin::Origin},
     },
-    cli::TraceOptions,
+    cli::{TraceOptions, short_names::long_name},
     commands::{
         DIFFERENT, OK, Said,
         columns::{lines, plain},
         screen::Content,
     },
 };
-
-/// The short names of kubectl for kinds that bundles have.
-const SHORT_NAMES: [(&str, &str); 24] = [
-    ("cj", "cronjobs.batch"),
-    ("cm", "configmaps"),
-    ("crd", "customresourcedefinitions.apiextensions.k8s.io"),
-    ("deploy", "deployments.apps"),
-    ("ds", "daemonsets.apps"),
-    ("ep", "endpoints"),
-    ("hpa", "horizontalpodautoscalers.autoscaling"),
-    ("ing", "ingresses.networking.k8s.io"),
-    ("limits", "limitranges"),
-    ("mr", "managedresources.resources.gardener.cloud"),
-    ("netpol", "networkpolicies.networking.k8s.io"),
-    ("ns", "namespaces"),
-    ("pc", "priorityclasses.scheduling.k8s.io"),
-    ("pdb", "poddisruptionbudgets.policy"),
-    ("po", "pods"),
-    ("pv", "persistentvolumes"),
-    ("pvc", "persistentvolumeclaims"),
-    ("quota", "resourcequotas"),
-    ("rs", "replicasets.apps"),
-    ("sa", "serviceaccounts"),
-    ("sc", "storageclasses.storage.k8s.io"),
-    ("sts", "statefulsets.apps"),
-    ("svc", "services"),
-    ("vpa", "verticalpodautoscalers.autoscaling.k8s.io"),
-];
 
 /// Where an object comes from.
 struct Trace {
@@ -127,17 +99,13 @@ impl Clusters {
     /// first.
     async fn kind(&self, text: &str) -> Result<Resource, InspectError> {
         let text = long_name(text);
-        let (kind, group) = text.split_once('.').map_or((text, None), |(kind, group)| (kind, Some(group)));
         let discovery = self.target.discovery();
         // The first question loads all kinds.
         let asked = discovery.mapping(&kinds::NAMESPACE.group_version_kind()).await;
         asked.map_err(|source| InspectError::ReadTarget { what: "the kinds".to_owned(), source })?;
-        let is_meant = |resource: &Resource| {
-            let has_name = kind.eq_ignore_ascii_case(&resource.kind) || kind.eq_ignore_ascii_case(&resource.plural);
-            has_name && group.is_none_or(|group| *group == *resource.group)
-        };
+        let served = discovery.served();
         let groups: BTreeSet<GroupKind> =
-            discovery.served().iter().filter(|resource| is_meant(resource)).map(Resource::group_kind).collect();
+            served.iter().filter(|resource| resource.is_called(text)).map(Resource::group_kind).collect();
         let mut candidates = groups.iter();
         match (candidates.next(), candidates.next()) {
             (None, _) => Err(InspectError::Input(format!(
@@ -211,11 +179,6 @@ impl Clusters {
     }
 }
 
-/// Returns the kind that a short name means.
-fn long_name(text: &str) -> &str {
-    SHORT_NAMES.iter().find(|(short, _)| text.eq_ignore_ascii_case(short)).map_or(text, |(_, long)| long)
-}
-
 /// Returns kind and name of the owner that controls an object, as `trace` takes them.
 fn controller(object: &Value) -> Option<String> {
     let references = object.pointer("/metadata/ownerReferences")?.as_array()?;
@@ -272,12 +235,6 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn trace_knows_the_short_names_of_kubectl() {
-        assert_eq!((long_name("cm"), long_name("Deploy")), ("configmaps", "deployments.apps"));
-        assert_eq!(long_name("Deployment"), "Deployment");
-    }
 
     #[test]
     fn trace_names_the_owner_that_controls_an_object() {

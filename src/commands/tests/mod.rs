@@ -10,6 +10,8 @@ mod get;
 mod inspect;
 mod packing;
 mod policies;
+#[cfg(feature = "sim")]
+mod referrers;
 mod registration;
 mod review;
 mod validating;

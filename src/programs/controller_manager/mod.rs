@@ -1,6 +1,7 @@
 //! gardener-controller-manager: one cluster, the garden, and its controllers (spec 80).
-//! * `version`: the check of the garden cluster's version
+//! * `version`: the check of the garden cluster's version; [`metrics`]: the reference of the metrics
 
+pub mod metrics;
 mod version;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ use crate::{
     actors::controller_manager::{
         context::{GardenContext, Registration},
         controllers::CONTROLLERS,
+        figures::FIGURES,
     },
     api::config::controller_manager::Config,
     cli::{
@@ -60,7 +62,7 @@ impl Program for ControllerManager {
     type Services = NoServices;
 
     const NAME: &'static str = cli::PROGRAM;
-    const METRICS: ProgramMetrics = ProgramMetrics { prefix: "gardener_controller_manager", figures: &[] };
+    const METRICS: ProgramMetrics = ProgramMetrics { prefix: "gardener_controller_manager", figures: FIGURES };
     const CLUSTERS: &'static [ClusterLabel] = &[GARDEN];
     const PROBES: Probes = Probes { informers: &["informer-sync"], api_server: None };
     const VIEWS: &'static [&'static str] = &["actors", "clusters"];

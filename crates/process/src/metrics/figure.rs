@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
-use prometheus::{GaugeVec, HistogramVec};
+use prometheus::{CounterVec, GaugeVec, HistogramVec};
 
 use super::{Declaration, NO_LABELS, Registrar};
 
@@ -23,6 +23,8 @@ pub struct Figure {
 pub enum FigureKind {
     /// The metric is a gauge with the last value.
     Gauge,
+    /// The metric is a counter that grows by the value. The value 0 makes its series.
+    Counter,
     /// The metric is a histogram of all values.
     Histogram,
     /// The value is a time in seconds since 1970. The metric is a gauge with the time that remains until then, in seconds;
@@ -39,6 +41,7 @@ struct Family {
 
 enum FigureSeries {
     Gauge(GaugeVec),
+    Counter(CounterVec),
     Histogram(HistogramVec),
     Countdown { remaining: GaugeVec, end: Mutex<Option<f64>> },
 }
@@ -54,6 +57,8 @@ impl Families {
         let labels: &[&str] = if family.figure.declaration.labels.is_empty() { &NO_LABELS } else { &[label] };
         match &family.series {
             FigureSeries::Gauge(gauge) => gauge.with_label_values(labels).set(value),
+            // A counter never shrinks.
+            FigureSeries::Counter(counter) => counter.with_label_values(labels).inc_by(value.max(0.0)),
             FigureSeries::Histogram(histogram) => histogram.with_label_values(labels).observe(value),
             FigureSeries::Countdown { end, .. } => {
                 *end.lock().unwrap_or_else(PoisonError::into_inner) = Some(value).filter(|time| time.is_finite());
@@ -92,6 +97,7 @@ impl FigureSeries {
         let declaration = figure.declaration;
         match figure.kind {
             FigureKind::Gauge => Self::Gauge(declaration.float_gauges(registrar)),
+            FigureKind::Counter => Self::Counter(declaration.float_counters(registrar)),
             FigureKind::Histogram => Self::Histogram(declaration.histograms(registrar)),
             FigureKind::Countdown => {
                 Self::Countdown { remaining: declaration.float_gauges(registrar), end: Mutex::default() }

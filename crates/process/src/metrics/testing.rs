@@ -4,7 +4,7 @@ use kit::StatusRegistry;
 
 use super::{
     Declaration, Figure,
-    FigureKind::{Countdown, Gauge, Histogram},
+    FigureKind::{Countdown, Counter, Gauge, Histogram},
     MetricKind,
     MetricName::Own,
     Metrics, ProgramMetrics,
@@ -21,6 +21,8 @@ const TRIP: Declaration = Declaration {
 };
 const END: Declaration =
     Declaration { name: Own("end"), kind: MetricKind::Gauge, labels: &[], unit: "s", help: "Time until the end." };
+const FALLS: Declaration =
+    Declaration { name: Own("falls_total"), kind: MetricKind::Counter, labels: &[], unit: "falls", help: "Falls." };
 
 pub(crate) const PROGRAM: ProgramMetrics = ProgramMetrics {
     prefix: "test",
@@ -28,6 +30,7 @@ pub(crate) const PROGRAM: ProgramMetrics = ProgramMetrics {
         Figure { name: "level", kind: Gauge, declaration: &LEVEL },
         Figure { name: "trip", kind: Histogram, declaration: &TRIP },
         Figure { name: "end", kind: Countdown, declaration: &END },
+        Figure { name: "falls", kind: Counter, declaration: &FALLS },
     ],
 };
 

@@ -237,6 +237,7 @@ fn metrics_are_all_rendered_with_help_and_type() {
     metrics.figure("level", "deep", 1.0);
     metrics.figure("trip", "", 1.0);
     metrics.figure("end", "", 1.0);
+    metrics.figure("falls", "", 1.0);
 
     let text = metrics.render_at(
         Instant::now(),
@@ -264,6 +265,16 @@ fn metrics_are_all_rendered_with_help_and_type() {
     }
     let families = text.lines().filter(|line| line.starts_with("# TYPE ")).count();
     assert_eq!(families, ALL.len() + PROGRAM.figures.len());
+}
+
+#[test]
+fn figure_of_a_program_counts_from_zero() {
+    let metrics = metrics();
+    for (added, shown) in [(0.0, 0.0), (1.0, 1.0), (2.0, 3.0), (-1.0, 3.0)] {
+        metrics.figure("falls", "", added);
+
+        assert_series(&render(&metrics), "test_falls_total", shown);
+    }
 }
 
 #[test]

@@ -14,11 +14,14 @@ use cluster::{
     object::{self, NamespacedName},
 };
 use jiff::SignedDuration;
-use kit::{Clock, Controller, Failure, Outcome, Reconcile, Reconciler};
+use kit::{Clock, Controller, Failure, Observers, Outcome, Reconcile, Reconciler, quote::cut};
 use serde_json::Value;
 
 use self::rules::{Bastion, Reason, ShootState, Verdict, judge};
-use super::context::{GardenContext, Registration, StartControllers, start};
+use super::{
+    context::{GardenContext, Registration, StartControllers, start},
+    figures::DELETED_BASTIONS,
+};
 use crate::api::{config::controller_manager::Config, kinds, meta::field::formats};
 
 const NAME: &str = "bastion"; // spec 80 §15
@@ -30,6 +33,7 @@ struct Bastions {
     workers: usize,
     max_lifetime: SignedDuration,
     clock: Clock,
+    observers: Rc<dyn Observers>,
     bastions: Watch<CachedBastion>,
     by_shoot: Index<NamespacedName>,
     shoots: Watch<CachedFields<ShootState>>,
@@ -50,11 +54,13 @@ fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
         workers: settings.concurrent_syncs.count(),
         max_lifetime: SignedDuration::try_from(settings.max_lifetime.get()).unwrap_or(SignedDuration::MAX),
         clock: ctx.env.clock.clone(),
+        observers: ctx.env.observers.clone(),
         bastions,
         by_shoot,
         shoots: ctx.garden.watches.open(WatchOptions::fields(kinds::SHOOT, ShootState::of)),
     };
     Some(start(controller, |controller, supervised| {
+        Reason::LABELS.iter().for_each(|reason| controller.observers.figure(DELETED_BASTIONS, reason, 0.0));
         let changed = Predicate::<CachedBastion>::differing(|old, new| old.bastion != new.bastion);
         controller.bastions.on_change(supervised, changed, |name, _| [name.clone()]);
         let (moved, by_shoot) = (
@@ -135,16 +141,23 @@ impl Controller for Bastions {
             Verdict::Leave => Ok(Outcome::Retire),
             Verdict::Wait(Some(until)) => {
                 tracing::debug!(requeueAfter = %until, "Requeuing Bastion");
+                reconcile.note(format!("of Shoot {}, is deleted at {until}", cut(&bastion.shoot)));
                 Ok(Outcome::At(until))
             }
-            Verdict::Wait(None) => Ok(Outcome::Done),
+            Verdict::Wait(None) => {
+                reconcile.note(format!("of Shoot {}, has no end", cut(&bastion.shoot)));
+                Ok(Outcome::Done)
+            }
             Verdict::Delete(reason) => {
                 reason.log(&bastion, self.max_lifetime);
                 let is_judged = |other: &CachedBastion| other.bastion == bastion;
                 let deleted = self.bastions.delete_cached_if(&context, key, None, is_judged).await?;
                 // Somebody changed it meanwhile: it is judged again.
-                let is_changed = matches!(deleted, cluster::Wrote::Unchanged(_));
-                Ok(if is_changed { Outcome::Again } else { Outcome::Retire })
+                if matches!(deleted, cluster::Wrote::Unchanged(_)) {
+                    return Ok(Outcome::Again);
+                }
+                self.observers.figure(DELETED_BASTIONS, reason.label(), 1.0);
+                Ok(Outcome::Retire)
             }
         }
     }

@@ -114,6 +114,20 @@ pub fn judge<E>(
 }
 
 impl Reason {
+    /// The labels of all reasons in metrics.
+    pub const LABELS: [&str; 5] = ["expired", "too_old", "shoot_gone", "shoot_deleting", "shoot_moved"];
+
+    /// Returns its label in metrics.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::ShootGone => "shoot_gone",
+            Self::ShootDeleting => "shoot_deleting",
+            Self::Moved { .. } => "shoot_moved",
+            Self::Expired(_) => "expired",
+            Self::TooOld => "too_old",
+        }
+    }
+
     /// Logs why a Bastion is deleted.
     pub(super) fn log(&self, bastion: &Bastion, max_lifetime: SignedDuration) {
         match self {
@@ -147,6 +161,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn reason_of_each_deletion_has_a_label_of_its_own() {
+        let expired = Reason::Expired(Timestamp::UNIX_EPOCH);
+        let all = [expired, Reason::TooOld, Reason::ShootGone, Reason::ShootDeleting, Reason::Moved { to: None }];
+
+        assert_eq!(all.each_ref().map(Reason::label), Reason::LABELS);
+    }
 
     const DAY: SignedDuration = SignedDuration::from_hours(24);
 

@@ -63,6 +63,14 @@ impl BindingKind {
         }
     }
 
+    /// Returns true if its bindings may have credentials of a kind.
+    pub fn may_have(self, credentials: CredentialsKind) -> bool {
+        match self {
+            Self::SecretBinding => credentials == CredentialsKind::Secret,
+            Self::CredentialsBinding => true,
+        }
+    }
+
     /// Returns the finalizer of its credentials.
     pub fn finalizer(self) -> &'static str {
         match self {

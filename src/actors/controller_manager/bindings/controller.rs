@@ -21,9 +21,13 @@ use super::{
     caches::{CachedBinding, CachedCredentials, CachedQuota, Caches},
     credentials::{CredentialsKind, CredentialsRef, LabelChange, protect, provider_label, release},
     release::{Answer, Judge, Question, Release},
+    view::{View, targets},
 };
 use crate::actors::{
-    controller_manager::guards::{Guard, GuardVerdict, Told},
+    controller_manager::{
+        guards::{Guard, GuardVerdict, Told},
+        held::DeletionTime,
+    },
     shared::texts::together,
 };
 
@@ -53,8 +57,19 @@ pub(super) struct BindingController {
     labels_workload_identities: bool,
     guard: Guard,
     caches: Rc<Caches>,
+    view: View,
     /// The types of bindings that left credentials without a release.
     left: RefCell<BTreeMap<CredentialsRef, BTreeSet<String>>>,
+}
+
+/// How credentials are that a binding refers to.
+enum Held {
+    /// They have the finalizer of the kind, and are not being deleted.
+    Alive,
+    /// They are being deleted: since when the finalizer of the kind keeps them, or `None` if it does not.
+    InDeletion(Option<DeletionTime>),
+    /// The API server did not keep the finalizer.
+    Altered,
 }
 
 /// How the controller of a kind is set up.
@@ -79,8 +94,9 @@ impl BindingController {
     /// Starts the controller of a kind, with its event handlers.
     pub(super) fn start(settings: Settings, guard: Guard, caches: &Rc<Caches>, env: &Env) -> Supervised<Self> {
         let Settings { name, kind, workers, labels_workload_identities } = settings;
+        let view = View::start(name, kind, caches, env);
         let (caches, left) = (caches.clone(), RefCell::default());
-        let controller = Rc::new(Self { name, kind, workers, labels_workload_identities, guard, caches, left });
+        let controller = Rc::new(Self { name, kind, workers, labels_workload_identities, guard, caches, view, left });
         let supervised = Supervised::start(controller.clone(), env);
         controller.guard.subscribe_as(&supervised, BindingKey::Binding);
         controller.subscribe_to_bindings(&supervised);
@@ -174,13 +190,24 @@ impl BindingController {
     }
 
     /// Protects and labels what a binding refers to (spec 81 G.2).
-    async fn hold(&self, context: &Context, binding: &Binding, memory: &mut Memory) -> Result<Outcome, Failure> {
+    async fn hold(
+        &self,
+        context: &Context,
+        (name, binding): (&NamespacedName, &Binding),
+        memory: &mut Memory,
+        reconcile: &Reconcile<BindingKey>,
+    ) -> Result<Outcome, Failure> {
+        self.view.count(name, binding.credentials.is_err());
         let credentials = binding.credentials.as_ref().map_err(|text| Failure::new(text.as_str()))?;
         let (mut errors, mut outcome) = (Vec::new(), Outcome::Retire);
-        match self.hold_credentials(context, credentials, &binding.types, memory).await {
-            Ok(false) => outcome = Outcome::Again,
-            Ok(true) if memory.is_warned => outcome = Outcome::Done, // it remembers the warning
-            Ok(true) => {}
+        match self.hold_credentials(context, name, credentials, &binding.types, memory).await {
+            Ok(Held::Altered) => outcome = Outcome::Again,
+            Ok(Held::InDeletion(Some(since))) => {
+                self.view.show_kept(reconcile, credentials, since);
+                outcome = Outcome::Done;
+            }
+            Ok(Held::InDeletion(None)) => outcome = Outcome::Done, // it remembers the warning
+            Ok(Held::Alive) => {}
             Err(error) => errors.push(error.to_string()),
         }
         for quota in &binding.quotas {
@@ -190,15 +217,17 @@ impl BindingController {
         if errors.is_empty() { Ok(outcome) } else { Err(Failure::new(together(&errors, "; "))) }
     }
 
-    /// Returns false if the API server did not keep the finalizer.
     async fn hold_credentials(
         &self,
         context: &Context,
+        name: &NamespacedName,
         credentials: &CredentialsRef,
         types: &BTreeSet<String>,
         memory: &mut Memory,
-    ) -> Result<bool, Failure> {
-        let Some(state) = self.caches.state_of(context, credentials).await? else {
+    ) -> Result<Held, Failure> {
+        let state = self.caches.state_of(context, credentials).await?;
+        self.view.count(name, state.as_ref().is_none_or(|state| state.is_lost_for(self.kind)));
+        let Some(state) = state else {
             return Err(Failure::new(not_found(credentials.kind.resource(), &credentials.name)));
         };
         let is_lost = state.is_lost_for(self.kind);
@@ -206,7 +235,11 @@ impl BindingController {
             tracing::warn!(credentials = %credentials, "credentials in use are being deleted without the finalizer");
         }
         memory.is_warned = is_lost;
-        let is_held = self.protect(context, credentials).await?;
+        let held = match (self.protect(context, credentials).await?, state.is_deleting) {
+            (false, _) => Held::Altered,
+            (true, true) => Held::InDeletion(state.kept_since(self.kind)),
+            (true, false) => Held::Alive,
+        };
         let labels = types.iter().map(|name| provider_label(name));
         let mut change = LabelChange::default();
         if credentials.kind == CredentialsKind::WorkloadIdentity && !self.labels_workload_identities {
@@ -216,7 +249,7 @@ impl BindingController {
         }
         change.add.insert(self.kind.label().to_owned());
         if change.is_done(&state) {
-            return Ok(is_held);
+            return Ok(held);
         }
         let watch = self.caches.credentials(credentials.kind);
         let labelled = watch.patch(context, &credentials.name, Lock::None, |object| change.patch(object)).await;
@@ -231,7 +264,7 @@ impl BindingController {
                 ),
             })
         })?;
-        Ok(is_held)
+        Ok(held)
     }
 
     /// Adds the finalizer of this kind to credentials and removes that of earlier releases. Credentials that do not exist
@@ -373,13 +406,17 @@ impl BindingController {
         memory: &mut Memory,
     ) -> Result<Outcome, Failure> {
         let verdict = self.guard.check(context, name, &mut memory.told).await?;
-        let Some(binding) = self.binding_of(name) else { return Ok(Outcome::Retire) };
+        let binding = self.binding_of(name);
+        if binding.is_none() || !matches!(verdict, GuardVerdict::Alive) {
+            self.view.count(name, false);
+        }
+        let Some(binding) = binding else { return Ok(Outcome::Retire) };
         match verdict {
             GuardVerdict::Gone | GuardVerdict::Free => Ok(Outcome::Retire),
             GuardVerdict::Unguarded => Ok(Outcome::Again),
-            GuardVerdict::Alive => self.hold(context, &binding, memory).await,
+            GuardVerdict::Alive => self.hold(context, (name, &*binding), memory, reconcile).await,
             GuardVerdict::InUse(outcome) => {
-                reconcile.note("in use");
+                self.guard.show_use(name, reconcile, targets(&binding));
                 if let Ok(credentials) = &binding.credentials {
                     self.protect(context, credentials).await?;
                 }

@@ -10,7 +10,7 @@ use cluster::{Resource, object, object::NamespacedName};
 use serde_json::{Map, Value, json};
 
 use super::binding::{BindingKind, can_exist};
-use crate::api::kinds;
+use crate::{actors::controller_manager::held::DeletionTime, api::kinds};
 
 /// The finalizer of earlier releases, which both kinds of bindings shared.
 pub const LEGACY: &str = "gardener.cloud/gardener";
@@ -51,6 +51,8 @@ pub struct CredentialsState {
     pub types: BTreeMap<String, bool>,
     /// They are being deleted.
     pub is_deleting: bool,
+    /// When their deletion began.
+    pub deleted: Option<DeletionTime>,
 }
 
 /// What becomes of labels.
@@ -110,6 +112,7 @@ impl CredentialsState {
             labelled_by: of(&|kind| object::label(metadata, kind.label()).is_some()),
             types: types.collect(),
             is_deleting: object::deletion_timestamp(metadata).is_some(),
+            deleted: DeletionTime::of(metadata),
         }
     }
 
@@ -132,6 +135,11 @@ impl CredentialsState {
             Some(name) => self.types.contains_key(name),
             None => self.labelled_by.iter().any(|kind| kind.label() == label),
         }
+    }
+
+    /// Returns when their deletion began, if the finalizer of a kind keeps them.
+    pub fn kept_since(&self, kind: BindingKind) -> Option<DeletionTime> {
+        self.deleted.filter(|_| self.held_by.contains(&kind))
     }
 
     /// Returns true if they can no longer get the finalizer of a kind.

@@ -7,7 +7,8 @@
 //! ```
 //! * `binding`, `credentials`, `release`: pure
 //! * `caches`: the caches that both controllers share, and the live check before a release
-//! * `controller`: an actor per binding, and per object that a binding left without a release
+//! * `controller`: an actor per binding, and per object that a binding left without a release; `view`: what operators see
+//!   of them
 
 pub mod binding;
 mod caches;
@@ -16,6 +17,7 @@ pub mod credentials;
 pub mod release;
 #[cfg(test)]
 mod tests;
+mod view;
 
 use std::rc::Rc;
 

@@ -164,6 +164,7 @@ fn credentials_are_known_by_their_marks() {
         labelled_by: BTreeSet::from([OF_CREDENTIALS]),
         types: BTreeMap::from([("aws".to_owned(), true), ("gcp".to_owned(), false)]),
         is_deleting: false,
+        deleted: None,
     };
     assert_eq!(state, expected);
     assert!(state.is_marked_by(OF_SECRET) && state.is_marked_by(OF_CREDENTIALS) && !state.is_lost_for(OF_SECRET));

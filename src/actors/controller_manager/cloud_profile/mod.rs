@@ -25,6 +25,8 @@ use crate::api::{config::controller_manager::Config, kinds};
 
 const NAME: &str = "cloudprofile"; // spec 80 §15
 
+const NO_STATUS: &str = "the API server has no status of CloudProfiles: classifications are not published";
+
 /// Registers the controller.
 pub const REGISTRATION: Registration = Registration { names: &[NAME], setup };
 
@@ -99,7 +101,12 @@ impl Profile {
 
 impl CloudProfiles {
     /// Publishes the classifications, and returns when they change next.
-    async fn publish(&self, context: &Context, key: &NamespacedName) -> Result<Outcome, Failure> {
+    async fn publish(
+        &self,
+        context: &Context,
+        key: &NamespacedName,
+        reconcile: &Reconcile<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
         let Some(profile) = self.profiles.store().with(key, |profile| profile.fields.clone()) else {
             return Ok(Outcome::Retire);
         };
@@ -117,7 +124,11 @@ impl CloudProfiles {
                 }
             }
         }
-        Ok(profile.versions.next_change(now).map_or(Outcome::Retire, Outcome::At))
+        let Some(next) = profile.versions.next_change(now) else { return Ok(Outcome::Retire) };
+        let published = if self.is_told.get() { NO_STATUS } else { "classifications are published" };
+        reconcile.note(format!("{published}; the next one changes at {next}"));
+        reconcile.detail(Vec::new());
+        Ok(Outcome::At(next))
     }
 
     /// A server may answer about a status that it does not serve as if the object were gone.
@@ -130,7 +141,7 @@ impl CloudProfiles {
 
     fn tell(&self) {
         if !self.is_told.replace(true) {
-            tracing::info!("the API server has no status of CloudProfiles: classifications are not published");
+            tracing::info!("{NO_STATUS}");
         }
     }
 }
@@ -159,7 +170,7 @@ impl Controller for CloudProfiles {
         let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
         match self.guard.settle(&context, told, reconcile).await? {
             Some(outcome) => Ok(outcome),
-            None => self.publish(&context, key).await,
+            None => self.publish(&context, key, reconcile).await,
         }
     }
 }

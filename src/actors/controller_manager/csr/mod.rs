@@ -16,7 +16,7 @@ use std::{rc::Rc, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use cluster::{CachedFields, Cluster, Context, Predicate, Watch, WatchOptions, object::NamespacedName};
-use kit::{Controller, Failure, Outcome, Reconcile, Reconciler};
+use kit::{Controller, Failure, Observers, Outcome, Reconcile, Reconciler, quote::cut};
 use serde_json::Value;
 
 use self::{
@@ -27,10 +27,17 @@ use self::{
 use super::{
     context::{GardenContext, Registration, StartControllers, start},
     fields::text,
+    figures::CERTIFICATE_REQUESTS,
 };
 use crate::api::{config::controller_manager::Config, kinds, meta::field::formats};
 
 const NAME: &str = "csr-autoapprove"; // spec 80 §15
+
+const IGNORED: &str = "ignored";
+const UNREADABLE: &str = "unreadable";
+
+/// The labels of metrics.
+const DECISIONS: [&str; 4] = [review::APPROVED, review::DENIED, IGNORED, UNREADABLE];
 
 /// The namespace of bootstrap tokens.
 const TOKENS: &str = "kube-system";
@@ -40,6 +47,7 @@ pub const REGISTRATION: Registration = Registration { names: &[NAME], setup };
 
 struct Approver {
     workers: usize,
+    observers: Rc<dyn Observers>,
     garden: Cluster,
     /// Undecided requests are kept whole, because the decision is sent with the whole object.
     requests: Watch<CachedFields<Option<Arc<Value>>>>,
@@ -49,10 +57,12 @@ fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
     let undecided = |csr: &Value| is_undecided(csr).then(|| Arc::new(csr.clone()));
     let approver = Approver {
         workers: config.controllers.certificate_signing_request.concurrent_syncs.count(),
+        observers: ctx.env.observers.clone(),
         garden: ctx.garden.cluster.clone(),
         requests: ctx.garden.watches.open(WatchOptions::fields(kinds::CERTIFICATE_SIGNING_REQUEST, undecided)),
     };
     Some(start(approver, |approver, supervised| {
+        DECISIONS.iter().for_each(|decision| approver.observers.figure(CERTIFICATE_REQUESTS, decision, 0.0));
         let changed = Predicate::any_change();
         approver.requests.on_change(supervised, changed, |name, csr| csr.fields.is_some().then(|| name.clone()));
     }))
@@ -103,13 +113,20 @@ impl Approver {
         Ok(token::check(&String::from_utf8_lossy(&description), &request.certificate.common_name))
     }
 
+    fn count(&self, decision: &'static str) {
+        self.observers.figure(CERTIFICATE_REQUESTS, decision, 1.0);
+    }
+
     /// Writes a decision. The version of the request is the lock.
     async fn write(&self, context: &Context, csr: &Value, decision: &Decision) -> Result<(), Failure> {
         let at = self.requests.resource().named(&NamespacedName::of(csr));
         let body = review::decided(csr.clone(), decision);
         let write = self.garden.replace(context, &at, Some("approval"), &body);
         match self.requests.enter_answer_of(context, write).await {
-            Ok(_) => tracing::info!("{}", decision.done()),
+            Ok(_) => {
+                tracing::info!("{}", decision.done());
+                self.count(decision.label());
+            }
             Err(error) if error.is_not_found() => {} // spec 81 B-T4
             Err(error) => {
                 let verb = decision.verb();
@@ -148,6 +165,8 @@ impl Controller for Approver {
             }
             Err(error) => {
                 tracing::error!("unable to parse csr: {error}");
+                reconcile.note(format!("is left alone: its request cannot be read: {error}"));
+                self.count(UNREADABLE);
                 return Ok(Outcome::Done); // it never changes: no retry
             }
         };
@@ -155,10 +174,14 @@ impl Controller for Approver {
             Recognized::Certificate(certificate) => certificate,
             Recognized::Nothing(reasons) => {
                 reasons.log(&request);
+                reconcile.note("is left alone: it is not of a gardenlet");
+                reconcile.detail(reasons.lines());
+                self.count(IGNORED);
                 return Ok(Outcome::Done);
             }
         };
         let context = Context::new(reconcile.priority(), reconcile.deadline, reconcile.key.to_string());
+        reconcile.note(format!("asks for a {} certificate, as {}", certificate.subresource(), cut(&request.username)));
         let decision = self.decide(&context, &request, certificate).await?;
         if decision == Decision::Approve {
             tracing::info!("Auto-approving CSR");

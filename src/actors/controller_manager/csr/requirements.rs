@@ -105,6 +105,14 @@ impl Requirements {
 }
 
 impl Reasons {
+    /// Returns the reasons as further lines of an actor.
+    pub(super) fn lines(&self) -> Vec<(String, String)> {
+        let Self { seed, shoot, gardenadm } = self;
+        let all =
+            [("No gardenlet of a Seed", seed), ("No gardenlet of a Shoot", shoot), ("Not of gardenadm", gardenadm)];
+        all.map(|(label, reason)| (label.to_owned(), reason.clone())).into()
+    }
+
     /// Logs why a request is left alone: at info if its organization is that of gardenlets.
     pub(super) fn log(&self, request: &GardenletRequest) {
         const TEXT: &str =

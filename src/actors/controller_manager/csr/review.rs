@@ -5,6 +5,11 @@ use serde_json::{Value, json};
 
 use super::{request::GardenletRequest, requirements::Certificate};
 
+/// Label of approved requests in metrics.
+pub(super) const APPROVED: &str = "approved";
+/// Label of denied requests in metrics.
+pub(super) const DENIED: &str = "denied";
+
 /// What is decided about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
@@ -20,6 +25,14 @@ impl Decision {
         match self {
             Self::Approve => "approving",
             Self::Deny(_) => "denying",
+        }
+    }
+
+    /// Returns its label in metrics.
+    pub(super) fn label(&self) -> &'static str {
+        match self {
+            Self::Approve => APPROVED,
+            Self::Deny(_) => DENIED,
         }
     }
 

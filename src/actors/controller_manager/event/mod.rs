@@ -12,15 +12,20 @@ pub mod queue;
 use std::{cell::RefCell, fmt, rc::Rc, time::Duration};
 
 use cluster::{
-    Cached, Change, Context, Watch, WatchOptions,
+    Cached, Change, Context, Watch, WatchOptions, Wrote,
     object::{self, NamespacedName},
 };
 use jiff::{SignedDuration, Timestamp};
-use kit::{Causes, Clock, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake, WeakSupervised};
+use kit::{
+    Causes, Clock, Controller, Failure, Observers, Outcome, Reconcile, Reconciler, Supervised, Wake, WeakSupervised,
+};
 use serde_json::Value;
 
 use self::queue::DueQueue;
-use super::context::{GardenContext, Registration, StartControllers};
+use super::{
+    context::{GardenContext, Registration, StartControllers},
+    figures::DELETED_EVENTS,
+};
 use crate::api::{config::controller_manager::Config, kinds};
 
 const NAME: &str = "event"; // spec 80 §15
@@ -54,6 +59,7 @@ struct CachedEvent {
 struct Events {
     workers: usize,
     clock: Clock,
+    observers: Rc<dyn Observers>,
     /// What was due before this time is not urgent.
     started: Timestamp,
     events: Watch<CachedEvent>,
@@ -68,10 +74,11 @@ fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
     let events = ctx.garden.watches.open(WatchOptions::new(kinds::EVENT, cached));
     let workers = settings.concurrent_syncs.count();
     Some(Box::new(move |ctx| {
-        let clock = ctx.env.clock.clone();
+        let (clock, observers) = (ctx.env.clock.clone(), ctx.env.observers.clone());
+        observers.figure(DELETED_EVENTS, "", 0.0);
         let make = |waker: &WeakSupervised<Events>| {
             let (started, queue, waker) = (clock.wall(), RefCell::default(), waker.clone());
-            Rc::new(Events { workers, clock, started, events, queue, waker })
+            Rc::new(Events { workers, clock, observers, started, events, queue, waker })
         };
         let supervised = Supervised::start_cyclic(make, &ctx.env);
         let controller = supervised.controller();
@@ -140,7 +147,7 @@ impl Events {
     }
 
     /// Wakes the actors of Events that are due. Returns when to look again.
-    fn wake_due(&self) -> Outcome {
+    fn wake_due(&self, reconcile: &Reconcile<EventKey>) -> Outcome {
         let mut queue = self.queue.borrow_mut();
         let now = self.clock.wall();
         for name in queue.take_between(self.started, now) {
@@ -151,6 +158,8 @@ impl Events {
         for name in old {
             self.waker.wake(&EventKey::Due(name), Wake::low(Causes::TIMER));
         }
+        let next = queue.next().map(|next| format!(", the next until {next}")).unwrap_or_default();
+        reconcile.note(format!("{} Events wait for their end{next}", queue.count()));
         match queue.next() {
             None => Outcome::Done,
             Some(_) if is_portion => Outcome::After(PAUSE),
@@ -169,7 +178,7 @@ impl Controller for Events {
     }
 
     async fn reconcile(self: &Rc<Self>, (): &mut (), reconcile: &Reconcile<EventKey>) -> Result<Outcome, Failure> {
-        let EventKey::Due(name) = &reconcile.key else { return Ok(self.wake_due()) };
+        let EventKey::Due(name) = &reconcile.key else { return Ok(self.wake_due(reconcile)) };
         let context = Context::new(reconcile.priority(), reconcile.deadline, name.to_string());
         let now = self.clock.wall();
         match self.events.store().with(name, |event| event.due).flatten() {
@@ -178,7 +187,10 @@ impl Controller for Events {
             Some(due) if due > now => self.enter(due, name),
             Some(_) => {
                 // Bound to the version: a series that goes on meanwhile is judged again, and comes back into the queue.
-                self.events.delete_cached_if(&context, name, None, |event| event.is_due(now)).await?;
+                let deleted = self.events.delete_cached_if(&context, name, None, |event| event.is_due(now)).await?;
+                if matches!(deleted, Wrote::Gone | Wrote::Deleting(_)) {
+                    self.observers.figure(DELETED_EVENTS, "", 1.0);
+                }
             }
         }
         Ok(Outcome::Retire)

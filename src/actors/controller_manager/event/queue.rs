@@ -27,6 +27,11 @@ impl DueQueue {
         self.entries.first().map(|(due, _)| *due)
     }
 
+    /// Returns the number of Events that wait.
+    pub fn count(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Removes and returns the Events that are due from `from` to `until`, inclusive.
     pub fn take_between(&mut self, from: Timestamp, until: Timestamp) -> Vec<NamespacedName> {
         let first = (from, NamespacedName::default());

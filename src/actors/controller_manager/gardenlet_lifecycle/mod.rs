@@ -3,12 +3,14 @@
 //!
 //! `Lease, Seed or self-hosted Shoot ─ heartbeat.rs ─► GardenletReady; later ─ marks.rs ─► conditions of Shoots`
 //!
-//! [`heartbeat`] and [`marks`] are pure; `stores` has the caches. This file has an actor per Seed and per self-hosted
-//! Shoot, with the steps of K.3. Nothing is marked unless the API server confirms that the Lease is old.
+//! [`heartbeat`] and [`marks`] are pure; `stores` has the caches, `view` what operators see. This file has an actor per
+//! Seed and per self-hosted Shoot, with the steps of K.3. Nothing is marked unless the API server confirms that the Lease
+//! is old.
 
 pub mod heartbeat;
 pub mod marks;
 mod stores;
+mod view;
 
 use std::{fmt, rc::Rc, time::Duration};
 
@@ -22,6 +24,7 @@ use tokio::time::Instant;
 use self::{
     heartbeat::{Periods, Reported, is_alive},
     stores::Stores,
+    view::{GardenletState, View},
 };
 use super::context::{GardenContext, Registration, StartControllers, start};
 use crate::{
@@ -56,6 +59,7 @@ struct Lifecycle {
     periods: Periods,
     clock: Clock,
     stores: Stores,
+    view: View,
 }
 
 /// What an actor remembers.
@@ -91,8 +95,10 @@ fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
         },
         clock: ctx.env.clock.clone(),
         stores: Stores::open(ctx),
+        view: View::new(&ctx.env.observers),
     };
     Some(start(controller, |controller, supervised| {
+        controller.view.show();
         let Stores { seeds, shoots, .. } = &controller.stores;
         let come_or_gone = Predicate::differing(|_, _| false);
         seeds.on_change(supervised, come_or_gone, |name, _| [GardenletKey::Seed(name.clone())]);
@@ -272,19 +278,24 @@ impl Controller for Lifecycle {
         let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
         let Some(reported) = self.stores.reported(key) else {
             tracing::debug!("Object is gone, stop reconciling");
+            self.view.forget(key);
             return Ok(Outcome::Retire);
         };
+        let look = |state, reported: &Reported, renewed| self.view.look(reconcile, state, reported, renewed);
         if !reported.has_conditions {
+            look(GardenletState::Unreported, &reported, None);
             return Ok(Outcome::After(self.sync_period()));
         }
         let now = self.clock.wall(); // before the read: the answer may be late
         let renewed = self.stores.renewed(&context, key).await?;
         if is_alive(renewed, self.periods, now) {
             memory.is_told = false;
+            look(GardenletState::Alive, &reported, renewed);
             return Ok(self.look_later(key, renewed));
         }
+        let silent = GardenletState::of_silent(&reported, now);
         if !self.must_write(key, &reported, memory) {
-            reconcile.note("silent");
+            look(silent, &reported, renewed);
             return Ok(Outcome::After(self.sync_period()));
         }
         // Caches may lag: each write needs a live look first, also if the object tells of the silence already.
@@ -297,12 +308,15 @@ impl Controller for Lifecycle {
             Silenced::Done(reported) => reported,
             Silenced::Alive => return Ok(Outcome::After(self.sync_period())),
             Silenced::Changed => return Ok(Outcome::Again),
-            Silenced::Gone => return Ok(Outcome::Retire),
+            Silenced::Gone => {
+                self.view.forget(key);
+                return Ok(Outcome::Retire);
+            }
         };
         if reported.silenced(self.clock.wall()).is_some() {
             return Ok(Outcome::After(self.sync_period())); // the API server did not keep what was written
         }
-        reconcile.note("silent");
+        look(silent, &reported, renewed);
         if let Some(managed_seed) = self.expired(key, &reported, memory) {
             self.revive(&context, &managed_seed, memory).await?;
         }

@@ -8,7 +8,9 @@ use cluster::{
     object,
     object::NamespacedName,
 };
-use kit::{Clock, Deadline, Failure, GeneralController, Outcome, Priority, Reconcile, Supervised, SyncRequirement};
+use kit::{
+    Clock, Deadline, Failure, GeneralController, Observers, Outcome, Priority, Reconcile, Supervised, SyncRequirement,
+};
 use serde_json::Value;
 
 use super::{
@@ -17,7 +19,11 @@ use super::{
     waiting::{PERIOD, Tell, Told},
 };
 use crate::actors::{
-    controller_manager::context::GardenContext,
+    controller_manager::{
+        context::GardenContext,
+        held::{DeletionTime, HeldObjects},
+        rows::{Lines, ReferrersOfKind, in_use, kept},
+    },
     shared::live_lists::{LIST_TIME, LiveLists},
 };
 
@@ -31,6 +37,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 pub struct Guard {
     definition: &'static GuardDefinition,
     clock: Clock,
+    observers: Rc<dyn Observers>,
     events: Recorder,
     guarded: Watch<CachedFields<Guarded>>,
     users: Vec<Users>,
@@ -43,6 +50,8 @@ struct Guarded {
     is_held: bool,
     /// uid of an object that is being deleted, for its Events.
     deleting: Option<Box<str>>,
+    /// When its deletion began.
+    deleted: Option<DeletionTime>,
 }
 
 /// The objects of a referring kind, with the guarded objects to which each refers.
@@ -86,6 +95,7 @@ impl Guard {
         Self {
             definition,
             clock: ctx.env.clock.clone(),
+            observers: ctx.env.observers.clone(),
             events: ctx.garden.events.for_component(format!("{}-controller", definition.controller)),
             guarded: ctx.garden.watches.open(WatchOptions::new(definition.kind.clone(), guarded).metadata()),
             users: definition.users.iter().map(|kind| Users::open(kind, ctx)).collect(),
@@ -105,6 +115,9 @@ impl Guard {
 
     /// As [`Self::subscribe`], for a controller that has other keys, too. `key` returns the key of a guarded object.
     pub fn subscribe_as<C: GeneralController>(&self, supervised: &Supervised<C>, key: fn(NamespacedName) -> C::Key) {
+        let GuardDefinition { controller, kind, .. } = self.definition;
+        let held = |object: &CachedFields<Guarded>| object.fields.deleted.filter(|_| object.fields.is_held);
+        HeldObjects::show(&self.observers, (controller, kind), &self.guarded, held);
         self.guarded.on_change(supervised, Predicate::fields_changed(), move |name, _| [key(name.clone())]);
         for users in &self.users {
             let changed = Predicate::fields_changed().ignoring_first_list();
@@ -163,11 +176,21 @@ impl Guard {
             GuardVerdict::Unguarded => Some(Outcome::Again),
             GuardVerdict::Gone | GuardVerdict::Free => Some(Outcome::Retire),
             GuardVerdict::InUse(outcome) => {
-                reconcile.note("in use");
+                self.show_use(key, reconcile, Vec::new());
                 Some(outcome)
             }
             GuardVerdict::Accepted(uid) => Some(self.release(context, key, &uid).await?),
         })
+    }
+
+    /// Shows on the dashboard what keeps an object in use, and `further` lines.
+    pub fn show_use<K>(&self, key: &NamespacedName, reconcile: &Reconcile<K>, further: Lines) {
+        let of_kind =
+            |users: &Users| users.by_target.with(key, |names| ReferrersOfKind::new(&users.kind.kind.kind, names));
+        let referrers: Vec<_> = self.users.iter().map(of_kind).collect();
+        let since = self.guarded.store().with(key, |object| object.fields.deleted).flatten();
+        reconcile.note(in_use(&referrers));
+        reconcile.detail([kept(self.definition.finalizer, since, &referrers), further].concat());
     }
 
     /// Removes the finalizer of the accepted object with this uid. An object that was created anew under the name keeps
@@ -218,6 +241,7 @@ impl Guarded {
         Self {
             is_held: object::finalizers(object).any(|other| other == finalizer),
             deleting: is_deleting.then(|| object::uid(object).into()),
+            deleted: DeletionTime::of(object),
         }
     }
 }

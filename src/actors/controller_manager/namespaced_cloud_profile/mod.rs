@@ -16,7 +16,7 @@ use cluster::{
     CachedFields, Context, EventType, Index, Lock, Predicate, Watch, WatchOptions,
     object::{self, NamespacedName},
 };
-use kit::{Controller, Failure, Outcome, Reconcile, Reconciler, hash_of};
+use kit::{Controller, Failure, Outcome, Reconcile, Reconciler, hash_of, quote::shown};
 use serde_json::Value;
 
 use self::merge::{merged, status_patch};
@@ -129,16 +129,23 @@ fn hash_of_spec(spec: &Value) -> u64 {
 
 impl NamespacedCloudProfiles {
     /// Writes the merged profile if it is not up to date.
-    async fn merge(&self, context: &Context, key: &NamespacedName) -> Result<(), Failure> {
-        let Some(profile) = self.profiles.store().with(key, |profile| profile.fields.clone()) else { return Ok(()) };
+    async fn merge(
+        &self,
+        context: &Context,
+        key: &NamespacedName,
+        reconcile: &Reconcile<NamespacedName>,
+    ) -> Result<Outcome, Failure> {
+        let profile = self.profiles.store().with(key, |profile| profile.fields.clone());
+        let Some(profile) = profile else { return Ok(Outcome::Retire) };
         let parent = self.parents.store().with(&profile.parent, |parent| parent.fields.clone());
         let Some(parent) = parent else {
-            // It wakes this profile when it appears.
             tracing::debug!("Parent object is gone, stop reconciling");
-            return Ok(());
+            reconcile.note(format!("its parent CloudProfile {} does not exist", shown(&profile.parent.name)));
+            reconcile.detail(Vec::new());
+            return Ok(Outcome::Done); // the parent wakes it when it appears
         };
         if profile.is_up_to_date(&parent) {
-            return Ok(());
+            return Ok(Outcome::Retire);
         }
         let decide = |live: &Value| {
             let is_its_child = parent_of(live) == profile.parent && object::deletion_timestamp(live).is_none();
@@ -146,7 +153,7 @@ impl NamespacedCloudProfiles {
         };
         // A webhook of the provider may change what is written: no reason to write again (spec 81 D.3 no. 9).
         self.profiles.patch_status(context, key, Lock::Version, decide).await?;
-        Ok(())
+        Ok(Outcome::Retire)
     }
 }
 
@@ -171,7 +178,6 @@ impl Controller for NamespacedCloudProfiles {
         if let Some(outcome) = self.guard.settle(&context, told, reconcile).await? {
             return Ok(outcome);
         }
-        self.merge(&context, key).await?;
-        Ok(Outcome::Retire)
+        self.merge(&context, key, reconcile).await
     }
 }

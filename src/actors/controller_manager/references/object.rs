@@ -5,7 +5,10 @@ use std::fmt;
 use cluster::{Resource, object, object::NamespacedName};
 use serde_json::Value;
 
-use crate::api::{kinds, meta::field::formats};
+use crate::{
+    actors::controller_manager::held::DeletionTime,
+    api::{kinds, meta::field::formats},
+};
 
 /// The finalizer of objects that are referred to, and of their referrers.
 pub const PROTECTION: &str = "gardener.cloud/reference-protection";
@@ -31,6 +34,15 @@ pub struct ReferencedObject {
 }
 
 /// What is kept of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownObject {
+    /// What counts.
+    pub state: ObjectState,
+    /// When its deletion began.
+    pub deleted: Option<DeletionTime>,
+}
+
+/// What counts of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectState {
     /// It has the finalizer.
@@ -84,6 +96,18 @@ impl ReferencedObject {
         let dot = if group.is_empty() { "" } else { "." };
         let problem = if is_deleting { "is being deleted" } else { "not found" };
         format!("{plural}{dot}{group} {:?} {problem}", self.name.name)
+    }
+}
+
+impl KnownObject {
+    /// Reads an object's metadata.
+    pub fn of(metadata: &Value) -> Self {
+        Self { state: ObjectState::of(metadata), deleted: DeletionTime::of(metadata) }
+    }
+
+    /// Returns when its deletion began, if the finalizer keeps it.
+    pub fn kept_since(self) -> Option<DeletionTime> {
+        self.deleted.filter(|_| self.state.is_held)
     }
 }
 

@@ -6,15 +6,21 @@ use cluster::{Context, Predicate};
 use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised};
 
 use super::{
-    object::{ObjectState, ReferencedKind, ReferencedObject},
+    object::{ObjectState, PROTECTION, ReferencedKind, ReferencedObject},
     protection::{CachedObject, CachedReferrer, Protection, set_protection},
     verdict::ObjectVerdict,
+};
+use crate::actors::controller_manager::{
+    held::{DeletionTime, HeldObjects},
+    rows::{in_use, kept},
 };
 
 /// Name in metrics and logs (spec 80 §15).
 pub(super) const NAME: &str = "reference-protection";
 
 const WORKERS: usize = 5;
+
+const UNPROTECTED: &str = "an object in use is being deleted without the finalizer";
 
 /// A referrer that only the live list knows appears in the watch soon; if it does not, the list is repeated.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -35,14 +41,28 @@ impl ObjectController {
             referrers.watch.on_change(&supervised, changed, |_, referrer| referrer.fields.references.to_vec());
         }
         for kind in ReferencedKind::ALL {
-            let released = Predicate::<CachedObject>::differing(|old, new| old.fields.is_held && !new.fields.is_held);
+            let released = Predicate::<CachedObject>::differing(|old, new| {
+                let (old, new) = (old.fields.state, new.fields.state);
+                // The deletion shows on the dashboard.
+                (old.is_held && !new.is_held) || old.is_deleting != new.is_deleting
+            });
             let known = protection.clone();
             protection.objects(kind).on_change(&supervised, released, move |name, object| {
                 let key = ReferencedObject { kind, name: name.clone() };
-                Some(key).filter(|key| object.fields.is_held || known.has_referrer(key))
+                Some(key).filter(|key| object.fields.state.is_held || known.has_referrer(key))
             });
+            let kept_since = |object: &CachedObject| object.fields.kept_since();
+            HeldObjects::show(&env.observers, (NAME, kind.resource()), protection.objects(kind), kept_since);
         }
         supervised
+    }
+
+    /// Shows that an object is being deleted, and stays. Its actor stays, too: a change of its referrers wakes it.
+    fn show_use(&self, reconcile: &Reconcile<ReferencedObject>, since: DeletionTime) -> Outcome {
+        let referrers = self.protection.known_referrers(&reconcile.key);
+        reconcile.note(in_use(&referrers));
+        reconcile.detail(kept(PROTECTION, Some(since), &referrers));
+        Outcome::Done
     }
 
     /// Adds (`held`) or removes the finalizer of an object that was judged in this state. Returns what ends the
@@ -88,23 +108,33 @@ impl Controller for ObjectController {
         let key = &reconcile.key;
         let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
         let watch = self.protection.objects(key.kind);
-        let Some(object) = watch.store().with(&key.name, |object| object.fields) else { return Ok(Outcome::Retire) };
+        let Some(known) = watch.store().with(&key.name, |object| object.fields) else { return Ok(Outcome::Retire) };
+        let object = known.state;
         let cached = self.protection.judge_by_caches(key, object);
         let verdict = self.protection.judge(&context, key, object).await?;
         if verdict != cached {
             return Ok(Outcome::After(LOOK_AGAIN)); // the caches lag
         }
         match verdict {
-            ObjectVerdict::Keep => Ok(Outcome::Retire),
+            ObjectVerdict::Keep => match known.kept_since() {
+                Some(since) => Ok(self.show_use(reconcile, since)),
+                None => Ok(Outcome::Retire),
+            },
             ObjectVerdict::Protect => self.write(&context, key, object, true).await,
             ObjectVerdict::TooLate => {
                 if !std::mem::replace(is_warned, true) {
                     let kind = &*key.kind.resource().kind;
-                    tracing::warn!(kind, obj = %key.name, "an object in use is being deleted without the finalizer");
+                    tracing::warn!(kind, obj = %key.name, "{UNPROTECTED}");
                 }
+                reconcile.note(UNPROTECTED);
+                reconcile.detail(Vec::new());
                 Ok(Outcome::Done)
             }
-            ObjectVerdict::ReleaseLast => Ok(Outcome::Done),
+            ObjectVerdict::ReleaseLast => {
+                reconcile.note("is released after its last referrer, which is being deleted");
+                reconcile.detail(kept(PROTECTION, known.deleted, &self.protection.known_referrers(key)));
+                Ok(Outcome::Done)
+            }
             ObjectVerdict::Release => self.write(&context, key, object, false).await,
         }
     }

@@ -15,20 +15,20 @@ use serde_json::Value;
 
 use super::{
     extraction::ShootReferences,
-    object::{ObjectState, PROTECTION, ReferencedKind, ReferencedObject},
+    object::{KnownObject, ObjectState, PROTECTION, ReferencedKind, ReferencedObject},
     referrer::{REFERRER_KINDS, Referrer, ReferrerKind},
     verdict::{ObjectVerdict, ReferrerState, judge_object},
 };
 use crate::actors::{
-    controller_manager::context::GardenContext,
+    controller_manager::{context::GardenContext, rows::ReferrersOfKind},
     shared::live_lists::{LIST_TIME, LiveLists},
 };
 
-pub(super) type CachedObject = CachedFields<ObjectState>;
+pub(super) type CachedObject = CachedFields<KnownObject>;
+pub(super) type CachedReferrer = CachedFields<Referrer>;
+
 /// More objects of a kind than this are read with one list of their namespace.
 const MOST_READS: usize = 16;
-
-pub(super) type CachedReferrer = CachedFields<Referrer>;
 
 /// Objects, referrers, and who refers to what.
 pub(super) struct Protection {
@@ -59,8 +59,8 @@ impl Protection {
     /// Opens the watches. A kind that is not served has no objects.
     pub(super) fn open(counted: ShootReferences, ctx: &GardenContext) -> Self {
         let object = |kind: ReferencedKind| {
-            let state = |metadata: &_| CachedFields::of(metadata, ObjectState::of(metadata));
-            ctx.garden.watches.open(WatchOptions::new(kind.resource().clone(), state).metadata().optional())
+            let options = WatchOptions::fields(kind.resource().clone(), KnownObject::of);
+            ctx.garden.watches.open(options.metadata().optional())
         };
         let referrers = |kind| Referrers::open(kind, counted, ctx);
         let referrers = REFERRER_KINDS.each_ref().map(referrers);
@@ -93,6 +93,15 @@ impl Protection {
         self.referrers.iter().any(|referrers| referrers.by_object.contains(object))
     }
 
+    /// Returns the known referrers of an object, in use or not.
+    pub(super) fn known_referrers(&self, object: &ReferencedObject) -> Vec<ReferrersOfKind> {
+        let of_kind = |referrers: &Referrers| {
+            let kind: &'static str = &referrers.kind.kind.kind;
+            referrers.by_object.with(object, |names| ReferrersOfKind::new(kind, names))
+        };
+        self.referrers.iter().map(of_kind).collect()
+    }
+
     /// Returns true if a known referrer in use, other than this one, refers to an object.
     pub(super) fn has_other_referrer(&self, object: &ReferencedObject, kind: usize, referrer: &NamespacedName) -> bool {
         self.referrers.iter().enumerate().any(|(other, referrers)| {
@@ -121,7 +130,7 @@ impl Protection {
             for object in objects.iter().filter(|object| object.kind == kind && object.can_exist()) {
                 match watch.known(&object.name) {
                     Some(Some(known)) => {
-                        states.insert(object.clone(), known.fields);
+                        states.insert(object.clone(), known.fields.state);
                     }
                     Some(None) if !confirmed => {}
                     Some(None) | None => unknown.push(object),
@@ -132,14 +141,14 @@ impl Protection {
                 let wanted: BTreeSet<_> = unknown.iter().map(|object| &object.name).collect();
                 let add = |name: &NamespacedName, object: &CachedObject| {
                     if wanted.contains(name) {
-                        states.insert(ReferencedObject { kind, name: name.clone() }, object.fields);
+                        states.insert(ReferencedObject { kind, name: name.clone() }, object.fields.state);
                     }
                 };
                 watch.list_live(context, namespace, None, add).await?;
             } else {
                 for object in unknown {
                     let live = watch.read_live(context, &object.name).await?;
-                    states.extend(live.map(|live| (object.clone(), live.fields)));
+                    states.extend(live.map(|live| (object.clone(), live.fields.state)));
                 }
             }
         }

@@ -9,12 +9,12 @@ use super::{
     verdict::ReferrerState,
 };
 use crate::{
-    actors::controller_manager::{controller_deployment, guards::GARDENER},
+    actors::controller_manager::{controller_deployment, guards::GARDENER, held::DeletionTime},
     api::kinds,
 };
 
 /// A kind of referrers.
-pub(super) struct ReferrerKind {
+pub(in crate::actors::controller_manager) struct ReferrerKind {
     /// Name of its controller (spec 80 §15).
     pub controller: &'static str,
     /// The kind.
@@ -28,7 +28,7 @@ pub(super) struct ReferrerKind {
 }
 
 /// All kinds of referrers.
-pub(super) static REFERRER_KINDS: [ReferrerKind; 3] = [
+pub(in crate::actors::controller_manager) static REFERRER_KINDS: [ReferrerKind; 3] = [
     ReferrerKind {
         controller: "controllerdeployment-reference",
         kind: kinds::CONTROLLER_DEPLOYMENT,
@@ -57,16 +57,22 @@ const GARDEN: &str = "garden";
 
 /// What is kept of a referrer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Referrer {
+pub(in crate::actors::controller_manager) struct Referrer {
     /// Its state.
     pub state: ReferrerState,
     /// Its references, sorted.
     pub references: Box<[ReferencedObject]>,
+    /// When its deletion began.
+    pub deleted: Option<DeletionTime>,
 }
 
 impl Referrer {
     /// Reads a referrer.
-    pub(super) fn of(kind: &ReferrerKind, object: &Value, counted: ShootReferences) -> Self {
+    pub(in crate::actors::controller_manager) fn of(
+        kind: &ReferrerKind,
+        object: &Value,
+        counted: ShootReferences,
+    ) -> Self {
         let has = |name: &str| object::finalizers(object).any(|finalizer| finalizer == name);
         let is_deleting = object::deletion_timestamp(object).is_some();
         let state =
@@ -74,28 +80,33 @@ impl Referrer {
         let namespace = kind.namespace.unwrap_or_else(|| object::namespace(object));
         let references = (kind.references)(object, counted).into_iter();
         let references = references.map(|(kind, name)| ReferencedObject::new(kind, namespace, &name)).collect();
-        Self { state, references }
+        Self { state, references, deleted: DeletionTime::of(object) }
     }
 
     /// Returns true if its objects must be looked at when it changes into `other`.
-    pub(super) fn concerns_objects_unlike(&self, other: &Self) -> bool {
+    pub(in crate::actors::controller_manager) fn concerns_objects_unlike(&self, other: &Self) -> bool {
         self.references != other.references || self.state.is_in_use != other.state.is_in_use
     }
 
+    /// Returns when its deletion began, if nothing but the finalizer keeps it.
+    pub(in crate::actors::controller_manager) fn kept_since(&self) -> Option<DeletionTime> {
+        self.deleted.filter(|_| self.state.is_held && !self.state.is_in_use)
+    }
+
     /// Returns true if nothing of it concerns its controller.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::actors::controller_manager) fn is_idle(&self) -> bool {
         self.references.is_empty() && !self.state.is_held
     }
 }
 
 impl ReferrerKind {
     /// Returns true if its objects may refer to objects of a namespace.
-    pub(super) fn refers_into(&self, namespace: &str) -> bool {
+    pub(in crate::actors::controller_manager) fn refers_into(&self, namespace: &str) -> bool {
         self.namespace.is_none_or(|own| own == namespace)
     }
 
     /// Returns the namespace to list for the referrers of a namespace's objects; `None` for cluster scope.
-    pub(super) fn list_scope(&self, namespace: &str) -> Option<String> {
+    pub(in crate::actors::controller_manager) fn list_scope(&self, namespace: &str) -> Option<String> {
         self.kind.namespaced.then(|| namespace.to_owned())
     }
 }

@@ -7,11 +7,18 @@ use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised};
 
 use super::{
     object::{PROTECTION, ReferencedKind, ReferencedObject},
-    protection::{CachedObject, Protection, set_protection},
+    protection::{CachedObject, CachedReferrer, Protection, set_protection},
     referrer::{REFERRER_KINDS, Referrer, ReferrerKind},
     verdict::{ReferrerVerdict, SeenObject, judge_referrer},
 };
-use crate::actors::shared::texts::together;
+use crate::actors::{
+    controller_manager::{
+        figures::REFERRERS_WITH_MISSING_OBJECTS,
+        held::HeldObjects,
+        rows::{Lines, kept},
+    },
+    shared::{state_counts::StateCounts, texts::together},
+};
 
 /// A referrer that waits for its objects looks again after this time.
 const PERIOD: Duration = Duration::from_secs(600);
@@ -22,6 +29,7 @@ pub(super) struct ReferrerController {
     number: usize,
     kind: &'static ReferrerKind,
     workers: usize,
+    missing: StateCounts,
 }
 
 impl ReferrerController {
@@ -34,14 +42,19 @@ impl ReferrerController {
     ) -> Option<Supervised<Self>> {
         let kind = REFERRER_KINDS.get(number)?;
         let referrers = protection.referrers().get(number)?;
-        let controller = Self { protection: protection.clone(), number, kind, workers };
+        let missing = StateCounts::new(&env.observers, REFERRERS_WITH_MISSING_OBJECTS, [kind.controller]);
+        missing.show();
+        let held = |referrer: &CachedReferrer| referrer.fields.kept_since();
+        HeldObjects::show(&env.observers, (kind.controller, &kind.kind), &referrers.watch, held);
+        let controller = Self { protection: protection.clone(), number, kind, workers, missing };
         let supervised = Supervised::start(Rc::new(controller), env);
         referrers.watch.on_change(&supervised, Predicate::fields_changed(), |name, referrer| {
             Some(name.clone()).filter(|_| !referrer.fields.is_idle())
         });
         for kind in ReferencedKind::ALL {
-            let changed =
-                Predicate::<CachedObject>::differing(|old, new| old.fields.concerns_referrers_unlike(new.fields));
+            let changed = Predicate::<CachedObject>::differing(|old, new| {
+                old.fields.state.concerns_referrers_unlike(new.fields.state)
+            });
             let by_object = referrers.by_object.clone();
             // Own writes count: another controller of this process releases the objects.
             protection.objects(kind).on_change(&supervised, changed.including_own_writes(), move |name, _| {
@@ -96,6 +109,7 @@ impl Controller for ReferrerController {
         };
         let Some(referrer) = watch.store().with(key, |referrer| referrer.fields.clone()) else {
             tracing::debug!("Object is gone, stop reconciling");
+            self.missing.enter(key, None);
             return Ok(Outcome::Retire);
         };
         let mut seen = self.look(&context, key, &referrer, false).await?;
@@ -104,10 +118,14 @@ impl Controller for ReferrerController {
             seen = self.look(&context, key, &referrer, true).await?;
             verdict = judge_referrer(referrer.state, &seen);
         }
+        let missing = missing(&referrer, &seen);
+        let is_missing = referrer.state.is_in_use && !missing.is_empty();
+        self.missing.enter(key, is_missing.then_some(self.kind.controller));
         match verdict {
             ReferrerVerdict::Keep => {}
             ReferrerVerdict::Wait => {
                 reconcile.note("waits until its objects are released");
+                reconcile.detail(waiting(&referrer, &seen));
                 return Ok(Outcome::After(PERIOD));
             }
             ReferrerVerdict::Hold | ReferrerVerdict::Release => {
@@ -121,12 +139,20 @@ impl Controller for ReferrerController {
                 }
             }
         }
-        let missing = missing(&referrer, &seen);
-        if referrer.state.is_in_use && !missing.is_empty() {
+        if is_missing {
             return Err(Failure::new(missing));
         }
         Ok(Outcome::Retire)
     }
+}
+
+/// Returns the further lines of a referrer that waits: its finalizer, and the objects that have it, too.
+fn waiting(referrer: &Referrer, seen: &[SeenObject]) -> Lines {
+    let blocks = |(object, seen): (&ReferencedObject, &SeenObject)| seen.blocks_release().then(|| object.to_string());
+    let objects: Vec<_> = referrer.references.iter().zip(seen).filter_map(blocks).collect();
+    let mut lines = kept(PROTECTION, referrer.deleted, &[]);
+    lines.push(("Objects that are not released".to_owned(), together(&objects, ", ")));
+    lines
 }
 
 /// Returns the error text about objects that cannot be protected; empty if there are none.

@@ -4,7 +4,7 @@ use super::object::ObjectState;
 
 /// What counts of a referrer of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ReferrerState {
+pub(in crate::actors::controller_manager) struct ReferrerState {
     /// It is not being deleted, or its own controllers have not finished.
     pub is_in_use: bool,
     /// It has the finalizer.
@@ -50,6 +50,13 @@ pub(super) struct SeenObject {
     pub has_other_referrer: bool,
 }
 
+impl SeenObject {
+    /// Returns true if a referrer that is not in use waits for its release.
+    pub(super) fn blocks_release(&self) -> bool {
+        !self.has_other_referrer && self.state.is_some_and(|state| state.is_held && !state.is_deleting)
+    }
+}
+
 /// Judges an object by all its referrers.
 pub(super) fn judge_object(object: ObjectState, referrers: &[ReferrerState]) -> ObjectVerdict {
     let is_referenced = referrers.iter().any(|referrer| referrer.is_in_use);
@@ -73,12 +80,9 @@ pub(super) fn judge_referrer(referrer: ReferrerState, objects: &[SeenObject]) ->
             (true | false, _) => ReferrerVerdict::Keep,
         };
     }
-    let blocks = |object: &SeenObject| {
-        !object.has_other_referrer && object.state.is_some_and(|state| state.is_held && !state.is_deleting)
-    };
     match referrer.is_held {
         false => ReferrerVerdict::Keep,
-        true if objects.iter().any(blocks) => ReferrerVerdict::Wait,
+        true if objects.iter().any(|object| object.blocks_release()) => ReferrerVerdict::Wait,
         true => ReferrerVerdict::Release,
     }
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, rc::Rc, time::Duration};
 use cluster::{
     CachedFields, Context, Index, Lock, Predicate, Resource, Watch, WatchOptions, Wrote, object, object::NamespacedName,
 };
-use kit::{Clock, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, hash_of};
+use kit::{Clock, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, hash_of, quote::cut};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -16,19 +16,27 @@ use crate::{
     actors::{
         controller_manager::{
             context::{GardenContext, StartControllers},
+            figures::SEEDS_BY_CONDITION,
             guards::named,
+            rows::Lines,
         },
-        shared::drift_backoff::{DriftBackoff, LONGEST_PAUSE},
+        shared::{
+            drift_backoff::{DriftBackoff, LONGEST_PAUSE},
+            state_counts::StateCounts,
+        },
     },
     api::{
         config::controller_manager::SeedCheck,
         kinds,
-        meta::conditions::{Condition, find_in, status_patch, threshold},
+        meta::conditions::{Condition, ConditionStatus, find_in, status_patch, threshold},
     },
 };
 
 /// The list of conditions in the status of a Seed.
 const CONDITIONS: &str = "conditions";
+
+/// The statuses of a condition in metrics.
+const STATUSES: [&str; 4] = ["True", "False", "Progressing", "Unknown"];
 
 /// A threshold is over strictly after its end.
 const AFTER_THRESHOLD: Duration = Duration::from_millis(1);
@@ -86,6 +94,7 @@ struct CheckController<F: Facts> {
     seeds: Watch<CachedFields<Seed>>,
     objects: Watch<CachedFields<SeedObject<F>>>,
     by_seed: Index<String>,
+    counts: StateCounts,
 }
 
 /// Opens the watches of a check. The returned function starts its controller.
@@ -110,6 +119,7 @@ pub(super) fn setup<F: Facts>(
         seeds: ctx.garden.watches.open(WatchOptions::fields(kinds::SEED, seed)),
         by_seed: objects.index(|_, object| vec![object.fields.seed.to_string()]),
         objects,
+        counts: StateCounts::labelled(&ctx.env.observers, SEEDS_BY_CONDITION, &[definition.condition], STATUSES),
     };
     Box::new(move |ctx| {
         let supervised = Supervised::start(Rc::new(controller), &ctx.env);
@@ -121,6 +131,7 @@ pub(super) fn setup<F: Facts>(
 impl<F: Facts> CheckController<F> {
     /// A Seed that has neither the condition nor an object is never looked at: it does not get the condition.
     fn subscribe(&self, supervised: &Supervised<Self>) {
+        self.counts.show();
         self.objects.on_change(supervised, Predicate::fields_changed(), |_, object| named("", &object.fields.seed));
         let by_seed = self.by_seed.clone();
         self.seeds.on_change(supervised, Predicate::fields_changed(), move |name, seed| {
@@ -186,6 +197,7 @@ impl<F: Facts> Controller for CheckController<F> {
         let key = &reconcile.key;
         let Some(seed) = self.seeds.store().with(key, |seed| seed.fields.clone()) else {
             tracing::debug!("Object is gone, stop reconciling");
+            self.counts.enter(key, None);
             return Ok(Outcome::Retire);
         };
         if !self.objects.is_fresh() {
@@ -194,6 +206,7 @@ impl<F: Facts> Controller for CheckController<F> {
         let objects = self.objects_of(&key.name);
         let is_checked = memory.uid.as_ref() == Some(&seed.uid) || !objects.is_empty() || seed.condition.is_some();
         if !is_checked {
+            self.counts.enter(key, None);
             return Ok(Outcome::Retire); // for all that is known, only an earlier Seed of this name had objects
         }
         memory.uid = Some(seed.uid.clone());
@@ -201,6 +214,9 @@ impl<F: Facts> Controller for CheckController<F> {
         let judgement = (self.definition.judge)(&objects);
         let now = self.clock.wall();
         let condition = judgement.condition(self.definition.condition, seed.condition.as_ref(), self.threshold, now);
+        self.counts.enter(key, Some(label(&condition.status)));
+        reconcile.note(format!("{} {}", condition.kind, condition.status));
+        reconcile.detail(lines(&condition, &self.definition.kind.kind, objects.len()));
         let intent = hash_of(&(&*seed.uid, &judgement));
         let is_different = seed.condition.as_ref() != Some(&condition);
         if is_different && memory.repairs.may_repair(&(), intent, Instant::now()) {
@@ -211,13 +227,34 @@ impl<F: Facts> Controller for CheckController<F> {
                 }
                 Wrote::Unchanged(_) | Wrote::Deleting(_) => {}
                 Wrote::Altered(_) => return Ok(Outcome::Again),
-                Wrote::Gone => return Ok(Outcome::Retire),
+                Wrote::Gone => {
+                    self.counts.enter(key, None);
+                    return Ok(Outcome::Retire);
+                }
             }
         }
-        reconcile.note(format!("{} {}", condition.kind, condition.status));
         let threshold = threshold::progressing_for(&condition, self.threshold, now);
         let threshold = threshold.map(|left| left + AFTER_THRESHOLD);
         let next = threshold.into_iter().chain(memory.repairs.next_in(Instant::now())).min();
         Ok(Outcome::After(next.map_or(self.period, |next| self.period.min(next))))
     }
+}
+
+/// Returns the label of a status in metrics, which is one of [`STATUSES`].
+fn label(status: &ConditionStatus) -> &'static str {
+    match status {
+        ConditionStatus::True => "True",
+        ConditionStatus::False => "False",
+        ConditionStatus::Progressing => "Progressing",
+        ConditionStatus::Unknown | ConditionStatus::Other(_) => "Unknown",
+    }
+}
+
+fn lines(condition: &Condition, kind: &str, objects: usize) -> Lines {
+    let line = |label: &str, text: String| (label.to_owned(), text);
+    vec![
+        line(&format!("{kind}s"), objects.to_string()),
+        line("Reason", condition.reason.clone()),
+        line("Message", cut(&condition.message).into_owned()),
+    ]
 }

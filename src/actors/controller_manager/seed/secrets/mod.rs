@@ -35,10 +35,14 @@ use self::{
 };
 use crate::{
     actors::{
-        controller_manager::context::{GardenContext, Registration, StartControllers},
+        controller_manager::{
+            context::{GardenContext, Registration, StartControllers},
+            figures::SEEDS_BY_COPIES,
+        },
         shared::{
             drift_backoff::{DriftBackoff, LONGEST_PAUSE},
             live_lists::{LIST_TIME, LiveLists},
+            state_counts::StateCounts,
         },
     },
     api::{config::controller_manager::Config, kinds},
@@ -58,7 +62,12 @@ struct SeedSecrets {
     namespaces: Watch<CachedFields<SeedNamespace>>,
     secrets: Watch<CachedSecret>,
     lists: LiveLists<(), Sources>,
+    counts: StateCounts,
 }
+
+const COPIED: &str = "copied";
+const UNDONE: &str = "undone";
+const FAILING: &str = "failing";
 
 /// What is repaired, and after a pause if another client undid the last repair.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +103,7 @@ fn setup(_: &Config, ctx: &GardenContext) -> Option<StartControllers> {
         namespaces: watches.open(namespaces.keeping(|name| seed_of(&name.name).is_some())),
         secrets: watches.open(secrets.keeping(concerns_seeds)),
         lists: LiveLists::default(),
+        counts: StateCounts::new(&ctx.env.observers, SEEDS_BY_COPIES, [COPIED, UNDONE, FAILING]),
     };
     Some(Box::new(|ctx| {
         let supervised = Supervised::start(Rc::new(controller), &ctx.env);
@@ -105,6 +115,7 @@ fn setup(_: &Config, ctx: &GardenContext) -> Option<StartControllers> {
 impl SeedSecrets {
     /// A shared Secret that comes, changes or goes wakes all Seeds; a copy, or a Namespace, wakes its Seed.
     fn subscribe(&self, supervised: &Supervised<Self>) {
+        self.counts.show();
         let key = |namespace: &str| seed_of(namespace).map(|seed| NamespacedName::new("", seed));
         self.seeds.on_change(supervised, Predicate::fields_changed(), |name, _| [name.clone()]);
         let changed = Predicate::fields_changed().ignoring_first_list();
@@ -256,6 +267,57 @@ impl SeedSecrets {
         })
     }
 
+    /// Keeps the Namespace of a Seed, and the copies in it.
+    async fn keep(&self, repairs: &mut Repairs, reconcile: &Reconcile<NamespacedName>) -> Result<Outcome, Failure> {
+        let key = &reconcile.key;
+        let Some(uid) = self.seeds.store().with(key, |seed| seed.fields.clone()) else {
+            tracing::debug!("Object is gone, stop reconciling");
+            return Ok(Outcome::Retire);
+        };
+        repairs.take_due(Instant::now()); // what still differs is noted again
+        let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
+        let Some(kept) = self.keep_namespace(&context, &key.name, &uid, repairs).await? else {
+            return Ok(Outcome::Retire);
+        };
+        let namespace = &*namespace_of(&key.name);
+        let (mut errors, mut is_overtaken): (Vec<_>, _) = (kept.error.iter().cloned().collect(), false);
+        if !self.plan(&self.known_sources(), namespace, &kept, repairs).is_empty() {
+            is_overtaken = self.keep_copies(&context, namespace, &kept, repairs, &mut errors).await?;
+        }
+        if !errors.is_empty() && !self.is_ending(&context, namespace).await? {
+            return Err(Failure::new(errors.join("; ")));
+        }
+        if is_overtaken {
+            return Ok(Outcome::Again);
+        }
+        let pause = repairs.next_in(Instant::now());
+        Ok(pause.map_or(Outcome::Done, Outcome::After))
+    }
+
+    /// Shows how the copies of a Seed are. While they are being written, what is shown stays.
+    fn show(&self, reconcile: &Reconcile<NamespacedName>, kept: &Result<Outcome, Failure>) {
+        let (state, line) = match kept {
+            Ok(Outcome::Again) => return,
+            Ok(Outcome::Retire) => return self.counts.enter(&reconcile.key, None),
+            Ok(Outcome::After(_)) => (UNDONE, "another client undoes repairs"),
+            Ok(Outcome::Done | Outcome::Idle(..) | Outcome::At(_) | Outcome::Wait(_) | Outcome::Continue) => {
+                (COPIED, "all Secrets are copied")
+            }
+            Err(_) => (FAILING, "not all Secrets are copied"),
+        };
+        self.counts.enter(&reconcile.key, Some(state));
+        reconcile.note(line);
+        let namespace = namespace_of(&reconcile.key.name);
+        let count = |namespace: &str| {
+            let mut count: usize = 0;
+            self.secrets.store().for_each_in(namespace, |_, _| count += 1);
+            count.to_string()
+        };
+        let (sources, copies) = (count(GARDEN), count(&namespace));
+        let lines = [("Namespace", namespace), ("Shared Secrets", sources), ("Copies", copies)];
+        reconcile.detail(lines.map(|(label, text)| (label.to_owned(), text)).into());
+    }
+
     /// Returns true if a Namespace is being deleted, or is gone.
     async fn is_ending(&self, context: &Context, namespace: &str) -> Result<bool, Failure> {
         let live = self.namespaces.read_live(context, &NamespacedName::new("", namespace)).await?;
@@ -288,29 +350,8 @@ impl Controller for SeedSecrets {
         repairs: &mut Repairs,
         reconcile: &Reconcile<NamespacedName>,
     ) -> Result<Outcome, Failure> {
-        let key = &reconcile.key;
-        let Some(uid) = self.seeds.store().with(key, |seed| seed.fields.clone()) else {
-            tracing::debug!("Object is gone, stop reconciling");
-            return Ok(Outcome::Retire);
-        };
-        repairs.take_due(Instant::now()); // what still differs is noted again
-        let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
-        let Some(kept) = self.keep_namespace(&context, &key.name, &uid, repairs).await? else {
-            return Ok(Outcome::Retire);
-        };
-        let namespace = &*namespace_of(&key.name);
-        let (mut errors, mut is_overtaken): (Vec<_>, _) = (kept.error.iter().cloned().collect(), false);
-        if !self.plan(&self.known_sources(), namespace, &kept, repairs).is_empty() {
-            is_overtaken = self.keep_copies(&context, namespace, &kept, repairs, &mut errors).await?;
-        }
-        if !errors.is_empty() && !self.is_ending(&context, namespace).await? {
-            return Err(Failure::new(errors.join("; ")));
-        }
-        if is_overtaken {
-            return Ok(Outcome::Again);
-        }
-        let pause = repairs.next_in(Instant::now());
-        reconcile.note(if pause.is_none() { "all Secrets are copied" } else { "another client undoes repairs" });
-        Ok(pause.map_or(Outcome::Done, Outcome::After))
+        let kept = self.keep(repairs, reconcile).await;
+        self.show(reconcile, &kept);
+        kept
     }
 }
