@@ -11,12 +11,14 @@ DAY = 24 * HOUR
 
 TOKEN_SECONDS = HOUR  # a token is renewed at 80 % of its lifetime: with less than 5 hours of lifetime, lower this number
 CERTIFICATE_SECONDS = 7 * DAY
+DELETION_SECONDS = 7 * DAY  # operators delete CloudProfiles and the like, and others must move away first
 
 
 class Program(NamedTuple):
     name: str  # also its scrape job
     alerts: str  # begins the names of its alerts
     metrics: str  # begins the names of its own metrics
+    page: str  # of all its metrics in docs/reference/
 
 
 class Alert(NamedTuple):
@@ -29,8 +31,9 @@ class Alert(NamedTuple):
     runbook: str
 
 
-RESOURCE_MANAGER = Program("gardener-resource-manager", "GardenerResourceManager", "gardener_resource_manager_")
-CONTROLLER_MANAGER = Program("gardener-controller-manager", "GardenerControllerManager", "gardener_controller_manager_")
+RESOURCE_MANAGER = Program("gardener-resource-manager", "GardenerResourceManager", "gardener_resource_manager_", "metrics.md")
+CONTROLLER_MANAGER = Program("gardener-controller-manager", "GardenerControllerManager", "gardener_controller_manager_",
+                             "controller-manager-metrics.md")
 
 NAMESPACE = "{{ $labels.namespace }}"
 CONTROLLER = "{{ $labels.controller }}"
@@ -216,9 +219,63 @@ histogram_quantile(0.99,
     ),
 ]
 
+OF_CONTROLLER_MANAGER = [
+    Alert(
+        "ControllerWaits",
+        "max by (namespace, controller) (OWN_controller_ready{JOB}) == 0",
+        15, "warning",
+        f"Controller {CONTROLLER} in namespace {NAMESPACE} waits for its caches, and does nothing.",
+        "Look first whether the cluster serves its kinds: gardener-controller-manager check --config FILE",
+        "A controller waits for its caches",
+    ),
+    Alert(
+        "SeedGardenletSilent",
+        'sum by (namespace, state) (OWN_gardenlets{JOB, kind="Seed", state=~"silent|expired"}) > 0',
+        5, "critical",
+        f"Gardenlets of Seeds are {{{{ $labels.state }}}}, as the program in namespace {NAMESPACE} sees it.",
+        "Their Shoots are not looked after. Look first at the Seeds whose condition GardenletReady is Unknown: kubectl get seeds",
+        "A gardenlet is silent",
+    ),
+    Alert(
+        "SeedConditionBad",
+        'sum by (namespace, condition) (OWN_seed_conditions{JOB, status="False"}) > 0',
+        15, "warning",
+        f"Seeds have the condition {{{{ $labels.condition }}}} False, as the program in namespace {NAMESPACE} sees it.",
+        "Look first at the message of the condition: it names BackupBuckets or ControllerInstallations with their errors.",
+        "Backups or extensions of a Seed do not work",
+    ),
+    Alert(
+        "SeedSecretsNotCopied",
+        'sum by (namespace, state) (OWN_seed_secrets{JOB, state!="copied"}) > 0',
+        30, "warning",
+        f"Seeds lack copies of Secrets of the garden: {{{{ $labels.state }}}}, in namespace {NAMESPACE}.",
+        "Look first at the actors seed-secrets/… on the dashboard of the leading replica: each shows its last error.",
+        "Secrets are not copied to Seeds",
+    ),
+    Alert(
+        "CertificateRequestDenied",
+        'sum by (namespace) (increase(OWN_certificate_requests_total{JOB, decision="denied"}[1h])) > 0',
+        0, "warning",
+        f"The program in namespace {NAMESPACE} denied the client certificate of a gardenlet.",
+        "Look first at the reason: kubectl get csr, then kubectl describe csr.",
+        "A gardenlet gets no certificate",
+    ),
+    Alert(
+        "DeletionHeld",
+        f"""
+time() - min by (namespace, kind) (
+  OWN_held_deletion_oldest_timestamp_seconds{{JOB, kind=~"CloudProfile|ControllerDeployment|ExposureClass|Quota"}}
+) > {DELETION_SECONDS}""",
+        15, "warning",
+        f"A {{{{ $labels.kind }}}} has been in deletion for more than a week, as the program in namespace {NAMESPACE} sees it.",
+        "Others refer to it. Find it with kubectl, and ask first who: gardener-controller-manager referrers KIND NAME",
+        "An object stays in deletion",
+    ),
+]
+
 ALERTS = {
     RESOURCE_MANAGER: OF_EVERY_PROGRAM + OF_RESOURCE_MANAGER,
-    CONTROLLER_MANAGER: OF_EVERY_PROGRAM,
+    CONTROLLER_MANAGER: OF_EVERY_PROGRAM + OF_CONTROLLER_MANAGER,
 }
 
 

@@ -183,6 +183,59 @@ CASES = {
         quiet={"certwatcher_read_certificate_errors_total{JOB}": "0x10 3x30"},
         minute=16,
     ),
+    "ControllerWaits": Cases(
+        fires={'OWN_controller_ready{JOB,controller="health"}': "1x5 0x30", 'OWN_controller_ready{JOB_B,controller="health"}': "0x35"},
+        labels=OF_CONTROLLER,
+        quiet={'OWN_controller_ready{JOB,controller="health"}': "0x14 1x30", 'OWN_controller_ready{JOB_B,controller="idle"}': "1x45"},
+        minute=21,
+    ),
+    "SeedGardenletSilent": Cases(
+        fires={'OWN_gardenlets{JOB,kind="Seed",state="silent"}': "0x5 1x20", 'OWN_gardenlets{JOB,kind="Seed",state="alive"}': "9x25"},
+        labels={**HERE, "state": "silent"},
+        quiet={
+            'OWN_gardenlets{JOB,kind="Seed",state="silent"}': "0x5 1x4 0x20",
+            'OWN_gardenlets{JOB,kind="Seed",state="unreported"}': "1x30",
+            'OWN_gardenlets{JOB,kind="Shoot",state="silent"}': "3x30",
+        },
+        minute=11,
+    ),
+    "SeedConditionBad": Cases(
+        fires={'OWN_seed_conditions{JOB,condition="BackupBucketsReady",status="False"}': "0x5 1x30"},
+        labels={**HERE, "condition": "BackupBucketsReady"},
+        quiet={
+            'OWN_seed_conditions{JOB,condition="BackupBucketsReady",status="False"}': "1x14 0x30",
+            'OWN_seed_conditions{JOB,condition="ExtensionsReady",status="Progressing"}': "5x45",
+            'OWN_seed_conditions{JOB,condition="ExtensionsReady",status="True"}': "9x45",
+        },
+        minute=21,
+    ),
+    "SeedSecretsNotCopied": Cases(
+        fires={'OWN_seed_secrets{JOB,state="failing"}': "0x5 2x50"},
+        labels={**HERE, "state": "failing"},
+        quiet={'OWN_seed_secrets{JOB,state="failing"}': "2x29 0x30", 'OWN_seed_secrets{JOB,state="copied"}': "9x60"},
+        minute=36,
+    ),
+    "CertificateRequestDenied": Cases(
+        fires={'OWN_certificate_requests_total{JOB,decision="denied"}': "0x10 1x30"}, labels=HERE,
+        quiet={
+            'OWN_certificate_requests_total{JOB,decision="denied"}': "1x40",
+            'OWN_certificate_requests_total{JOB,decision="ignored"}': "0+1x40",
+            'OWN_certificate_requests_total{JOB,decision="approved"}': "0+1x40",
+        },
+        minute=11,
+    ),
+    "DeletionHeld": Cases(  # the time of a test begins at 0
+        fires={
+            'OWN_held_deletion_oldest_timestamp_seconds{JOB,controller="quota",kind="Quota"}': "-604500x40",
+            'OWN_held_deletion_oldest_timestamp_seconds{JOB,controller="cloudprofile",kind="CloudProfile"}': "0x40",
+        },
+        labels={**HERE, "kind": "Quota"},
+        quiet={
+            'OWN_held_deletion_oldest_timestamp_seconds{JOB,controller="quota",kind="Quota"}': "-600000x40",
+            'OWN_held_deletion_oldest_timestamp_seconds{JOB,controller="reference-protection",kind="Secret"}': "-9000000x40",
+        },
+        minute=21,
+    ),
 }
 
 

@@ -159,6 +159,35 @@ FEATURES = Row("Nodes, networks and garbage", [
     Panel("Garbage in the last run", COUNT, {"{{state}}": "sum by (state) (OWN_garbage{JOB})"}),
 ])
 
+GARDEN = [
+    Row("Objects of the garden", [
+        Panel("Objects that stay in deletion", COUNT,
+              {"{{kind}} by {{controller}}": "sum by (kind, controller) (OWN_held_deletions{JOB}) > 0"},
+              "Others refer to them. The command referrers says who.", is_stacked=True),
+        Panel("Longest deletion", SECONDS,
+              {"{{kind}}": "time() - min by (kind) (OWN_held_deletion_oldest_timestamp_seconds{JOB})"}),
+        Panel("Referrers whose objects are missing", COUNT,
+              {"{{controller}}": "sum by (controller) (OWN_referrers_with_missing_objects{JOB}) > 0"},
+              "Users have to create the objects, or to correct the references."),
+    ]),
+    Row("Seeds and gardenlets", [
+        Panel("Gardenlets by state", COUNT, {"{{kind}} {{state}}": "sum by (kind, state) (OWN_gardenlets{JOB}) > 0"}, is_stacked=True),
+        Panel("Conditions of Seeds", COUNT,
+              {"{{condition}} {{status}}": "sum by (condition, status) (OWN_seed_conditions{JOB}) > 0"}, is_stacked=True),
+        Panel("Seeds by the copies of Secrets", COUNT, {"{{state}}": "sum by (state) (OWN_seed_secrets{JOB})"},
+              "undone: another client changes copies again and again.", is_stacked=True),
+    ]),
+    Row("Certificates, Events and Bastions", [
+        Panel("CertificateSigningRequests", COUNT,
+              {"{{decision}}": "sum by (decision) (increase(OWN_certificate_requests_total{JOB}[1h]))"}, "In the last hour."),
+        Panel("Deleted Events", PER_SECOND, {"": "sum(rate(OWN_deleted_events_total{JOB}[RATE]))"},
+              "Empty if controllers.event is not configured."),
+        Panel("Deleted Bastions", COUNT, {"{{reason}}": "sum by (reason) (increase(OWN_deleted_bastions_total{JOB}[1h]))"}, "In the last hour."),
+        Panel("Controllers that wait for caches", COUNT,
+              {"{{controller}}": "max by (controller) (OWN_controller_ready{JOB}) == 0"}, "For example because a kind is not served."),
+    ]),
+]
+
 NAMESPACES = {"namespace": "up"}
 CONTROLLERS = {**NAMESPACES, "controller": "controller_runtime_max_concurrent_reconciles"}
 
@@ -167,7 +196,7 @@ DASHBOARDS = [
               [REPLICAS, BUNDLES, FAILURES, CACHES, *WEBHOOKS, FEATURES, RESOURCES], NAMESPACES),
     Dashboard("gardener-resource-manager-actors", "gardener-resource-manager: actors", RESOURCE_MANAGER, ACTORS, CONTROLLERS),
     Dashboard("gardener-controller-manager", "gardener-controller-manager", CONTROLLER_MANAGER,
-              [REPLICAS, FAILURES, *ACTORS, CACHES, RESOURCES], CONTROLLERS),
+              [REPLICAS, *GARDEN, FAILURES, *ACTORS, CACHES, RESOURCES], CONTROLLERS),
 ]
 
 

@@ -8,7 +8,10 @@ use std::{
 
 use super::{code, run, run_in, text};
 
-fn api_server(folder: &std::path::Path, answer: impl Fn(&str) -> (&'static str, String) + Send + 'static) -> String {
+pub(super) fn api_server(
+    folder: &std::path::Path,
+    answer: impl Fn(&str) -> (&'static str, String) + Send + 'static,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let address = listener.local_addr().expect("it is bound");
     std::thread::spawn(move || {

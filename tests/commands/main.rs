@@ -1,6 +1,7 @@
-//! The program as a user runs it in a shell, without a cluster: its commands, and the starts that fail.
+//! Both programs as a user runs them in a shell, without a cluster: their commands, and the starts that fail.
 
 mod clusters;
+mod controller_manager;
 mod terminal;
 
 use std::{
@@ -15,7 +16,11 @@ fn run(arguments: &[&str], input: &str) -> Output {
 }
 
 fn run_in(environment: &[(&str, &str)], arguments: &[&str], input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_gardener-resource-manager"))
+    run_program(env!("CARGO_BIN_EXE_gardener-resource-manager"), environment, arguments, input)
+}
+
+fn run_program(program: &str, environment: &[(&str, &str)], arguments: &[&str], input: &str) -> Output {
+    let mut child = Command::new(program)
         .args(arguments)
         .env_clear()
         .envs(environment.iter().copied())

@@ -9,7 +9,7 @@ use gardener_resource_manager::{
 };
 use jiff::SignedDuration;
 use kit::{
-    Env, StatusRegistry,
+    ActorState, Env, StatusRegistry,
     testing::{self, Universe, eventually},
 };
 use process::{Clusters, Program as _, Root, metrics::Metrics};
@@ -224,6 +224,17 @@ impl Garden {
         let events = self.sim.objects("events.events.k8s.io");
         let told = |event: &Value| (text(event, "type"), text(event, "action"), text(event, "note"));
         events.iter().filter(is_meant).map(told).collect()
+    }
+
+    /// Returns the row of an actor on the dashboard; `None` if there is no such actor.
+    pub(super) fn row(&self, path: &str) -> Option<ActorState> {
+        self.universe.env.status_registry.actor(path)
+    }
+
+    /// Returns the value of a series of the program's own metrics, named without their prefix; `None` if it does not exist.
+    pub(super) fn metric(&self, series: &str) -> Option<f64> {
+        let series = format!("gardener_controller_manager_{series} ");
+        self.metrics.render().lines().find_map(|line| line.strip_prefix(&series)?.parse().ok())
     }
 
     /// Returns the program's requests since the last [`Self::settled`].

@@ -254,3 +254,28 @@ fn certificate_that_somebody_else_decides_is_left_alone() {
         assert_eq!(conditions(&garden, "csr"), [("Approved".to_owned(), "ByHand".to_owned())]);
     });
 }
+
+/// spec 81 B: each decision counts, and a request that is left alone shows why.
+#[test]
+fn certificate_requests_are_counted_by_decision() {
+    garden(|garden| async move {
+        allow(&garden);
+        garden.settled().await;
+        let count = |decision: &str| garden.metric(&format!("certificate_requests_total{{decision=\"{decision}\"}}"));
+        assert_eq!(["approved", "denied", "ignored", "unreadable"].map(count), [Some(0.0); 4]);
+
+        ask(&garden, "seed", SIGNER, OF_SEED, &[SEEDS], TOKEN_USER);
+        ask(&garden, "shoot", SIGNER, OF_SHOOT, &[SHOOTS], TOKEN_USER);
+        ask(&garden, "kubelet", "kubernetes.io/kubelet-serving", "system:node:n", &["system:nodes"], "system:node:n");
+        garden.settle().await;
+        assert_eq!(["approved", "denied", "ignored"].map(count), [Some(1.0), Some(1.0), Some(0.0)]);
+        ask(&garden, "other", SIGNER, "x", &["y"], TOKEN_USER);
+        garden.settle().await;
+
+        assert!(count("ignored") > Some(0.0));
+        let row = garden.row("csr-autoapprove/other").expect("the request has a row");
+        assert_eq!(row.line, "is left alone: it is not of a gardenlet");
+        let reasons: Vec<&str> = row.details.iter().map(|(label, _)| label.as_str()).collect();
+        assert_eq!(reasons, ["No gardenlet of a Seed", "No gardenlet of a Shoot", "Not of gardenadm"]);
+    });
+}

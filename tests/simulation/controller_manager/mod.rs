@@ -12,6 +12,7 @@ mod guard_faults;
 mod guard_requests;
 mod guards;
 mod hostile;
+mod operators;
 mod references;
 mod seed_checks;
 mod seed_references;
