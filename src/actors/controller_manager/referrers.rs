@@ -140,7 +140,7 @@ fn guards(kind: &Resource, object: &NamespacedName) -> Vec<ReferrerList> {
             }
         })
     };
-    GUARDS.iter().filter(|guard| guard.kind == *kind).flat_map(|guard| of_guard(guard)).collect()
+    GUARDS.into_iter().filter(|guard| guard.kind == *kind).flat_map(of_guard).collect()
 }
 
 /// A referrer counts while it is in use (spec 81 §3.2 G-10).

@@ -169,7 +169,7 @@ impl Tool {
             _ if given.zip(namespace.as_deref()).is_some_and(|(given, other)| given != other) => {
                 Err("-n and the namespace of a name differ — leave out one of them".to_owned())
             }
-            (true | false, _) => Ok(()),
+            _ => Ok(()),
         }
     }
 }

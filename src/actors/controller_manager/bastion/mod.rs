@@ -60,7 +60,9 @@ fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
         shoots: ctx.garden.watches.open(WatchOptions::fields(kinds::SHOOT, ShootState::of)),
     };
     Some(start(controller, |controller, supervised| {
-        Reason::LABELS.iter().for_each(|reason| controller.observers.figure(DELETED_BASTIONS, reason, 0.0));
+        for reason in Reason::LABELS {
+            controller.observers.figure(DELETED_BASTIONS, reason, 0.0);
+        }
         let changed = Predicate::<CachedBastion>::differing(|old, new| old.bastion != new.bastion);
         controller.bastions.on_change(supervised, changed, |name, _| [name.clone()]);
         let (moved, by_shoot) = (

@@ -62,7 +62,9 @@ fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
         requests: ctx.garden.watches.open(WatchOptions::fields(kinds::CERTIFICATE_SIGNING_REQUEST, undecided)),
     };
     Some(start(approver, |approver, supervised| {
-        DECISIONS.iter().for_each(|decision| approver.observers.figure(CERTIFICATE_REQUESTS, decision, 0.0));
+        for decision in DECISIONS {
+            approver.observers.figure(CERTIFICATE_REQUESTS, decision, 0.0);
+        }
         let changed = Predicate::any_change();
         approver.requests.on_change(supervised, changed, |name, csr| csr.fields.is_some().then(|| name.clone()));
     }))

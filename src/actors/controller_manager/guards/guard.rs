@@ -115,9 +115,9 @@ impl Guard {
 
     /// As [`Self::subscribe`], for a controller that has other keys, too. `key` returns the key of a guarded object.
     pub fn subscribe_as<C: GeneralController>(&self, supervised: &Supervised<C>, key: fn(NamespacedName) -> C::Key) {
-        let GuardDefinition { controller, kind, .. } = self.definition;
+        let definition = self.definition;
         let held = |object: &CachedFields<Guarded>| object.fields.deleted.filter(|_| object.fields.is_held);
-        HeldObjects::show(&self.observers, (controller, kind), &self.guarded, held);
+        HeldObjects::show(&self.observers, (definition.controller, &definition.kind), &self.guarded, held);
         self.guarded.on_change(supervised, Predicate::fields_changed(), move |name, _| [key(name.clone())]);
         for users in &self.users {
             let changed = Predicate::fields_changed().ignoring_first_list();
