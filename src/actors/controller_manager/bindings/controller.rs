@@ -197,8 +197,10 @@ impl BindingController {
         memory: &mut Memory,
         reconcile: &Reconcile<BindingKey>,
     ) -> Result<Outcome, Failure> {
-        self.view.count(name, binding.credentials.is_err());
-        let credentials = binding.credentials.as_ref().map_err(|text| Failure::new(text.as_str()))?;
+        let credentials = binding.credentials.as_ref().map_err(|text| {
+            self.view.count(name, true);
+            Failure::new(text.as_str())
+        })?;
         let (mut errors, mut outcome) = (Vec::new(), Outcome::Retire);
         match self.hold_credentials(context, name, credentials, &binding.types, memory).await {
             Ok(Held::Altered) => outcome = Outcome::Again,
