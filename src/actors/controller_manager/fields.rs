@@ -1,4 +1,5 @@
-//! Lenient reads of foreign JSON: fields that are absent, null or of another type read as empty (spec 80 §10).
+//! Lenient reads of foreign JSON: fields that are absent, null or of another type read as empty (spec 80 §10). And times as
+//! they are written.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -19,6 +20,11 @@ pub(super) fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item =
 /// Returns the time at a JSON pointer; `None` if it is not set or unreadable.
 pub(super) fn time(object: &Value, pointer: &str) -> Option<Timestamp> {
     text(object, pointer).parse().ok().filter(|time: &Timestamp| time.as_second() != GO_ZERO)
+}
+
+/// Returns a time without the part of a second: times in a status have whole seconds (spec 80 §16.1).
+pub(super) fn whole_seconds(time: Timestamp) -> Timestamp {
+    Timestamp::from_second(time.as_second()).unwrap_or(time)
 }
 
 /// Returns the value without fields that are null or empty, at any depth: null, absent and empty are equal (spec 80

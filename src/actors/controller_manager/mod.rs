@@ -7,11 +7,13 @@
 //! * [`bindings`]: both kinds of bindings, with their credentials and Quotas; [`secret_binding`], [`credentials_binding`]:
 //!   how they are guarded
 //! * [`bastion`], [`csr`], [`event`], [`gardenlet_lifecycle`]: a controller each
+//! * [`project_resource_quota`], [`project_activity`], [`project_stale`]: a controller each, of Projects
 //! * [`seed`]: conditions of Seeds, their Namespaces, and copies of shared Secrets
 //! * [`referrers`]: the rules of guards, references and bindings in one table, for the command `referrers`
 //! * [`figures`]: the metrics of the controllers; [`held`]: objects in deletion as metrics; `rows`: the same objects on
 //!   the dashboard
 //! * [`fields`]: reads of foreign JSON
+//! * [`fields`]: reads of foreign JSON; `project_namespace`: the namespace of a Project
 
 pub mod bastion;
 pub mod bindings;
@@ -29,6 +31,10 @@ pub mod gardenlet_lifecycle;
 pub mod guards;
 pub mod held;
 pub mod namespaced_cloud_profile;
+pub mod project_activity;
+mod project_namespace;
+pub mod project_resource_quota;
+pub mod project_stale;
 pub mod quota;
 pub mod references;
 pub mod referrers;

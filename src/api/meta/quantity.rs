@@ -105,6 +105,24 @@ impl Amount {
         thousandths().is_some_and(|thousandths| thousandths % 1000 == 0)
     }
 
+    /// Returns the nearest whole number that is not closer to zero, or the nearest number that is possible, as
+    /// `Quantity.Value` of Kubernetes does.
+    pub fn rounded_up(self) -> i64 {
+        let power = |base: u128, exponent: i32| base.checked_pow(exponent.max(0).unsigned_abs());
+        let product = |of: u128, twos, fives| of.checked_mul(power(2, twos)?)?.checked_mul(power(5, fives)?);
+        let whole = match (product(self.digits, self.twos, self.fives), product(1, -self.twos, -self.fives)) {
+            (Some(above), Some(below)) => above.div_ceil(below),
+            (Some(above), None) => above.min(1), // a tiny part of one
+            (None, _) => u128::MAX,
+        };
+        match (i64::try_from(whole), self.negative) {
+            (Ok(whole), false) => whole,
+            (Ok(whole), true) => -whole,
+            (Err(_), false) => i64::MAX,
+            (Err(_), true) => i64::MIN,
+        }
+    }
+
     /// As the API server writes it: the largest suffix of `text`'s family without a fraction. `text` on overflow.
     pub fn canonical(self, text: &str) -> String {
         let suffix = text.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '+' | '-'));
@@ -197,6 +215,30 @@ mod tests {
         for (a, b, same) in table {
             assert_eq!(same_amount(&a, &b), same, "{a} {b}");
             assert_eq!(same_amount(&b, &a), same, "{b} {a}");
+        }
+    }
+
+    /// spec 82 B.3
+    #[test]
+    fn amounts_are_rounded_up_to_whole_numbers() {
+        for (text, rounded) in [
+            ("0", 0),
+            ("7", 7),
+            ("1500m", 2),
+            ("2.0", 2),
+            ("1n", 1),
+            ("1k", 1000),
+            ("1.0001k", 1001),
+            ("1Ki", 1024),
+            ("0.3Ki", 308),
+            ("-1500m", -2),
+            ("9223372036854775807", i64::MAX),
+            ("8Ei", i64::MAX),
+            ("1e60", i64::MAX),
+            ("-1e60", i64::MIN),
+            ("1e-60", 1),
+        ] {
+            assert_eq!(Amount::parse(text).map(Amount::rounded_up), Some(rounded), "{text}");
         }
     }
 

@@ -12,7 +12,7 @@ use super::credentials::{CredentialsKind, CredentialsRef};
 use crate::{
     actors::controller_manager::{
         fields::{list, text},
-        guards::GARDENER,
+        guards::{GARDENER, named},
     },
     api::{kinds, meta::field::formats},
 };
@@ -25,6 +25,9 @@ pub enum BindingKind {
     /// `security.gardener.cloud/v1alpha1` CredentialsBinding.
     CredentialsBinding,
 }
+
+/// A binding of any kind.
+pub type BindingName = (BindingKind, NamespacedName);
 
 /// What is kept of a binding.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,6 +140,15 @@ impl Binding {
     pub fn exists(&self) -> bool {
         !self.is_deleting || self.is_held
     }
+}
+
+/// Returns the bindings to which a Shoot refers.
+pub fn bindings_of_shoot(shoot: &Value) -> Box<[BindingName]> {
+    let namespace = object::namespace(shoot);
+    let of_kind = |kind: BindingKind| {
+        named(namespace, text(shoot, kind.field_of_shoot())).into_iter().map(move |name| (kind, name))
+    };
+    BindingKind::ALL.into_iter().flat_map(of_kind).collect()
 }
 
 /// Returns false if no object can have this name: then it does not exist, and the server is not asked, because it would

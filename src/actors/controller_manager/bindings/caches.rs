@@ -11,13 +11,13 @@ use kit::{Deadline, Failure, Priority, SyncRequirement};
 use serde_json::Value;
 
 use super::{
-    binding::{Binding, BindingKind},
+    binding::{Binding, BindingKind, BindingName, bindings_of_shoot},
     credentials::{CredentialsKind, CredentialsRef, CredentialsState},
-    release::{Answer, BindingName, BindingsOfKind, ListedBindings, NamedBinding, Question, UsedBindings},
+    release::{Answer, BindingsOfKind, ListedBindings, NamedBinding, Question, UsedBindings},
 };
 use crate::{
     actors::{
-        controller_manager::{context::GardenContext, fields::text, guards::named},
+        controller_manager::context::GardenContext,
         shared::live_lists::{LIST_TIME, LiveLists},
     },
     api::kinds,
@@ -194,12 +194,4 @@ impl EvidenceSource for Caches {
             Question::InUse => Answer::InUse(UsedBindings::Listed(self.live_use().await?)),
         })
     }
-}
-
-fn bindings_of_shoot(shoot: &Value) -> Box<[BindingName]> {
-    let namespace = object::namespace(shoot);
-    let of_kind = |kind: BindingKind| {
-        named(namespace, text(shoot, kind.field_of_shoot())).into_iter().map(move |name| (kind, name))
-    };
-    BindingKind::ALL.into_iter().flat_map(of_kind).collect()
 }

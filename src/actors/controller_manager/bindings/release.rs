@@ -9,7 +9,7 @@ use std::{
 use cluster::{Index, object::NamespacedName};
 
 use super::{
-    binding::{Binding, BindingKind},
+    binding::{Binding, BindingKind, BindingName},
     credentials::{CredentialsKind, CredentialsRef},
 };
 
@@ -49,9 +49,6 @@ pub struct ListedBindings {
     by_credentials: BTreeMap<CredentialsRef, Vec<NamedBinding>>,
     by_quota: BTreeMap<NamespacedName, Vec<NamedBinding>>,
 }
-
-/// A binding of any kind.
-pub type BindingName = (BindingKind, NamespacedName);
 
 /// The bindings to which Shoots refer.
 #[derive(Debug, Clone)]

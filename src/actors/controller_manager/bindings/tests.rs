@@ -8,11 +8,11 @@ use cluster::object::NamespacedName;
 use serde_json::{Value, json};
 
 use super::{
-    binding::{Binding, BindingKind},
+    binding::{Binding, BindingKind, BindingName},
     credentials::{
         CredentialsKind, CredentialsRef, CredentialsState, LEGACY, LabelChange, protect, provider_label, release,
     },
-    release::{Answer, BindingName, BindingsOfKind as _, Judge, ListedBindings, Question, Release, UsedBindings},
+    release::{Answer, BindingsOfKind as _, Judge, ListedBindings, Question, Release, UsedBindings},
 };
 
 const OF_SECRET: BindingKind = BindingKind::SecretBinding;
