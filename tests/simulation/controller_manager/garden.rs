@@ -20,7 +20,7 @@ use sim::{ClientOptions, Process, Recorded, Sim, SimOptions};
 const PROGRAM: &str = "gcm";
 
 /// The kinds of Gardener in the garden cluster, and whether they have a status subresource.
-const KINDS: [(Resource, bool); 16] = [
+const KINDS: [(Resource, bool); 18] = [
     (kinds::SHOOT, true),
     (kinds::SEED, true),
     (kinds::CLOUD_PROFILE, true),
@@ -32,7 +32,9 @@ const KINDS: [(Resource, bool); 16] = [
     (kinds::CONTROLLER_REGISTRATION, false),
     (kinds::CONTROLLER_INSTALLATION, true),
     (kinds::CONTROLLER_DEPLOYMENT, false),
+    (kinds::PROJECT, true),
     (kinds::BACKUP_BUCKET, true),
+    (kinds::BACKUP_ENTRY, true),
     (kinds::WORKLOAD_IDENTITY, false),
     (kinds::INTERNAL_SECRET, false),
     (kinds::BASTION, true),
@@ -45,6 +47,8 @@ pub(super) struct Garden {
     pub(super) metrics: Metrics,
     universe: Universe,
     program: RefCell<Option<Root<ControllerManager>>>,
+    /// A second replica, which believes to lead, too.
+    second: RefCell<Option<Root<ControllerManager>>>,
 }
 
 /// Runs a test in its own garden, in which the controllers are not yet started.
@@ -66,8 +70,8 @@ pub(super) fn garden<F: Future>(test: impl FnOnce(Rc<Garden>) -> F) -> F::Output
         sim.clear_requests();
         let metrics =
             Metrics::new(ControllerManager::METRICS, ControllerManager::CLUSTERS, "v1", StatusRegistry::default());
-        let (config, program) = (RefCell::default(), RefCell::default());
-        let garden = Rc::new(Garden { sim, config, metrics, universe, program });
+        let (config, program, second) = (RefCell::default(), RefCell::default(), RefCell::default());
+        let garden = Rc::new(Garden { sim, config, metrics, universe, program, second });
         let result = test(garden.clone()).await;
         garden.sim.clear_faults();
         garden.sim.clear_event_faults();
@@ -79,7 +83,20 @@ pub(super) fn garden<F: Future>(test: impl FnOnce(Rc<Garden>) -> F) -> F::Output
 
 impl Garden {
     pub(super) async fn start(&self) {
-        let env = &Env { observers: Rc::new(self.metrics.clone()), ..self.universe.env.clone() };
+        let env = Env { observers: Rc::new(self.metrics.clone()), ..self.universe.env.clone() };
+        let program = self.open(&env).await;
+        self.program.replace(Some(program));
+    }
+
+    /// Starts a second replica, which believes to lead, too.
+    pub(super) async fn start_second(&self) {
+        // It has its own status registry, because the paths of the actors are equal.
+        let env = Env { status_registry: StatusRegistry::default(), ..self.universe.env.clone() };
+        let program = self.open(&env).await;
+        self.second.replace(Some(program));
+    }
+
+    async fn open(&self, env: &Env) -> Root<ControllerManager> {
         let client = self.sim.client_of(ClientOptions {
             user: PROGRAM.into(),
             groups: vec!["system:masters".into()],
@@ -100,11 +117,21 @@ impl Garden {
         let root = Root::open(Rc::new(config), link, env, clusters);
         root.watch();
         root.start_controllers().await.expect("the version is new enough");
-        self.program.replace(Some(root));
+        root
     }
 
+    /// Stops all replicas.
     pub(super) async fn stop(&self) {
-        let program = self.program.take();
+        let programs = [self.program.take(), self.second.take()];
+        for program in programs.into_iter().flatten() {
+            program.stop(Duration::from_secs(4)).await;
+            testing::settle().await;
+        }
+    }
+
+    /// Stops the second replica.
+    pub(super) async fn stop_second(&self) {
+        let program = self.second.take();
         if let Some(program) = program {
             program.stop(Duration::from_secs(4)).await;
             testing::settle().await;
@@ -254,6 +281,16 @@ impl Garden {
             format!("{} {} {}", info.verb, info.resource, info.name).trim_end().to_owned()
         };
         requests.iter().filter(counts).map(brief).collect()
+    }
+
+    /// Returns the metric of how often a controller has reconciled, by result.
+    pub(super) fn reconciles(&self, controller: &str) -> Vec<String> {
+        let text = self.metrics.render();
+        let label = format!("controller=\"{controller}\"");
+        let is_meant = |line: &&str| line.starts_with("controller_runtime_reconcile_total{") && line.contains(&label);
+        let reconciles: Vec<_> = text.lines().filter(is_meant).map(str::to_owned).collect();
+        assert!(!reconciles.is_empty(), "there is a controller {controller}");
+        reconciles
     }
 
     /// Checks what holds for all requests of all controllers: spec 80 §10 A1 and A2.

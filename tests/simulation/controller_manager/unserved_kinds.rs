@@ -42,6 +42,7 @@ fn references_work_while_shoots_are_not_served() {
             "exposureclass",
             "gardenlet-lifecycle",
             "namespacedcloudprofile",
+            "project-resourcequota",
             "secretbinding",
         ];
         assert_eq!(garden.metrics.waiting_controllers(), waiting);
