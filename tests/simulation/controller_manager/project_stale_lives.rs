@@ -44,6 +44,8 @@ struct Watchman {
     unseen: Option<&'static str>,
     /// Of so many requests one fails or is late; 0: none.
     one_in: usize,
+    /// For so many seconds activity protects a Project.
+    lifetime: i64,
 }
 
 struct Random(u64);
@@ -112,7 +114,7 @@ impl Watchman {
     }
 
     /// Returns why a Project must not be deleted now.
-    fn objection(&self, sim: &Sim, name: &str, now: Timestamp, lifetime: i64) -> Option<String> {
+    fn objection(&self, sim: &Sim, name: &str, now: Timestamp) -> Option<String> {
         let (project, since) =
             self.in_use.get_key_value(name).map_or((name, None), |(name, since)| (*name, Some(since)));
         let in_use = since.filter(|since| since.elapsed() > IN_FLIGHT);
@@ -121,7 +123,7 @@ impl Watchman {
         }
         let live = sim.object(&resource(&kinds::PROJECT), "", name)?;
         let active: Timestamp = live["status"]["lastActivityTimestamp"].as_str()?.parse().ok()?;
-        let is_active = now.duration_since(active).as_secs() < lifetime;
+        let is_active = now.duration_since(active).as_secs() < self.lifetime;
         is_active.then(|| format!("{project} was active at {active}"))
     }
 }
@@ -269,7 +271,7 @@ impl Life<'_> {
 }
 
 /// Fails some requests of the program, and checks each DELETE of a Project.
-fn disturb(garden: &Garden, watchman: &Arc<Mutex<Watchman>>, seed: u64, lifetime: i64) {
+fn disturb(garden: &Garden, watchman: &Arc<Mutex<Watchman>>, seed: u64) {
     let (sim, seen, mut random) = (garden.sim.clone(), watchman.clone(), Random(seed ^ 0x5eed));
     let (begin, start): (Timestamp, Instant) = (garden.time(0).parse().expect("a time"), Instant::now());
     garden.sim.set_faults(move |info| {
@@ -280,7 +282,7 @@ fn disturb(garden: &Garden, watchman: &Arc<Mutex<Watchman>>, seed: u64, lifetime
         }
         if info.verb == "delete" && info.resource == "projects" {
             let now = begin + jiff::SignedDuration::try_from(start.elapsed()).expect("a short life");
-            if let Some(objection) = watchman.objection(&sim, &info.name, now, lifetime) {
+            if let Some(objection) = watchman.objection(&sim, &info.name, now) {
                 watchman.suspicious.push((info.number, objection));
             }
         }
@@ -305,7 +307,7 @@ fn disturb(garden: &Garden, watchman: &Arc<Mutex<Watchman>>, seed: u64, lifetime
 
 fn live(seed: u64) {
     garden(|garden| async move {
-        // In half of the lives a Project that is not in use is deleted at once; in the others activity protects it for an hour.
+        // In half of the lives a Project that is not in use is deleted at once; in the others activity protects it for a day.
         let lifetime = if seed.is_multiple_of(2) { 0 } else { 24 * 3600 };
         {
             let mut config = garden.config.borrow_mut();
@@ -317,8 +319,8 @@ fn live(seed: u64) {
         for project in PROJECTS {
             garden.put(object(&kinds::NAMESPACE, "", &namespace_of(project), json!({})));
         }
-        let watchman = Arc::new(Mutex::new(Watchman { one_in: [0, 30, 8][seed as usize % 3], ..Watchman::default() }));
-        disturb(&garden, &watchman, seed, lifetime);
+        let watchman = Arc::new(Mutex::new(Watchman { one_in: [0, 30, 8][seed as usize % 3], lifetime, ..Watchman::default() }));
+        disturb(&garden, &watchman, seed);
         let mut life = Life { garden: &garden, random: Random(seed), watchman: watchman.clone(), steps: Vec::new() };
         garden.start().await;
         garden.start_second().await;
@@ -332,10 +334,12 @@ fn live(seed: u64) {
         // All is seen again: what is unused goes, what is in use stays.
         {
             let mut watchman = watchman.lock().expect("no panic");
-            (watchman.unseen, watchman.one_in) = (None, 0);
+            (watchman.unseen, watchman.one_in, watchman.lifetime) = (None, 0, 0);
         }
         garden.sim.break_watches(WatchEnd::Expired);
-        tokio::time::sleep(Duration::from_secs(1000 + 24 * 3600)).await;
+        tokio::time::sleep(Duration::from_secs(300)).await; // what was unseen is activity
+        garden.jump(lifetime);
+        tokio::time::sleep(Duration::from_secs(1500)).await;
         for project in PROJECTS {
             let live = garden.find(&kinds::PROJECT, "", project);
             let is_used = is_in_use(&garden.sim, &namespace_of(project));

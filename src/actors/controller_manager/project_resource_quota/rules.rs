@@ -3,7 +3,7 @@
 use cluster::object;
 use serde_json::{Map, Value, json};
 
-use crate::{actors::controller_manager::fields::text, api::meta::quantity::Amount};
+use crate::api::meta::quantity::Amount;
 
 /// The limit of Shoots.
 const SHOOTS: &str = "count/shoots.core.gardener.cloud";
