@@ -67,25 +67,28 @@ pub(super) fn is_deleted(garden: &Garden) -> bool {
 
 /// What of the namespace of `dev` a binding `b` in `garden-x` refers to: kinds of the object and of the binding, and fields
 /// of the binding.
-fn references() -> Vec<(&'static Resource, &'static Resource, Value)> {
-    let credentials = |api_version: &str, kind: &Resource| json!({ "credentialsRef": { "apiVersion": api_version, "kind": &*kind.kind, "name": "o", "namespace": NAMESPACE } });
+fn references() -> Vec<(Resource, Resource, Value)> {
+    let credentials = |version: &str, kind: &Resource| {
+        let reference = json!({ "apiVersion": version, "kind": &*kind.kind, "name": "o", "namespace": NAMESPACE });
+        json!({ "credentialsRef": reference })
+    };
     let quotas = || json!({ "quotas": [{ "name": "other" }, { "name": "o", "namespace": NAMESPACE }] });
     let of_secret = || json!({ "secretRef": { "name": "o", "namespace": NAMESPACE } });
     vec![
-        (&kinds::SECRET, &kinds::SECRET_BINDING, of_secret()),
-        (&kinds::SECRET, &kinds::CREDENTIALS_BINDING, credentials("v1", &kinds::SECRET)),
+        (kinds::SECRET, kinds::SECRET_BINDING, of_secret()),
+        (kinds::SECRET, kinds::CREDENTIALS_BINDING, credentials("v1", &kinds::SECRET)),
         (
-            &kinds::INTERNAL_SECRET,
-            &kinds::CREDENTIALS_BINDING,
+            kinds::INTERNAL_SECRET,
+            kinds::CREDENTIALS_BINDING,
             credentials("core.gardener.cloud/v1beta1", &kinds::INTERNAL_SECRET),
         ),
         (
-            &kinds::WORKLOAD_IDENTITY,
-            &kinds::CREDENTIALS_BINDING,
+            kinds::WORKLOAD_IDENTITY,
+            kinds::CREDENTIALS_BINDING,
             credentials("security.gardener.cloud/v1alpha1", &kinds::WORKLOAD_IDENTITY),
         ),
-        (&kinds::QUOTA, &kinds::SECRET_BINDING, quotas()),
-        (&kinds::QUOTA, &kinds::CREDENTIALS_BINDING, quotas()),
+        (kinds::QUOTA, kinds::SECRET_BINDING, quotas()),
+        (kinds::QUOTA, kinds::CREDENTIALS_BINDING, quotas()),
     ]
 }
 
@@ -202,7 +205,7 @@ fn stale_project_with_new_activity_is_stale_no_more() {
 /// spec 82 D.5, D-4, scenarios 46 and 47
 #[test]
 fn project_is_in_use_by_objects_of_bindings_that_shoots_of_others_use() {
-    for (kind, binding, fields) in references() {
+    for (kind, binding, fields) in &references() {
         for (shoots, exists) in [(true, true), (false, true), (true, false)] {
             let fields = fields.clone();
             garden(|garden| async move {
@@ -343,7 +346,7 @@ fn project_becomes_stale_or_not_when_its_use_changes() {
             project.stale_sync_period = Duration::from_secs(12 * 3600).into();
         }
         put_project(&garden, None, None);
-        for (kind, _, _) in references() {
+        for (kind, _, _) in &references() {
             garden.put(object(kind, NAMESPACE, "o", json!({})));
         }
         garden.start().await;
@@ -359,13 +362,13 @@ fn project_becomes_stale_or_not_when_its_use_changes() {
             garden.delete(kind, NAMESPACE, "u").await;
             becomes("unused", true).await;
         }
-        for (kind, binding, fields) in references() {
+        for (kind, binding, fields) in &references() {
             garden.put(shoot_with(binding, "b"));
             garden.put(object(binding, "garden-x", "b", fields.clone()));
             becomes("a binding comes", false).await;
             garden.sim.remove(&resource(binding), "garden-x", "b");
             becomes("the binding goes", true).await;
-            garden.put(object(binding, "garden-x", "b", fields));
+            garden.put(object(binding, "garden-x", "b", fields.clone()));
             becomes("it comes again", false).await;
             garden.sim.remove("shoots.core.gardener.cloud", "garden-x", "s");
             becomes("its Shoot goes", true).await;

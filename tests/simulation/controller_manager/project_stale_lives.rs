@@ -220,11 +220,11 @@ impl Life<'_> {
                 format!("BackupEntry of {name}")
             }
             15 => {
-                let mark = self.random.one_of([json!("true"), Value::Null]);
+                let mark = self.random.one_of([Some("true"), None]);
                 garden.edit(&kinds::NAMESPACE, "", &namespace_of(name), |namespace| {
                     namespace["metadata"]["annotations"] = json!({ "project.gardener.cloud/skip-stale-check": mark });
                 });
-                format!("mark of {name}: {mark}")
+                format!("mark of {name}: {mark:?}")
             }
             16 | 17 => {
                 let number = self.random.below(1000).to_string();
@@ -319,7 +319,8 @@ fn live(seed: u64) {
         for project in PROJECTS {
             garden.put(object(&kinds::NAMESPACE, "", &namespace_of(project), json!({})));
         }
-        let watchman = Arc::new(Mutex::new(Watchman { one_in: [0, 30, 8][seed as usize % 3], lifetime, ..Watchman::default() }));
+        let watchman =
+            Arc::new(Mutex::new(Watchman { one_in: [0, 30, 8][seed as usize % 3], lifetime, ..Watchman::default() }));
         disturb(&garden, &watchman, seed);
         let mut life = Life { garden: &garden, random: Random(seed), watchman: watchman.clone(), steps: Vec::new() };
         garden.start().await;

@@ -343,7 +343,10 @@ mod tests {
     /// spec 82 D.5, scenario 47
     #[test]
     fn all_that_bindings_in_use_refer_to_keeps_its_project_in_use() {
-        let credentials = |api_version: &str, kind: &str| json!({ "credentialsRef": { "apiVersion": api_version, "kind": kind, "name": "s", "namespace": "garden-dev" } });
+        let credentials = |version: &str, kind: &str| {
+            let reference = json!({ "apiVersion": version, "kind": kind, "name": "s", "namespace": "garden-dev" });
+            json!({ "credentialsRef": reference })
+        };
         let quotas = json!({ "quotas": [{ "name": "other" }, { "name": "s", "namespace": "garden-dev" }] });
         let (of_secret, of_credentials) = (BindingKind::SecretBinding, BindingKind::CredentialsBinding);
         let [secret, internal_secret, workload_identity, quota] = ReferencedKind::ALL;
