@@ -422,6 +422,24 @@ fn what_a_binding_leaves_is_released() {
     }
 }
 
+/// spec 81 G-T6: only what has the finalizer was left by a binding.
+#[test]
+fn label_of_another_client_stays_without_a_binding() {
+    for (_, _, label, _) in KINDS {
+        garden(|garden| async move {
+            garden.settled().await;
+            for kind in [&kinds::SECRET, &kinds::QUOTA] {
+                put(&garden, kind, "x", json!({ label: "any" }));
+            }
+            garden.settle().await;
+
+            for kind in [&kinds::SECRET, &kinds::QUOTA] {
+                assert_eq!(labels(&garden, kind, "x"), BTreeMap::from([(label.to_owned(), "any".to_owned())]));
+            }
+        });
+    }
+}
+
 /// spec 81 G-T6; spec 80 §10 A9
 #[test]
 fn binding_that_turns_to_other_credentials_releases_the_old_ones() {

@@ -79,7 +79,7 @@ fn project_quotas_leave_room_for_what_shoots_need() {
         (
             "notation",
             ([Some("1k"), Some("1500m"), Some("1")], [None; 2]),
-            ([Some("1k"), Some("2000"), Some("4000")], ALIGNED),
+            ([Some("1k"), Some("2k"), Some("4k")], ALIGNED),
         ),
     ];
     garden(|garden| async move {

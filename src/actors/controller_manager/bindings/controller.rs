@@ -137,7 +137,8 @@ impl BindingController {
         }
     }
 
-    /// Credentials wake their bindings; if they have none, but marks of this kind, they wake themselves (spec 81 G-T6).
+    /// Credentials wake their bindings; if they have none, but the finalizer of this kind, they wake themselves (spec 81
+    /// G-T6). A label alone may be that of another client.
     fn subscribe_to_credentials(self: &Rc<Self>, supervised: &Supervised<Self>) {
         let binding_kind = self.kind;
         for kind in CredentialsKind::ALL {
@@ -146,7 +147,7 @@ impl BindingController {
             self.caches.credentials(kind).on_change(supervised, changed, move |name, state| {
                 let credentials = CredentialsRef { kind, name: name.clone() };
                 let bindings = by_credentials.get(&credentials);
-                let is_left = bindings.is_empty() && state.fields.is_marked_by(binding_kind);
+                let is_left = bindings.is_empty() && state.fields.held_by.contains(&binding_kind);
                 let left = is_left.then_some(BindingKey::Credentials(credentials));
                 bindings.into_iter().map(BindingKey::Binding).chain(left).collect::<Vec<_>>()
             });
@@ -166,11 +167,17 @@ impl BindingController {
     fn subscribe_to_quotas(self: &Rc<Self>, supervised: &Supervised<Self>) {
         let kind = self.kind;
         let by_quota = self.caches.bindings(kind).by_quota.clone();
-        self.caches.quotas.on_change(supervised, Predicate::<CachedQuota>::fields_changed(), move |name, labels| {
-            let bindings = by_quota.get(name);
-            let is_left = bindings.is_empty() && labels.fields.contains(&kind);
-            let left = is_left.then(|| BindingKey::Quota(name.clone()));
-            bindings.into_iter().map(BindingKey::Binding).chain(left).collect::<Vec<_>>()
+        self.caches.quotas.on_change(supervised, Predicate::<CachedQuota>::fields_changed(), move |name, _| {
+            by_quota.get(name).into_iter().map(BindingKey::Binding).collect::<Vec<_>>()
+        });
+        // A binding may have gone while this process did not run (spec 81 G-T6). Later, a label without a binding is that of
+        // another client.
+        let (by_quota, waker) = (self.caches.bindings(kind).by_quota.clone(), supervised.weak());
+        self.caches.quotas.subscribe(move |change| {
+            let is_labelled = change.new.is_some_and(|labels| labels.fields.contains(&kind));
+            if change.how == How::First && is_labelled && !by_quota.contains(change.name) {
+                waker.wake(&BindingKey::Quota(change.name.clone()), Wake::low(Causes::OBJECT));
+            }
         });
         let by_quota = self.caches.bindings(kind).by_quota.clone();
         let lost = Predicate::<CachedQuota>::differing(move |old, new| {
