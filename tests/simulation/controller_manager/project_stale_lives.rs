@@ -11,7 +11,7 @@ use cluster::Resource;
 use gardener_resource_manager::api::kinds;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use sim::{EventFault, Fault, Seen, Sim, WatchEnd};
+use sim::{EventFault, Fault, Recorded, Seen, Sim, WatchEnd};
 use tokio::time::Instant;
 
 use super::{
@@ -305,7 +305,8 @@ fn disturb(garden: &Garden, watchman: &Arc<Mutex<Watchman>>, seed: u64) {
     });
 }
 
-fn live(seed: u64) {
+/// Lives a life, and returns how many Projects were deleted.
+fn live(seed: u64) -> usize {
     garden(|garden| async move {
         // In half of the lives a Project that is not in use is deleted at once; in the others activity protects it for a day.
         let lifetime = if seed.is_multiple_of(2) { 0 } else { 24 * 3600 };
@@ -355,15 +356,19 @@ fn live(seed: u64) {
             let is_refused = code.is_some_and(|code| code >= 400);
             assert!(is_refused, "seed {seed}: {objection}, and its deletion was answered with {code:?}: {steps:#?}");
         }
-    });
+        let is_deletion = |request: &&Recorded| request.info.verb == "delete" && request.info.resource == "projects";
+        requests.iter().filter(is_deletion).filter(|request| request.code == Some(200)).count()
+    })
 }
 
 /// spec 82 D.5, D.6, traps D-T5; spec 80 §16 S-13
 #[test]
 fn random_lives_delete_no_project_in_use_and_no_active_one() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("SEED") {
-        Some(seed) => live(seed),
-        None => (0..number("SEEDS").unwrap_or(LIVES)).for_each(live),
-    }
+    let (first, end) = match number("SEED") {
+        Some(seed) => (seed, seed + 1),
+        None => (0, number("SEEDS").unwrap_or(LIVES)),
+    };
+    let deleted: usize = (first..end).map(live).sum();
+    assert!(end - first == 1 || deleted as u64 > end, "only {deleted} Projects were deleted in {end} lives");
 }
