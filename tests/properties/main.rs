@@ -12,6 +12,7 @@ mod patch;
 mod places;
 mod plan;
 mod policies;
+mod projects;
 mod review;
 mod validate;
 

@@ -86,6 +86,8 @@ pub struct DeleteOptions {
     pub resource_version: Option<String>,
     /// What happens to dependents; the server's default for the kind if absent.
     pub propagation: Option<Propagation>,
+    /// How many seconds the object may take to end; the server's default for the kind if absent.
+    pub grace_period_seconds: Option<u32>,
 }
 
 /// What happens to dependents.
@@ -423,6 +425,12 @@ impl Context {
     }
 }
 
+impl From<Option<Propagation>> for DeleteOptions {
+    fn from(propagation: Option<Propagation>) -> Self {
+        Self { propagation, ..Self::default() }
+    }
+}
+
 impl DeleteOptions {
     fn body(&self) -> Value {
         let mut body = json!({"kind": "DeleteOptions", "apiVersion": "v1"});
@@ -430,6 +438,7 @@ impl DeleteOptions {
             (&["preconditions", "uid"][..], self.uid.as_ref().map(|uid| json!(uid))),
             (&["preconditions", "resourceVersion"], self.resource_version.as_ref().map(|version| json!(version))),
             (&["propagationPolicy"], self.propagation.map(|propagation| json!(propagation.as_str()))),
+            (&["gracePeriodSeconds"], self.grace_period_seconds.map(|seconds| json!(seconds))),
         ];
         for (path, value) in options {
             if let Some(value) = value {

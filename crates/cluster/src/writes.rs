@@ -68,7 +68,7 @@ impl Cluster {
         let uid = Some(seen("uid", uid, at)?.to_owned());
         let resource_version =
             version.map(|version| seen("resourceVersion", version, at).map(str::to_owned)).transpose()?;
-        let options = DeleteOptions { uid, resource_version, propagation };
+        let options = DeleteOptions { uid, resource_version, propagation, ..DeleteOptions::default() };
         match self.delete(ctx, at, &options).await {
             Err(error) if error.is_not_found() => Ok(Deleted::Gone),
             result => result,

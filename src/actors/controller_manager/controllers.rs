@@ -16,6 +16,7 @@ pub const CONTROLLERS: &[Registration] = &[
     super::project_activity::REGISTRATION,
     super::project_stale::REGISTRATION,
     super::project_resource_quota::REGISTRATION,
+    super::project::REGISTRATION,
     super::quota::REGISTRATION,
     super::seed::backup_buckets::REGISTRATION,
     super::seed::extensions::REGISTRATION,

@@ -14,6 +14,9 @@
 //!   the dashboard
 //! * [`fields`]: reads of foreign JSON
 //! * [`fields`]: reads of foreign JSON; `project_namespace`: the namespace of a Project
+//! * [`project`]: Namespaces, default ResourceQuotas and RBAC objects of Projects
+//! * [`seed`]: conditions of Seeds, their Namespaces, and copies of shared Secrets
+//! * [`fields`]: reads of foreign JSON; [`owner_references`], [`rbac`]: objects that controllers make
 
 pub mod bastion;
 pub mod bindings;
@@ -35,7 +38,10 @@ pub mod project_activity;
 mod project_namespace;
 pub mod project_resource_quota;
 pub mod project_stale;
+pub mod owner_references;
+pub mod project;
 pub mod quota;
+pub mod rbac;
 pub mod references;
 pub mod referrers;
 mod rows;

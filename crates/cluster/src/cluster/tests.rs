@@ -68,6 +68,7 @@ async fn deletion_is_done_or_pending() {
             uid: Some("u".into()),
             resource_version: Some("7".into()),
             propagation: Some(Propagation::Foreground),
+            grace_period_seconds: Some(60),
         };
 
         let deleted = server.cluster().delete(&ctx(), &at(), &options).await.unwrap();
@@ -75,7 +76,7 @@ async fn deletion_is_done_or_pending() {
         assert_eq!(deleted, if waits { Deleted::Pending(pending.clone()) } else { Deleted::Gone });
         assert_eq!(
             server.requests()[0].body,
-            json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground",
+            json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground", "gracePeriodSeconds": 60,
                 "preconditions": {"uid": "u", "resourceVersion": "7"}})
         );
     }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::{How, Watch, reader::Sink as _};
 use crate::{
-    ApiError, Cached, Cluster, Context, DeleteOptions, Deleted, Lock, ObjectRef, Propagation, Wrote,
+    ApiError, Cached, Cluster, Context, DeleteOptions, Deleted, Lock, ObjectRef, Wrote,
     object::{self, NamespacedName},
     writes::{ATTEMPTS, bound, differs_from, merged},
 };
@@ -233,10 +233,11 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
         })
     }
 
+    /// Deletes what was decided on. The preconditions in `options` are replaced.
     pub(super) async fn delete(
         &self,
         seen: View<R>,
-        propagation: Option<Propagation>,
+        options: &DeleteOptions,
         is_due: impl Fn(&View<R>) -> Result<bool, ApiError>,
     ) -> Result<Wrote<View<R>>, ApiError> {
         if seen.is_deleting() {
@@ -249,7 +250,7 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
         let options = DeleteOptions {
             resource_version: (self.lock == Lock::Version || uid.is_empty()).then(|| version.clone()),
             uid: Some(uid).filter(|uid| !uid.is_empty()),
-            propagation,
+            ..options.clone()
         };
         let (known, asked) = (self.known_version(), self.watch.now());
         match self.cluster.delete(self.ctx, &self.at, &options).await {

@@ -18,7 +18,7 @@ use super::{
     write_attempt::{Step, Subject, View, WriteAttempt},
 };
 use crate::{
-    ApiError, Cached, Context, Lock, Propagation, Wrote, difference,
+    ApiError, Cached, Context, DeleteOptions, Lock, Propagation, Wrote, difference,
     object::{self, NamespacedName},
     writes::{ATTEMPTS, changes},
 };
@@ -118,14 +118,18 @@ impl<R: Cached> Watch<R> {
         name: &NamespacedName,
         decide: impl Fn(&R) -> Option<Value>,
     ) -> Result<Wrote<R>, ApiError> {
-        let attempt = self.attempt(ctx, name, Lock::Version);
-        let decide = |view: &View<R>| {
-            let cached = self.cached_of(view)?;
-            Ok(decide(&cached).map_or(Step::Leave, Step::Send))
-        };
-        let patch = async |seen| attempt.patch(seen, &decide).await;
-        let wrote = attempt.until_settled(attempt.cached_or_live().await?, patch).await?;
-        wrote.try_map(|view| self.cached_of(&view).map(Cow::into_owned))
+        self.patch_cached_until_settled(&self.attempt(ctx, name, Lock::Version), decide).await
+    }
+
+    /// As [`Self::patch_cached`], for the subresource `status`. The patch is bound to the incarnation of the object.
+    pub async fn patch_status_cached(
+        &self,
+        ctx: &Context,
+        name: &NamespacedName,
+        decide: impl Fn(&R) -> Option<Value>,
+    ) -> Result<Wrote<R>, ApiError> {
+        let attempt = self.attempt(ctx, name, Lock::Uid).whole().on_status();
+        self.patch_cached_until_settled(&attempt, decide).await
     }
 
     /// Adds (`held`) or removes one finalizer; other finalizers keep their order (spec 80 §16 S-4, S-5, S-7). Sends
@@ -165,7 +169,8 @@ impl<R: Cached> Watch<R> {
             Some(cached) => Some(View::Cached(cached)),
             None => attempt.first(subject).await?,
         };
-        let delete = async |seen| attempt.delete(seen, propagation, |_| Ok(true)).await;
+        let options = propagation.into();
+        let delete = async |seen| attempt.delete(seen, &options, |_| Ok(true)).await;
         attempt.until_settled(seen, delete).await?.try_map(View::into_object)
     }
 
@@ -181,7 +186,8 @@ impl<R: Cached> Watch<R> {
         let subject = subject.into();
         let attempt = self.attempt(ctx, &subject.name(), Lock::Version);
         let is_due = |view: &View<R>| Ok(is_due(view.object()?));
-        let delete = async |seen| attempt.delete(seen, propagation, &is_due).await;
+        let options = propagation.into();
+        let delete = async |seen| attempt.delete(seen, &options, &is_due).await;
         attempt.until_settled(attempt.first(subject).await?, delete).await?.try_map(View::into_object)
     }
 
@@ -193,9 +199,20 @@ impl<R: Cached> Watch<R> {
         propagation: Option<Propagation>,
         is_due: impl Fn(&R) -> bool,
     ) -> Result<Wrote<R>, ApiError> {
+        self.delete_cached_if_with(ctx, name, &propagation.into(), is_due).await
+    }
+
+    /// As [`Self::delete_cached_if`], with other options of the deletion. Preconditions in `options` are replaced.
+    pub async fn delete_cached_if_with(
+        &self,
+        ctx: &Context,
+        name: &NamespacedName,
+        options: &DeleteOptions,
+        is_due: impl Fn(&R) -> bool,
+    ) -> Result<Wrote<R>, ApiError> {
         let attempt = self.attempt(ctx, name, Lock::Version);
         let is_due = |view: &View<R>| Ok(is_due(&*self.cached_of(view)?));
-        let delete = async |seen| attempt.delete(seen, propagation, &is_due).await;
+        let delete = async |seen| attempt.delete(seen, options, &is_due).await;
         let wrote = attempt.until_settled(attempt.cached_or_live().await?, delete).await?;
         wrote.try_map(|view| self.cached_of(&view).map(Cow::into_owned))
     }
@@ -215,6 +232,20 @@ impl<R: Cached> Watch<R> {
             Ok(_) | Err(_) => self.enter_selected(&answer, how, asked),
         }
         Ok(answer)
+    }
+
+    async fn patch_cached_until_settled(
+        &self,
+        attempt: &WriteAttempt<'_, R>,
+        decide: impl Fn(&R) -> Option<Value>,
+    ) -> Result<Wrote<R>, ApiError> {
+        let decide = |view: &View<R>| {
+            let cached = self.cached_of(view)?;
+            Ok(decide(&cached).map_or(Step::Leave, Step::Send))
+        };
+        let patch = async |seen| attempt.patch(seen, &decide).await;
+        let wrote = attempt.until_settled(attempt.cached_or_live().await?, patch).await?;
+        wrote.try_map(|view| self.cached_of(&view).map(Cow::into_owned))
     }
 
     async fn patch_until_settled(

@@ -1,6 +1,7 @@
 //! Watches on the simulated API server (contract rule 3, faults 4 to 6).
 
 mod answers;
+mod cached_writes;
 mod definitions;
 mod index;
 mod live;

@@ -12,7 +12,7 @@ use crate::{ApiError, Lock, Propagation, Wrote, testing::ctx};
 const FINALIZER: &str = "a.b/ours";
 
 /// An object `a` with value 1 in a watch that has seen it. The simulator's record of requests is empty.
-fn written<F: Future>(test: impl FnOnce(Rc<Scene>) -> F + 'static) {
+pub(super) fn written<F: Future>(test: impl FnOnce(Rc<Scene>) -> F + 'static) {
     let prepare = |sim: &Sim| {
         sim.put(config_map("a", "1")).unwrap();
     };
@@ -33,16 +33,16 @@ fn wants(value: &'static str) -> impl Fn(&Value) -> Option<Value> {
 }
 
 impl Scene {
-    fn verbs(&self) -> Vec<String> {
+    pub(super) fn verbs(&self) -> Vec<String> {
         let verbs = self.sim.requests().into_iter().map(|request| request.info.verb);
         verbs.filter(|verb| verb != "watch" && verb != "list").collect()
     }
 
-    fn stored(&self) -> Option<Value> {
+    pub(super) fn stored(&self) -> Option<Value> {
         self.sim.object("configmaps", "default", "a")
     }
 
-    fn edit(&self, change: impl FnOnce(&mut Value)) {
+    pub(super) fn edit(&self, change: impl FnOnce(&mut Value)) {
         assert!(self.sim.edit("configmaps", "default", "a", change));
     }
 

@@ -4,7 +4,7 @@ use cluster::object;
 use serde_json::{Value, json};
 
 use super::roles::ROLE;
-use crate::api::kinds;
+use crate::{actors::controller_manager::owner_references::controller_reference, api::kinds};
 
 const PREFIX: &str = "seed-";
 
@@ -83,10 +83,7 @@ pub fn label_patch() -> Value {
 
 /// Returns the Namespace of a Seed, to be created.
 pub fn new_namespace(seed: &str, seed_uid: &str) -> Value {
-    let owner = json!({
-        "apiVersion": kinds::SEED.api_version(), "kind": &*kinds::SEED.kind, "name": seed, "uid": seed_uid,
-        "controller": true, "blockOwnerDeletion": true,
-    });
+    let owner = controller_reference(&kinds::SEED, seed, seed_uid, true);
     json!({
         "apiVersion": kinds::NAMESPACE.api_version(), "kind": &*kinds::NAMESPACE.kind,
         "metadata": {"name": namespace_of(seed), "labels": {ROLE: SEED_ROLE}, "ownerReferences": [owner]},

@@ -1,0 +1,192 @@
+//! A deleted Project: waits for its last Shoot, deletes or releases the Namespace, and lets the Project go (spec 82 A.10).
+
+use std::time::Duration;
+
+use cluster::{DeleteOptions, Lock, Propagation, Wrote, object::NamespacedName};
+use kit::{Failure, Outcome};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{
+    cached::CachedProject,
+    namespace::{CachedNamespace, NamespaceState, Release, is_usable, judge_release, release_patch},
+    phase::Phase,
+    run::{Run, Stop},
+    told::{self, Reason, Tell},
+};
+use crate::api::kinds;
+
+/// A Project that waits is looked at again after this time.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// How long the server may take to end a Namespace, in seconds.
+const GRACE_PERIOD: u32 = 60;
+
+impl Run<'_> {
+    /// Lets a deleted Project go, as soon as nothing of it is left.
+    pub(super) async fn release(&mut self) -> Result<Outcome, Stop> {
+        tracing::info!("Deleting project");
+        if !self.project.is_held() {
+            return Ok(Outcome::Retire);
+        }
+        let Some(name) = self.project.namespace.clone() else { return self.let_go().await };
+        let key = NamespacedName::new("", &*name);
+        let is_released = match self.judge_namespace(&key).await {
+            Ok(Release::Foreign) => self.is_gone_or_foreign(&key).await,
+            Ok(_) if self.has_shoot(&name).await? => {
+                self.tell(Reason::NotEmpty, &told::not_empty(&name));
+                tracing::info!("Cannot release Project Namespace because it still contains Shoots");
+                self.show(Phase::Terminating).await?;
+                return Ok(Outcome::After(PERIOD));
+            }
+            Ok(Release::Gone) => self.is_gone_or_foreign(&key).await,
+            Ok(Release::Keep) => self.keep_released(&key).await,
+            Ok(Release::Delete) => self.delete_namespace(&key).await,
+            Ok(Release::Ending) => self.wait_for_end(&key).await,
+            Err(error) => Err(error),
+        };
+        match is_released {
+            Ok(Released::Yes) => self.let_go().await,
+            Ok(Released::Later) => {
+                self.show(Phase::Terminating).await?;
+                Ok(Outcome::After(PERIOD))
+            }
+            Ok(Released::Unclear) => Err(Stop::Overtaken),
+            Err(error) => {
+                self.tell(Reason::DeletionFailed, &told::not_released(&name, &error.to_string()));
+                if let Err(error) = self.show(Phase::Failed).await {
+                    tracing::error!(%error, "Failed to update Project status");
+                }
+                Err(Stop::Error(Failure::new(format!("failed to release project namespace: {error}"))))
+            }
+        }
+    }
+
+    async fn judge_namespace(&self, key: &NamespacedName) -> Result<Release, Failure> {
+        if !is_usable(&key.name) {
+            return Ok(Release::Foreign);
+        }
+        let namespace = self.namespace(key).await?;
+        Ok(judge_release(self.id(), &key.name, namespace.as_ref()))
+    }
+
+    /// Returns true if the Namespace has a Shoot, as the cache or else the server says.
+    async fn has_shoot(&self, namespace: &str) -> Result<bool, Stop> {
+        let caches = &self.projects.caches;
+        if caches.shoots.is_fresh() || caches.shoots.absence().is_some() {
+            return Ok(caches.has_cached_shoot(namespace));
+        }
+        let has_shoot = caches.has_live_shoot(&self.context, namespace).await;
+        has_shoot.map_err(|error| Stop::Error(Failure::new(format!("failed to check if namespace is empty: {error}"))))
+    }
+
+    /// Confirms that the Namespace is gone, or that of somebody else.
+    async fn is_gone_or_foreign(&self, key: &NamespacedName) -> Result<Released, Failure> {
+        if is_usable(&key.name) {
+            let live = self.projects.caches.namespaces.read_live(&self.context, key).await?;
+            match judge_release(self.id(), &key.name, live.as_ref().map(|live| &live.state)) {
+                Release::Gone => return Ok(Released::Yes),
+                Release::Foreign => {}
+                Release::Keep | Release::Delete | Release::Ending => return Ok(Released::Unclear),
+            }
+        }
+        let text = "Referenced Namespace does not belong to this Project, nothing to do for releasing it";
+        tracing::info!(namespaceName = key.name, "{text}");
+        Ok(Released::Yes)
+    }
+
+    /// Takes the marks of the Project from a Namespace that outlives it (A.10.1).
+    async fn keep_released(&self, key: &NamespacedName) -> Result<Released, Failure> {
+        if self.has_live_shoot(key).await? {
+            return Ok(Released::Unclear);
+        }
+        let text = "Project Namespace should be kept, removing owner references";
+        tracing::info!(namespaceName = key.name, "{text}");
+        let id = self.id();
+        let judge = |live: &Value| judge_release(id, &key.name, Some(&NamespaceState::of(live)));
+        let patch = |live: &Value| (judge(live) == Release::Keep).then(|| release_patch(id, live));
+        let namespaces = &self.projects.caches.namespaces;
+        Ok(match namespaces.patch(&self.context, key, Lock::Version, patch).await? {
+            Wrote::Updated(_) | Wrote::Created(_) => Released::Yes,
+            Wrote::Gone | Wrote::Unchanged(_) | Wrote::Altered(_) | Wrote::Deleting(_) => Released::Unclear,
+        })
+    }
+
+    /// Deletes a Namespace that has no Shoot now. The deletion is bound to the version that was judged.
+    async fn delete_namespace(&mut self, key: &NamespacedName) -> Result<Released, Failure> {
+        if self.has_live_shoot(key).await? {
+            return Ok(Released::Unclear);
+        }
+        tracing::info!(namespaceName = key.name, "Deleting Project Namespace");
+        let id = self.id();
+        let is_due = |known: &CachedNamespace| judge_release(id, &key.name, Some(&known.state)) == Release::Delete;
+        let options = DeleteOptions {
+            propagation: Some(Propagation::Foreground),
+            grace_period_seconds: Some(GRACE_PERIOD),
+            ..DeleteOptions::default()
+        };
+        let namespaces = &self.projects.caches.namespaces;
+        let deleted = namespaces.delete_cached_if_with(&self.context, key, &options, is_due).await?;
+        if matches!(deleted, Wrote::Unchanged(_)) {
+            return Ok(Released::Unclear);
+        }
+        self.tell(Reason::MarkedForDeletion, &told::marked(&key.name));
+        // Without finalizers it is gone already.
+        Ok(if matches!(deleted, Wrote::Gone) { Released::Unclear } else { Released::Later })
+    }
+
+    async fn has_live_shoot(&self, key: &NamespacedName) -> Result<bool, Failure> {
+        let has_shoot = self.projects.caches.has_live_shoot(&self.context, &key.name).await;
+        has_shoot.map_err(|error| Failure::new(format!("failed to check if namespace is empty: {error}")))
+    }
+
+    /// The end of the Namespace wakes the Project. If that takes long, an Event says what is left ("better" 5).
+    async fn wait_for_end(&mut self, key: &NamespacedName) -> Result<Released, Failure> {
+        let text = "Project Namespace is already marked for deletion, nothing to do for releasing it";
+        tracing::debug!(namespaceName = key.name, "{text}");
+        let note = told::marked(&key.name);
+        match self.memory.told.tell(Reason::MarkedForDeletion, &note, self.project.generation, Instant::now()) {
+            Tell::Nothing => {}
+            Tell::News => self.record(Reason::MarkedForDeletion, &note),
+            Tell::Repetition => {
+                let at = kinds::NAMESPACE.named(key);
+                let namespace = self.projects.caches.cluster.find(&self.context, &at).await.ok().flatten();
+                let note = told::with_obstacles(&note, &namespace.unwrap_or_default());
+                self.record(Reason::MarkedForDeletion, &note);
+            }
+        }
+        Ok(Released::Later)
+    }
+
+    /// Removes the finalizer.
+    async fn let_go(&mut self) -> Result<Outcome, Stop> {
+        tracing::info!("Removing finalizer");
+        let known = self.project.clone();
+        let patch = |cached: &CachedProject| {
+            let project = &cached.project;
+            let is_judged = project.uid == known.uid && project.is_deleting && project.namespace == known.namespace;
+            is_judged.then(|| project.finalizer_patch(false)).flatten()
+        };
+        let removed = self.projects.caches.projects.patch_cached(&self.context, self.key, patch).await;
+        let removed =
+            removed.map_err(|error| Stop::Error(Failure::new(format!("failed to remove finalizer: {error}"))))?;
+        match removed {
+            Wrote::Altered(_) => Err(Stop::Overtaken),
+            Wrote::Unchanged(cached) if cached.project.is_held() => Err(Stop::Overtaken),
+            Wrote::Created(_) | Wrote::Updated(_) | Wrote::Unchanged(_) | Wrote::Deleting(_) | Wrote::Gone => {
+                Ok(Outcome::Retire)
+            }
+        }
+    }
+}
+
+/// Whether the Namespace of a deleted Project is released.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Released {
+    /// The Project may go.
+    Yes,
+    /// It is being deleted.
+    Later,
+    /// Somebody else changed it meanwhile: it is judged anew.
+    Unclear,
+}

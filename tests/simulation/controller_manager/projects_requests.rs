@@ -1,0 +1,177 @@
+//! What Projects cost: requests at creation, for a change, at rest and after a restart.
+
+use std::time::Duration;
+
+use gardener_resource_manager::api::kinds;
+use serde_json::{Value, json};
+
+use super::{
+    garden::{Garden, garden},
+    projects::{becomes, phase, project},
+    projects_rbac::{belongings, bound, member, user},
+};
+
+fn configure(garden: &Garden) {
+    let quotas =
+        json!([{"config": {"metadata": {"creationTimestamp": null}, "spec": {"hard": {"count/secrets": "400"}}}}]);
+    garden.config.borrow_mut().controllers.project.quotas = serde_json::from_value(quotas).unwrap();
+}
+
+fn members() -> Value {
+    let role = |number: usize| ["admin", "viewer", "uam"][number % 3];
+    (0..6).map(|number| member(&format!("user-{number}"), &[role(number)])).collect()
+}
+
+fn put_project(garden: &Garden, name: &str, spec: Value) {
+    let mut spec = spec;
+    spec["owner"] = user("o");
+    spec["members"] = members();
+    garden.put(project(name, spec));
+}
+
+/// Returns the program's requests with Events, without watches and discovery.
+fn requests(garden: &Garden) -> Vec<String> {
+    let requests = garden.requests().into_iter().map(|request| request.info);
+    let counts = requests.filter(|info| info.verb != "watch" && !info.resource.is_empty());
+    counts.map(|info| format!("{} {} {}", info.verb, info.resource, info.name)).collect()
+}
+
+/// benches gcm_projects: at most 18 requests with the Event and, without `spec.namespace`, one more write.
+#[test]
+fn new_project_costs_at_most_eighteen_requests() {
+    for (spec, most) in [(json!({"namespace": "garden-dev"}), 17), (json!({}), 18)] {
+        garden(|garden| async move {
+            configure(&garden);
+            garden.settled().await;
+            put_project(&garden, "dev", spec);
+            becomes(&garden, "dev", "Ready").await;
+            garden.settle().await;
+
+            let requests = requests(&garden);
+            assert!(requests.len() <= most, "{}: {requests:?}", requests.len());
+            assert!(requests.iter().all(|request| !request.starts_with("get")), "{requests:?}");
+        });
+    }
+}
+
+/// benches gcm_projects: two bindings, the phase and the Event.
+#[test]
+fn new_member_costs_at_most_four_requests() {
+    garden(|garden| async move {
+        configure(&garden);
+        put_project(&garden, "dev", json!({"namespace": "garden-dev"}));
+        garden.settled().await;
+
+        let mut more = members();
+        more.as_array_mut().unwrap().push(member("new", &["admin"]));
+        garden.patch(&kinds::PROJECT, "", "dev", json!({"spec": {"members": more}})).await;
+        becomes(&garden, "dev", "Ready").await;
+        garden.settle().await;
+
+        assert!(bound(&garden, &kinds::ROLE_BINDING, "project-member").contains(&"new".to_owned()));
+        let requests = requests(&garden);
+        assert!(requests.len() <= 4, "{requests:?}");
+    });
+}
+
+/// spec 80 §16 S-9, spec 82 scenario 24, A-T5: also over the resync of all Projects, every ten hours.
+#[test]
+fn projects_request_nothing_at_rest() {
+    garden(|garden| async move {
+        configure(&garden);
+        for number in 0..20 {
+            put_project(&garden, &format!("p{number}"), json!({"namespace": format!("garden-p{number}")}));
+        }
+        put_project(&garden, "dev", json!({}));
+        garden.settled().await;
+        assert_eq!(phase(&garden, "dev"), "Ready");
+
+        tokio::time::sleep(Duration::from_secs(12 * 3600)).await;
+
+        assert_eq!(requests(&garden), Vec::<String>::new());
+    });
+}
+
+/// spec 82 scenario 24: a restart writes nothing and records no Event.
+#[test]
+fn restart_writes_nothing() {
+    garden(|garden| async move {
+        configure(&garden);
+        for number in 0..20 {
+            put_project(&garden, &format!("p{number}"), json!({"namespace": format!("garden-p{number}")}));
+        }
+        garden.settled().await;
+        garden.stop().await;
+        garden.sim.clear_requests();
+
+        garden.start().await;
+        garden.settle().await;
+
+        let others: Vec<_> = requests(&garden).into_iter().filter(|asked| !asked.starts_with("list")).collect();
+        assert_eq!(others, Vec::<String>::new());
+    });
+}
+
+/// spec 82 scenario 24: only the phase follows a spec that changes and changes back.
+#[test]
+fn spec_that_changes_back_costs_phases_and_events_only() {
+    garden(|garden| async move {
+        configure(&garden);
+        put_project(&garden, "dev", json!({"namespace": "garden-dev"}));
+        garden.settled().await;
+        let before = belongings(&garden);
+
+        garden.patch(&kinds::PROJECT, "", "dev", json!({"metadata": {"labels": {"a": "b"}}})).await;
+        garden.settle().await;
+        assert_eq!(requests(&garden), Vec::<String>::new(), "labels wake nobody");
+        for description in [json!("x"), Value::Null] {
+            garden.patch(&kinds::PROJECT, "", "dev", json!({"spec": {"description": description}})).await;
+            becomes(&garden, "dev", "Ready").await;
+            garden.settle().await;
+        }
+
+        assert_eq!(belongings(&garden), before);
+        let requests = requests(&garden);
+        assert!(
+            requests.iter().all(|asked| asked.contains(" projects dev") || asked.contains(" events ")),
+            "{requests:?}"
+        );
+        assert!(requests.len() <= 4, "{requests:?}");
+    });
+}
+
+/// What a deletion costs: a live list of Shoots, two writes of the Namespace and the Project, a look at the Namespace that
+/// is gone, the phase and the Event.
+#[test]
+fn deleted_project_costs_at_most_six_requests() {
+    garden(|garden| async move {
+        configure(&garden);
+        put_project(&garden, "dev", json!({"namespace": "garden-dev"}));
+        garden.settled().await;
+
+        garden.delete(&kinds::PROJECT, "", "dev").await;
+        super::projects::project_gone(&garden, "dev").await;
+        garden.settle().await;
+
+        let requests = requests(&garden);
+        assert!(requests.len() <= 6, "{requests:?}");
+    });
+}
+
+/// spec 82 A.11: a Project that stays failed costs an Event an hour and no request beside it.
+#[test]
+fn failed_project_costs_an_event_an_hour() {
+    garden(|garden| async move {
+        put_project(&garden, "dev", json!({"namespace": "kube-public"}));
+        put_project(&garden, "foo", json!({"namespace": "garden-x"}));
+        super::projects::hand_over(&garden, "garden-x", "other");
+        garden.settled().await;
+        assert_eq!(phase(&garden, "foo"), "Failed");
+
+        tokio::time::sleep(Duration::from_secs(4 * 3600)).await;
+
+        let requests = requests(&garden);
+        assert!((2..=20).contains(&requests.len()), "{requests:?}");
+        assert!(requests.iter().all(|asked| asked.contains(" events")), "{requests:?}");
+    });
+}
