@@ -7,16 +7,14 @@
 //! * [`bindings`]: both kinds of bindings, with their credentials and Quotas; [`secret_binding`], [`credentials_binding`]:
 //!   how they are guarded
 //! * [`bastion`], [`csr`], [`event`], [`gardenlet_lifecycle`]: a controller each
-//! * [`project_resource_quota`], [`project_activity`], [`project_stale`]: a controller each, of Projects
+//! * [`project`]: Namespaces, default ResourceQuotas and RBAC objects of Projects; [`project_resource_quota`],
+//!   [`project_activity`], [`project_stale`]: a controller each, of Projects
 //! * [`seed`]: conditions of Seeds, their Namespaces, and copies of shared Secrets
 //! * [`referrers`]: the rules of guards, references and bindings in one table, for the command `referrers`
 //! * [`figures`]: the metrics of the controllers; [`held`]: objects in deletion as metrics; `rows`: the same objects on
 //!   the dashboard
-//! * [`fields`]: reads of foreign JSON
-//! * [`fields`]: reads of foreign JSON; `project_namespace`: the namespace of a Project
-//! * [`project`]: Namespaces, default ResourceQuotas and RBAC objects of Projects
-//! * [`seed`]: conditions of Seeds, their Namespaces, and copies of shared Secrets
-//! * [`fields`]: reads of foreign JSON; [`owner_references`], [`rbac`]: objects that controllers make
+//! * [`fields`]: reads of foreign JSON; `project_namespace`: the namespace of a Project; [`owner_references`], [`rbac`]:
+//!   objects that controllers make
 
 pub mod bastion;
 pub mod bindings;
@@ -34,12 +32,12 @@ pub mod gardenlet_lifecycle;
 pub mod guards;
 pub mod held;
 pub mod namespaced_cloud_profile;
+pub mod owner_references;
+pub mod project;
 pub mod project_activity;
 mod project_namespace;
 pub mod project_resource_quota;
 pub mod project_stale;
-pub mod owner_references;
-pub mod project;
 pub mod quota;
 pub mod rbac;
 pub mod references;
