@@ -4,7 +4,7 @@
 //! Steps share their paths, so a long key above many steps is stored once. If the steps within a list or map would take
 //! more text than the list or map itself, one step replaces it.
 
-use std::{io, rc::Rc};
+use std::{fmt, io, rc::Rc};
 
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -222,7 +222,12 @@ fn is_escaped(byte: u8) -> bool {
 }
 
 impl Path<'_> {
-    /// Appends the path as a JSON pointer.
+    fn text(&self) -> String {
+        let mut text = String::with_capacity(self.size());
+        self.write(&mut text);
+        text
+    }
+
     fn write(&self, text: &mut String) {
         let Some(level) = &self.0 else { return };
         level.above.write(text);
@@ -230,11 +235,15 @@ impl Path<'_> {
     }
 }
 
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text())
+    }
+}
+
 impl Serialize for Path<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = String::with_capacity(self.size());
-        self.write(&mut text);
-        serializer.serialize_str(&text)
+        serializer.serialize_str(&self.text())
     }
 }
 
