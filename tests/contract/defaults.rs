@@ -36,7 +36,8 @@ fn workloads() -> Vec<Row> {
                 "selector": {"matchLabels": {"a": "b"}}, "template": template_defaults()});
                 becomes(&api, api.at("apps/v1", "deployments"), deployment("d"), expected).await
             },
-        ),
+        )
+        .not_for_the_oldest(),
         row("a StatefulSet gets its defaults", "facts §9", |api| async move {
             let mut body = deployment("s");
             body["kind"] = json!("StatefulSet");
@@ -46,7 +47,8 @@ fn workloads() -> Vec<Row> {
                 "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
                 "selector": {"matchLabels": {"a": "b"}}, "template": template_defaults()});
             becomes(&api, api.at("apps/v1", "statefulsets"), body, expected).await
-        }),
+        })
+        .not_for_the_oldest(),
         row("a DaemonSet gets its defaults, and an annotation", "facts §9", |api| async move {
             let mut body = deployment("d");
             body["kind"] = json!("DaemonSet");
@@ -59,7 +61,8 @@ fn workloads() -> Vec<Row> {
             equal("spec with defaults", &object["spec"], &expected)?;
             let annotation = json!({"deprecated.daemonset.template.generation": "1"});
             equal("annotations", &object["metadata"]["annotations"], &annotation)
-        }),
+        })
+        .not_for_the_oldest(),
         row("a Job gets a selector and labels from its uid", "facts §9", |api| async move {
             let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
             let body = json!({"metadata": {"name": "j"}, "spec": {"suspend": true, "template": template}});

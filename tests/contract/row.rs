@@ -9,6 +9,8 @@ pub(crate) struct Row {
     pub(crate) name: String,
     pub(crate) cite: &'static str,
     pub(crate) plane: Plane,
+    /// It holds for the oldest supported version of Kubernetes, too.
+    holds_for_the_oldest: bool,
     check: Box<dyn Fn(Api) -> LocalBoxFuture<'static, Result<()>>>,
 }
 
@@ -22,9 +24,18 @@ pub(crate) enum Plane {
     Controllers,
 }
 
+/// Minor version of the oldest supported Kubernetes.
+const OLDEST: u16 = 32;
+
+/// The minor version that the simulator behaves like.
+#[cfg(feature = "sim")]
+const SIMULATED: u16 = 36;
+
 #[derive(Default)]
 pub(crate) struct Outcome {
     ran: usize,
+    /// Rows that hold for later versions of Kubernetes only.
+    later: usize,
     failures: Vec<String>,
 }
 
@@ -33,7 +44,8 @@ where
     F: Fn(Api) -> R + 'static,
     R: Future<Output = Result<()>> + 'static,
 {
-    Row { name: name.into(), cite, plane: Plane::Apiserver, check: Box::new(move |api| check(api).boxed_local()) }
+    let check = Box::new(move |api| check(api).boxed_local());
+    Row { name: name.into(), cite, plane: Plane::Apiserver, holds_for_the_oldest: true, check }
 }
 
 async fn run_row(row: &Row, api: Api) -> Result<()> {
@@ -53,6 +65,18 @@ impl Row {
         self
     }
 
+    /// The same row without the oldest supported version of Kubernetes, which answers differently (facts §11).
+    /// Neither program may rely on such a row.
+    pub(crate) fn not_for_the_oldest(mut self) -> Self {
+        self.holds_for_the_oldest = false;
+        self
+    }
+
+    /// `minor` is 36 for Kubernetes 1.36.
+    fn holds_for(&self, minor: u16) -> bool {
+        self.holds_for_the_oldest || minor > OLDEST
+    }
+
     /// The same row without other rows beside it, so that it may forget history.
     pub(crate) fn alone(mut self) -> Self {
         self.plane = Plane::Alone;
@@ -69,16 +93,13 @@ impl Outcome {
     }
 
     fn finish(self, server: &str) {
-        let Self { ran, failures } = self;
+        let Self { ran, later, failures } = self;
         // Straight to stderr: the test harness hides the output of a test that passes.
-        let _ = writeln!(std::io::stderr(), "{server}: {ran} rows ran, {} failed", failures.len());
+        let failed = failures.len();
+        let _ =
+            writeln!(std::io::stderr(), "{server}: {ran} rows ran, {failed} failed, {later} hold for later versions");
         assert!(ran > 0, "no row matches the filter");
-        assert!(
-            failures.is_empty(),
-            "{} of {ran} rows failed on {server}:\n\n{}\n",
-            failures.len(),
-            failures.join("\n\n")
-        );
+        assert!(failures.is_empty(), "{failed} of {ran} rows failed on {server}:\n\n{}\n", failures.join("\n\n"));
     }
 }
 
@@ -119,6 +140,10 @@ pub(crate) mod real {
     async fn run_on(options: Options, rows: &[(&'static str, &Row)], outcome: &mut Outcome) {
         let server = ControlPlane::start(options).await.expect("a control plane starts");
         let client = server.client(User::Admin).await.expect("a client of it");
+        let version = client.apiserver_version().await.expect("the server tells its version");
+        let minor = version.minor.trim_end_matches('+').parse().expect("the minor version is a number");
+        let (rows, later): (Vec<_>, Vec<_>) = rows.iter().partition(|(_, row)| row.holds_for(minor));
+        outcome.later += later.len();
         let server = Rc::new(Mutex::new(server));
         let forget: Forget = Rc::new(move || {
             let server = Rc::clone(&server);
@@ -155,12 +180,12 @@ pub(crate) mod simulated {
     use kit::{Clock, Random};
     use sim::{Behaviour, ClientOptions, Process, Sim, SimOptions};
 
-    use super::{Api, Outcome, Plane, Row, run_row, wanted};
+    use super::{Api, Outcome, Plane, Row, SIMULATED, run_row, wanted};
 
     pub(crate) fn run(table: Vec<(&'static str, Vec<Row>)>) {
         let mut outcome = Outcome::default();
         for (module, rows) in &table {
-            for row in rows.iter().filter(|row| wanted(module, row)) {
+            for row in rows.iter().filter(|row| row.holds_for(SIMULATED) && wanted(module, row)) {
                 let result = catch_unwind(AssertUnwindSafe(|| run_one(row)));
                 outcome.add(module, row, result.unwrap_or_else(|_| Err(anyhow!("it panicked, see above"))));
             }

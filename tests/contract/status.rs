@@ -162,7 +162,8 @@ fn custom() -> Vec<Row> {
                 "Invalid",
                 "metadata.resourceVersion: Invalid value: 0: must be specified for an update",
             )
-        }),
+        })
+        .not_for_the_oldest(),
         row(
             "a status that is too large for the database is refused, and nothing of it is stored",
             "facts §10",

@@ -32,7 +32,7 @@ fn objects() -> Vec<Row> {
                 &answer.body["details"],
                 &json!({"name": "e", "group": "apps", "kind": "Deployment", "causes": causes}),
             )
-        }),
+        }).not_for_the_oldest(),
         row("a finalizer without a slash is Invalid", "facts §1", |api| async move {
             let answer = api.post(api.maps(), &config_map("f", json!({"finalizers": ["bad"]}))).await?;
 
@@ -51,7 +51,7 @@ fn objects() -> Vec<Row> {
             let answer = api.post(api.maps(), &config_map("o", json!({"ownerReferences": [owner]}))).await?;
 
             answer.fails_with(422, "Invalid", "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty")
-        }),
+        }).not_for_the_oldest(),
         row("a name in upper case is Invalid", "facts §1", |api| async move {
             let answer = api.post(api.maps(), &config_map("A", json!({}))).await?;
 
@@ -64,7 +64,7 @@ fn objects() -> Vec<Row> {
             let answer = api.post(api.at("v1", "services"), &body).await?;
 
             answer.fails_with(422, "Invalid", "must not contain dots")
-        }),
+        }).not_for_the_oldest(),
         row("RBAC names may have colons and upper case, but no slash", "facts §1", |api| async move {
             let path = format!("{}/clusterroles", root("rbac.authorization.k8s.io/v1"));
             api.create(&path, &json!({"metadata": {"name": format!("{}:A.b:c", api.namespace)}})).await?;
@@ -164,7 +164,7 @@ fn services() -> Vec<Row> {
                 let text = "spec.clusterIPs: Invalid value: [\"10.0.77.7\"]: failed to allocate IP 10.0.77.7: provided IP is already allocated";
                 answer.fails(422, "Invalid", &format!("Service \"s\" is invalid: {text}"))
             },
-        ),
+        ).not_for_the_oldest(),
         row("a second POST of a Service without fixed values is AlreadyExists", "architecture §5", |api| async move {
             let body = service("s", &[]);
             api.create(api.at("v1", "services"), &body).await?;
@@ -177,7 +177,7 @@ fn services() -> Vec<Row> {
             let answer = api.post(api.at("v1", "services"), &service("s", &[("clusterIP", json!("10.9.9.9"))])).await?;
 
             answer.fails_with(422, "Invalid", "the provided network does not match the current range")
-        }),
+        }).not_for_the_oldest(),
         row("the IP of a Service may not change", "facts §4", |api| async move {
             let path = format!("{}/s", api.at("v1", "services"));
             api.create(api.at("v1", "services"), &service("s", &[])).await?;
@@ -270,7 +270,7 @@ fn immutable() -> Vec<Row> {
 
             let text = "Invalid value: {\"matchLabels\":{\"q\":\"1\"}}: field is immutable";
             answer.fails(422, "Invalid", &format!("Deployment.apps \"d\" is invalid: spec.selector: {text}"))
-        }),
+        }).not_for_the_oldest(),
         row("a StatefulSet may change a few fields only", "facts §4", |api| async move {
             let mut body = deployment("s");
             body["kind"] = json!("StatefulSet");
@@ -282,7 +282,7 @@ fn immutable() -> Vec<Row> {
 
             let text = "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
             answer.fails(422, "Invalid", &format!("StatefulSet.apps \"s\" is invalid: {text}"))
-        }),
+        }).not_for_the_oldest(),
         row("the template of a Job is immutable", "facts §4", |api| async move {
             let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
             let body = json!({"metadata": {"name": "j"}, "spec": {"template": template}});
