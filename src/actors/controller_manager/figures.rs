@@ -30,6 +30,8 @@ declarations! {
         "Events that were deleted because their lifetime was over. Exists if controllers.event is configured.";
     BASTIONS = MetricKind::Counter, Own("deleted_bastions_total"), ["reason"], "Bastions",
         "Bastions that were deleted, by reason: expired, too_old, shoot_gone, shoot_deleting, shoot_moved.";
+    PROJECTS = MetricKind::Gauge, Own("projects_failing"), ["step"], "Projects",
+        "Projects whose last reconciliation failed, by the step that failed: namespace, quota, rbac, stale_roles, release.";
 }
 
 /// Objects in deletion, by controller and kind.
@@ -50,6 +52,8 @@ pub(super) const SEEDS_BY_COPIES: &str = "seed_secrets";
 pub(super) const DELETED_EVENTS: &str = "deleted_events";
 /// Deleted Bastions by reason.
 pub(super) const DELETED_BASTIONS: &str = "deleted_bastions";
+/// Projects by the step that failed.
+pub(super) const PROJECTS_FAILING: &str = "projects_failing";
 
 /// The metrics by the names that controllers use.
 pub const FIGURES: &[Figure] = &[
@@ -62,6 +66,7 @@ pub const FIGURES: &[Figure] = &[
     Figure { name: SEEDS_BY_COPIES, kind: Gauge, declaration: &SEED_SECRETS },
     Figure { name: DELETED_EVENTS, kind: Counter, declaration: &EVENTS },
     Figure { name: DELETED_BASTIONS, kind: Counter, declaration: &BASTIONS },
+    Figure { name: PROJECTS_FAILING, kind: Gauge, declaration: &PROJECTS },
 ];
 
 /// Their declarations.

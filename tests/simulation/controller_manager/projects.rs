@@ -470,6 +470,21 @@ fn deleted_shoot_outside_of_projects_wakes_nobody() {
     });
 }
 
+/// spec 82 A.3 step 2: without the finalizer, a deletion would not wait for Shoots.
+#[test]
+fn finalizer_that_somebody_removes_is_added_again() {
+    garden(|garden| async move {
+        garden.settled().await;
+        put_dev(&garden, json!({}));
+        becomes(&garden, "dev", "Ready").await;
+
+        garden.patch(&kinds::PROJECT, "", "dev", json!({"metadata": {"finalizers": ["example.com/x"]}})).await;
+
+        let finalizers = || garden.finalizers(&kinds::PROJECT, "", "dev");
+        garden.soon("it is added again", || finalizers() == ["example.com/x", "gardener"]).await;
+    });
+}
+
 /// spec 82 "better" 1, N7: owner reference and annotations are repaired; without its labels the Namespace is lost.
 #[test]
 fn marks_of_the_namespace_are_restored() {

@@ -308,7 +308,7 @@ fn subject_appears_once_and_defaults_are_no_difference() {
     });
 }
 
-/// spec 82 A.3 step 8, B10, scenario 25
+/// spec 82 A.3 step 8, B10, "better" 6, scenario 25
 #[test]
 fn refused_write_shows_until_it_succeeds_and_stops_no_other_row() {
     garden(|garden| async move {
@@ -331,10 +331,15 @@ fn refused_write_shows_until_it_succeeds_and_stops_no_other_row() {
         names.sort_by_key(ToString::to_string);
         assert_eq!(names, [FOO, "gardener.cloud:system:project-serviceaccountmanager"], "rows without the failure");
 
+        let failing = |count| format!("gardener_controller_manager_projects_failing{{step=\"rbac\"}} {count}\n");
+        assert!(garden.metrics.render().contains(&failing(1)));
+
         garden.sim.clear_faults();
 
         becomes(&garden, "dev", "Ready").await;
+        garden.settle().await;
         assert_eq!(belongings(&garden).len(), 13);
+        assert!(garden.metrics.render().contains(&failing(0)));
     });
 }
 

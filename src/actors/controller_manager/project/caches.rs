@@ -157,7 +157,8 @@ impl Caches {
     }
 }
 
-/// Changes of the status, of labels, annotations and finalizers wake nobody (W1). Without a generation, the spec counts.
+/// Changes of the status, of labels, annotations and finalizers wake nobody (W1), except the loss of the own finalizer:
+/// without it, a deletion would not wait for Shoots. Without a generation, the spec counts.
 fn changed_project() -> Predicate<CachedProject> {
     Predicate::differing(|old: &CachedProject, new: &CachedProject| {
         let (old, new) = (&old.project, &new.project);
@@ -165,6 +166,7 @@ fn changed_project() -> Predicate<CachedProject> {
         old.uid != new.uid
             || old.is_deleting != new.is_deleting
             || old.generation != new.generation
+            || (old.is_held() && !new.is_held())
             || !(has_generation || old.has_spec_of(new))
     })
 }

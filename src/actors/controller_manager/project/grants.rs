@@ -5,15 +5,12 @@ use futures::{StreamExt as _, stream};
 
 use super::{
     roles::{self, Row, is_stale},
-    run::{Repaired, Run, Stop},
+    run::{Repaired, Run, Stop, step},
 };
 use crate::actors::{
     controller_manager::rbac::{RbacKind, RbacObject, RbacState, RbacVerdict, writer::Settled},
     shared::texts::together,
 };
-
-const STEP: &str = "rbac";
-const STALE: &str = "stale roles";
 
 /// Most requests of a reconcile at once (spec 80 §16 S-19).
 const SIDE_BY_SIDE: usize = 16;
@@ -45,7 +42,7 @@ impl Run<'_> {
         if !errors.is_empty() {
             let (count, errors) = (errors.len(), together(&errors, "; "));
             let text = format!("Error while reconciling RBAC resources for namespace \"{namespace}\": ");
-            return Err(Stop::failed(STEP, format!("{text}{count} error(s) occurred: {errors}")));
+            return Err(Stop::failed(step::RBAC, format!("{text}{count} error(s) occurred: {errors}")));
         }
         if is_overtaken { Err(Stop::Overtaken) } else { Ok(()) }
     }
@@ -88,7 +85,7 @@ impl Run<'_> {
             let is_due = |object: &CachedFields<RbacState>| is_stale(&key.name, &roles, &name.name, &object.fields);
             let deleted = watch.delete_cached_if(&self.context, &name, None, is_due).await;
             let prefix = "Error while deleting stale RBAC rules for extension roles: ";
-            match deleted.map_err(|error| Stop::failed(STALE, format!("{prefix}{error}")))? {
+            match deleted.map_err(|error| Stop::failed(step::STALE_ROLES, format!("{prefix}{error}")))? {
                 Wrote::Gone | Wrote::Deleting(_) => self.repaired(&Repaired::Rbac(kind, name.name), 0),
                 Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_) | Wrote::Unchanged(_) => {}
             }

@@ -33,9 +33,16 @@ use std::{rc::Rc, time::Duration};
 use cluster::{Recorder, object::NamespacedName};
 use kit::{Controller, Failure, Outcome, Reconcile, Reconciler, Supervised};
 
-use self::{caches::Caches, quota::Template, run::Memory};
+use self::{
+    caches::Caches,
+    quota::Template,
+    run::{Memory, step},
+};
 use super::context::{GardenContext, Registration, StartControllers};
-use crate::api::config::controller_manager::{Config, ProjectQuota};
+use crate::{
+    actors::shared::state_counts::StateCounts,
+    api::config::controller_manager::{Config, ProjectQuota},
+};
 
 const NAME: &str = "project"; // spec 80 §15
 
@@ -50,6 +57,8 @@ struct Projects {
     caches: Caches,
     templates: Rc<[Template]>,
     events: Recorder,
+    /// Projects by the step that failed.
+    failing: StateCounts,
 }
 
 fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
@@ -60,10 +69,13 @@ fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
         caches: Caches::open(ctx, &templates),
         templates,
         events: ctx.garden.events.for_component(format!("{NAME}-controller")),
+        failing: StateCounts::new(&ctx.env.observers, PROJECTS_FAILING, step::ALL),
     };
     Some(Box::new(|ctx| {
         let supervised = Supervised::start(Rc::new(controller), &ctx.env);
-        supervised.controller().caches.subscribe(&supervised);
+        let controller = supervised.controller();
+        controller.failing.show();
+        controller.caches.subscribe(&supervised);
         supervised.into()
     }))
 }

@@ -13,12 +13,9 @@ use super::{
     },
     phase::Phase,
     quota::{self, QuotaState, Template},
-    run::{Repaired, Run, Stop},
+    run::{Repaired, Run, Stop, step},
     told::{self, Reason},
 };
-
-const NAMESPACE: &str = "namespace";
-const QUOTA: &str = "quota";
 
 /// The Namespace of a Project after its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +44,7 @@ impl Run<'_> {
         self.grant(&namespace, !is_ending).await?;
         self.drop_stale_roles(&namespace).await?;
         if is_ending {
-            return Err(Stop::failed(NAMESPACE, Refusal::Terminating(namespace).to_string()));
+            return Err(Stop::failed(step::NAMESPACE, Refusal::Terminating(namespace).to_string()));
         }
         self.show_ready().await?;
         Ok(self.memory.repairs.next_in(Instant::now()).map_or(Outcome::Done, Outcome::After))
@@ -88,7 +85,7 @@ impl Run<'_> {
     /// A refusal that is news, and a name that is taken, are confirmed by a live read: the cache may lag.
     async fn settle_namespace(&mut self, name: &str) -> Result<Namespace, Stop> {
         let key = NamespacedName::new("", name);
-        let failed = |error: &dyn std::fmt::Display| Stop::failed(NAMESPACE, error.to_string());
+        let failed = |error: &dyn std::fmt::Display| Stop::failed(step::NAMESPACE, error.to_string());
         let mut namespace = match is_usable(name) {
             true => self.namespace(&key).await.map_err(|error| failed(&error))?,
             false => None,
@@ -130,7 +127,7 @@ impl Run<'_> {
         let (id, namespaces) = (self.id(), &self.projects.caches.namespaces);
         let patch = |live: &Value| adoption_patch(id, live);
         let wrote = namespaces.patch(&self.context, key, Lock::Version, patch).await;
-        match wrote.map_err(|error| Stop::failed(NAMESPACE, error.to_string()))? {
+        match wrote.map_err(|error| Stop::failed(step::NAMESPACE, error.to_string()))? {
             Wrote::Updated(_) | Wrote::Created(_) => {
                 self.repaired(&Repaired::Namespace, intent);
                 Ok(Namespace::Written)
@@ -139,7 +136,7 @@ impl Run<'_> {
                 Ok(NamespaceVerdict::Keep) => Ok(Namespace::Same),
                 Ok(NamespaceVerdict::Ending) => Ok(Namespace::Ending),
                 Ok(NamespaceVerdict::Create | NamespaceVerdict::Adopt) => Err(Stop::Overtaken),
-                Err(refusal) => Err(Stop::failed(NAMESPACE, refusal.to_string())),
+                Err(refusal) => Err(Stop::failed(step::NAMESPACE, refusal.to_string())),
             },
             Wrote::Altered(_) | Wrote::Deleting(_) | Wrote::Gone => Err(Stop::Overtaken),
         }
@@ -157,7 +154,7 @@ impl Run<'_> {
             is_due.then(|| json!({"spec": {"namespace": name}}))
         };
         let wrote = self.projects.caches.projects.patch_cached(&self.context, self.key, patch).await;
-        self.take(wrote.map_err(|error| Stop::failed(NAMESPACE, error.to_string()))?)?;
+        self.take(wrote.map_err(|error| Stop::failed(step::NAMESPACE, error.to_string()))?)?;
         self.memory.told.move_to(self.project.generation);
         if self.project.namespace.as_deref() == Some(name) { Ok(()) } else { Err(Stop::Overtaken) }
     }
@@ -167,7 +164,7 @@ impl Run<'_> {
         let templates = self.projects.templates.clone();
         let Some((index, template)) = quota::first_match(&templates, &self.project.labels) else { return Ok(()) };
         let name = NamespacedName::new(namespace, quota::NAME);
-        let failed = |error| Stop::failed(QUOTA, format!("Error while setting up ResourceQuota: {error}"));
+        let failed = |error| Stop::failed(step::QUOTA, format!("Error while setting up ResourceQuota: {error}"));
         let quotas = &self.projects.caches.quotas;
         let known: Option<CachedFields<QuotaState>> = match quotas.known(&name) {
             Some(known) => known,

@@ -11,7 +11,7 @@ use super::{
     cached::CachedProject,
     namespace::{CachedNamespace, NamespaceState, Release, is_usable, judge_release, release_patch},
     phase::Phase,
-    run::{Run, Stop},
+    run::{Run, Stop, step},
     told::{self, Reason, Tell},
 };
 use crate::api::kinds;
@@ -53,10 +53,8 @@ impl Run<'_> {
             }
             Ok(Released::Unclear) => Err(Stop::Overtaken),
             Err(error) => {
-                self.tell(Reason::DeletionFailed, &told::not_released(&name, &error.to_string()));
-                if let Err(error) = self.show(Phase::Failed).await {
-                    tracing::error!(%error, "Failed to update Project status");
-                }
+                let note = told::not_released(&name, &error.to_string());
+                self.failed(step::RELEASE, Reason::DeletionFailed, &note).await;
                 Err(Stop::Error(Failure::new(format!("failed to release project namespace: {error}"))))
             }
         }

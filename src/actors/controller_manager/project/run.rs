@@ -21,6 +21,16 @@ use crate::{
     api::kinds,
 };
 
+/// The steps whose failure is shown, as the log and the metric name them ("better" 6).
+pub(super) mod step {
+    pub(in super::super) const NAMESPACE: &str = "namespace";
+    pub(in super::super) const QUOTA: &str = "quota";
+    pub(in super::super) const RBAC: &str = "rbac";
+    pub(in super::super) const STALE_ROLES: &str = "stale_roles";
+    pub(in super::super) const RELEASE: &str = "release";
+    pub(in super::super) const ALL: [&str; 5] = [NAMESPACE, QUOTA, RBAC, STALE_ROLES, RELEASE];
+}
+
 /// What an actor remembers of its Project.
 #[derive(Default)]
 pub(super) struct Memory {
@@ -87,6 +97,7 @@ pub(super) async fn reconcile(
     };
     let Some(CachedProject { project, .. }) = known else {
         tracing::debug!("Object is gone, stop reconciling");
+        projects.failing.enter(key, None);
         return Ok(Outcome::Retire);
     };
     if memory.uid.as_ref() != Some(&project.uid) {
@@ -98,7 +109,10 @@ pub(super) async fn reconcile(
     let mut run = Run { projects, memory, context, key, project, is_confirmed: false, was_settled };
     let ended = if is_deleting { run.release().await } else { run.serve().await };
     let outcome = match ended {
-        Ok(outcome) => outcome,
+        Ok(outcome) => {
+            projects.failing.enter(key, None);
+            outcome
+        }
         Err(stop) => run.stopped(stop).await?,
     };
     reconcile.note(if is_deleting { "in deletion".to_owned() } else { run.line() });
@@ -122,13 +136,19 @@ impl Run<'_> {
             Stop::Overtaken => Ok(Outcome::Again),
             Stop::Error(error) => Err(error),
             Stop::Failed { step, text } => {
-                tracing::info!(step, "a step of the Project failed");
-                self.tell(Reason::ReconcileFailed, &text);
-                if let Err(error) = self.show(Phase::Failed).await {
-                    tracing::error!(%error, "Failed to update Project status");
-                }
+                self.failed(step, Reason::ReconcileFailed, &text).await;
                 Err(Failure::new(text))
             }
+        }
+    }
+
+    /// Shows that a step failed.
+    pub(super) async fn failed(&mut self, step: &'static str, reason: Reason, note: &str) {
+        tracing::info!(step, "A step of the Project failed");
+        self.projects.failing.enter(self.key, Some(step));
+        self.tell(reason, note);
+        if let Err(error) = self.show(Phase::Failed).await {
+            tracing::error!(%error, "Failed to update Project status");
         }
     }
 

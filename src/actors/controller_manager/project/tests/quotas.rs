@@ -41,8 +41,8 @@ fn first_template_that_selects_the_project_counts() {
     assert_eq!(index(&json!({"plan": "one", "a": "b"})), Some(0));
     assert_eq!(index(&json!({"plan": "two"})), Some(1));
     assert_eq!(index(&json!({"a": "b"})), None);
-    for selector in [json!({}), Value::Null] {
-        assert!(first_match(&[by_labels(selector)], &Labels::new()).is_some(), "it selects every Project");
+    for every in [by_labels(json!({})), template(json!({"config": {}}))] {
+        assert!(first_match(&[every], &Labels::new()).is_some(), "it selects every Project");
     }
 }
 
