@@ -19,6 +19,7 @@ mod project_stale;
 mod project_stale_faults;
 mod project_stale_lives;
 mod projects;
+mod projects_deletion;
 mod projects_faults;
 mod projects_quotas;
 mod projects_rbac;

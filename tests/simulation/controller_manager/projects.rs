@@ -98,13 +98,13 @@ fn labels_text(project: &str) -> String {
 }
 
 /// Returns true if a Namespace bears no mark of a Project.
-fn is_unmarked(namespace: &Value) -> bool {
+pub(super) fn is_unmarked(namespace: &Value) -> bool {
     let annotations = [OWNER, ORIGIN, KEEP].iter().all(|key| annotation(namespace, key).is_none());
     let labels = [ROLE, PROJECT].iter().all(|key| label(namespace, key).is_none());
     annotations && labels && namespace["metadata"]["ownerReferences"].is_null()
 }
 
-fn is_ending(garden: &Garden, namespace: &str) -> bool {
+pub(super) fn is_ending(garden: &Garden, namespace: &str) -> bool {
     find_namespace(garden, namespace)["metadata"]["deletionTimestamp"].is_string()
 }
 
@@ -203,49 +203,6 @@ fn project_does_not_take_the_namespace_of_another_and_can_be_deleted() {
     }
 }
 
-/// spec 82 scenario 5: also while the Namespace has no labels at all.
-#[test]
-fn project_that_failed_on_an_unlabelled_namespace_can_be_deleted() {
-    garden(|garden| async move {
-        garden.put(object(&kinds::NAMESPACE, "", "garden-dev", json!({})));
-        let before = find_namespace(&garden, "garden-dev");
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Failed").await;
-
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-
-        project_gone(&garden, "dev").await;
-        assert_eq!(find_namespace(&garden, "garden-dev"), before);
-    });
-}
-
-/// spec 82 A.10 step 5: labels alone are no mark of this instance, so nothing is deleted on doubt.
-#[test]
-fn namespace_that_was_handed_over_and_never_adopted_outlives_the_project() {
-    garden(|garden| async move {
-        hand_over(&garden, "garden-dev", "dev");
-        let before = find_namespace(&garden, "garden-dev");
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        garden.edit(&kinds::PROJECT, "", "dev", |dev| dev["metadata"]["finalizers"] = json!(["gardener"]));
-        garden.sim.set_faults(|info| match info.resource.as_str() {
-            "namespaces" if info.verb == "patch" => sim::Fault::FailBefore(sim::Seen::status(
-                403,
-                "Forbidden",
-                "Only one reference can have Controller set",
-            )),
-            _ => sim::Fault::None,
-        });
-        becomes(&garden, "dev", "Failed").await;
-
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-
-        project_gone(&garden, "dev").await;
-        assert_eq!(find_namespace(&garden, "garden-dev"), before);
-    });
-}
-
 /// spec 82 N2, D-10, decision 24, scenario 6
 #[test]
 fn project_cannot_have_a_namespace_of_another_name() {
@@ -263,123 +220,6 @@ fn project_cannot_have_a_namespace_of_another_name() {
 
         project_gone(&garden, "dev").await;
         assert_eq!(find_namespace(&garden, "kube-public"), before);
-    });
-}
-
-/// spec 82 A.10, scenario 7
-#[test]
-fn deleted_project_takes_its_namespace_along() {
-    garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
-        hold_namespace(&garden, "garden-dev");
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-
-        becomes(&garden, "dev", "Terminating").await;
-        assert!(is_ending(&garden, "garden-dev"));
-        assert_eq!(garden.finalizers(&kinds::NAMESPACE, "", "garden-dev"), ["foregroundDeletion"]);
-        let note = "Successfully marked project namespace \"garden-dev\" for deletion";
-        told(&garden, "dev", "NamespaceMarkedForDeletion", note).await;
-        assert_eq!(garden.events(&kinds::PROJECT, "dev", "NamespaceMarkedForDeletion")[0].0, "Normal");
-        garden.settle().await;
-        assert!(garden.find(&kinds::PROJECT, "", "dev").is_some(), "it waits");
-
-        let_end(&garden, "garden-dev");
-
-        project_gone(&garden, "dev").await;
-        assert!(garden.find(&kinds::NAMESPACE, "", "garden-dev").is_none());
-    });
-}
-
-/// spec 82 A.10 step 5, A.10.1, scenario 8
-#[test]
-fn namespace_may_outlive_its_project() {
-    for (keep, is_kept) in [("true", true), ("yes", false)] {
-        garden(|garden| async move {
-            garden.settled().await;
-            put_dev(&garden, json!({}));
-            becomes(&garden, "dev", "Ready").await;
-            garden.edit(&kinds::NAMESPACE, "", "garden-dev", |live| {
-                live["metadata"]["annotations"][KEEP] = json!(keep);
-                live["metadata"]["annotations"]["x"] = json!("y");
-                live["metadata"]["labels"]["a"] = json!("b");
-            });
-            hold_namespace(&garden, "garden-dev");
-            garden.settle().await;
-            garden.delete(&kinds::PROJECT, "", "dev").await;
-
-            if !is_kept {
-                garden.soon("the Namespace is being deleted", || is_ending(&garden, "garden-dev")).await;
-                return;
-            }
-            project_gone(&garden, "dev").await;
-            garden.settle().await;
-            let namespace = find_namespace(&garden, "garden-dev");
-            assert!(is_unmarked(&namespace) && !is_ending(&garden, "garden-dev"), "{namespace}");
-            assert_eq!((annotation(&namespace, "x"), label(&namespace, "a")), (Some("y"), Some("b")));
-        });
-    }
-}
-
-/// spec 82 N7, A.10.1, scenario 9
-#[test]
-fn adopted_namespace_outlives_its_project() {
-    garden(|garden| async move {
-        hand_over(&garden, "garden-dev", "dev");
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
-
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-
-        project_gone(&garden, "dev").await;
-        garden.settle().await;
-        assert!(is_unmarked(&find_namespace(&garden, "garden-dev")) && !is_ending(&garden, "garden-dev"));
-    });
-}
-
-/// spec 82 A.2.1, A.10 step 3, scenario 10
-#[test]
-fn deleted_project_waits_for_its_last_shoot() {
-    garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
-        for name in ["one", "two"] {
-            garden.put(shoot("garden-dev", name));
-        }
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-        becomes(&garden, "dev", "Terminating").await;
-        let note = "Cannot release namespace \"garden-dev\" because it still contains Shoots";
-        told(&garden, "dev", "NamespaceNotEmpty", note).await;
-
-        garden.delete(&kinds::SHOOT, "garden-dev", "one").await;
-        garden.settle().await;
-        assert!(!is_ending(&garden, "garden-dev"));
-        garden.delete(&kinds::SHOOT, "garden-dev", "two").await;
-
-        garden.soon("the Namespace is being deleted", || is_ending(&garden, "garden-dev")).await;
-        project_gone(&garden, "dev").await;
-        assert_eq!(notes(&garden, "dev", "NamespaceNotEmpty").len(), 1);
-    });
-}
-
-/// spec 82 A.10 step 3, scenario 11
-#[test]
-fn project_that_failed_does_not_wait_for_the_shoots_of_another() {
-    garden(|garden| async move {
-        hand_over(&garden, "garden-dev", "foo");
-        garden.put(project("foo", json!({"namespace": "garden-dev"})));
-        garden.put(shoot("garden-dev", "s"));
-        put_dev(&garden, json!({}));
-        garden.settled().await;
-        assert_eq!((phase(&garden, "foo"), phase(&garden, "dev")), ("Ready".to_owned(), "Failed".to_owned()));
-
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-
-        garden.gone(&kinds::PROJECT, "", "dev").await;
-        assert_eq!(annotation(&find_namespace(&garden, "garden-dev"), OWNER), Some(uid(&find_project(&garden, "foo"))));
     });
 }
 
@@ -429,44 +269,6 @@ fn project_that_is_created_anew_waits_for_the_end_of_the_old_namespace() {
         becomes(&garden, "dev", "Ready").await;
         let dev = find_project(&garden, "dev");
         assert_eq!(annotation(&find_namespace(&garden, "garden-dev"), OWNER), Some(uid(&dev)));
-    });
-}
-
-/// spec 82 A-T9, decision 24: the Namespace `garden` may have a Project.
-#[test]
-fn garden_itself_may_have_a_project() {
-    garden(|garden| async move {
-        garden.edit(&kinds::NAMESPACE, "", "garden", |live| {
-            live["metadata"]["labels"] = json!({ROLE: "project", PROJECT: "garden"});
-        });
-        garden.settled().await;
-        garden.put(project("garden", json!({"namespace": "garden"})));
-        becomes(&garden, "garden", "Ready").await;
-        assert_eq!(annotation(&find_namespace(&garden, "garden"), KEEP), Some("true"));
-
-        garden.delete(&kinds::PROJECT, "", "garden").await;
-
-        project_gone(&garden, "garden").await;
-        assert!(is_unmarked(&find_namespace(&garden, "garden")) && !is_ending(&garden, "garden"));
-    });
-}
-
-/// spec 82 A.2.1, scenario 27: the Namespace has no labels of a Project, and no Project has it.
-#[test]
-fn deleted_shoot_outside_of_projects_wakes_nobody() {
-    garden(|garden| async move {
-        put_dev(&garden, json!({}));
-        garden.put(shoot("a", "s"));
-        garden.put(shoot("garden-dev", "s"));
-        garden.put(project("other", json!({"namespace": "garden-other"})));
-        hand_over(&garden, "garden-dev", "dev");
-        garden.settled().await;
-
-        garden.delete(&kinds::SHOOT, "a", "s").await;
-        garden.delete(&kinds::SHOOT, "garden-dev", "s").await;
-        garden.settle().await;
-
-        assert_eq!(garden.asked(), Vec::<String>::new());
     });
 }
 

@@ -1,6 +1,9 @@
 //! What is kept of a Project. Pure.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use cluster::{Cached, object};
 use serde_json::{Value, json};
@@ -108,15 +111,20 @@ impl Project {
         self.members.iter().flat_map(Member::extension_roles).collect()
     }
 
+    /// Returns the members of each extension role, in their order.
+    pub fn members_by_extension(&self) -> BTreeMap<&str, Vec<&Subject>> {
+        let mut members: BTreeMap<&str, Vec<&Subject>> = BTreeMap::new();
+        for member in &self.members {
+            for role in member.extension_roles() {
+                members.entry(role).or_default().push(&member.subject);
+            }
+        }
+        members
+    }
+
     /// Returns the members that have one of these roles, in their order.
     pub fn members_with<'p>(&'p self, roles: &'p [&str]) -> impl Iterator<Item = &'p Subject> {
         let has_role = move |member: &&Member| member.roles.iter().any(|role| roles.contains(&&**role));
-        self.members.iter().filter(has_role).map(|member| &member.subject)
-    }
-
-    /// Returns the members that have an extension role, in their order.
-    pub fn members_with_extension<'p>(&'p self, role: &'p str) -> impl Iterator<Item = &'p Subject> {
-        let has_role = move |member: &&Member| member.extension_roles().any(|other| other == role);
         self.members.iter().filter(has_role).map(|member| &member.subject)
     }
 }

@@ -13,7 +13,7 @@ use crate::{
         fields::{list, text},
         owner_references::{controller_reference, owner_uids, with_owner},
     },
-    api::kinds,
+    api::{kinds, meta::field::formats},
 };
 
 /// The label with the role of a Namespace or an RBAC object.
@@ -152,6 +152,11 @@ pub fn is_usable(namespace: &str) -> bool {
     namespace == GARDEN || namespace.starts_with(PREFIX)
 }
 
+/// Returns true if a Project may have a Namespace of this name, and there can be one.
+pub fn can_be_had(namespace: &str) -> bool {
+    is_usable(namespace) && formats::dns_label(namespace).is_empty()
+}
+
 impl NamespaceState {
     /// Reads the metadata of a Namespace.
     pub fn of(namespace: &Value) -> Self {
@@ -275,10 +280,10 @@ pub fn adoption_patch(project: ProjectId<'_>, namespace: &Value) -> Option<Value
 /// Judges what becomes of the Namespace of a deleted Project. Only a Namespace that bears the marks of this instance is
 /// changed, and only one that was created for it is deleted.
 pub fn judge_release(project: ProjectId<'_>, name: &str, namespace: Option<&NamespaceState>) -> Release {
-    let Some(namespace) = namespace else { return Release::Gone };
-    if !is_usable(name) {
+    if !can_be_had(name) {
         return Release::Foreign;
     }
+    let Some(namespace) = namespace else { return Release::Gone };
     if namespace.is_deleting {
         let is_own = namespace.is_labelled_for(project) || namespace.owner.as_deref() == Some(project.uid);
         return if is_own { Release::Ending } else { Release::Foreign };

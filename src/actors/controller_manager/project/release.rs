@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{
     cached::CachedProject,
-    namespace::{CachedNamespace, NamespaceState, Release, is_usable, judge_release, release_patch},
+    namespace::{CachedNamespace, NamespaceState, Release, can_be_had, judge_release, release_patch},
     phase::Phase,
     run::{Run, Stop, step},
     told::{self, Reason, Tell},
@@ -61,7 +61,7 @@ impl Run<'_> {
     }
 
     async fn judge_namespace(&self, key: &NamespacedName) -> Result<Release, Failure> {
-        if !is_usable(&key.name) {
+        if !can_be_had(&key.name) {
             return Ok(Release::Foreign);
         }
         let namespace = self.namespace(key).await?;
@@ -80,7 +80,7 @@ impl Run<'_> {
 
     /// Confirms that the Namespace is gone, or that of somebody else.
     async fn is_gone_or_foreign(&self, key: &NamespacedName) -> Result<Released, Failure> {
-        if is_usable(&key.name) {
+        if can_be_had(&key.name) {
             let live = self.projects.caches.namespaces.read_live(&self.context, key).await?;
             match judge_release(self.id(), &key.name, live.as_ref().map(|live| &live.state)) {
                 Release::Gone => return Ok(Released::Yes),

@@ -58,9 +58,8 @@ pub fn rows(project: ProjectId<'_>, spec: &Project, namespace: &str) -> Vec<Row>
         builder.everywhere(MEMBER, &["get", "patch", "update", "delete"], &members(&["admin", "owner"])),
         builder.everywhere(VIEWER, &["get"], &members(&["viewer"])),
     ];
-    let extensions = spec.extension_roles().into_iter();
-    let extensions =
-        extensions.map(|role| builder.extension(role, &spec.members_with_extension(role).collect::<Vec<_>>()));
+    let extensions = spec.members_by_extension().into_iter();
+    let extensions = extensions.map(|(role, members)| builder.extension(role, &members));
     rows.into_iter().chain(extensions).collect()
 }
 
