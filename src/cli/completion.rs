@@ -28,15 +28,24 @@ mod tests {
     #[test]
     fn completion_has_commands_and_their_flags() {
         let of_resource_manager = ["describe", "request-timeout", "suspend", "gardener-resource-manager"];
-        let of_controller_manager = ["referrers", "request-timeout", "secrets", "gardener-controller-manager"];
+        let of_controller_manager = ["referrers", "request-timeout", "completion", "gardener-controller-manager"];
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let scripts =
+            let of_programs =
                 [(script(shell), of_resource_manager), (controller_manager_script(shell), of_controller_manager)];
-            for (script, words) in scripts {
+            for (script, words) in of_programs {
                 for word in words {
                     assert!(script.contains(word), "{shell}: {word}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn completion_has_the_kinds_whose_referrers_are_known() {
+        for shell in [Shell::Bash, Shell::Zsh] {
+            let script = controller_manager_script(shell);
+
+            assert!(["secrets", "quotas", "seeds"].iter().all(|kind| script.contains(kind)), "{shell}: {script}");
         }
     }
 }

@@ -15,7 +15,6 @@
 //!   the dashboard
 //! * [`fields`]: reads of foreign JSON; `project_namespace`: the namespace of a Project; [`owner_references`], [`rbac`]:
 //!   objects that controllers make
-//! * [`fields`]: reads of foreign JSON; [`owner_references`], [`rbac`]: objects that controllers make
 
 pub mod bastion;
 pub mod bindings;

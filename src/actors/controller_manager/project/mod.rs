@@ -38,7 +38,10 @@ use self::{
     quota::Template,
     run::{Memory, step},
 };
-use super::context::{GardenContext, Registration, StartControllers};
+use super::{
+    context::{GardenContext, Registration, StartControllers},
+    figures::PROJECTS_FAILING,
+};
 use crate::{
     actors::shared::state_counts::StateCounts,
     api::config::controller_manager::{Config, ProjectQuota},
