@@ -93,6 +93,7 @@ pub fn run<P: Program>(start: Start<P>) -> i32 {
         Ok((log, switch)) => (Arc::new(log), switch),
         Err(error) => return refuse(&error.to_string(), &start.usage),
     };
+    let _end = EndOfLog(log.clone());
     logging::log_panics();
     if let Err(error) = &traces {
         tracing::warn!(%error, "There are no traces");
@@ -107,8 +108,16 @@ pub fn run<P: Program>(start: Start<P>) -> i32 {
     if let Ok(traces) = traces {
         traces.finish(LAST_SPANS);
     }
-    log.finish(LAST_RECORDS);
     i32::from(result.is_err())
+}
+
+/// Writes the waiting records at the end, also after a panic.
+struct EndOfLog(Arc<logging::Handle>);
+
+impl Drop for EndOfLog {
+    fn drop(&mut self) {
+        self.0.finish(LAST_RECORDS);
+    }
 }
 
 fn run_logged<P: Program>(

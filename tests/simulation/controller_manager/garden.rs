@@ -283,6 +283,11 @@ impl Garden {
         requests.iter().filter(counts).map(brief).collect()
     }
 
+    /// Returns those of [`Self::asked`] that concern this plural: the main controller of Projects asks for others, too.
+    pub(super) fn asked_for(&self, plural: &str) -> Vec<String> {
+        self.asked().into_iter().filter(|request| request.split(' ').nth(1) == Some(plural)).collect()
+    }
+
     /// Returns the metric of how often a controller has reconciled, by result.
     pub(super) fn reconciles(&self, controller: &str) -> Vec<String> {
         let text = self.metrics.render();

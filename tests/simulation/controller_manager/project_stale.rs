@@ -45,7 +45,8 @@ pub(super) fn project(garden: &Garden, name: &str, since: Option<i64>, auto_dele
 
 /// Puts the Project `dev` with its Namespace.
 pub(super) fn put_project(garden: &Garden, since: Option<i64>, auto_delete: Option<i64>) {
-    garden.put(object(&kinds::NAMESPACE, "", NAMESPACE, json!({})));
+    let labels = json!({ "gardener.cloud/role": "project", "project.gardener.cloud/name": "dev" });
+    garden.put(object(&kinds::NAMESPACE, "", NAMESPACE, json!({ "metadata": { "labels": labels } })));
     garden.put(project(garden, "dev", since, auto_delete));
 }
 
@@ -152,7 +153,9 @@ fn stale_project_is_deleted_when_its_time_has_come() {
         let now: Timestamp = garden.time(0).parse().unwrap();
         assert!(now.duration_since(confirmed).as_secs() < 30);
         let asked = garden.asked();
-        let place = |request: &str| asked.iter().rposition(|asked| asked == request).expect(request);
+        let deletion = asked.iter().position(|asked| asked == "delete projects dev").expect("the deletion");
+        let before = &asked[..=deletion]; // then the main controller looks after the deletion
+        let place = |request: &str| before.iter().rposition(|asked| asked == request).expect(request);
         let order = [
             "get namespaces garden-dev",
             "list shoots",
@@ -300,23 +303,27 @@ fn project_without_a_namespace_is_left_alone() {
     let ((), log) = logged(Level::INFO, || {
         garden(|garden| async move {
             configure(&garden);
+            garden.sim.set_faults(|info| match (info.resource.as_str(), info.verb.as_str()) {
+                ("namespaces", "create") => sim::Fault::FailBefore(sim::Seen::status(403, "Forbidden", "not here")),
+                _ => sim::Fault::None,
+            });
             garden.put(project(&garden, "dev", Some(-20), Some(-1)));
             for (name, namespace) in [("a", json!("kube-system")), ("b", json!("")), ("c", Value::Null)] {
                 let mut other = project(&garden, name, Some(-20), Some(-1));
                 other["spec"]["namespace"] = namespace;
                 garden.put(other);
             }
-            garden.settled().await;
+            garden.start().await;
             tokio::time::sleep(Duration::from_secs(3600)).await;
 
             assert_eq!(stale(&garden), (Some(-20), Some(-1)));
-            assert_eq!(garden.asked(), Vec::<String>::new());
             for name in ["a", "b", "c"] {
                 assert!(garden.find(&kinds::PROJECT, "", name).is_some(), "{name}");
             }
         });
     });
-    assert!(!log.contains("Reconciler error"), "{log}");
+    let is_error = |line: &&str| line.contains("Reconciler error") && line.contains("project-stale");
+    assert_eq!(log.lines().find(is_error), None);
 }
 
 /// spec 82 D.3 step 1

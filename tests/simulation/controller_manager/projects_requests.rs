@@ -36,10 +36,11 @@ fn requests(garden: &Garden) -> Vec<String> {
     counts.map(|info| format!("{} {} {}", info.verb, info.resource, info.name)).collect()
 }
 
-/// benches gcm_projects: at most 18 requests with the Event and, without `spec.namespace`, one more write.
+/// benches gcm_projects: at most 18 requests with the Event and, without `spec.namespace`, one more write. The last is that
+/// of `project-resourcequota`.
 #[test]
 fn new_project_costs_at_most_eighteen_requests() {
-    for (spec, most) in [(json!({"namespace": "garden-dev"}), 17), (json!({}), 18)] {
+    for (spec, most) in [(json!({"namespace": "garden-dev"}), 18), (json!({}), 19)] {
         garden(|garden| async move {
             configure(&garden);
             garden.settled().await;

@@ -46,15 +46,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
     }
 
     fn on_record(&self, id: &Id, values: &SpanRecord<'_>, context: Context<'_, S>) {
+        // A value's formatter may log, which reads the fields of the span: they must not be locked then.
+        let mut fields = Fields::default();
+        values.record(&mut fields);
         let Some(span) = context.span(id) else { return };
         let mut extensions = span.extensions_mut();
         match extensions.get_mut::<Fields>() {
-            Some(known) => values.record(known),
-            None => {
-                let mut fields = Fields::default();
-                values.record(&mut fields);
-                extensions.insert(fields);
-            }
+            Some(known) => known.extend(&fields),
+            None => extensions.insert(fields),
         }
     }
 
@@ -70,7 +69,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for LogLayer {
         let metadata = event.metadata();
         let (level, target) = (metadata.level().into(), metadata.target());
         let record = LogRecord { level, at: (self.now)(), target, fields: &fields };
-        self.sender.send(&record.line(self.format), |lost| self.loss(lost));
+        self.sender.send(&record.line(self.format), level == Level::Error, |lost| self.loss(lost));
     }
 }
 

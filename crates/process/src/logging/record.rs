@@ -31,7 +31,8 @@ pub(super) struct LogRecord<'a> {
     pub(super) fields: &'a Fields,
 }
 
-/// Names and values in order. A repeated name replaces the value in its place.
+/// Names and values in order. A repeated name replaces the value in its place. A plain field and an object of its name
+/// replace each other.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     entries: Vec<FieldEntry>,
@@ -173,10 +174,12 @@ impl Fields {
     }
 
     fn put(&mut self, entry: FieldEntry) {
-        match self.entries.iter_mut().find(|known| known.name == entry.name) {
-            Some(known) => *known = entry,
-            None => self.entries.push(entry),
+        if let Some(known) = self.entries.iter_mut().find(|known| known.name == entry.name) {
+            *known = entry;
+            return;
         }
+        self.entries.retain(|known| !(is_member(known.name, entry.name) || is_member(entry.name, known.name)));
+        self.entries.push(entry);
     }
 
     /// Adds the fields of an inner span or of the event.
@@ -196,8 +199,7 @@ impl Fields {
         &self.texts[entry.begin..entry.end]
     }
 
-    /// Appends all fields but those of the head, each with a comma before it. Members of an object stand together.
-    /// A plain field replaces an object of the same name.
+    /// Appends all fields except those of the head, each with a comma before it. Members of an object stand together.
     fn write_members(&self, line: &mut String, rename: impl Fn(&str) -> &str) {
         for (index, entry) in self.entries.iter().enumerate() {
             let Some((object, member)) = object_member(entry.name) else {
@@ -208,7 +210,7 @@ impl Fields {
                 continue;
             };
             let same_object = |other: &FieldEntry| object_member(other.name).is_some_and(|(name, _)| name == object);
-            if self.get(object).is_some() || self.entries[..index].iter().any(same_object) {
+            if self.entries[..index].iter().any(same_object) {
                 continue;
             }
             line.push(',');
@@ -232,6 +234,11 @@ impl Fields {
 
 fn is_head(name: &str) -> bool {
     name == MESSAGE || name == LOGGER
+}
+
+/// Returns true if `name` is a member of the object. The fields of the head are no objects.
+fn is_member(name: &str, object: &str) -> bool {
+    !is_head(object) && name.strip_prefix(object).is_some_and(|rest| rest.len() > 1 && rest.starts_with('.'))
 }
 
 /// Splits `object.member`.
@@ -346,12 +353,16 @@ mod tests {
     }
 
     #[test]
-    fn log_field_without_a_dot_replaces_an_object_of_its_name() {
-        for order in [["o.x", "o", "o.y"], ["o", "o.x", "o.y"]] {
+    fn log_field_and_object_of_its_name_replace_each_other() {
+        for (order, expected) in [
+            (["o.x", "o.y", "o"], r#","o":"o""#),
+            (["o", "o.x", "o.y"], r#","o":{"x":"o.x","y":"o.y"}"#),
+            (["o.x", "o", "o.y"], r#","o":{"y":"o.y"}"#),
+        ] {
             let mut members = String::new();
             fields(&order.map(|name| (name, name.into()))).write_members(&mut members, |name| name);
 
-            assert_eq!(members, r#","o":"o""#);
+            assert_eq!(members, expected);
         }
     }
 

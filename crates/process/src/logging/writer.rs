@@ -1,12 +1,12 @@
 //! A thread and a bounded queue before the stream. Log statements never wait for the reader of stderr: when the queue
 //! is full, records are dropped and counted, and the next record that finds room also reports the count. The bound is
-//! in bytes, because records have any length. A failing stream is ignored: there is nowhere to report it.
+//! in bytes, because records have any length. What a failing stream refuses counts as dropped.
 //!
-//! The first record of a burst is written at once. Later ones gather for [`PAUSE`], because waking a thread for each
-//! record costs more than the record itself.
+//! The first record of a burst is written at once, and so are errors. Others gather for [`PAUSE`], because waking a
+//! thread for each record costs more than the record itself.
 
 use std::{
-    io::Write,
+    io::{ErrorKind, Write},
     mem,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread,
@@ -16,7 +16,8 @@ use std::{
 /// Bytes of waiting records. A burst at a start with thousands of objects takes 300 bytes for each, and fits.
 const QUEUE: usize = 4 << 20;
 
-/// How long records gather after a write. A process that is killed loses the records of this time at most.
+/// How long records gather after a write, unless an error is among them. A process that is killed loses the records of
+/// this time at most.
 const PAUSE: Duration = Duration::from_millis(20);
 /// So many bytes end the pause.
 const ENOUGH: usize = 256 << 10;
@@ -50,6 +51,8 @@ struct QueueState {
     lost: usize,
     /// The writer waits for the first record of a burst.
     idle: bool,
+    /// The lines must be written at once.
+    urgent: bool,
     /// No record is accepted any more.
     ended: bool,
     /// The writer has written its last record.
@@ -74,33 +77,56 @@ impl LogQueue {
 
     /// Writes batches of records until the log has ended.
     fn write_all(&self, mut stream: impl Write) {
-        let mut batch = String::new();
+        let (mut batch, mut is_torn) = (String::new(), false);
         let mut state = self.lock();
         loop {
             state.idle = true;
             let more = |state: &mut QueueState| state.lines.is_empty() && !state.ended;
             state = self.changed.wait_while(state, more).unwrap_or_else(PoisonError::into_inner);
             state.idle = false;
+            state.urgent = false;
             mem::swap(&mut state.lines, &mut batch);
             state.taken = batch.len();
             drop(state);
 
-            stream.write_all(batch.as_bytes()).and_then(|()| stream.flush()).ok();
+            if is_torn {
+                batch.insert(0, '\n'); // the next record begins on its own line
+            }
+            let rest = write_batch(&mut stream, batch.as_bytes());
+            let written = &batch.as_bytes()[..batch.len() - rest.len()];
+            is_torn = !rest.is_empty() && written.last().map_or(is_torn, |last| *last != b'\n');
+            let lost = rest.iter().filter(|byte| **byte == b'\n').count();
             batch.clear();
             batch.shrink_to(ENOUGH); // the memory of a burst is given back
 
             state = self.lock();
             state.taken = 0;
+            state.lost += lost;
             if state.ended && state.lines.is_empty() {
                 state.finished = true;
                 self.changed.notify_all();
                 return;
             }
-            let pause = |state: &mut QueueState| state.lines.len() < ENOUGH && !state.ended;
+            let pause = |state: &mut QueueState| state.lines.len() < ENOUGH && !state.urgent && !state.ended;
             let waited = self.changed.wait_timeout_while(state, PAUSE, pause);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
+}
+
+/// Writes as much as the stream accepts. Returns the rest.
+fn write_batch<'a>(stream: &mut impl Write, batch: &'a [u8]) -> &'a [u8] {
+    let mut rest = batch;
+    while !rest.is_empty() {
+        match stream.write(rest) {
+            Ok(0) => break,
+            Ok(bytes) => rest = &rest[bytes..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    stream.flush().ok();
+    rest
 }
 
 impl QueueState {
@@ -115,8 +141,9 @@ impl QueueState {
 }
 
 impl Sender {
-    /// Sends a line. If it found room, also sends what `report` makes of the number of earlier lines that did not.
-    pub(super) fn send(&self, line: &str, report: impl FnOnce(usize) -> String) {
+    /// Sends a line. An urgent one does not wait for more. If the line found room, also sends what `report` makes of the
+    /// number of earlier lines that did not, or that the stream refused.
+    pub(super) fn send(&self, line: &str, is_urgent: bool, report: impl FnOnce(usize) -> String) {
         let mut state = self.queue.lock();
         let before = state.lines.len();
         if !state.put(line) {
@@ -129,7 +156,8 @@ impl Sender {
                 state.lost = 0;
             }
         }
-        let wake = mem::take(&mut state.idle) || (before < ENOUGH && state.lines.len() >= ENOUGH);
+        let ends_pause = is_urgent && !mem::replace(&mut state.urgent, true);
+        let wake = mem::take(&mut state.idle) || ends_pause || (before < ENOUGH && state.lines.len() >= ENOUGH);
         drop(state);
         if wake {
             self.queue.changed.notify_all();
@@ -223,7 +251,7 @@ mod tests {
         }
 
         fn send(&self, line: &str) {
-            self.sender.send(line, |lost| format!("lost {lost}\n"));
+            self.sender.send(line, false, |lost| format!("lost {lost}\n"));
         }
 
         fn waiting(&self) -> usize {
@@ -308,6 +336,58 @@ mod tests {
         assert_eq!(log.finish(), ["at the gate\n", "a\nb\nc\n"]);
     }
 
+    /// Accepts a number of bytes, then refuses one write, then accepts everything.
+    struct Refusing {
+        room: usize,
+        accepted: Arc<Mutex<String>>,
+    }
+
+    impl Write for Refusing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if self.room == 0 {
+                self.room = usize::MAX;
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            let count = bytes.len().min(self.room);
+            self.room -= count;
+            self.accepted.lock().unwrap().push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn log_records_that_the_stream_refuses_are_counted_and_spoil_no_other() {
+        let accepted = Arc::new(Mutex::new(String::new()));
+        let (sender, handle) = start(Refusing { room: 2, accepted: accepted.clone() });
+        let report = |lost| format!("lost {lost}\n");
+
+        sender.send("first\n", false, report);
+        while sender.queue.lock().lost == 0 {
+            thread::yield_now();
+        }
+        sender.send("second\n", true, report);
+
+        assert!(handle.finish(LONG));
+        assert_eq!(*accepted.lock().unwrap(), "fi\nsecond\nlost 1\n");
+    }
+
+    #[test]
+    fn log_record_that_is_urgent_ends_the_pause() {
+        let log = StalledLog::start();
+        log.send("waits\n");
+        log.sender.send("urgent\n", true, |_| String::new());
+        log.open.send(()).unwrap();
+
+        log.arrivals.recv().unwrap(); // although nobody ends the log
+        assert!(!log.sender.queue.lock().urgent);
+
+        assert_eq!(log.finish(), ["at the gate\n", "waits\nurgent\n"]);
+    }
+
     #[test]
     fn log_end_does_not_wait_for_a_stalled_reader() {
         let log = StalledLog::start();
@@ -320,7 +400,7 @@ mod tests {
     fn log_survives_a_broken_stream() {
         let (sender, handle) = start(Broken);
 
-        sender.send("a\n", |_| String::new());
+        sender.send("a\n", false, |_| String::new());
 
         assert!(handle.finish(LONG));
     }
