@@ -5,6 +5,7 @@ use gardener_resource_manager::api::{config::controller_manager, kinds};
 use jiff::Timestamp;
 use kit::ActorState;
 use serde_json::{Value, json};
+use sim::{Fault, Seen};
 
 use super::{
     garden::{Garden, garden, object},
@@ -170,6 +171,41 @@ fn operators_see_gardenlets_by_their_state() {
         }
         garden.settle().await;
         assert_eq!(counts(), [Some(0.0); 4]);
+    });
+}
+
+/// spec 81 K.3: a gardenlet counts as silent also if its Seed cannot be written.
+#[test]
+fn operators_see_a_silent_gardenlet_although_its_seed_cannot_be_written() {
+    garden(|garden| async move {
+        let ready = json!([{ "type": "GardenletReady", "status": "True", "reason": "R", "message": "m" }]);
+        let status = json!({ "conditions": ready });
+        garden.put(object(&kinds::SEED, "", "x", json!({ "spec": {}, "status": status })));
+        let lease = |age: i64| {
+            let spec = json!({ "renewTime": garden.time(-age) });
+            garden.put(object(&kinds::LEASE, LEASES, "x", json!({ "spec": spec })));
+        };
+        lease(0);
+        garden.settled().await;
+        let count = |state: &str| garden.metric(&format!("gardenlets{{kind=\"Seed\",state=\"{state}\"}}"));
+        assert_eq!((count("alive"), count("silent")), (Some(1.0), Some(0.0)));
+
+        garden.sim.set_faults(|request| match request.resource == "seeds" && request.subresource == "status" {
+            true => Fault::FailBefore(Seen::status(403, "Forbidden", "not you")),
+            false => Fault::None,
+        });
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+
+        let seed = garden.find(&kinds::SEED, "", "x").unwrap_or_default();
+        assert_eq!(seed["status"], status, "nothing was written");
+        assert_eq!((count("alive"), count("silent")), (Some(0.0), Some(1.0)));
+        let row = garden.row("gardenlet-lifecycle/Seed x").expect("the Seed has a row");
+        assert_eq!(row.line, "silent");
+
+        garden.sim.clear_faults();
+        lease(0);
+        tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+        assert_eq!((count("alive"), count("silent")), (Some(1.0), Some(0.0)));
     });
 }
 

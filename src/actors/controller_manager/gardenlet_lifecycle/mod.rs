@@ -150,10 +150,12 @@ impl Lifecycle {
     }
 
     /// Sets `GardenletReady` to `Unknown` if the API server confirms that the Lease is old (step 5, F1). Writes nothing if
-    /// the object is so already. The version of the object is the lock: the gardenlet may come back in this moment.
+    /// the object is so already. The version of the object is the lock: the gardenlet may come back in this moment. Shows
+    /// the silence before the write, which may fail.
     async fn silence<R: Cached>(
         &self,
         context: &Context,
+        reconcile: &Reconcile<GardenletKey>,
         watch: &Watch<R>,
         name: &NamespacedName,
         lease: &NamespacedName,
@@ -165,9 +167,11 @@ impl Lifecycle {
             return Ok(Silenced::Alive);
         }
         let reported = Reported::of(&object);
-        let (true, Some(silenced)) = (reported.has_conditions, reported.silenced(now)) else {
-            return Ok(if reported.has_conditions { Silenced::Done(reported) } else { Silenced::Alive });
-        };
+        if !reported.has_conditions {
+            return Ok(Silenced::Alive);
+        }
+        self.view.look(reconcile, GardenletState::of_silent(&reported, now), &reported, renewed);
+        let Some(silenced) = reported.silenced(now) else { return Ok(Silenced::Done(reported)) };
         if let Some(renewed) = renewed {
             let monitor_period = self.periods.monitor;
             tracing::info!(
@@ -301,8 +305,12 @@ impl Controller for Lifecycle {
         // Caches may lag: each write needs a live look first, also if the object tells of the silence already.
         let Stores { seeds, shoots, .. } = &self.stores;
         let silenced = match key {
-            GardenletKey::Seed(name) => self.silence(&context, seeds, name, &stores::lease_of_seed(name)).await?,
-            GardenletKey::Shoot(name) => self.silence(&context, shoots, name, &stores::lease_of_shoot(name)).await?,
+            GardenletKey::Seed(name) => {
+                self.silence(&context, reconcile, seeds, name, &stores::lease_of_seed(name)).await?
+            }
+            GardenletKey::Shoot(name) => {
+                self.silence(&context, reconcile, shoots, name, &stores::lease_of_shoot(name)).await?
+            }
         };
         let reported = match silenced {
             Silenced::Done(reported) => reported,
@@ -313,10 +321,10 @@ impl Controller for Lifecycle {
                 return Ok(Outcome::Retire);
             }
         };
+        look(silent, &reported, renewed); // again: the write may have set the time
         if reported.silenced(self.clock.wall()).is_some() {
             return Ok(Outcome::After(self.sync_period())); // the API server did not keep what was written
         }
-        look(silent, &reported, renewed);
         if let Some(managed_seed) = self.expired(key, &reported, memory) {
             self.revive(&context, &managed_seed, memory).await?;
         }
