@@ -210,8 +210,8 @@ CASES = {
         minute=21,
     ),
     "SeedSecretsNotCopied": Cases(
-        fires={'OWN_seed_secrets{JOB,state="failing"}': "0x5 2x50"},
-        labels={**HERE, "state": "failing"},
+        fires={'OWN_seed_secrets{JOB,state="ending"}': "0x5 2x50"},
+        labels={**HERE, "state": "ending"},
         quiet={'OWN_seed_secrets{JOB,state="failing"}': "2x29 0x30", 'OWN_seed_secrets{JOB,state="copied"}': "9x60"},
         minute=36,
     ),

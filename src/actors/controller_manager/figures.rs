@@ -25,7 +25,7 @@ declarations! {
     SEED_CONDITIONS = MetricKind::Gauge, Own("seed_conditions"), ["condition", "status"], "Seeds",
         "Seeds by the status of the conditions that the program sets.";
     SEED_SECRETS = MetricKind::Gauge, Own("seed_secrets"), ["state"], "Seeds",
-        "Seeds by the state of their Namespace and of the copies of shared Secrets in it: copied, undone (another client changes copies again and again), failing.";
+        "Seeds by the state of their Namespace and of the copies of shared Secrets in it: copied, undone (another client changes copies again and again), failing, ending (the Namespace is being deleted).";
     EVENTS = MetricKind::Counter, Own("deleted_events_total"), [], "Events",
         "Events that were deleted because their lifetime was over. Exists if controllers.event is configured.";
     BASTIONS = MetricKind::Counter, Own("deleted_bastions_total"), ["reason"], "Bastions",

@@ -383,6 +383,9 @@ fn terminating_namespace_gets_no_new_copies_and_causes_no_errors() {
 
             assert_eq!(names(&garden, "s1"), ["x"]);
             assert!(is_copied(&garden, "x", "s1"), "copies that exist are kept");
+            let row = garden.row("seed-secrets/s1").expect("the Seed has a row");
+            let ending = garden.metric("seed_secrets{state=\"ending\"}");
+            assert_eq!((row.line.as_str(), ending), ("its Namespace is being deleted", Some(1.0)));
             let refused = requests(&garden, "s1", "create");
             assert!(refused.len() <= 2, "only before the deletion is known: {refused:?}");
             garden.sim.remove("secrets", "seed-s1", "x");

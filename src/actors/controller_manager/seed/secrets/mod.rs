@@ -68,6 +68,7 @@ struct SeedSecrets {
 const COPIED: &str = "copied";
 const UNDONE: &str = "undone";
 const FAILING: &str = "failing";
+const ENDING: &str = "ending";
 
 /// What is repaired, and after a pause if another client undid the last repair.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,7 +104,7 @@ fn setup(_: &Config, ctx: &GardenContext) -> Option<StartControllers> {
         namespaces: watches.open(namespaces.keeping(|name| seed_of(&name.name).is_some())),
         secrets: watches.open(secrets.keeping(concerns_seeds)),
         lists: LiveLists::default(),
-        counts: StateCounts::new(&ctx.env.observers, SEEDS_BY_COPIES, [COPIED, UNDONE, FAILING]),
+        counts: StateCounts::new(&ctx.env.observers, SEEDS_BY_COPIES, [COPIED, UNDONE, FAILING, ENDING]),
     };
     Some(Box::new(|ctx| {
         let supervised = Supervised::start(Rc::new(controller), &ctx.env);
@@ -296,9 +297,11 @@ impl SeedSecrets {
 
     /// Shows how the copies of a Seed are. While they are being written, what is shown stays.
     fn show(&self, reconcile: &Reconcile<NamespacedName>, kept: &Result<Outcome, Failure>) {
+        let namespace = namespace_of(&reconcile.key.name);
         let (state, line) = match kept {
             Ok(Outcome::Again) => return,
             Ok(Outcome::Retire) => return self.counts.enter(&reconcile.key, None),
+            Ok(_) if self.is_known_ending(&namespace) => (ENDING, "its Namespace is being deleted"),
             Ok(Outcome::After(_)) => (UNDONE, "another client undoes repairs"),
             Ok(Outcome::Done | Outcome::Idle(..) | Outcome::At(_) | Outcome::Wait(_) | Outcome::Continue) => {
                 (COPIED, "all Secrets are copied")
@@ -307,7 +310,6 @@ impl SeedSecrets {
         };
         self.counts.enter(&reconcile.key, Some(state));
         reconcile.note(line);
-        let namespace = namespace_of(&reconcile.key.name);
         let count = |namespace: &str| {
             let mut count: usize = 0;
             self.secrets.store().for_each_in(namespace, |_, _| count += 1);
@@ -316,6 +318,12 @@ impl SeedSecrets {
         let (sources, copies) = (count(GARDEN), count(&namespace));
         let lines = [("Namespace", namespace), ("Shared Secrets", sources), ("Copies", copies)];
         reconcile.detail(lines.map(|(label, text)| (label.to_owned(), text)).into());
+    }
+
+    /// Returns true if the cache has a Namespace that is being deleted.
+    fn is_known_ending(&self, namespace: &str) -> bool {
+        let name = NamespacedName::new("", namespace);
+        self.namespaces.store().with(&name, |namespace| namespace.fields.is_deleting()) == Some(true)
     }
 
     /// Returns true if a Namespace is being deleted, or is gone.
