@@ -13,6 +13,8 @@ use super::{
 };
 use crate::log_capture::logged;
 
+const NO_STATUS: &str = "the API server has no status of CloudProfiles: classifications are not published";
+
 fn profile(name: &str, spec: Value) -> Value {
     object(&kinds::CLOUD_PROFILE, "", name, json!({ "spec": spec }))
 }
@@ -33,6 +35,10 @@ fn merged(garden: &Garden, name: &str) -> Value {
     let child = garden.find(&kinds::NAMESPACED_CLOUD_PROFILE, "a", name).unwrap_or_default();
     let is_observed = child["status"]["observedGeneration"] == child["metadata"]["generation"];
     if is_observed { child["status"]["cloudProfileSpec"].clone() } else { Value::Null }
+}
+
+fn line(garden: &Garden, name: &str) -> String {
+    garden.row(&format!("cloudprofile/{name}")).map(|row| row.line).unwrap_or_default()
 }
 
 async fn seconds(seconds: u64) {
@@ -117,12 +123,40 @@ fn profile_is_guarded_on_a_server_without_its_status() {
 
             assert!(is_guarded(&garden, &kinds::CLOUD_PROFILE));
             assert_eq!((classes(&garden), garden.asked()), (Vec::new(), Vec::<String>::new()));
+            assert_eq!(line(&garden, "o"), NO_STATUS);
             garden.delete(&kinds::CLOUD_PROFILE, "", "o").await;
             garden.gone(&kinds::CLOUD_PROFILE, "", "o").await;
         });
     });
     assert_eq!(log.matches("classifications are not published").count(), 1, "{log}");
     assert!(!log.contains("failed to patch CloudProfile status"), "{log}");
+}
+
+/// spec 81 C.2: the row of a profile tells of its own write, and the next write corrects it.
+#[test]
+fn profile_tells_whether_its_own_classifications_are_published() {
+    garden(|garden| async move {
+        garden.settled().await;
+        garden.sim.set_faults(|request| match request.subresource == "status" && request.name == "other" {
+            true => Fault::FailBefore(Seen::status(405, "MethodNotAllowed", "no status")),
+            false => Fault::None,
+        });
+        let version = json!({ "version": "1", "classification": "preview", "expirationDate": garden.time(3600) });
+        for name in ["other", "o"] {
+            garden.put(profile(name, json!({ "kubernetes": { "versions": [version] } })));
+        }
+        garden.settle().await;
+        let is_published = |name| line(&garden, name).starts_with("classifications are published; ");
+        assert!(line(&garden, "other").starts_with(NO_STATUS), "{}", line(&garden, "other"));
+        assert!(is_published("o"), "{}", line(&garden, "o"));
+
+        garden.sim.clear_faults();
+        let image = json!({ "name": "i", "versions": [{ "version": "1" }] });
+        garden.patch(&kinds::CLOUD_PROFILE, "", "other", json!({ "spec": { "machineImages": [image] } })).await;
+        garden.settle().await;
+
+        assert!(is_published("other"), "{}", line(&garden, "other"));
+    });
 }
 
 /// spec 81 C.2

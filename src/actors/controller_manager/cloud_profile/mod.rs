@@ -67,7 +67,7 @@ struct CloudProfiles {
     clock: Clock,
     guard: Guard,
     profiles: Watch<CachedFields<Profile>>,
-    /// It was logged that the server has no status of CloudProfiles.
+    /// It was logged that the server has no status of CloudProfiles. A write that succeeds ends this.
     is_told: Cell<bool>,
 }
 
@@ -111,38 +111,34 @@ impl CloudProfiles {
             return Ok(Outcome::Retire);
         };
         let now = self.clock.wall();
+        let mut is_published = true;
         if profile.versions.status_patch(&profile.status, now).is_some() {
             let decide = |profile: &Value| {
                 Versions::of(profile).status_patch(profile.get("status").unwrap_or(&Value::Null), now)
             };
             match self.profiles.patch_status(context, key, Lock::Uid, decide).await {
-                Ok(Wrote::Gone) => self.tell_if_unserved(context, key).await?,
-                Ok(_) => {}
-                Err(error) if is_unserved(&error) => self.tell(),
+                // A server may answer about a status that it does not serve as if the object were gone.
+                Ok(Wrote::Gone) => is_published = self.profiles.read_live(context, key).await?.is_none(),
+                Ok(Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_)) => self.is_told.set(false),
+                Ok(Wrote::Unchanged(_) | Wrote::Deleting(_)) => {}
+                Err(error) if is_unserved(&error) => is_published = false,
                 Err(error) => {
                     return Err(Failure::new(format!("failed to patch CloudProfile status versions: {error}")));
                 }
             }
         }
-        let Some(next) = profile.versions.next_change(now) else { return Ok(Outcome::Retire) };
-        let published = if self.is_told.get() { NO_STATUS } else { "classifications are published" };
-        reconcile.note(format!("{published}; the next one changes at {next}"));
-        reconcile.detail(Vec::new());
-        Ok(Outcome::At(next))
-    }
-
-    /// A server may answer about a status that it does not serve as if the object were gone.
-    async fn tell_if_unserved(&self, context: &Context, key: &NamespacedName) -> Result<(), Failure> {
-        if self.profiles.read_live(context, key).await?.is_some() {
-            self.tell();
-        }
-        Ok(())
-    }
-
-    fn tell(&self) {
-        if !self.is_told.replace(true) {
+        if !is_published && !self.is_told.replace(true) {
             tracing::info!("{NO_STATUS}");
         }
+        let published = if is_published { "classifications are published" } else { NO_STATUS };
+        let (line, outcome) = match profile.versions.next_change(now) {
+            Some(next) => (format!("{published}; the next one changes at {next}"), Outcome::At(next)),
+            None if is_published => return Ok(Outcome::Retire),
+            None => (published.to_owned(), Outcome::Done),
+        };
+        reconcile.note(line);
+        reconcile.detail(Vec::new());
+        Ok(outcome)
     }
 }
 
