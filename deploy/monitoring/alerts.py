@@ -268,7 +268,7 @@ time() - min by (namespace, kind) (
 ) > {DELETION_SECONDS}""",
         15, "warning",
         f"A {{{{ $labels.kind }}}} has been in deletion for more than a week, as the program in namespace {NAMESPACE} sees it.",
-        "Others refer to it. Find it with kubectl, and ask first who: gardener-controller-manager referrers KIND NAME",
+        "Others refer to it. Find it with kubectl, and ask first who: gardener-controller-manager referrers KIND [NAMESPACE/]NAME",
         "An object stays in deletion",
     ),
 ]
