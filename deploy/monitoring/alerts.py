@@ -264,7 +264,9 @@ OF_CONTROLLER_MANAGER = [
         "DeletionHeld",
         f"""
 time() - min by (namespace, kind) (
-  OWN_held_deletion_oldest_timestamp_seconds{{JOB, kind=~"CloudProfile|ControllerDeployment|ExposureClass|Quota"}}
+  OWN_held_deletion_oldest_timestamp_seconds{{
+    JOB, controller!~".*-reference", kind=~"CloudProfile|ControllerDeployment|ExposureClass|Quota"
+  }}
 ) > {DELETION_SECONDS}""",
         15, "warning",
         f"A {{{{ $labels.kind }}}} has been in deletion for more than a week, as the program in namespace {NAMESPACE} sees it.",

@@ -233,6 +233,8 @@ CASES = {
         quiet={
             'OWN_held_deletion_oldest_timestamp_seconds{JOB,controller="quota",kind="Quota"}': "-600000x40",
             'OWN_held_deletion_oldest_timestamp_seconds{JOB,controller="reference-protection",kind="Secret"}': "-9000000x40",
+            'OWN_held_deletion_oldest_timestamp_seconds{JOB,controller="controllerdeployment-reference",kind="ControllerDeployment"}':
+                "-9000000x40",
         },
         minute=21,
     ),
