@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use cluster::object::NamespacedName;
-use kit::{Env, Reconcile};
+use kit::{Env, Reconcile, quote::cut};
 
 use super::{
     binding::{Binding, BindingKind},
@@ -66,12 +66,32 @@ impl View {
     }
 }
 
-/// Returns what a binding refers to.
+/// Returns what a binding refers to. A very long text is cut.
 pub(super) fn targets(binding: &Binding) -> Lines {
     let credentials = match &binding.credentials {
-        Ok(credentials) => credentials.to_string(),
-        Err(problem) => problem.clone(),
+        Ok(credentials) => cut(&credentials.to_string()).into_owned(),
+        Err(problem) => cut(problem).into_owned(),
     };
     let quotas = binding.quotas.len().to_string();
     [("Credentials", credentials), ("Quotas", quotas)].map(|(label, text)| (label.to_owned(), text)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn row_of_a_binding_cuts_the_text_about_credentials() {
+        for kind in ["Secret".to_owned(), "x".repeat(100_000)] {
+            let reference = json!({ "apiVersion": "v1", "kind": kind, "name": "s".repeat(10_000) });
+            let object = json!({ "metadata": { "namespace": "a", "name": "b" }, "credentialsRef": reference });
+
+            let lines = targets(&Binding::of(BindingKind::CredentialsBinding, &object));
+
+            let [(label, text), _] = lines.as_slice() else { panic!("{} lines", lines.len()) };
+            assert!(label == "Credentials" && text.len() < 1_000 && text.ends_with('…'), "{text}");
+        }
+    }
 }
