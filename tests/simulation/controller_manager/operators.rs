@@ -227,7 +227,8 @@ fn operators_see_conditions_and_copies_of_seeds() {
         let row = garden.row("seed-backupbuckets-check/x").expect("the Seed has a row");
         assert_eq!((detail(&row, "BackupBuckets"), detail(&row, "Reason")), (Some("1"), Some("BackupBucketsError")));
         let copies = |state: &str| garden.metric(&format!("seed_secrets{{state=\"{state}\"}}"));
-        assert_eq!(["copied", "undone", "failing"].map(copies), [Some(1.0), Some(0.0), Some(0.0)]);
+        let states = ["copied", "undone", "failing", "ending"];
+        assert_eq!(states.map(copies), [Some(1.0), Some(0.0), Some(0.0), Some(0.0)]);
         let row = garden.row("seed-secrets/x").expect("the Seed has a row");
         assert_eq!((detail(&row, "Shared Secrets"), detail(&row, "Copies")), (Some("1"), Some("1")));
 
