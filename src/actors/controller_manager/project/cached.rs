@@ -20,6 +20,10 @@ use crate::{
 /// Prefix of the role of a member that an extension defines.
 const EXTENSION: &str = "extension:";
 
+/// Most extension roles of a Project that are granted: the first ones in the order of their names. Each costs two objects,
+/// so a tenant must not have any number of them (spec 82 A.7.1).
+pub const MOST_EXTENSION_ROLES: usize = 500;
+
 /// A Project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
@@ -106,17 +110,30 @@ impl Project {
         Self { phase, observed_generation, ..self.clone() }
     }
 
-    /// Returns the names of the extension roles that members have (spec 82 A.7.1).
+    /// Returns the names of the extension roles that are granted: those of members, up to [`MOST_EXTENSION_ROLES`] in
+    /// order (spec 82 A.7.1).
     pub fn extension_roles(&self) -> BTreeSet<&str> {
+        self.all_extension_roles().into_iter().take(MOST_EXTENSION_ROLES).collect()
+    }
+
+    /// Returns the number of distinct extension roles that members have, also of those that are not granted.
+    pub fn extension_role_count(&self) -> usize {
+        self.all_extension_roles().len()
+    }
+
+    fn all_extension_roles(&self) -> BTreeSet<&str> {
         self.members.iter().flat_map(Member::extension_roles).collect()
     }
 
-    /// Returns the members of each extension role, in their order.
+    /// Returns the members of each extension role that is granted, in their order.
     pub fn members_by_extension(&self) -> BTreeMap<&str, Vec<&Subject>> {
-        let mut members: BTreeMap<&str, Vec<&Subject>> = BTreeMap::new();
+        let mut members: BTreeMap<&str, Vec<&Subject>> =
+            self.extension_roles().into_iter().map(|role| (role, Vec::new())).collect();
         for member in &self.members {
             for role in member.extension_roles() {
-                members.entry(role).or_default().push(&member.subject);
+                if let Some(members) = members.get_mut(role) {
+                    members.push(&member.subject);
+                }
             }
         }
         members

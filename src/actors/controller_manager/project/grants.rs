@@ -22,7 +22,8 @@ struct RowResult<'r> {
 }
 
 impl Run<'_> {
-    /// Makes all RBAC objects as they must be. With `may_create` unset, the Namespace takes no new objects.
+    /// Makes all RBAC objects as they must be. With `may_create` unset, the Namespace takes no new objects. Fails after all
+    /// writes if the members have too many extension roles.
     pub(super) async fn grant(&mut self, namespace: &str, may_create: bool) -> Result<(), Stop> {
         let mut rows = roles::rows(self.id(), &self.project, namespace);
         for row in &mut rows {
@@ -38,7 +39,8 @@ impl Run<'_> {
                 self.repaired(&repaired(object), object.intent());
             }
         }
-        let errors: Vec<String> = results.into_iter().filter_map(|result| result.error).collect();
+        let errors = results.into_iter().filter_map(|result| result.error);
+        let errors: Vec<String> = roles::excess_of_roles(&self.project).into_iter().chain(errors).collect();
         if !errors.is_empty() {
             let (count, errors) = (errors.len(), together(&errors, "; "));
             let text = format!("Error while reconciling RBAC resources for namespace \"{namespace}\": ");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cluster::object::NamespacedName;
 
 use super::{
-    cached::Project,
+    cached::{MOST_EXTENSION_ROLES, Project},
     namespace::{PROJECT, ProjectId, ROLE},
 };
 use crate::{
@@ -33,7 +33,8 @@ const VIEWER: &str = "project-viewer";
 /// Objects that are written one after another. The first failure ends the row; rows do not depend on each other (B10).
 pub type Row = Vec<RbacObject>;
 
-/// Returns all RBAC objects of a Project, as they must be.
+/// Returns all RBAC objects of a Project, as they must be. Extension roles beyond the cap have none
+/// ([`excess_of_roles`]).
 pub fn rows(project: ProjectId<'_>, spec: &Project, namespace: &str) -> Vec<Row> {
     let builder = Builder {
         project,
@@ -61,6 +62,18 @@ pub fn rows(project: ProjectId<'_>, spec: &Project, namespace: &str) -> Vec<Row>
     let extensions = spec.members_by_extension().into_iter();
     let extensions = extensions.map(|(role, members)| builder.extension(role, &members));
     rows.into_iter().chain(extensions).collect()
+}
+
+/// Returns the error of a Project whose members have more extension roles than are granted.
+pub fn excess_of_roles(spec: &Project) -> Option<String> {
+    let count = spec.extension_role_count();
+    let text = || {
+        format!(
+            "the members have {count} extension roles, and only the first {MOST_EXTENSION_ROLES} in the order of their \
+             names are granted: remove roles from spec.members"
+        )
+    };
+    (count > MOST_EXTENSION_ROLES).then(text)
 }
 
 struct Builder<'a> {

@@ -4,7 +4,10 @@ use serde_json::{Value, json};
 
 use super::{DEV, project};
 use crate::actors::controller_manager::{
-    project::roles::{extended_projects, is_role_of_project, is_stale, project_of, rows},
+    project::{
+        cached::MOST_EXTENSION_ROLES,
+        roles::{excess_of_roles, extended_projects, is_role_of_project, is_stale, project_of, rows},
+    },
     rbac::{RbacKind, RbacObject, RbacState},
 };
 
@@ -178,6 +181,32 @@ fn names_of_objects_lead_to_their_project() {
     assert!(is_role_of_project("gardener.cloud:system:project-serviceaccountmanager"));
     assert!(is_role_of_project("gardener.cloud:extension:project:dev:foo"));
     assert!(!is_role_of_project("gardener.cloud:system:project-member:dev"));
+}
+
+/// spec 82 A.7.1: what is beyond the cap is not wanted, so it is stale.
+#[test]
+fn extension_roles_beyond_the_cap_are_not_granted() {
+    let with_roles = |count: usize| {
+        let roles: Vec<String> = (0..count).rev().map(|number| format!("extension:r{number:05}")).collect();
+        let mut member = user("m");
+        member["roles"] = json!(roles);
+        project(json!({"members": [member]}))
+    };
+    let full = with_roles(MOST_EXTENSION_ROLES);
+    assert_eq!((full.extension_roles().len(), excess_of_roles(&full)), (MOST_EXTENSION_ROLES, None));
+
+    let many = with_roles(80_000);
+
+    let granted = many.extension_roles();
+    assert_eq!((granted.len(), granted.last().copied()), (MOST_EXTENSION_ROLES, Some("r00499")));
+    assert_eq!(many.members_by_extension().into_keys().collect::<BTreeSet<_>>(), granted);
+    assert_eq!(rows(DEV, &many, "garden-dev").len(), 5 + MOST_EXTENSION_ROLES);
+    let name = |role: &str| format!("gardener.cloud:extension:project:dev:{role}");
+    let object = RbacState::of(&json!({}));
+    assert!(is_stale("dev", &granted, &name("r00500"), &object));
+    assert!(!is_stale("dev", &granted, &name("r00499"), &object));
+    let error = excess_of_roles(&many).unwrap();
+    assert!(error.contains("80000") && error.contains("500"), "{error}");
 }
 
 /// spec 82 A.8, scenario 18
