@@ -75,7 +75,7 @@ impl Run<'_> {
     /// version, and rests on a live answer about the members.
     pub(super) async fn drop_stale_roles(&mut self, namespace: &str) -> Result<(), Stop> {
         let mut stale = self.stale_roles(namespace);
-        stale.retain(|(kind, name)| self.may_repair(&Repaired::Rbac(*kind, name.name.clone()), 0));
+        stale.retain(|(kind, name)| self.may_repair(&Repaired::Stale(*kind, name.name.clone()), 0));
         if stale.is_empty() {
             return Ok(());
         }
@@ -88,7 +88,7 @@ impl Run<'_> {
             let deleted = watch.delete_cached_if(&self.context, &name, None, is_due).await;
             let prefix = "Error while deleting stale RBAC rules for extension roles: ";
             match deleted.map_err(|error| Stop::failed(step::STALE_ROLES, format!("{prefix}{error}")))? {
-                Wrote::Gone | Wrote::Deleting(_) => self.repaired(&Repaired::Rbac(kind, name.name), 0),
+                Wrote::Gone | Wrote::Deleting(_) => self.repaired(&Repaired::Stale(kind, name.name), 0),
                 Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_) | Wrote::Unchanged(_) => {}
             }
         }

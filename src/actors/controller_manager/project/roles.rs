@@ -150,10 +150,12 @@ fn labelled_project(object: &RbacState) -> Option<&str> {
     object.label(PROJECT).filter(|_| object.label(ROLE) == Some(EXTENSION_ROLE))
 }
 
-/// Returns true if an object is an extension role of a Project that no member has (A.8). With the labels, a name of
-/// another form is that of an unknown role. The name alone is enough: labels may be lost.
+/// Returns true if an object is an extension role of a Project that no member has (A.8). Only names of extension roles
+/// count: whoever labels another object, such as one of objects 1 to 5, must not get it deleted. With the labels, the name
+/// of another Project is that of an unknown role. The name alone is enough: labels may be lost.
 pub fn is_stale(project: &str, roles: &BTreeSet<&str>, name: &str, object: &RbacState) -> bool {
-    let role = name.strip_prefix(EXTENSION).and_then(|rest| rest.strip_prefix(project)?.strip_prefix(':'));
+    let Some(rest) = name.strip_prefix(EXTENSION) else { return false };
+    let role = rest.strip_prefix(project).and_then(|rest| rest.strip_prefix(':'));
     match role {
         Some(role) => !roles.contains(role),
         None => labelled_project(object) == Some(project),

@@ -49,6 +49,8 @@ pub(super) enum Repaired {
     Quota,
     /// An RBAC object is as it must be.
     Rbac(RbacKind, String),
+    /// An RBAC object of an extension role that no member has is gone.
+    Stale(RbacKind, String),
 }
 
 /// Why a reconcile ends before its last step.

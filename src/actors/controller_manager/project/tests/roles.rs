@@ -223,10 +223,19 @@ fn extension_role_is_stale_if_no_member_has_it() {
     assert!(stale("gardener.cloud:extension:project:dev:foo", &own));
     assert!(!stale("gardener.cloud:extension:project:dev:bar", &own));
     assert!(stale("gardener.cloud:extension:project:other:bar", &own), "an unknown role");
-    assert!(stale("x", &own));
+    for name in [
+        "x",
+        "gardener.cloud:system:project:dev",
+        "gardener.cloud:system:project-member",
+        "gardener.cloud:system:project-member:dev",
+        "gardener.cloud:extension:project",
+    ] {
+        assert!(!stale(name, &own), "{name} is no name of an extension role");
+    }
     let foo = "gardener.cloud:extension:project:dev:foo";
     assert!(stale(foo, &object("project", "dev")) && stale(foo, &RbacState::of(&json!({}))), "the name is enough");
-    assert!(!stale("x", &object("project", "dev")) && !stale("x", &object("extension-project-role", "other")));
+    let other = "gardener.cloud:extension:project:other:foo";
+    assert!(!stale(other, &object("project", "dev")) && !stale(other, &object("extension-project-role", "other")));
     let projects = |name: &str, object: &RbacState| extended_projects(name, object).into_iter().collect::<Vec<_>>();
     assert_eq!(projects("x", &own), ["dev"]);
     assert_eq!(projects("gardener.cloud:extension:project:other:bar", &own), ["dev", "other"]);
