@@ -423,6 +423,31 @@ fn extension_role_with_an_impossible_name_is_an_error_and_stops_nothing_else() {
     assert!(log.lines().all(|line| line.len() < 8_000), "{log}");
 }
 
+/// spec 82 B2: a policy of the server that labels each RoleBinding does not keep the Project from its other steps, and is
+/// not written against without pauses.
+#[test]
+fn grants_that_a_policy_changes_count_as_written() {
+    garden(|garden| async move {
+        garden.sim.set_mutation(|reviewed, object| {
+            if reviewed.resource == "rolebindings" {
+                object["metadata"]["labels"]["policy"] = json!("on");
+            }
+        });
+        ready(&garden, json!({"members": [member("m", &["viewer", "extension:foo"])]})).await;
+        set_members(&garden, json!([member("n", &["viewer"])])).await;
+        garden.gone(&kinds::ROLE_BINDING, "garden-dev", FOO).await;
+        garden.gone(&kinds::CLUSTER_ROLE, "", FOO).await;
+        becomes(&garden, "dev", "Ready").await;
+        assert_eq!(bound(&garden, &kinds::ROLE_BINDING, "project-viewer"), ["n"]);
+        garden.sim.clear_requests();
+
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        assert!(garden.asked().len() <= 30, "{:?}", garden.asked());
+        assert_eq!(phase(&garden, "dev"), "Ready");
+    });
+}
+
 /// spec 82 A.7.3: two writers do not keep each other busy.
 #[test]
 fn repairs_of_grants_that_another_client_undoes_follow_ever_more_rarely() {

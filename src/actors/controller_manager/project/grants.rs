@@ -34,9 +34,11 @@ impl Run<'_> {
         let results: Vec<RowResult<'_>> = stream::iter(writes).buffered(SIDE_BY_SIDE).collect().await;
         let mut is_overtaken = false;
         for (object, settled) in results.iter().flat_map(|result| &result.settled) {
-            is_overtaken |= *settled == Settled::Overtaken;
-            if *settled == Settled::Written {
-                self.repaired(&repaired(object), object.intent());
+            match settled {
+                Settled::Written => self.repaired(&repaired(object), object.intent()),
+                Settled::Altered => self.altered(&repaired(object), object.intent()),
+                Settled::Overtaken => is_overtaken = true,
+                Settled::Same | Settled::Absent => {}
             }
         }
         let errors = results.into_iter().filter_map(|result| result.error);

@@ -179,9 +179,14 @@ impl Run<'_> {
         if !is_created {
             let owner = self.id().strong_reference();
             let patch = |live: &Value| template.patch(live, &owner);
-            match quotas.patch(&self.context, &name, Lock::Version, patch).await.map_err(failed)? {
+            let wrote = quotas.patch(&self.context, &name, Lock::Version, patch).await.map_err(failed)?;
+            match wrote {
                 Wrote::Created(_) | Wrote::Updated(_) | Wrote::Unchanged(_) | Wrote::Deleting(_) => {}
-                Wrote::Altered(_) | Wrote::Gone => return Err(Stop::Overtaken),
+                Wrote::Altered(_) => {
+                    self.altered(&repaired, intent);
+                    return Ok(());
+                }
+                Wrote::Gone => return Err(Stop::Overtaken),
             }
         }
         self.repaired(&repaired, intent);

@@ -242,6 +242,14 @@ impl Run<'_> {
             self.memory.repairs.repaired(repaired, intent, Instant::now(), LONGEST_PAUSE);
         }
     }
+
+    /// Remembers a write that the server changed, as a mutating policy does. What still differs is written again after a
+    /// pause, whoever wakes the Project before.
+    pub(super) fn altered(&mut self, repaired: &Repaired, intent: u64) {
+        let now = Instant::now();
+        self.memory.repairs.repaired(repaired, intent, now, LONGEST_PAUSE);
+        self.memory.repairs.drifted(repaired, now);
+    }
 }
 
 impl Stop {

@@ -18,6 +18,8 @@ pub enum Settled {
     Same,
     /// It was written.
     Written,
+    /// It was written, and the server changed what was written, as a mutating policy does: it still differs.
+    Altered,
     /// It does not exist, and it must not be created now.
     Absent,
     /// Somebody else was faster: look again after a back-off.
@@ -66,8 +68,9 @@ impl RbacObject {
         };
         Ok(match watch.patch_cached(context, &self.name, difference).await? {
             Wrote::Created(_) | Wrote::Updated(_) => Settled::Written,
+            Wrote::Altered(_) => Settled::Altered,
             Wrote::Unchanged(cached) if self.judge(&cached.fields) == RbacVerdict::Keep => Settled::Same,
-            Wrote::Unchanged(_) | Wrote::Altered(_) | Wrote::Deleting(_) | Wrote::Gone => Settled::Overtaken,
+            Wrote::Unchanged(_) | Wrote::Deleting(_) | Wrote::Gone => Settled::Overtaken,
         })
     }
 
