@@ -448,6 +448,31 @@ fn grants_that_a_policy_changes_count_as_written() {
     });
 }
 
+/// spec 82 A.3 step 9: a refused grant does not keep the rights of who lost a role.
+#[test]
+fn stale_extension_roles_go_although_a_grant_fails() {
+    garden(|garden| async move {
+        ready(&garden, json!({"members": [member("m", &["extension:foo"])]})).await;
+        garden.sim.set_faults(|info| match (info.verb.as_str(), info.name.as_str()) {
+            ("patch", "gardener.cloud:system:project-viewer") => {
+                Fault::FailBefore(Seen::status(403, "Forbidden", "not this binding"))
+            }
+            _ => Fault::None,
+        });
+
+        set_members(&garden, json!([member("m", &["viewer"])])).await;
+
+        garden.gone(&kinds::ROLE_BINDING, "garden-dev", FOO).await;
+        garden.gone(&kinds::CLUSTER_ROLE, "", FOO).await;
+        becomes(&garden, "dev", "Failed").await;
+        let is_told = || {
+            let notes = notes(&garden, "dev", "NamespaceReconcileFailed");
+            notes.iter().any(|note| note.contains("Error while reconciling RBAC resources"))
+        };
+        garden.soon("the Event tells of the refused grant", is_told).await;
+    });
+}
+
 /// spec 82 A.7.3: two writers do not keep each other busy.
 #[test]
 fn repairs_of_grants_that_another_client_undoes_follow_ever_more_rarely() {

@@ -22,9 +22,20 @@ struct RowResult<'r> {
 }
 
 impl Run<'_> {
+    /// Grants what is wanted, and removes stale extension roles also if that failed: who lost a role must not keep it
+    /// because the server refuses another object.
+    pub(super) async fn keep_roles(&mut self, namespace: &str, may_create: bool) -> Result<(), Stop> {
+        let granted = self.grant(namespace, may_create).await;
+        let dropped = self.drop_stale_roles(namespace).await;
+        match granted {
+            Err(Stop::Overtaken) => dropped.and(Err(Stop::Overtaken)),
+            granted => granted.and(dropped),
+        }
+    }
+
     /// Makes all RBAC objects as they must be. With `may_create` unset, the Namespace takes no new objects. Fails after all
     /// writes if the members have too many extension roles.
-    pub(super) async fn grant(&mut self, namespace: &str, may_create: bool) -> Result<(), Stop> {
+    async fn grant(&mut self, namespace: &str, may_create: bool) -> Result<(), Stop> {
         let mut rows = roles::rows(self.id(), &self.project, namespace);
         for row in &mut rows {
             row.retain(|object| !self.is_as_wanted(object) && self.may_repair(&repaired(object), object.intent()));
@@ -75,7 +86,7 @@ impl Run<'_> {
 
     /// Deletes extension roles that no member has: RoleBindings, then ClusterRoles. Each deletion is bound to the cached
     /// version, and rests on a live answer about the members.
-    pub(super) async fn drop_stale_roles(&mut self, namespace: &str) -> Result<(), Stop> {
+    async fn drop_stale_roles(&mut self, namespace: &str) -> Result<(), Stop> {
         let mut stale = self.stale_roles(namespace);
         stale.retain(|(kind, name)| self.may_repair(&Repaired::Stale(*kind, name.name.clone()), 0));
         if stale.is_empty() {

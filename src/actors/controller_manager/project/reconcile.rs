@@ -41,8 +41,7 @@ impl Run<'_> {
             self.write_namespace_name(&namespace).await?;
             self.keep_quota(&namespace).await?;
         }
-        self.grant(&namespace, !is_ending).await?;
-        self.drop_stale_roles(&namespace).await?;
+        self.keep_roles(&namespace, !is_ending).await?;
         if is_ending {
             return Err(Stop::failed(step::NAMESPACE, Refusal::Terminating(namespace).to_string()));
         }
