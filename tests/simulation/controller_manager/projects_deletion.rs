@@ -10,6 +10,7 @@ use super::{
         FAILED, KEEP, OWNER, PROJECT, ROLE, becomes, find_namespace, find_project, hand_over, hold_namespace,
         is_ending, is_unmarked, let_end, notes, phase, project, project_gone, put_dev, shoot, told,
     },
+    projects_rbac::{FOO, bound, member, set_members},
 };
 
 /// spec 82 scenario 5: also while the Namespace has no labels at all.
@@ -151,6 +152,29 @@ fn deleted_project_waits_for_its_last_shoot() {
         garden.soon("the Namespace is being deleted", || is_ending(&garden, "garden-dev")).await;
         project_gone(&garden, "dev").await;
         assert_eq!(notes(&garden, "dev", "NamespaceNotEmpty").len(), 1);
+    });
+}
+
+/// spec 82 A.10 step 3: who is no member any more loses all rights while the Project waits.
+#[test]
+fn members_of_a_project_that_waits_for_a_shoot_can_be_removed() {
+    garden(|garden| async move {
+        garden.settled().await;
+        put_dev(&garden, json!({"members": [member("m", &["viewer", "extension:foo"]), member("n", &["viewer"])]}));
+        becomes(&garden, "dev", "Ready").await;
+        garden.put(shoot("garden-dev", "s"));
+        garden.delete(&kinds::PROJECT, "", "dev").await;
+        becomes(&garden, "dev", "Terminating").await;
+        assert_eq!(bound(&garden, &kinds::ROLE_BINDING, "project-viewer"), ["m", "n"]);
+
+        set_members(&garden, json!([member("n", &["viewer"])])).await;
+
+        garden.gone(&kinds::ROLE_BINDING, "garden-dev", FOO).await;
+        garden.gone(&kinds::CLUSTER_ROLE, "", FOO).await;
+        assert_eq!(bound(&garden, &kinds::ROLE_BINDING, "project-viewer"), ["n"]);
+        assert_eq!(bound(&garden, &kinds::CLUSTER_ROLE_BINDING, "project-viewer"), ["n"]);
+        assert_eq!(phase(&garden, "dev"), "Terminating");
+        assert!(!is_ending(&garden, "garden-dev"));
     });
 }
 

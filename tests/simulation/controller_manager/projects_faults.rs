@@ -17,7 +17,7 @@ use super::{
         FAILED, KEEP, ORIGIN, OWNER, PROJECT, ROLE, becomes, find_namespace, find_project, hand_over, hold_namespace,
         let_end, notes, phase, project, project_gone, put_dev, shoot, told,
     },
-    projects_rbac::{belongings, member, user},
+    projects_rbac::{FOO, belongings, member, ready, set_members, user},
 };
 
 /// Runs `change` before the first request of the program with this verb on this resource.
@@ -455,4 +455,29 @@ fn random_histories_take_no_foreign_namespace_and_converge() {
             }
         });
     }
+}
+
+/// spec 82 A.3 step 9: a refused grant does not keep the rights of who lost a role.
+#[test]
+fn stale_extension_roles_go_although_a_grant_fails() {
+    garden(|garden| async move {
+        ready(&garden, json!({"members": [member("m", &["extension:foo"])]})).await;
+        garden.sim.set_faults(|info| match (info.verb.as_str(), info.name.as_str()) {
+            ("patch", "gardener.cloud:system:project-viewer") => {
+                Fault::FailBefore(Seen::status(403, "Forbidden", "not this binding"))
+            }
+            _ => Fault::None,
+        });
+
+        set_members(&garden, json!([member("m", &["viewer"])])).await;
+
+        garden.gone(&kinds::ROLE_BINDING, "garden-dev", FOO).await;
+        garden.gone(&kinds::CLUSTER_ROLE, "", FOO).await;
+        becomes(&garden, "dev", "Failed").await;
+        let is_told = || {
+            let notes = notes(&garden, "dev", "NamespaceReconcileFailed");
+            notes.iter().any(|note| note.contains("Error while reconciling RBAC resources"))
+        };
+        garden.soon("the Event tells of the refused grant", is_told).await;
+    });
 }

@@ -18,7 +18,7 @@ use super::{
 use crate::log_capture::logged;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-const FOO: &str = "gardener.cloud:extension:project:dev:foo";
+pub(super) const FOO: &str = "gardener.cloud:extension:project:dev:foo";
 const BAR: &str = "gardener.cloud:extension:project:dev:bar";
 
 pub(super) fn user(name: &str) -> Value {
@@ -66,13 +66,13 @@ pub(super) fn belongings(garden: &Garden) -> Vec<Value> {
     .collect()
 }
 
-async fn ready(garden: &Garden, spec: Value) {
+pub(super) async fn ready(garden: &Garden, spec: Value) {
     garden.settled().await;
     put_dev(garden, spec);
     becomes(garden, "dev", "Ready").await;
 }
 
-async fn set_members(garden: &Garden, members: Value) {
+pub(super) async fn set_members(garden: &Garden, members: Value) {
     garden.patch(&kinds::PROJECT, "", "dev", json!({"spec": {"members": members}})).await;
 }
 
@@ -421,56 +421,6 @@ fn extension_role_with_an_impossible_name_is_an_error_and_stops_nothing_else() {
         });
     });
     assert!(log.lines().all(|line| line.len() < 8_000), "{log}");
-}
-
-/// spec 82 B2: a policy of the server that labels each RoleBinding does not keep the Project from its other steps, and is
-/// not written against without pauses.
-#[test]
-fn grants_that_a_policy_changes_count_as_written() {
-    garden(|garden| async move {
-        garden.sim.set_mutation(|reviewed, object| {
-            if reviewed.resource == "rolebindings" {
-                object["metadata"]["labels"]["policy"] = json!("on");
-            }
-        });
-        ready(&garden, json!({"members": [member("m", &["viewer", "extension:foo"])]})).await;
-        set_members(&garden, json!([member("n", &["viewer"])])).await;
-        garden.gone(&kinds::ROLE_BINDING, "garden-dev", FOO).await;
-        garden.gone(&kinds::CLUSTER_ROLE, "", FOO).await;
-        becomes(&garden, "dev", "Ready").await;
-        assert_eq!(bound(&garden, &kinds::ROLE_BINDING, "project-viewer"), ["n"]);
-        garden.sim.clear_requests();
-
-        tokio::time::sleep(Duration::from_secs(60)).await;
-
-        assert!(garden.asked().len() <= 30, "{:?}", garden.asked());
-        assert_eq!(phase(&garden, "dev"), "Ready");
-    });
-}
-
-/// spec 82 A.3 step 9: a refused grant does not keep the rights of who lost a role.
-#[test]
-fn stale_extension_roles_go_although_a_grant_fails() {
-    garden(|garden| async move {
-        ready(&garden, json!({"members": [member("m", &["extension:foo"])]})).await;
-        garden.sim.set_faults(|info| match (info.verb.as_str(), info.name.as_str()) {
-            ("patch", "gardener.cloud:system:project-viewer") => {
-                Fault::FailBefore(Seen::status(403, "Forbidden", "not this binding"))
-            }
-            _ => Fault::None,
-        });
-
-        set_members(&garden, json!([member("m", &["viewer"])])).await;
-
-        garden.gone(&kinds::ROLE_BINDING, "garden-dev", FOO).await;
-        garden.gone(&kinds::CLUSTER_ROLE, "", FOO).await;
-        becomes(&garden, "dev", "Failed").await;
-        let is_told = || {
-            let notes = notes(&garden, "dev", "NamespaceReconcileFailed");
-            notes.iter().any(|note| note.contains("Error while reconciling RBAC resources"))
-        };
-        garden.soon("the Event tells of the refused grant", is_told).await;
-    });
 }
 
 /// spec 82 A.7.3: two writers do not keep each other busy.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     garden::{Garden, garden},
     projects::{becomes, phase, project},
-    projects_rbac::{belongings, bound, member, user},
+    projects_rbac::{FOO, belongings, bound, member, ready, set_members, user},
 };
 
 fn configure(garden: &Garden) {
@@ -174,5 +174,30 @@ fn failed_project_costs_an_event_an_hour() {
         let requests = requests(&garden);
         assert!((2..=20).contains(&requests.len()), "{requests:?}");
         assert!(requests.iter().all(|asked| asked.contains(" events")), "{requests:?}");
+    });
+}
+
+/// spec 82 B2: a policy of the server that labels each RoleBinding does not keep the Project from its other steps, and is
+/// not written against without pauses.
+#[test]
+fn grants_that_a_policy_changes_count_as_written() {
+    garden(|garden| async move {
+        garden.sim.set_mutation(|reviewed, object| {
+            if reviewed.resource == "rolebindings" {
+                object["metadata"]["labels"]["policy"] = json!("on");
+            }
+        });
+        ready(&garden, json!({"members": [member("m", &["viewer", "extension:foo"])]})).await;
+        set_members(&garden, json!([member("n", &["viewer"])])).await;
+        garden.gone(&kinds::ROLE_BINDING, "garden-dev", FOO).await;
+        garden.gone(&kinds::CLUSTER_ROLE, "", FOO).await;
+        becomes(&garden, "dev", "Ready").await;
+        assert_eq!(bound(&garden, &kinds::ROLE_BINDING, "project-viewer"), ["n"]);
+        garden.sim.clear_requests();
+
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        assert!(garden.asked().len() <= 30, "{:?}", garden.asked());
+        assert_eq!(phase(&garden, "dev"), "Ready");
     });
 }

@@ -193,8 +193,8 @@ impl NamespaceState {
             && (self.has_origin || self.keep.as_deref() == Some(TRUE))
     }
 
-    /// The Project has adopted it, or created it.
-    fn belongs_to(&self, project: ProjectId<'_>) -> bool {
+    /// Returns true if the Project has adopted it, or created it.
+    pub fn belongs_to(&self, project: ProjectId<'_>) -> bool {
         self.is_labelled_for(project)
             && !self.is_of_another(project)
             && (self.owner.is_some() || self.has_owner_reference(project))

@@ -36,8 +36,10 @@ impl Run<'_> {
             Ok(_) if self.has_shoot(&name).await? => {
                 self.tell(Reason::NotEmpty, &told::not_empty(&name));
                 tracing::info!("Cannot release Project Namespace because it still contains Shoots");
+                self.keep_roles_of_own(&key).await?;
                 self.show(Phase::Terminating).await?;
-                return Ok(Outcome::After(PERIOD));
+                let repair = self.memory.repairs.next_in(Instant::now());
+                return Ok(Outcome::After(repair.map_or(PERIOD, |repair| repair.min(PERIOD))));
             }
             Ok(Release::Gone) => self.is_gone_or_foreign(&key).await,
             Ok(Release::Keep) => self.keep_released(&key).await,
@@ -58,6 +60,17 @@ impl Run<'_> {
                 Err(Stop::Error(Failure::new(format!("failed to release project namespace: {error}"))))
             }
         }
+    }
+
+    /// Applies changed members while the Project waits: who is no member any more must not keep rights on the last Shoots.
+    /// Nothing is created in the Namespace, and nothing is changed in that of another Project.
+    async fn keep_roles_of_own(&mut self, key: &NamespacedName) -> Result<(), Stop> {
+        let namespace = self.namespace(key).await?;
+        let id = self.id();
+        if namespace.is_some_and(|namespace| namespace.belongs_to(id)) {
+            self.keep_roles(&key.name, false).await?;
+        }
+        Ok(())
     }
 
     async fn judge_namespace(&self, key: &NamespacedName) -> Result<Release, Failure> {

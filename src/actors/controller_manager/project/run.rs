@@ -106,7 +106,8 @@ pub(super) async fn reconcile(
         *memory = Memory { uid: Some(project.uid.clone()), ..Memory::default() };
     }
     memory.repairs.take_due(Instant::now()); // what still differs is noted again
-    let was_settled = [Phase::Ready, Phase::Failed].into_iter().any(|phase| phase.is_observed_of(&project));
+    let settled = [Phase::Ready, Phase::Failed, Phase::Terminating];
+    let was_settled = settled.into_iter().any(|phase| phase.is_observed_of(&project));
     let is_deleting = project.is_deleting;
     let mut run = Run { projects, memory, context, key, project, is_confirmed: false, was_settled };
     let ended = if is_deleting { run.release().await } else { run.serve().await };
