@@ -196,7 +196,7 @@ fn project_that_failed_does_not_wait_for_the_shoots_of_another() {
     });
 }
 
-/// Names that no Namespace can have are refused by the server, and keep no Project.
+/// spec 82 N2: names that no Namespace can have are refused, and keep no Project.
 #[test]
 fn project_with_an_impossible_namespace_fails_and_can_be_deleted() {
     let long = format!("garden-{}", "x".repeat(100));

@@ -10,13 +10,14 @@ use kit::{Supervised, SyncRequirement};
 use super::{
     Projects,
     cached::CachedProject,
-    namespace::{CachedNamespace, is_usable, namespace_of},
+    namespace::{CachedNamespace, namespace_of},
     quota::{self, QuotaState, Template},
     roles,
 };
 use crate::{
     actors::controller_manager::{
         context::GardenContext,
+        project_namespace::may_belong_to_project,
         rbac::{RbacKind, RbacState, writer::RbacWatch},
     },
     api::kinds,
@@ -43,7 +44,7 @@ impl Caches {
     /// Opens the watches. Shoots that are not served do not exist (A.10 step 4).
     pub(super) fn open(ctx: &GardenContext, templates: &Rc<[Template]>) -> Self {
         let watches = &ctx.garden.watches;
-        let is_in_project = |name: &NamespacedName| is_usable(&name.namespace);
+        let is_in_project = |name: &NamespacedName| may_belong_to_project(&name.namespace);
         let projects = watches.open(WatchOptions::new(kinds::PROJECT, CachedProject::of));
         let namespaces = WatchOptions::new(kinds::NAMESPACE, CachedNamespace::of).metadata();
         let templates = templates.clone();
@@ -57,7 +58,7 @@ impl Caches {
             by_namespace: projects
                 .index(|name, cached: &CachedProject| vec![namespace_of(&name.name, &cached.project)]),
             projects,
-            namespaces: watches.open(namespaces.keeping(|name| is_usable(&name.name))),
+            namespaces: watches.open(namespaces.keeping(|name| may_belong_to_project(&name.name))),
             quotas: watches.open(quotas.keeping(move |name| name.name == quota::NAME && is_in_project(name))),
             extension_roles: cluster_roles
                 .index(|name, role| roles::extended_projects(&name.name, &role.fields).into_iter().collect()),

@@ -12,8 +12,9 @@ use crate::{
     actors::controller_manager::{
         fields::{list, text},
         owner_references::{controller_reference, owner_uids, with_owner},
+        project_namespace::may_belong_to_project,
     },
-    api::{kinds, meta::field::formats},
+    api::kinds,
 };
 
 /// The label with the role of a Namespace or an RBAC object.
@@ -33,8 +34,7 @@ const KEEP: &str = "namespace.gardener.cloud/keep-after-project-deletion";
 
 const TRUE: &str = "true";
 
-/// The only Namespace of a Project without the prefix (decision 24).
-const GARDEN: &str = "garden";
+/// Prefix of the names of Namespaces of Projects (decision 24).
 const PREFIX: &str = "garden-";
 
 /// Characters of the hash in a generated name.
@@ -92,6 +92,9 @@ pub enum Refusal {
     /// N2
     #[error("namespace \"{0}\" cannot be used as it does not start with garden-")]
     Name(String),
+    /// N2: no Namespace can have this name.
+    #[error("namespace \"{0}\" cannot be used as its name is no DNS label: choose another spec.namespace")]
+    Form(String),
     /// It is not its own, and it is being deleted.
     #[error("namespace \"{0}\" is being terminated")]
     Terminating(String),
@@ -145,16 +148,6 @@ fn generated_name(name: &str, uid: &str) -> String {
     }
     hash.truncate(HASH);
     format!("{PREFIX}{name}-{hash}")
-}
-
-/// Returns true if a Project may have a Namespace of this name (N2).
-pub fn is_usable(namespace: &str) -> bool {
-    namespace == GARDEN || namespace.starts_with(PREFIX)
-}
-
-/// Returns true if a Project may have a Namespace of this name, and there can be one.
-pub fn can_be_had(namespace: &str) -> bool {
-    is_usable(namespace) && formats::dns_label(namespace).is_empty()
 }
 
 impl NamespaceState {
@@ -225,8 +218,9 @@ pub fn judge_namespace(
     name: &str,
     namespace: Option<&NamespaceState>,
 ) -> Result<NamespaceVerdict, Refusal> {
-    if !is_usable(name) {
-        return Err(Refusal::Name(name.to_owned()));
+    if !may_belong_to_project(name) {
+        let has_prefix = name.starts_with(PREFIX);
+        return Err(if has_prefix { Refusal::Form(name.to_owned()) } else { Refusal::Name(name.to_owned()) });
     }
     let Some(namespace) = namespace else { return Ok(NamespaceVerdict::Create) };
     match (namespace.is_deleting, namespace.belongs_to(project)) {
@@ -280,7 +274,7 @@ pub fn adoption_patch(project: ProjectId<'_>, namespace: &Value) -> Option<Value
 /// Judges what becomes of the Namespace of a deleted Project. Only a Namespace that bears the marks of this instance is
 /// changed, and only one that was created for it is deleted.
 pub fn judge_release(project: ProjectId<'_>, name: &str, namespace: Option<&NamespaceState>) -> Release {
-    if !can_be_had(name) {
+    if !may_belong_to_project(name) {
         return Release::Foreign;
     }
     let Some(namespace) = namespace else { return Release::Gone };

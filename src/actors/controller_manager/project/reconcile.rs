@@ -8,14 +8,14 @@ use tokio::time::Instant;
 use super::{
     cached::CachedProject,
     namespace::{
-        NamespaceState, NamespaceVerdict, Refusal, adoption_patch, is_usable, judge_namespace, namespace_of,
-        new_namespace,
+        NamespaceState, NamespaceVerdict, Refusal, adoption_patch, judge_namespace, namespace_of, new_namespace,
     },
     phase::Phase,
     quota::{self, QuotaState, Template},
     run::{Repaired, Run, Stop, step},
     told::{self, Reason},
 };
+use crate::actors::controller_manager::project_namespace::may_belong_to_project;
 
 /// The Namespace of a Project after its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,11 +85,11 @@ impl Run<'_> {
     async fn settle_namespace(&mut self, name: &str) -> Result<Namespace, Stop> {
         let key = NamespacedName::new("", name);
         let failed = |error: &dyn std::fmt::Display| Stop::failed(step::NAMESPACE, error.to_string());
-        let mut namespace = match is_usable(name) {
+        let mut namespace = match may_belong_to_project(name) {
             true => self.namespace(&key).await.map_err(|error| failed(&error))?,
             false => None,
         };
-        let mut is_live = !is_usable(name) || Phase::Failed.is_observed_of(&self.project);
+        let mut is_live = !may_belong_to_project(name) || Phase::Failed.is_observed_of(&self.project);
         loop {
             match judge_namespace(self.id(), name, namespace.as_ref()) {
                 Ok(NamespaceVerdict::Keep) => return Ok(Namespace::Same),

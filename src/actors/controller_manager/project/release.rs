@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use super::{
     cached::CachedProject,
-    namespace::{CachedNamespace, NamespaceState, Release, can_be_had, judge_release, release_patch},
+    namespace::{CachedNamespace, NamespaceState, Release, judge_release, release_patch},
     phase::Phase,
     run::{Run, Stop, step},
     told::{self, Reason, Tell},
 };
-use crate::api::kinds;
+use crate::{actors::controller_manager::project_namespace::may_belong_to_project, api::kinds};
 
 /// A Project that waits is looked at again after this time.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -74,7 +74,7 @@ impl Run<'_> {
     }
 
     async fn judge_namespace(&self, key: &NamespacedName) -> Result<Release, Failure> {
-        if !can_be_had(&key.name) {
+        if !may_belong_to_project(&key.name) {
             return Ok(Release::Foreign);
         }
         let namespace = self.namespace(key).await?;
@@ -93,7 +93,7 @@ impl Run<'_> {
 
     /// Confirms that the Namespace is gone, or that of somebody else.
     async fn is_gone_or_foreign(&self, key: &NamespacedName) -> Result<Released, Failure> {
-        if can_be_had(&key.name) {
+        if may_belong_to_project(&key.name) {
             let live = self.projects.caches.namespaces.read_live(&self.context, key).await?;
             match judge_release(self.id(), &key.name, live.as_ref().map(|live| &live.state)) {
                 Release::Gone => return Ok(Released::Yes),

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 
 use super::{DEV, project};
 use crate::actors::controller_manager::project::namespace::{
-    NamespaceState, NamespaceVerdict, Refusal, Release, adoption_patch, is_usable, judge_namespace, judge_release,
-    namespace_of, new_namespace, release_patch,
+    NamespaceState, NamespaceVerdict, Refusal, Release, adoption_patch, judge_namespace, judge_release, namespace_of,
+    new_namespace, release_patch,
 };
 
 const OWNER: &str = "namespace.gardener.cloud/project";
@@ -54,16 +54,15 @@ fn namespace_name_is_that_of_the_spec_or_follows_from_the_uid() {
 /// spec 82 N2, decision 24
 #[test]
 fn only_garden_and_names_with_the_prefix_are_usable() {
-    for (name, expected) in [
-        ("garden", true),
-        ("garden-", true),
-        ("garden-dev", true),
-        ("gardener-system-public", false),
-        ("garden.x", false),
-        ("kube-system", false),
-        ("", false),
-    ] {
-        assert_eq!(is_usable(name), expected, "{name}");
+    for name in ["garden", "garden-dev"] {
+        assert_eq!(judge_namespace(DEV, name, None), Ok(NamespaceVerdict::Create));
+    }
+    for name in ["gardener-system-public", "garden.x", "kube-system", ""] {
+        assert_eq!(judge_namespace(DEV, name, None), Err(Refusal::Name(name.into())));
+    }
+    let long = format!("garden-{}", "a".repeat(60));
+    for name in ["garden-", "garden-Dev", "garden-a.b", "garden-a/b", &long] {
+        assert_eq!(judge_namespace(DEV, name, None), Err(Refusal::Form(name.into())));
     }
     let refusal = judge_namespace(DEV, "kube-public", None).unwrap_err();
     assert_eq!(refusal.to_string(), "namespace \"kube-public\" cannot be used as it does not start with garden-");
