@@ -39,7 +39,7 @@ pub struct Project {
     pub labels: Labels,
     /// `spec.namespace`; `None` if it is absent or empty.
     pub namespace: Option<Box<str>>,
-    /// `spec.owner`.
+    /// `spec.owner`; `None` if it is absent or empty.
     pub owner: Option<Subject>,
     /// `spec.members` in their order.
     pub members: Box<[Member]>,
@@ -78,7 +78,7 @@ impl Project {
             finalizers: object::finalizers(project).map(Box::from).collect(),
             labels: labels_in(project.pointer("/metadata/labels").unwrap_or(&Value::Null)),
             namespace: Some(text(project, "/spec/namespace")).filter(|name| !name.is_empty()).map(Box::from),
-            owner: owner.map(Subject::of),
+            owner: owner.map(Subject::of).filter(|owner| !owner.is_empty()), // spec 80 §10 A12
             members: members.map(Member::of).collect(),
             phase: text(project, "/status/phase").into(),
             observed_generation: project

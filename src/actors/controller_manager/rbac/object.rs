@@ -96,6 +96,12 @@ impl Subject {
         subject
     }
 
+    /// Returns true if it names nobody: all fields are empty.
+    pub fn is_empty(&self) -> bool {
+        let Self { api_group, kind, name, namespace } = self;
+        [api_group, kind, name, namespace].into_iter().all(String::is_empty)
+    }
+
     /// Returns it as in a binding, without empty fields.
     pub fn to_json(&self) -> Value {
         let Self { api_group, kind, name, namespace } = self;

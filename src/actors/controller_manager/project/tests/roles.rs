@@ -123,7 +123,7 @@ fn objects_have_exactly_the_rules_labels_and_owner_of_the_specification() {
     }
 }
 
-/// spec 82 B5, scenario 16, A.7.1: names of nothing are ignored.
+/// spec 82 B5, scenario 16, A.7.1; spec 80 A12: names of nothing are ignored.
 #[test]
 fn project_of_nobody_has_all_objects_without_subjects() {
     let odd = json!([
@@ -132,7 +132,14 @@ fn project_of_nobody_has_all_objects_without_subjects() {
         null,
         {"role": 5, "roles": "viewer"},
     ]);
-    for spec in [json!({}), json!({"owner": null, "members": null}), json!({"owner": "x", "members": odd})] {
+    let empty = json!({"kind": "", "name": "", "namespace": null});
+    for spec in [
+        json!({}),
+        json!({"owner": null, "members": null}),
+        json!({"owner": "x", "members": odd}),
+        json!({"owner": {}, "members": []}),
+        json!({"owner": empty}),
+    ] {
         let subjects = subjects(spec.clone());
         assert_eq!(subjects.len(), 11, "{spec}");
         assert!(subjects.iter().all(|(_, _, subjects)| subjects.is_empty()), "{subjects:?}");
