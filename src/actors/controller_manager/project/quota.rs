@@ -7,6 +7,7 @@ use crate::{
     actors::controller_manager::{
         fields::list,
         owner_references::{owner_uids, with_owner},
+        project_resource_quota::rules::CountedKind,
     },
     api::{
         config::controller_manager::ProjectQuota,
@@ -69,7 +70,7 @@ impl Template {
     }
 
     /// Returns the merge patch that gives a ResourceQuota what it lacks; `None` if it lacks nothing. Limits that exist
-    /// keep their values, limits that are not configured go.
+    /// keep their values, limits that are not configured go. The annotations of `project-resourcequota` belong to it.
     pub fn patch(&self, quota: &Value, owner: &Value) -> Option<Value> {
         let mut patch = self.content_patch(quota);
         if let Some(owners) = with_owner(quota, owner) {
@@ -85,6 +86,8 @@ impl Template {
             let differing = wanted.iter().filter(|(key, value)| live.get(*key) != Some(value));
             differing.map(|(key, value)| (key.clone(), value.clone())).collect()
         };
+        let mut annotations = differing(&self.annotations, &map("/metadata/annotations"));
+        annotations.retain(|key, _| !is_of_alignment(key));
         let hard = map("/spec/hard");
         let missing = self.hard.iter().filter(|(key, _)| hard.get(*key).is_none_or(Value::is_null));
         let surplus = hard.keys().filter(|key| !self.hard.contains_key(*key));
@@ -94,7 +97,7 @@ impl Template {
             .collect();
         let changes = [
             (["metadata", "labels"], differing(&self.labels, &map("/metadata/labels"))),
-            (["metadata", "annotations"], differing(&self.annotations, &map("/metadata/annotations"))),
+            (["metadata", "annotations"], annotations),
             (["spec", "hard"], limits),
         ];
         let mut patch = Value::Null;
@@ -103,6 +106,12 @@ impl Template {
         }
         patch
     }
+}
+
+/// Returns true if an annotation records an alignment, so that `project-resourcequota` changes it (spec 82 B.1). A template
+/// sets it at creation only: two controllers must not write in turn.
+fn is_of_alignment(annotation: &str) -> bool {
+    CountedKind::ALL.into_iter().any(|kind| kind.annotation() == annotation)
 }
 
 impl QuotaState {

@@ -104,7 +104,7 @@ impl CountedKind {
     }
 
     /// Returns the annotation that records how many objects per Shoot the limit is meant for.
-    fn annotation(self) -> &'static str {
+    pub fn annotation(self) -> &'static str {
         match self {
             Self::ConfigMaps => "quota.gardener.cloud/configmaps-per-shoot",
             Self::Secrets => "quota.gardener.cloud/secrets-per-shoot",

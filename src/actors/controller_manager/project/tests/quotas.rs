@@ -107,6 +107,23 @@ fn quota_that_lacks_nothing_is_not_written() {
     assert!(state.fits(1, "u1") && !state.fits(0, "u1") && !state.fits(1, "u2") && !state.fits(2, "u1"));
 }
 
+/// spec 82 A.6, B.1: parts A and B do not write the same annotation in turn.
+#[test]
+fn annotations_of_the_alignment_are_set_at_creation_only() {
+    let owner = DEV.strong_reference();
+    let alignment = json!({
+        "quota.gardener.cloud/configmaps-per-shoot": "1", "quota.gardener.cloud/secrets-per-shoot": "3",
+    });
+    let template = template(json!({"config": {"metadata": {"annotations": alignment}}}));
+    let mut quota = template.new_quota("garden-dev", &owner);
+    assert_eq!(quota["metadata"]["annotations"], alignment);
+
+    quota["metadata"]["annotations"] = json!({"quota.gardener.cloud/secrets-per-shoot": "4"});
+
+    assert_eq!(template.patch(&quota, &owner), None);
+    assert!(QuotaState::of(&quota, &[template]).fits(0, "u1"));
+}
+
 /// spec 82 A.6: without `spec.hard` there are no limits.
 #[test]
 fn quota_without_configured_limits_is_emptied() {
