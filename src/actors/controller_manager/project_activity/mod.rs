@@ -103,7 +103,7 @@ impl Activities {
         });
     }
 
-    /// Wakes the Project of a namespace if a change in it is activity.
+    /// Wakes the Projects of a namespace if a change in it is activity.
     fn note(&self, kind: ActivityKind, change: &Change<'_, CachedFields<Trace>>, waker: &WeakSupervised<Self>) {
         let (old, new) = (change.old.map(|object| &object.fields), change.new.map(|object| &object.fields));
         if change.how != How::Lost && is_activity(kind, old, new, self.clock.wall()) {
@@ -123,10 +123,9 @@ impl Activities {
         is_any
     }
 
-    /// Of several Projects with a namespace, the alphabetically first one is meant.
+    /// Wakes all Projects that name a namespace: a Project that only claims it must not take the activity of its owner.
     fn wake(&self, namespace: &str, is_first: bool, waker: &WeakSupervised<Self>) {
-        let project = self.by_namespace.with(&namespace.to_owned(), |projects| projects.first().cloned());
-        if let Some(project) = project {
+        for project in self.by_namespace.get(&namespace.to_owned()) {
             let wake = if is_first { Wake::low(Causes::OBJECT) } else { Wake::high(Causes::OBJECT) };
             waker.wake(&project, wake);
         }
