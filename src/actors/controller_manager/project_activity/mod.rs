@@ -98,7 +98,7 @@ impl Activities {
             if let (How::First, Some(namespace), Some(controller)) = (change.how, namespace, controller.upgrade())
                 && controller.has_young(namespace)
             {
-                controller.wake(namespace, true, &waker);
+                waker.wake(change.name, Wake::low(Causes::OBJECT));
             }
         });
     }
