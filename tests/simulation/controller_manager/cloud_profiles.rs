@@ -123,7 +123,6 @@ fn profile_is_guarded_on_a_server_without_its_status() {
 
             assert!(is_guarded(&garden, &kinds::CLOUD_PROFILE));
             assert_eq!((classes(&garden), garden.asked()), (Vec::new(), Vec::<String>::new()));
-            assert_eq!(line(&garden, "o"), NO_STATUS);
             garden.delete(&kinds::CLOUD_PROFILE, "", "o").await;
             garden.gone(&kinds::CLOUD_PROFILE, "", "o").await;
         });

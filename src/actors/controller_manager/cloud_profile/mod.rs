@@ -131,14 +131,10 @@ impl CloudProfiles {
             tracing::info!("{NO_STATUS}");
         }
         let published = if is_published { "classifications are published" } else { NO_STATUS };
-        let (line, outcome) = match profile.versions.next_change(now) {
-            Some(next) => (format!("{published}; the next one changes at {next}"), Outcome::At(next)),
-            None if is_published => return Ok(Outcome::Retire),
-            None => (published.to_owned(), Outcome::Done),
-        };
-        reconcile.note(line);
+        let Some(next) = profile.versions.next_change(now) else { return Ok(Outcome::Retire) };
+        reconcile.note(format!("{published}; the next one changes at {next}"));
         reconcile.detail(Vec::new());
-        Ok(outcome)
+        Ok(Outcome::At(next))
     }
 }
 
