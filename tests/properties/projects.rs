@@ -13,7 +13,7 @@ fn merged(mut object: Value, patch: &Value) -> Value {
     }
     for (key, value) in patch {
         if value.is_null() {
-            object.as_object_mut().unwrap().remove(key);
+            object.as_object_mut().expect("a generated object is a map").remove(key);
         } else {
             object[key] = merged(object[key].take(), value);
         }

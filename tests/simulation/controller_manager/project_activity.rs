@@ -38,8 +38,8 @@ async fn rest(garden: &Garden) {
 /// There is activity now.
 async fn is_active(garden: &Garden, what: &str) {
     garden.soon(what, || activity_of(garden, "dev").is_some_and(|time| time != LONG_AGO)).await;
-    let recorded: jiff::Timestamp = activity_of(garden, "dev").unwrap().parse().unwrap();
-    let now: jiff::Timestamp = garden.time(0).parse().unwrap();
+    let recorded: jiff::Timestamp = activity_of(garden, "dev").expect("activity").parse().expect("a time");
+    let now: jiff::Timestamp = garden.time(0).parse().expect("a time");
     assert!((0..5).contains(&now.duration_since(recorded).as_secs()), "{what}: {recorded}");
     assert_eq!(recorded.subsec_nanosecond(), 0, "{what}: whole seconds");
     rest(garden).await;

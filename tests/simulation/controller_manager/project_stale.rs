@@ -103,7 +103,8 @@ pub(super) fn shoot_with(kind: &Resource, binding: &str) -> Value {
 #[test]
 fn project_is_stale_as_age_activity_and_grace_period_say() {
     type Days = Option<i64>;
-    let table: [(&str, i64, Days, (Days, Days), (Days, Days)); 9] = [
+    type Times = (Days, Days);
+    let table: [(&str, i64, Days, Times, Times); 9] = [
         // age, last activity, times before, times afterwards
         ("young", 4, None, (Some(-1), Some(4)), (None, None)),
         ("used lately", 100, Some(-4), (Some(-1), Some(4)), (None, None)),

@@ -41,7 +41,9 @@ fn phases(garden: &Garden) -> Arc<Mutex<Vec<String>>> {
     garden.sim.set_event_faults(move |event| {
         if event.resource == "projects" {
             let shown = sim.object("projects.core.gardener.cloud", "", &event.name).unwrap_or_default();
-            seen.lock().unwrap().extend(shown["status"]["phase"].as_str().map(str::to_owned));
+            seen.lock()
+                .expect("no test panics with the lock")
+                .extend(shown["status"]["phase"].as_str().map(str::to_owned));
         }
         EventFault::Deliver
     });

@@ -14,7 +14,8 @@ const SHOOTS: &str = "count/shoots.core.gardener.cloud";
 const BINDINGS: &str = "count/secretbindings.core.gardener.cloud";
 
 fn configure(garden: &Garden, quotas: Value) {
-    garden.config.borrow_mut().controllers.project.quotas = serde_json::from_value(quotas).unwrap();
+    garden.config.borrow_mut().controllers.project.quotas =
+        serde_json::from_value(quotas).expect("quotas of a configuration");
 }
 
 /// Two quotas for Projects with the label `plan`: the first for `one` only.

@@ -14,7 +14,8 @@ use super::{
 fn configure(garden: &Garden) {
     let quotas =
         json!([{"config": {"metadata": {"creationTimestamp": null}, "spec": {"hard": {"count/secrets": "400"}}}}]);
-    garden.config.borrow_mut().controllers.project.quotas = serde_json::from_value(quotas).unwrap();
+    garden.config.borrow_mut().controllers.project.quotas =
+        serde_json::from_value(quotas).expect("quotas of a configuration");
 }
 
 fn members() -> Value {
