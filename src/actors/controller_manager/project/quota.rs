@@ -57,12 +57,11 @@ impl Template {
 
     /// Returns the ResourceQuota for a Namespace, to be created.
     pub fn new_quota(&self, namespace: &str, owner: &Value) -> Value {
-        let mut metadata = json!({"name": NAME, "namespace": namespace, "ownerReferences": [owner]});
-        for (field, map) in [("labels", &self.labels), ("annotations", &self.annotations)] {
-            if !map.is_empty() {
-                metadata[field] = map.clone().into();
-            }
-        }
+        let maps = [("labels", &self.labels), ("annotations", &self.annotations)].into_iter();
+        let maps = maps.filter(|(_, map)| !map.is_empty()).map(|(field, map)| (field, map.clone().into()));
+        let named = [("name", NAME.into()), ("namespace", namespace.into()), ("ownerReferences", json!([owner]))];
+        let metadata: Map<String, Value> =
+            named.into_iter().chain(maps).map(|(field, value)| (field.to_owned(), value)).collect();
         json!({
             "apiVersion": kinds::RESOURCE_QUOTA.api_version(), "kind": &*kinds::RESOURCE_QUOTA.kind,
             "metadata": metadata, "spec": {"hard": self.hard},

@@ -181,10 +181,12 @@ pub fn patch(changes: &[Change]) -> Option<Value> {
     let limits =
         changes.iter().filter_map(|change| Some((change.kind.key().to_owned(), json!(change.limit()?.to_string()))));
     let hard: Map<_, _> = limits.collect();
-    let mut patch = json!({ "metadata": { "annotations": annotations } });
-    if !hard.is_empty() {
-        patch["spec"] = json!({ "hard": hard });
-    }
+    let metadata = json!({ "annotations": annotations });
+    let patch = if hard.is_empty() {
+        json!({ "metadata": metadata })
+    } else {
+        json!({ "metadata": metadata, "spec": { "hard": hard } })
+    };
     (!changes.is_empty()).then_some(patch)
 }
 

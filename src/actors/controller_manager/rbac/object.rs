@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cluster::{Resource, object::NamespacedName};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::state::RbacState;
 use crate::{
@@ -124,20 +124,19 @@ impl RbacObject {
     /// A ClusterRole with these rules.
     pub fn cluster_role(name: &str, keeper: &Keeper, rules: &[PolicyRule]) -> Self {
         let rules: Vec<Value> = rules.iter().map(PolicyRule::to_json).collect();
-        Self::new(RbacKind::ClusterRole, NamespacedName::new("", name), keeper, json!({"rules": rules}))
+        Self::new(RbacKind::ClusterRole, NamespacedName::new("", name), keeper, [("rules", rules.into())])
     }
 
     /// A ClusterRole whose rules another controller collects from the ClusterRoles with this label. The rules belong to
     /// that controller: they are not compared and not written.
     pub fn aggregated_cluster_role(name: &str, keeper: &Keeper, (label, value): (&str, &str)) -> Self {
         let rule = json!({"clusterRoleSelectors": [{"matchLabels": {label: value}}]});
-        Self::new(RbacKind::ClusterRole, NamespacedName::new("", name), keeper, json!({"aggregationRule": rule}))
+        Self::new(RbacKind::ClusterRole, NamespacedName::new("", name), keeper, [("aggregationRule", rule)])
     }
 
     /// A ClusterRoleBinding of the ClusterRole `role`.
     pub fn cluster_role_binding(name: &str, keeper: &Keeper, role: &str, subjects: &[&Subject]) -> Self {
-        let binding = binding(role, subjects);
-        Self::new(RbacKind::ClusterRoleBinding, NamespacedName::new("", name), keeper, binding)
+        Self::new(RbacKind::ClusterRoleBinding, NamespacedName::new("", name), keeper, binding(role, subjects))
     }
 
     /// A RoleBinding of the ClusterRole `role`.
@@ -145,17 +144,20 @@ impl RbacObject {
         Self::new(RbacKind::RoleBinding, name, keeper, binding(role, subjects))
     }
 
-    fn new(kind: RbacKind, name: NamespacedName, keeper: &Keeper, content: Value) -> Self {
-        let (resource, mut object) = (kind.resource(), content);
-        object["apiVersion"] = resource.api_version().into();
-        object["kind"] = (*resource.kind).into();
-        object["metadata"] = json!({"name": name.name, "ownerReferences": [keeper.owner]});
-        if !name.namespace.is_empty() {
-            object["metadata"]["namespace"] = name.namespace.as_str().into();
-        }
-        if !keeper.labels.is_empty() {
-            object["metadata"]["labels"] = json!(keeper.labels);
-        }
+    fn new<'f>(
+        kind: RbacKind,
+        name: NamespacedName,
+        keeper: &Keeper,
+        content: impl IntoIterator<Item = (&'f str, Value)>,
+    ) -> Self {
+        let resource = kind.resource();
+        let namespace = (!name.namespace.is_empty()).then(|| ("namespace", name.namespace.as_str().into()));
+        let labels = (!keeper.labels.is_empty()).then(|| ("labels", json!(keeper.labels)));
+        let named = [("name", name.name.as_str().into()), ("ownerReferences", json!([keeper.owner]))];
+        let metadata = map(named.into_iter().chain(namespace).chain(labels));
+        let head =
+            [("apiVersion", resource.api_version().into()), ("kind", (*resource.kind).into()), ("metadata", metadata)];
+        let object = map(head.into_iter().chain(content));
         let state = RbacState::of(&object);
         Self { kind, name, object, state }
     }
@@ -177,13 +179,16 @@ impl RbacObject {
 }
 
 /// Duplicates after the first subject are left out (B4). Without subjects there is no field (B5).
-fn binding(role: &str, subjects: &[&Subject]) -> Value {
-    let mut binding = json!({"roleRef": {"apiGroup": GROUP, "kind": &*kinds::CLUSTER_ROLE.kind, "name": role}});
+fn binding(role: &str, subjects: &[&Subject]) -> impl Iterator<Item = (&'static str, Value)> + use<> {
+    let role = json!({"apiGroup": GROUP, "kind": &*kinds::CLUSTER_ROLE.kind, "name": role});
     let mut known = BTreeSet::new();
     let subjects: Vec<Value> =
         subjects.iter().filter(|subject| known.insert(**subject)).map(|subject| subject.to_json()).collect();
-    if !subjects.is_empty() {
-        binding["subjects"] = subjects.into();
-    }
-    binding
+    let subjects = (!subjects.is_empty()).then(|| ("subjects", subjects.into()));
+    [("roleRef", role)].into_iter().chain(subjects)
+}
+
+fn map<'f>(fields: impl IntoIterator<Item = (&'f str, Value)>) -> Value {
+    let fields: Map<String, Value> = fields.into_iter().map(|(field, value)| (field.to_owned(), value)).collect();
+    fields.into()
 }
