@@ -28,7 +28,7 @@ const GUARD: &str = "gardener";
 const PROTECTION: &str = "gardener.cloud/reference-protection";
 
 /// The kinds of Gardener that controllers watch.
-const KINDS: [Resource; 16] = [
+const KINDS: [Resource; 18] = [
     kinds::SHOOT,
     kinds::SEED,
     kinds::CLOUD_PROFILE,
@@ -41,6 +41,8 @@ const KINDS: [Resource; 16] = [
     kinds::CONTROLLER_DEPLOYMENT,
     kinds::WORKLOAD_IDENTITY,
     kinds::BACKUP_BUCKET,
+    kinds::BACKUP_ENTRY,
+    kinds::PROJECT,
     kinds::CONTROLLER_INSTALLATION,
     kinds::MANAGED_SEED,
     kinds::BASTION,
