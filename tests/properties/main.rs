@@ -1,9 +1,12 @@
 //! The properties of `tests/checks/` and of webhooks, with generated values.
 
 mod authorize;
+#[path = "../../src/actors/resource_manager/csr_approver/tests/builder.rs"]
+mod builder;
 #[path = "../checks/mod.rs"]
 mod checks;
 mod decode;
+mod gardenlet_certificates;
 mod high_availability;
 mod merge;
 mod mutate;

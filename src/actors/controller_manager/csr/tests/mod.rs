@@ -1,6 +1,5 @@
-//! The tables of spec 81 B, and properties of all requests.
+//! The tables of spec 81 B. Properties of all requests are in `tests/properties/gardenlet_certificates.rs`.
 
-mod properties;
 mod tables;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
