@@ -7,13 +7,14 @@
 //! ```
 //! * `binding`, `credentials`, `release`: pure
 //! * `caches`: the caches that both controllers share, and the live check before a release
-//! * `controller`: an actor per binding, and per object that a binding left without a release; `view`: what operators see
-//!   of them
+//! * `controller`: an actor per binding, and per object that a binding left without a release; `event_handlers`: what wakes
+//!   them; `view`: what operators see of them
 
 pub mod binding;
 mod caches;
 mod controller;
 pub mod credentials;
+mod event_handlers;
 pub mod release;
 #[cfg(test)]
 mod tests;
