@@ -47,7 +47,7 @@ fn to(kind: &Resource, name: &str, provider: &str) -> Value {
     object(&kinds::CREDENTIALS_BINDING, "a", &format!("to-{name}"), fields)
 }
 
-fn put(garden: &Garden, kind: &Resource, name: &str, labels: Value) {
+pub(super) fn put(garden: &Garden, kind: &Resource, name: &str, labels: Value) {
     garden.put(object(kind, "a", name, json!({ "metadata": { "labels": labels } })));
 }
 
@@ -78,7 +78,7 @@ pub(super) async fn seconds(seconds: u64) {
 }
 
 /// The credentials and the Quota have no marks any more.
-fn assert_released(garden: &Garden) {
+pub(super) fn assert_released(garden: &Garden) {
     assert_eq!(finalizers(garden, &kinds::SECRET, "s"), [""; 0]);
     assert_eq!((labels(garden, &kinds::SECRET, "s"), labels(garden, &kinds::QUOTA, "q")), (with(&[]), with(&[])));
 }
@@ -388,75 +388,6 @@ fn marks_that_somebody_removes_come_back() {
             assert_eq!(finalizers(&garden, &kinds::SECRET, "s"), [finalizer]);
             assert_eq!(labels(&garden, &kinds::SECRET, "s"), with(&["provider.shoot.gardener.cloud/aws", label]));
             assert_eq!(labels(&garden, &kinds::QUOTA, "q"), with(&[label]));
-        });
-    }
-}
-
-/// spec 81 G-T6: a binding that refers to others now, or lost its finalizer by hand, leaves nothing behind.
-#[test]
-fn what_a_binding_leaves_is_released() {
-    for is_running in [true, false] {
-        for (kind, ..) in KINDS {
-            garden(|garden| async move {
-                put_both(&garden);
-                garden.put(binding(kind, "a", "o", "aws"));
-                garden.settled().await;
-                if !is_running {
-                    garden.stop().await;
-                }
-
-                garden.edit(kind, "a", "o", |binding| binding["metadata"]["finalizers"] = json!([]));
-                garden.sim.remove(&format!("{}.{}", kind.plural, kind.group), "a", "o");
-                if !is_running {
-                    garden.start().await;
-                }
-                garden.settle().await;
-
-                assert_eq!(finalizers(&garden, &kinds::SECRET, "s"), [""; 0]);
-                assert_eq!(
-                    (labels(&garden, &kinds::SECRET, "s"), labels(&garden, &kinds::QUOTA, "q")),
-                    (with(&[]), with(&[]))
-                );
-            });
-        }
-    }
-}
-
-/// spec 81 G-T6: only what has the finalizer was left by a binding.
-#[test]
-fn label_of_another_client_stays_without_a_binding() {
-    for (_, _, label, _) in KINDS {
-        garden(|garden| async move {
-            garden.settled().await;
-            for kind in [&kinds::SECRET, &kinds::QUOTA] {
-                put(&garden, kind, "x", json!({ label: "any" }));
-            }
-            garden.settle().await;
-
-            for kind in [&kinds::SECRET, &kinds::QUOTA] {
-                assert_eq!(labels(&garden, kind, "x"), BTreeMap::from([(label.to_owned(), "any".to_owned())]));
-            }
-        });
-    }
-}
-
-/// spec 81 G-T6; spec 80 §10 A9
-#[test]
-fn binding_that_turns_to_other_credentials_releases_the_old_ones() {
-    for (kind, finalizer, label, _) in KINDS {
-        garden(|garden| async move {
-            put_both(&garden);
-            put(&garden, &kinds::SECRET, "s2", json!({ "own": "x" }));
-            garden.put(binding(kind, "a", "o", "aws"));
-            garden.settled().await;
-
-            let changed = json!({ "secretRef": { "name": "s2" }, "credentialsRef": { "name": "s2" }, "quotas": [] });
-            garden.patch(kind, "a", "o", changed).await;
-            garden.settle().await;
-
-            assert_eq!(finalizers(&garden, &kinds::SECRET, "s2"), [finalizer]);
-            assert_eq!(labels(&garden, &kinds::SECRET, "s2"), with(&["provider.shoot.gardener.cloud/aws", label]));
-            assert_released(&garden);
         });
     }
 }

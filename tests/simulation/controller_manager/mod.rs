@@ -3,6 +3,7 @@
 mod bastions;
 mod bindings;
 mod bindings_faults;
+mod bindings_left;
 mod cloud_profiles;
 mod events;
 mod garden;
