@@ -27,6 +27,21 @@ pub(super) fn put_dev(garden: &Garden, mut spec: Value) {
     garden.put(project("dev", spec));
 }
 
+/// Starts the controllers, and waits until Project `dev` is ready.
+pub(super) async fn ready_dev(garden: &Garden) {
+    garden.settled().await;
+    put_dev(garden, json!({}));
+    becomes(garden, "dev", "Ready").await;
+}
+
+/// As [`ready_dev`], then deletes the Project. It waits for its Namespace, whose content another program holds.
+pub(super) async fn ending_dev(garden: &Garden) {
+    ready_dev(garden).await;
+    hold_namespace(garden, "garden-dev");
+    garden.delete(&kinds::PROJECT, "", "dev").await;
+    becomes(garden, "dev", "Terminating").await;
+}
+
 pub(super) fn find_project(garden: &Garden, name: &str) -> Value {
     garden.find(&kinds::PROJECT, "", name).unwrap_or_default()
 }
@@ -112,9 +127,7 @@ pub(super) fn is_ending(garden: &Garden, namespace: &str) -> bool {
 #[test]
 fn project_gets_its_namespace() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
+        ready_dev(&garden).await;
 
         let (dev, namespace) = (find_project(&garden, "dev"), find_namespace(&garden, "garden-dev"));
         assert_eq!(garden.finalizers(&kinds::PROJECT, "", "dev"), ["gardener"]);
@@ -229,9 +242,7 @@ fn namespace_that_vanishes_is_created_again_with_its_content() {
     garden(|garden| async move {
         let quotas = json!([{"config": {"spec": {"hard": {"pods": "5"}}}}]);
         garden.config.borrow_mut().controllers.project.quotas = serde_json::from_value(quotas).unwrap();
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
+        ready_dev(&garden).await;
         hold_namespace(&garden, "garden-dev");
         garden.delete(&kinds::NAMESPACE, "", "garden-dev").await;
         becomes(&garden, "dev", "Failed").await;
@@ -251,12 +262,7 @@ fn namespace_that_vanishes_is_created_again_with_its_content() {
 #[test]
 fn project_that_is_created_anew_waits_for_the_end_of_the_old_namespace() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
-        hold_namespace(&garden, "garden-dev");
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-        becomes(&garden, "dev", "Terminating").await;
+        ending_dev(&garden).await;
         garden.sim.remove("projects.core.gardener.cloud", "", "dev");
         garden.settle().await;
         put_dev(&garden, json!({}));
@@ -276,9 +282,7 @@ fn project_that_is_created_anew_waits_for_the_end_of_the_old_namespace() {
 #[test]
 fn finalizer_that_somebody_removes_is_added_again() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
+        ready_dev(&garden).await;
 
         garden.patch(&kinds::PROJECT, "", "dev", json!({"metadata": {"finalizers": ["example.com/x"]}})).await;
 
@@ -291,9 +295,7 @@ fn finalizer_that_somebody_removes_is_added_again() {
 #[test]
 fn marks_of_the_namespace_are_restored() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
+        ready_dev(&garden).await;
         let before = find_namespace(&garden, "garden-dev")["metadata"].clone();
         let edits: [fn(&mut Value); 2] =
             [|live| live["ownerReferences"] = Value::Null, |live| live["annotations"][OWNER] = Value::Null];

@@ -7,8 +7,9 @@ use serde_json::json;
 use super::{
     garden::{garden, object},
     projects::{
-        FAILED, KEEP, OWNER, PROJECT, ROLE, becomes, find_namespace, find_project, hand_over, hold_namespace,
-        is_ending, is_unmarked, let_end, notes, phase, project, project_gone, put_dev, shoot, told,
+        FAILED, KEEP, OWNER, PROJECT, ROLE, becomes, ending_dev, find_namespace, find_project, hand_over,
+        hold_namespace, is_ending, is_unmarked, let_end, notes, phase, project, project_gone, put_dev, ready_dev,
+        shoot, told,
     },
     projects_rbac::{FOO, bound, member, set_members},
 };
@@ -60,13 +61,8 @@ fn namespace_that_was_handed_over_and_never_adopted_outlives_the_project() {
 #[test]
 fn deleted_project_takes_its_namespace_along() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
-        hold_namespace(&garden, "garden-dev");
-        garden.delete(&kinds::PROJECT, "", "dev").await;
+        ending_dev(&garden).await;
 
-        becomes(&garden, "dev", "Terminating").await;
         assert!(is_ending(&garden, "garden-dev"));
         assert_eq!(garden.finalizers(&kinds::NAMESPACE, "", "garden-dev"), ["foregroundDeletion"]);
         let note = "Successfully marked project namespace \"garden-dev\" for deletion";
@@ -117,9 +113,7 @@ fn namespace_may_outlive_its_project() {
 fn adopted_namespace_outlives_its_project() {
     garden(|garden| async move {
         hand_over(&garden, "garden-dev", "dev");
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
+        ready_dev(&garden).await;
 
         garden.delete(&kinds::PROJECT, "", "dev").await;
 
@@ -133,9 +127,7 @@ fn adopted_namespace_outlives_its_project() {
 #[test]
 fn deleted_project_waits_for_its_last_shoot() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
+        ready_dev(&garden).await;
         for name in ["one", "two"] {
             garden.put(shoot("garden-dev", name));
         }

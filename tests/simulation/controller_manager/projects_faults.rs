@@ -14,8 +14,8 @@ use sim::{EventFault, Fault, Seen, Sim, WatchEnd};
 use super::{
     garden::{Garden, garden, object},
     projects::{
-        FAILED, KEEP, ORIGIN, OWNER, PROJECT, ROLE, becomes, find_namespace, find_project, hand_over, hold_namespace,
-        let_end, notes, phase, project, project_gone, put_dev, shoot, told,
+        FAILED, KEEP, ORIGIN, OWNER, PROJECT, ROLE, becomes, ending_dev, find_namespace, find_project, hand_over,
+        let_end, notes, phase, project, project_gone, put_dev, ready_dev, shoot, told,
     },
     projects_rbac::{FOO, belongings, member, ready, set_members, user},
 };
@@ -202,9 +202,7 @@ fn shoot_that_the_cache_misses_keeps_the_namespace() {
 #[test]
 fn failing_list_of_shoots_deletes_nothing() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
+        ready_dev(&garden).await;
         garden.sim.set_faults(|info| match info.resource.as_str() {
             "shoots" if info.verb == "list" && info.user == "gcm" => {
                 Fault::FailBefore(Seen::status(500, "InternalError", "no list"))
@@ -244,9 +242,7 @@ fn project_goes_while_shoots_are_not_served() {
 #[test]
 fn refused_deletion_of_the_namespace_is_shown() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
+        ready_dev(&garden).await;
         garden.sim.set_faults(|info| match info.resource.as_str() {
             "namespaces" if info.verb == "delete" => FailOf::forbidden("a webhook says no"),
             _ => Fault::None,
@@ -266,12 +262,7 @@ fn refused_deletion_of_the_namespace_is_shown() {
 #[test]
 fn namespace_that_the_cache_lost_keeps_the_project() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
-        hold_namespace(&garden, "garden-dev");
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-        becomes(&garden, "dev", "Terminating").await;
+        ending_dev(&garden).await;
         let live = find_namespace(&garden, "garden-dev");
         garden.sim.remove("namespaces", "", "garden-dev");
         garden.put(live); // it came back before anybody looked
@@ -288,12 +279,7 @@ fn namespace_that_the_cache_lost_keeps_the_project() {
 #[test]
 fn namespace_that_hangs_is_told_once_an_hour_with_what_is_left() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
-        hold_namespace(&garden, "garden-dev");
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-        becomes(&garden, "dev", "Terminating").await;
+        ending_dev(&garden).await;
         let marked = "Successfully marked project namespace \"garden-dev\" for deletion";
         told(&garden, "dev", "NamespaceMarkedForDeletion", marked).await;
         garden.sim.clear_requests();
@@ -350,9 +336,7 @@ fn project_deleted_while_it_is_created_leaves_nothing() {
 #[test]
 fn project_that_is_gone_unseen_gets_no_namespace() {
     garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({}));
-        becomes(&garden, "dev", "Ready").await;
+        ready_dev(&garden).await;
         garden.sim.set_event_faults(|event| match event.resource.as_str() {
             "projects" => EventFault::Drop,
             _ => EventFault::Deliver,
