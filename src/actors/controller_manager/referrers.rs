@@ -27,7 +27,8 @@ use super::{
 };
 use crate::api::kinds;
 
-static GUARDS: [&GuardDefinition; 7] = [
+/// The guards of all kinds.
+pub(super) static GUARDS: [&GuardDefinition; 7] = [
     &cloud_profile::GUARD,
     &namespaced_cloud_profile::GUARD,
     &controller_deployment::GUARD,

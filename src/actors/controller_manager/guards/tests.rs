@@ -11,7 +11,7 @@ use super::{
 };
 use crate::actors::controller_manager::{
     cloud_profile, controller_deployment, credentials_binding, exposure_class, namespaced_cloud_profile, quota,
-    secret_binding,
+    referrers::GUARDS, secret_binding,
 };
 
 fn targets(guard: &GuardDefinition, user: usize, fields: Value) -> Vec<String> {
@@ -58,16 +58,7 @@ fn guard_targets_of_malformed_and_empty_fields_are_none() {
         json!({ "spec": { "cloudProfileName": "", "secretBindingName": "", "exposureClassName": 1 } }),
         json!({ "spec": { "deployment": null, "parent": "x", "cloudProfile": [] }, "quotas": [null, 1, {}] }),
     ];
-    let guards = [
-        &cloud_profile::GUARD,
-        &namespaced_cloud_profile::GUARD,
-        &controller_deployment::GUARD,
-        &secret_binding::GUARD,
-        &credentials_binding::GUARD,
-        &quota::GUARD,
-        &exposure_class::GUARD,
-    ];
-    for guard in guards {
+    for guard in GUARDS {
         for (user, fields) in (0..guard.users.len()).flat_map(|user| malformed.iter().map(move |it| (user, it))) {
             assert_eq!(targets(guard, user, fields.clone()), [""; 0], "{} {fields}", guard.controller);
         }
