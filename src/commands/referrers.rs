@@ -111,7 +111,7 @@ impl Question<'_> {
         }
     }
 
-    /// A kind that is not served has no objects. If none is served, the cluster is not the one that is meant.
+    /// A kind that is not served has no objects. If the cluster serves none of the kinds, it is no garden.
     async fn referrers(&self, lists: &[ReferrerList]) -> Result<Vec<Referrer>, ReferrersError> {
         let (mut all, mut is_served) = (Vec::new(), false);
         for list in lists {

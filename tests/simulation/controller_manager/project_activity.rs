@@ -18,7 +18,7 @@ use crate::log_capture::logged;
 const NAMESPACE: &str = "garden-dev";
 const LONG_AGO: &str = "2020-01-01T00:00:00Z";
 
-/// The kinds of which an object with a reference label counts.
+/// The kinds whose objects count if they have a reference label.
 const LABELLED: [&Resource; 4] = [&kinds::SECRET, &kinds::QUOTA, &kinds::INTERNAL_SECRET, &kinds::WORKLOAD_IDENTITY];
 
 fn activity_of(garden: &Garden, project: &str) -> Option<String> {

@@ -116,7 +116,7 @@ fn project_is_not_deleted_while_a_live_read_fails() {
         for seen in seen {
             garden(|garden| async move {
                 configure(&garden);
-                // A binding in use of which only the Secret is missing: so all kinds are asked for.
+                // The Secret of a binding in use is missing, so that all kinds are asked for.
                 garden.put(object(&kinds::SECRET_BINDING, "garden-x", "b", reference()));
                 garden.put(shoot_with(&kinds::SECRET_BINDING, "b"));
                 put_project(&garden, Some(-20), Some(1));

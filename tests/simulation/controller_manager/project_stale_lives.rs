@@ -1,5 +1,5 @@
-//! Random lives of Projects amid faults, with two leaders: none that is in use is ever deleted, and none that is unused
-//! stays. The simulator's objects tell the truth. `SEED=17` replays a life, `SEEDS=5000` tries more of them.
+//! Random lives of Projects amid faults, with two leaders. A Project in use is never deleted, and an unused one goes at
+//! last. The simulator's objects tell the truth. `SEED=17` replays a life, `SEEDS=5000` tries more of them.
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +30,7 @@ const OTHERS: [&str; 2] = ["garden-x", "other"];
 /// A use that began less than this before a DELETE may be newer than the live reads of the decision.
 const IN_FLIGHT: Duration = Duration::from_secs(5);
 
-/// Kinds of which a watch may miss events.
+/// Kinds whose events a watch may miss.
 const UNSEEN: [&str; 6] = ["shoots", "secretbindings", "credentialsbindings", "secrets", "quotas", "backupentries"];
 
 /// What was seen of each Project.
@@ -40,7 +40,7 @@ struct Watchman {
     in_use: BTreeMap<&'static str, Instant>,
     /// DELETEs of Projects that must not be deleted, by number of the request.
     suspicious: Vec<(u64, String)>,
-    /// The kind of which events are lost.
+    /// The kind whose events are lost.
     unseen: Option<&'static str>,
     /// Of so many requests one fails or is late; 0: none.
     one_in: usize,

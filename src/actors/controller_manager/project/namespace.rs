@@ -272,7 +272,7 @@ pub fn adoption_patch(project: ProjectId<'_>, namespace: &Value) -> Option<Value
 }
 
 /// Judges what becomes of the Namespace of a deleted Project. Only a Namespace that bears the marks of this instance is
-/// changed, and only one that was created for it is deleted.
+/// changed. It is deleted only if the program created it for this instance.
 pub fn judge_release(project: ProjectId<'_>, name: &str, namespace: Option<&NamespaceState>) -> Release {
     if !may_belong_to_project(name) {
         return Release::Foreign;

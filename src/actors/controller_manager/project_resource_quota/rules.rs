@@ -8,7 +8,7 @@ use crate::api::meta::quantity::Amount;
 /// The limit of Shoots.
 const SHOOTS: &str = "count/shoots.core.gardener.cloud";
 
-/// A kind of which gardenlet creates objects for each Shoot (spec 82 B.1).
+/// A kind whose objects gardenlet creates for each Shoot (spec 82 B.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CountedKind {
     /// `<shoot>.ca-cluster` and `<shoot>.ca-kubelet`.

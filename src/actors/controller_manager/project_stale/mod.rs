@@ -84,7 +84,7 @@ fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
 }
 
 impl StaleProjects {
-    /// Judges a Project. If it is to be deleted, the verdict rests on live reads (D.6).
+    /// Judges a Project. A verdict that leads to a deletion rests on live reads (D.6).
     async fn judged(
         &self,
         context: &Context,
