@@ -80,6 +80,10 @@ struct Shared {
     dropped: Cell<usize>,
     /// Held while an Event is written, so that background task and flush do not write the same one.
     writing: Mutex<()>,
+    /// The Event that is being written.
+    in_flight: RefCell<Option<Rc<Subject>>>,
+    /// Wakes who waits for an Event to be written.
+    progressed: Notify,
 }
 
 struct EventResource {
@@ -101,6 +105,8 @@ impl Recorder {
             noted: Notify::new(),
             dropped: Cell::default(),
             writing: Mutex::new(()),
+            in_flight: RefCell::default(),
+            progressed: Notify::new(),
         };
         Self { shared: Rc::new(shared), component: component.into(), action: "".into(), form: EventForm::CoreV1 }
     }
@@ -203,6 +209,21 @@ impl Recorder {
         events
     }
 
+    /// Waits until the server has got, or refused, the first form of each Event about an object, at most until the deadline.
+    /// So a client that sees a status finds the Event that explains it. Repetitions and retries are not waited for.
+    pub async fn written(&self, regarding: &Reference, deadline: Deadline) {
+        let written = async {
+            loop {
+                let progressed = self.shared.progressed.notified();
+                if !self.shared.is_due_about(regarding) {
+                    return;
+                }
+                progressed.await;
+            }
+        };
+        timeout_at(deadline.0, written).await.unwrap_or_default();
+    }
+
     /// Number of Events that are not written yet.
     pub fn waiting(&self) -> usize {
         self.shared.notebook.borrow().waiting()
@@ -212,6 +233,7 @@ impl Recorder {
     async fn write_one(&self, deadline: Deadline, now: Instant) -> bool {
         let _writing = self.shared.writing.lock().await;
         let Some(subject) = self.shared.notebook.borrow_mut().take_due(now) else { return false };
+        let _in_flight = InFlight::start(&self.shared, &subject);
         let write =
             self.shared.notebook.borrow_mut().entries.get_mut(&subject).map(|entry| self.shared.plan(&subject, entry));
         let attempt = match write {
@@ -246,6 +268,12 @@ impl Shared {
             EventForm::CoreV1 => &self.core_v1,
             EventForm::EventsV1 { .. } => &self.events_v1,
         }
+    }
+
+    /// Returns true if an Event about an object is being written, or is new and due.
+    fn is_due_about(&self, regarding: &Reference) -> bool {
+        let is_in_flight = self.in_flight.borrow().as_ref().is_some_and(|subject| subject.regarding == *regarding);
+        is_in_flight || self.notebook.borrow().is_new_and_due(regarding, Instant::now())
     }
 
     /// Plans the request that brings an Event up to date, or `None` for a repetition that can be left out.
@@ -300,6 +328,23 @@ impl RecordedEvent {
 impl EventResource {
     fn of_group(group: &'static str) -> Self {
         Self { resource: Resource::new(group, "v1", "Event", "events", true), refused_until: Cell::new(None) }
+    }
+}
+
+/// Marks an Event as being written, until this value is dropped.
+struct InFlight<'a>(&'a Shared);
+
+impl<'a> InFlight<'a> {
+    fn start(shared: &'a Shared, subject: &Rc<Subject>) -> Self {
+        shared.in_flight.replace(Some(subject.clone()));
+        Self(shared)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.take();
+        self.0.progressed.notify_waiters();
     }
 }
 

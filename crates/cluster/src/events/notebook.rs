@@ -9,7 +9,7 @@ use std::{
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-use super::subject::Subject;
+use super::subject::{Reference, Subject};
 
 /// Events kept to recognise repetitions: at some hundred bytes each, less than a MiB.
 pub(super) const REMEMBERED: usize = 2048;
@@ -168,6 +168,12 @@ impl Notebook {
     pub(super) fn next_due(&self) -> Option<Instant> {
         let waiting = self.new.iter().chain(&self.changed);
         waiting.filter_map(|subject| self.entries.get(subject)).map(|entry| entry.not_before).min()
+    }
+
+    /// Returns true if the server does not have an Event about an object, whose first attempt or retry is due.
+    pub(super) fn is_new_and_due(&self, regarding: &Reference, now: Instant) -> bool {
+        let mut own = self.new.iter().filter(|subject| subject.regarding == *regarding);
+        own.any(|subject| self.entries.get(subject).is_some_and(|entry| entry.not_before <= now))
     }
 
     /// Takes the first Event that is due at `now`, new ones before changed ones.

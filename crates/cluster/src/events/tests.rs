@@ -322,3 +322,46 @@ async fn event_queue_has_room_for_all_objects_while_one_has_many_events() {
     let newest: Vec<_> = (QUEUED - QUEUED_OF_ONE..QUEUED).map(|index| index.to_string()).collect();
     assert_eq!(texts, newest);
 }
+
+#[tokio::test(start_paused = true)]
+async fn event_about_an_object_is_awaited_in_vain_no_longer_than_the_deadline() {
+    let server = Server::new(|_| Reply::Late(Duration::from_secs(100), Reply::Broken.into()));
+    let recorder = Recorder::new(&server.cluster(), "me");
+
+    with_task(&recorder, async {
+        let started = Instant::now();
+        recorder.written(&regarding("a"), Deadline::after(Duration::from_secs(1))).await;
+        assert_eq!(started.elapsed(), Duration::ZERO);
+
+        recorder.normal(&regarding("b"), "R", "m");
+        recorder.written(&regarding("a"), Deadline::after(Duration::from_secs(1))).await;
+        assert_eq!(started.elapsed(), Duration::ZERO);
+
+        recorder.written(&regarding("b"), Deadline::after(Duration::from_secs(1))).await;
+        assert_eq!(started.elapsed(), Duration::from_secs(1));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_about_an_object_is_awaited_until_the_server_has_it() {
+    for status_code in [201, 403] {
+        let server =
+            Server::new(move |seen| if status_code == 201 { accepted(seen) } else { status(403, "Forbidden", "no") });
+        let recorder = Recorder::new(&server.cluster(), "me");
+
+        with_task(&recorder, async {
+            recorder.normal(&regarding("b"), "R", "m");
+            recorder.normal(&regarding("a"), "R", "m");
+            recorder.written(&regarding("a"), Deadline::after(REQUEST)).await;
+            assert_eq!(server.requests().len(), 2);
+
+            // A repetition waits for its time, and nobody waits for it.
+            recorder.normal(&regarding("a"), "R", "m");
+            recorder.written(&regarding("a"), Deadline::after(REQUEST)).await;
+            let sent_again = if status_code == 201 { 2 } else { 3 };
+            assert_eq!(server.requests().len(), sent_again);
+        })
+        .await;
+    }
+}
