@@ -258,6 +258,27 @@ fn refused_deletion_of_the_namespace_is_shown() {
     });
 }
 
+/// spec 82 A.3 F, A.10: who sees the phase finds the Event that explains it, also while Events are late. Events that hang
+/// do not keep the phase back for long.
+#[test]
+fn phase_of_a_failed_project_follows_its_event() {
+    for (fault, is_first) in [(Fault::Delay(Duration::from_millis(500)), true), (Fault::Hang, false)] {
+        garden(|garden| async move {
+            ready_dev(&garden).await;
+            garden.sim.set_faults(move |info| match info.resource.as_str() {
+                "namespaces" if info.verb == "delete" => FailOf::forbidden("a webhook says no"),
+                "events" => fault.clone(),
+                _ => Fault::None,
+            });
+            garden.delete(&kinds::PROJECT, "", "dev").await;
+
+            becomes(&garden, "dev", "Failed").await;
+
+            assert_eq!(!notes(&garden, "dev", "NamespaceDeletionFailed").is_empty(), is_first);
+        });
+    }
+}
+
 /// spec 82 A.10 step 7, spec 80 §16 S-13: the Namespace is gone only if the server says so.
 #[test]
 fn namespace_that_the_cache_lost_keeps_the_project() {

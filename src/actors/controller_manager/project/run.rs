@@ -1,9 +1,9 @@
 //! One reconcile of a Project: what it knows, and what all steps do.
 
-use std::{rc::Rc, sync::Arc};
+use std::{rc::Rc, sync::Arc, time::Duration};
 
 use cluster::{ApiError, Context, Reference, Wrote, object::NamespacedName};
-use kit::{Failure, Outcome, Reconcile};
+use kit::{Deadline, Failure, Outcome, Reconcile};
 use tokio::time::Instant;
 
 use super::{
@@ -30,6 +30,9 @@ pub(super) mod step {
     pub(in super::super) const RELEASE: &str = "release";
     pub(in super::super) const ALL: [&str; 5] = [NAMESPACE, QUOTA, RBAC, STALE_ROLES, RELEASE];
 }
+
+/// A phase waits this long for the Event that explains it.
+const EVENT_LIMIT: Duration = Duration::from_secs(1);
 
 /// What an actor remembers of its Project.
 #[derive(Default)]
@@ -164,17 +167,24 @@ impl Run<'_> {
 
     /// Records an Event about the Project.
     pub(super) fn record(&self, reason: Reason, note: &str) {
-        let regarding = Reference::new(&kinds::PROJECT, self.key, &*self.project.uid);
         let (event_type, action, reason) = reason.parts();
-        self.projects.events.record(event_type, &regarding, action, reason, note);
+        self.projects.events.record(event_type, &self.regarding(), action, reason, note);
     }
 
-    /// Shows a phase, at the generation that was reconciled.
+    fn regarding(&self) -> Reference {
+        Reference::new(&kinds::PROJECT, self.key, &*self.project.uid)
+    }
+
+    /// Shows a phase, at the generation that was reconciled. Who sees that a Project failed or waits finds the Event that
+    /// says why (A.3 F, A.10).
     pub(super) async fn show(&mut self, phase: Phase) -> Result<(), ApiError> {
         let (uid, generation) = (self.project.uid.clone(), self.project.generation);
         let patch = |cached: &CachedProject| phase.patch(&cached.project, &uid, generation);
         if phase.patch(&self.project, &uid, generation).is_none() {
             return Ok(());
+        }
+        if matches!(phase, Phase::Failed | Phase::Terminating) {
+            self.projects.events.written(&self.regarding(), Deadline::after(EVENT_LIMIT)).await;
         }
         let wrote = self.projects.caches.projects.patch_status_cached(&self.context, self.key, patch).await?;
         if let Wrote::Updated(cached) | Wrote::Altered(cached) | Wrote::Unchanged(cached) = wrote
