@@ -123,6 +123,31 @@ fn adopted_namespace_outlives_its_project() {
     });
 }
 
+/// spec 82 §2.2, A.10: without gardener-apiserver `spec.namespace` may change. The old Namespace still has the Project as
+/// its owner, so the garbage collector would take it.
+#[test]
+fn former_namespace_with_a_shoot_or_adopted_outlives_the_deletion_of_its_project() {
+    for spec in [json!({"namespace": "garden-new"}), json!({"namespace": null})] {
+        garden(|garden| async move {
+            hand_over(&garden, "garden-dev", "dev");
+            hand_over(&garden, "garden-new", "dev");
+            ready_dev(&garden).await;
+            garden.put(shoot("garden-dev", "one"));
+            garden.patch(&kinds::PROJECT, "", "dev", json!({"spec": spec})).await;
+            garden.delete(&kinds::PROJECT, "", "dev").await;
+
+            becomes(&garden, "dev", "Terminating").await;
+            let note = "Cannot release namespace \"garden-dev\" because it still contains Shoots";
+            told(&garden, "dev", "NamespaceNotEmpty", note).await;
+            garden.sim.remove("shoots.core.gardener.cloud", "garden-dev", "one");
+
+            project_gone(&garden, "dev").await;
+            garden.settle().await;
+            assert!(is_unmarked(&find_namespace(&garden, "garden-dev")) && !is_ending(&garden, "garden-dev"));
+        });
+    }
+}
+
 /// spec 82 A.2.1, A.10 step 3, scenario 10
 #[test]
 fn deleted_project_waits_for_its_last_shoot() {

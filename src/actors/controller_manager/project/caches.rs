@@ -1,6 +1,6 @@
 //! The watches of the controller, and which Projects a change wakes (spec 82 A.2, "better" 1).
 
-use std::rc::Rc;
+use std::{collections::BTreeSet, rc::Rc};
 
 use cluster::{
     ApiError, CachedFields, Cluster, Context, Index, ListQuery, Predicate, Watch, WatchOptions, object::NamespacedName,
@@ -30,6 +30,8 @@ pub(super) struct Caches {
     /// Projects by the name of their Namespace. Several may claim one.
     by_namespace: Index<String>,
     pub(super) namespaces: Watch<CachedNamespace>,
+    /// Namespaces by the uids of their owners.
+    by_owner: Index<String>,
     /// Only those with the name of the default ResourceQuota.
     pub(super) quotas: Watch<CachedFields<QuotaState>>,
     cluster_roles: RbacWatch,
@@ -47,6 +49,7 @@ impl Caches {
         let is_in_project = |name: &NamespacedName| may_belong_to_project(&name.namespace);
         let projects = watches.open(WatchOptions::new(kinds::PROJECT, CachedProject::of));
         let namespaces = WatchOptions::new(kinds::NAMESPACE, CachedNamespace::of).metadata();
+        let namespaces = watches.open(namespaces.keeping(|name| may_belong_to_project(&name.name)));
         let templates = templates.clone();
         let quotas = WatchOptions::fields(kinds::RESOURCE_QUOTA, move |quota| QuotaState::of(quota, &templates));
         let rbac = |kind: RbacKind| WatchOptions::fields(kind.resource().clone(), RbacState::of);
@@ -58,7 +61,8 @@ impl Caches {
             by_namespace: projects
                 .index(|name, cached: &CachedProject| vec![namespace_of(&name.name, &cached.project)]),
             projects,
-            namespaces: watches.open(namespaces.keeping(|name| may_belong_to_project(&name.name))),
+            by_owner: namespaces.index(|_, cached: &CachedNamespace| cached.state.owner_uids()),
+            namespaces,
             quotas: watches.open(quotas.keeping(move |name| name.name == quota::NAME && is_in_project(name))),
             extension_roles: cluster_roles
                 .index(|name, role| roles::extended_projects(&name.name, &role.fields).into_iter().collect()),
@@ -80,6 +84,11 @@ impl Caches {
             self.role_bindings.sync_requirement(),
             self.shoots.sync_requirement(),
         ]
+    }
+
+    /// Returns the Namespaces with an owner reference to this uid.
+    pub(super) fn namespaces_owned_by(&self, uid: &str) -> Vec<NamespacedName> {
+        self.by_owner.get(&uid.to_owned())
     }
 
     /// Returns the RBAC objects of a kind.
@@ -126,15 +135,20 @@ impl Caches {
     /// The end of the last Shoot in a Namespace wakes the deleted Projects that wait for that (A.2.1).
     fn subscribe_to_shoots(&self, supervised: &Supervised<Projects>) {
         let (by_namespace, projects) = (self.by_namespace.clone(), self.projects.store().clone());
-        let shoots = self.shoots.store().clone();
+        let (shoots, namespaces) = (self.shoots.store().clone(), self.namespaces.store().clone());
         let gone = Predicate::<CachedFields<()>>::differing(|_, _| false).ignoring_creation();
         self.shoots.on_change(supervised, gone, move |name, _| {
             let mut has_more = false;
             let first = NamespacedName::new(name.namespace.as_str(), "");
             shoots.for_each_after(&first, 1, |next, _| has_more = next.namespace == name.namespace);
-            let mut waiting = if has_more { Vec::new() } else { by_namespace.get(&name.namespace) };
+            if has_more {
+                return Vec::new();
+            }
+            let namespace = NamespacedName::new("", &name.namespace);
+            let former = namespaces.with(&namespace, |cached| cached.state.project().map(project_key)).flatten();
+            let mut waiting: BTreeSet<_> = by_namespace.get(&name.namespace).into_iter().chain(former).collect();
             waiting.retain(|name| projects.with(name, |cached| cached.project.is_deleting) == Some(true));
-            waiting
+            waiting.into_iter().collect()
         });
     }
 

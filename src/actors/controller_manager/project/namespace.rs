@@ -175,6 +175,16 @@ impl NamespaceState {
         self.owner.as_deref().is_some_and(|owner| owner != project.uid)
     }
 
+    /// Returns the Project that its label names.
+    pub fn project(&self) -> Option<&str> {
+        self.project.as_deref()
+    }
+
+    /// Returns the uids in its owner references.
+    pub fn owner_uids(&self) -> Vec<String> {
+        self.owner_uids.iter().map(ToString::to_string).collect()
+    }
+
     fn has_owner_reference(&self, project: ProjectId<'_>) -> bool {
         self.owner_uids.iter().any(|uid| **uid == *project.uid)
     }

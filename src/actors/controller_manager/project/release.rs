@@ -29,18 +29,14 @@ impl Run<'_> {
         if !self.project.is_held() {
             return Ok(Outcome::Retire);
         }
+        if let Some(former) = self.release_former_namespaces().await? {
+            return self.wait_for_shoots(&former, None).await;
+        }
         let Some(name) = self.project.namespace.clone() else { return self.let_go().await };
         let key = NamespacedName::new("", &*name);
         let is_released = match self.judge_namespace(&key).await {
             Ok(Release::Foreign) => self.is_gone_or_foreign(&key).await,
-            Ok(_) if self.has_shoot(&name).await? => {
-                self.tell(Reason::NotEmpty, &told::not_empty(&name));
-                tracing::info!("Cannot release Project Namespace because it still contains Shoots");
-                self.keep_roles_of_own(&key).await?;
-                self.show(Phase::Terminating).await?;
-                let repair = self.memory.repairs.next_in(Instant::now());
-                return Ok(Outcome::After(repair.map_or(PERIOD, |repair| repair.min(PERIOD))));
-            }
+            Ok(_) if self.has_shoot(&name).await? => return self.wait_for_shoots(&name, Some(&key)).await,
             Ok(Release::Gone) => self.is_gone_or_foreign(&key).await,
             Ok(Release::Keep) => self.keep_released(&key).await,
             Ok(Release::Delete) => self.delete_namespace(&key).await,
@@ -60,6 +56,42 @@ impl Run<'_> {
                 Err(Stop::Error(Failure::new(format!("failed to release project namespace: {error}"))))
             }
         }
+    }
+
+    /// Shows that the Shoots of a Namespace keep the Project. `own`: the Namespace whose roles are kept up.
+    async fn wait_for_shoots(&mut self, namespace: &str, own: Option<&NamespacedName>) -> Result<Outcome, Stop> {
+        self.tell(Reason::NotEmpty, &told::not_empty(namespace));
+        tracing::info!("Cannot release Project Namespace because it still contains Shoots");
+        if let Some(own) = own {
+            self.keep_roles_of_own(own).await?;
+        }
+        self.show(Phase::Terminating).await?;
+        let repair = self.memory.repairs.next_in(Instant::now());
+        Ok(Outcome::After(repair.map_or(PERIOD, |repair| repair.min(PERIOD))))
+    }
+
+    /// Releases the Namespaces that the Project had before somebody changed or cleared `spec.namespace`, which a garden
+    /// without gardener-apiserver allows. The garbage collector takes them with the Project: so an adopted Namespace loses
+    /// its owner reference first. Returns the first Namespace that would take a Shoot along.
+    async fn release_former_namespaces(&mut self) -> Result<Option<String>, Stop> {
+        for key in self.projects.caches.namespaces_owned_by(&self.project.uid) {
+            if self.project.namespace.as_deref() == Some(key.name.as_str()) {
+                continue;
+            }
+            match self.judge_namespace(&key).await.map_err(Stop::Error)? {
+                Release::Gone | Release::Foreign | Release::Ending => continue,
+                Release::Keep | Release::Delete if self.has_shoot(&key.name).await? => return Ok(Some(key.name)),
+                Release::Keep => match self.keep_released(&key).await.map_err(Stop::Error)? {
+                    Released::Yes => {}
+                    Released::Later | Released::Unclear => return Err(Stop::Overtaken),
+                },
+                Release::Delete if self.has_live_shoot(&key).await.map_err(Stop::Error)? => {
+                    return Err(Stop::Overtaken);
+                }
+                Release::Delete => {}
+            }
+        }
+        Ok(None)
     }
 
     /// Applies changed members while the Project waits: who is no member any more must not keep rights on the last Shoots.
