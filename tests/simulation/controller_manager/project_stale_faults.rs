@@ -231,6 +231,8 @@ fn project_is_not_deleted_if_there_is_activity_in_the_last_moment() {
 
             assert!(!is_deleted(&garden), "{verb}");
             assert_eq!(stale(&garden), (None, None), "{verb}");
+            let annotations = garden.find(&kinds::PROJECT, "", "dev").unwrap()["metadata"]["annotations"].clone();
+            assert!(annotations.get("confirmation.gardener.cloud/deletion").is_none(), "{verb}: {annotations}");
         });
     }
 }

@@ -27,7 +27,7 @@ use serde_json::Value;
 use self::{
     caches::Caches,
     in_use::{Reason, Verdict, judge},
-    staleness::{Periods, Project, Protection, StaleTimes, confirmation, first_look},
+    staleness::{Periods, Project, Protection, StaleTimes, confirmation, first_look, withdrawal},
 };
 use super::context::{GardenContext, Registration, StartControllers, start};
 use crate::api::{config::controller_manager::Config, kinds};
@@ -59,6 +59,8 @@ struct StaleProjects {
 struct Memory {
     /// The first look is over, or its time is set.
     has_begun: bool,
+    /// When this controller confirmed a deletion that did not follow.
+    confirmed: Option<Timestamp>,
 }
 
 fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
@@ -137,6 +139,7 @@ impl StaleProjects {
     /// Deletes a Project that was judged by live reads, unless it has changed meanwhile (D.6).
     async fn delete(
         &self,
+        memory: &mut Memory,
         context: &Context,
         key: &NamespacedName,
         project: &Project,
@@ -156,11 +159,21 @@ impl StaleProjects {
                 return Ok(Outcome::Retire);
             }
         };
+        memory.confirmed = Some(now);
         let is_confirmed = |live: &Value| object::resource_version(live) == object::resource_version(&confirmed);
         Ok(match self.projects.delete_if(context, &confirmed, None, is_confirmed).await? {
             Wrote::Gone | Wrote::Deleting(_) => Outcome::Retire,
             Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_) | Wrote::Unchanged(_) => Outcome::Again,
         })
+    }
+
+    /// Takes the confirmation of a deletion from a Project that is in use again, so that nobody deletes it by mistake.
+    async fn withdraw(&self, memory: &mut Memory, context: &Context, key: &NamespacedName) -> Result<(), Failure> {
+        let Some(confirmed) = memory.confirmed else { return Ok(()) };
+        let withdraw = |live: &Value| withdrawal(live, confirmed);
+        self.projects.patch(context, key, Lock::Version, withdraw).await?;
+        memory.confirmed = None;
+        Ok(())
     }
 
     /// Returns when to look at a Project again: after the period, or when a limit ends.
@@ -233,9 +246,9 @@ impl Controller for StaleProjects {
             ControlFlow::Break(outcome) => return Ok(outcome),
         };
         match (verdict == Verdict::Stale && project.is_expired(self.periods, now), is_confirmed) {
-            (true, true) => return self.delete(&context, key, &project, now).await,
+            (true, true) => return self.delete(memory, &context, key, &project, now).await,
             (true, false) => return Ok(Outcome::Again), // the cache lagged behind: the verdict rests on caches
-            (false, _) => {}
+            (false, _) => self.withdraw(memory, &context, key).await?,
         }
         if verdict == Verdict::Stale {
             let StaleTimes { since, auto_delete } = project.stale();

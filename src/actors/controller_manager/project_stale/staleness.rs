@@ -18,6 +18,10 @@ use crate::{
 const SINCE: &str = "staleSinceTimestamp";
 const AUTO_DELETE: &str = "staleAutoDeleteTimestamp";
 
+/// The annotations of the full confirmation (spec 80 §16.1).
+const CONFIRMED: &str = "confirmation.gardener.cloud/deletion";
+const CONFIRMED_AT: &str = "gardener.cloud/timestamp";
+
 /// Seconds of a day.
 const DAY: i64 = 24 * 60 * 60;
 
@@ -168,9 +172,13 @@ pub fn first_look(project: &Project, period: Duration) -> Duration {
 
 /// Returns the merge patch that confirms the deletion of a Project: the full confirmation of spec 80 §16.1.
 pub fn confirmation(now: Timestamp) -> Value {
-    json!({ "metadata": { "annotations": {
-        "confirmation.gardener.cloud/deletion": "true", "gardener.cloud/timestamp": now.to_string(),
-    } } })
+    json!({ "metadata": { "annotations": { CONFIRMED: "true", CONFIRMED_AT: now.to_string() } } })
+}
+
+/// Returns the merge patch that removes the confirmation of `confirmed`; `None` if the Project has another one or none.
+pub fn withdrawal(project: &Value, confirmed: Timestamp) -> Option<Value> {
+    let is_own = object::annotation(project, CONFIRMED_AT) == Some(confirmed.to_string().as_str());
+    is_own.then(|| json!({ "metadata": { "annotations": { CONFIRMED: null, CONFIRMED_AT: null } } }))
 }
 
 /// Adds without overflow.
