@@ -35,7 +35,7 @@ def _shown(o: dict) -> dict:
         o["data"] = {key: Block(text) for key, text in o["data"].items()}
     elif kind == "PrometheusRule":
         for group in o["spec"]["groups"]:
-            group["rules"] = [f"{rule['alert']}: {rule['labels']}" for rule in group["rules"]]
+            group["rules"] = [{"alert": rule["alert"], **rule["labels"]} for rule in group["rules"]]
     elif kind == "Deployment":
         annotations = o["spec"]["template"]["metadata"]["annotations"]
         for key in annotations:
