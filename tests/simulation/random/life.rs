@@ -3,19 +3,19 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
-    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use serde_json::{Value, json};
-use sim::WatchEnd;
+use sim::{RequestInfo, WatchEnd};
 
 use super::{
     beside::Beside,
     certificates::Registrar,
     check,
-    disturbances::{self, Weather},
+    disturbances::{Weather, calm, disturb, expire, rest},
     items::{self, Form, ITEMS, Item, TWINS, Want},
+    runner::Diary,
     watchman::Watchman,
 };
 use crate::world::{NAMESPACE, World};
@@ -24,8 +24,6 @@ pub(super) const BUNDLES: [&str; 4] = ["b0", "b1", "b2", "b3"];
 const STEPS: usize = 10;
 
 const OPERATION: &str = "gardener.cloud/operation";
-
-pub(super) type Steps = Arc<Mutex<Vec<String>>>;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bundle {
@@ -50,16 +48,15 @@ pub(super) struct Life {
     /// Items with a finalizer that no user removes yet.
     pub(super) stuck: BTreeSet<Item>,
     pub(super) random: fastrand::Rng,
-    steps: Steps,
+    diary: Diary,
     step: usize,
-    begin: tokio::time::Instant,
 }
 
-pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
+pub(super) async fn live(world: Rc<World>, seed: u64, diary: Diary) {
     let weather = Weather::of(seed);
     let watchman = Watchman::new(&world.sim, weather.lossy);
-    let registrar = Registrar::new(&world, !seed.is_multiple_of(3), weather.calm == u16::MAX, weather.lossy);
-    let beside = Beside::new(&world, seed, weather.calm == u16::MAX, weather.lossy);
+    let registrar = Registrar::new(&world, !seed.is_multiple_of(3), weather.is_calm(), weather.lossy);
+    let beside = Beside::new(&world, seed, weather.is_calm(), weather.lossy);
     world.managed_resource().always_update = seed % 7 == 3;
     let mut life = Life {
         world: world.clone(),
@@ -71,11 +68,22 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
         deposed: Vec::new(),
         stuck: BTreeSet::new(),
         random: fastrand::Rng::with_seed(seed),
-        steps,
+        diary,
         step: 0,
-        begin: tokio::time::Instant::now(),
     };
-    disturbances::disturb(&world, watchman.clone(), registrar.clone(), beside.clone(), weather, seed);
+    let see = {
+        let (watchman, registrar, beside) = (watchman.clone(), registrar.clone(), beside.clone());
+        move |info: &RequestInfo| {
+            watchman.see(info);
+            registrar.see(info);
+            beside.see(info);
+        }
+    };
+    let seen = see.clone();
+    disturb(&world.sim, weather, seed, move |info| {
+        seen(info);
+        None
+    });
     let violations = || [watchman.violations(), registrar.violations(), beside.violations()].concat();
     world.start().await;
     for step in 0..STEPS {
@@ -83,11 +91,11 @@ pub(super) async fn live(world: Rc<World>, seed: u64, steps: Steps) {
         life.note(beside.act());
         life.act().await;
         life.revive().await;
-        life.rest().await;
+        tokio::time::sleep(rest(&mut life.random)).await;
         life.revive().await;
         assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
     }
-    disturbances::calm(&world, watchman.clone(), registrar.clone(), beside.clone());
+    calm(&world.sim, weather, see);
     life.end_disturbances().await;
     tokio::time::sleep(Duration::from_secs(400)).await;
     assert_eq!(violations(), [""; 0], "{:#?}", trace(&world));
@@ -108,18 +116,7 @@ pub(super) fn trace(world: &World) -> Vec<String> {
 
 impl Life {
     pub(super) fn note(&self, text: String) {
-        let time = self.begin.elapsed().as_secs_f32();
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(format!("{time:8.3} s  {text}"));
-    }
-
-    async fn rest(&mut self) {
-        let time = match self.random.u8(0..10) {
-            0 => self.random.u64(0..20),
-            1..=6 => self.random.u64(0..6_000),
-            7 | 8 => self.random.u64(6_000..30_000),
-            _ => self.random.u64(60_000..130_000),
-        };
-        tokio::time::sleep(Duration::from_millis(time)).await;
+        self.diary.note(text);
     }
 
     /// Restarts the leader if a fault crashed it, and ends the previous leader.
@@ -397,11 +394,10 @@ impl Life {
         self.revive().await;
     }
 
-    /// Forces a list, which replaces lost events, as after any watch that expired.
+    /// Forces a list, which replaces lost events.
     fn expire(&self) {
         self.registrar.watches_broke();
-        self.world.sim.compact();
-        self.world.sim.break_watches(WatchEnd::Expired);
+        expire(&self.world.sim);
     }
 }
 
