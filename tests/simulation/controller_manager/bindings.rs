@@ -412,6 +412,28 @@ fn secret_that_is_being_deleted_is_labelled_and_told_once() {
     assert_eq!(log.matches("are being deleted without the finalizer").count(), 1, "{log}");
 }
 
+/// spec 80 §16 S-9, S-13: a binding that waits for its Shoots looks for its credentials in the cache.
+#[test]
+fn binding_in_use_whose_secret_is_gone_asks_for_nothing() {
+    for (kind, finalizer, _, field) in KINDS {
+        garden(|garden| async move {
+            garden.put(binding(kind, "a", "o", "aws"));
+            garden.put(shoot("a", "shoot", json!({ field: "o" })));
+            garden.settled().await;
+            garden.delete(kind, "a", "o").await;
+            garden.settle().await;
+            garden.sim.clear_requests();
+
+            seconds(3600).await;
+
+            assert_eq!(garden.asked(), Vec::<String>::new());
+            put(&garden, &kinds::SECRET, "s", json!({}));
+            garden.settle().await;
+            assert_eq!(finalizers(&garden, &kinds::SECRET, "s"), [finalizer]);
+        });
+    }
+}
+
 /// spec 80 §9: neither kind of binding needs the other.
 #[test]
 fn secret_bindings_work_without_credentials_bindings() {

@@ -19,7 +19,7 @@ use serde_json::Value;
 use super::{
     binding::{Binding, BindingKind, can_exist},
     caches::Caches,
-    credentials::{CredentialsKind, CredentialsRef, LabelChange, protect, provider_label, release},
+    credentials::{CredentialsKind, CredentialsRef, CredentialsState, LabelChange, protect, provider_label, release},
     release::{Answer, Judge, Question, Release},
     view::{View, targets},
 };
@@ -198,10 +198,12 @@ impl BindingController {
         if !credentials.can_exist() || watch.absence().is_some() {
             return Ok(true);
         }
-        let is_known = watch.known(&credentials.name).flatten().is_some_and(|state| {
-            let state = state.fields;
+        let is_done = |state: &CredentialsState| {
             state.is_lost_for(self.kind) || (state.held_by.contains(&self.kind) && !state.has_legacy)
-        });
+        };
+        // Credentials that do not exist wake the binding when they are created.
+        let known = watch.known(&credentials.name);
+        let is_known = known.is_some_and(|known| known.is_none_or(|state| is_done(&state.fields)));
         if is_known {
             return Ok(true);
         }
