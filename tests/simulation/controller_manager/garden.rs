@@ -53,11 +53,16 @@ pub(super) struct Garden {
 
 /// Runs a test in its own garden, in which the controllers are not yet started.
 pub(super) fn garden<F: Future>(test: impl FnOnce(Rc<Garden>) -> F) -> F::Output {
+    garden_of(1, test)
+}
+
+/// As [`garden`], with a seed of all that is random.
+pub(super) fn garden_of<F: Future>(seed: u64, test: impl FnOnce(Rc<Garden>) -> F) -> F::Output {
     let paused = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         runtime.expect("a paused runtime")
     };
-    testing::universe_on(paused, 1, |universe| async move {
+    testing::universe_on(paused, seed, |universe| async move {
         let options = SimOptions::new(universe.env.clock.clone(), universe.env.random.clone());
         let sim = Sim::new(SimOptions { latency: Duration::from_millis(1), ..options });
         for (kind, has_status) in &KINDS {
@@ -118,6 +123,11 @@ impl Garden {
         root.watch();
         root.start_controllers().await.expect("the version is new enough");
         root
+    }
+
+    /// Returns the environment of its programs.
+    pub(super) fn env(&self) -> &Env {
+        &self.universe.env
     }
 
     /// Stops all replicas.
@@ -189,6 +199,11 @@ impl Garden {
 
     pub(super) async fn delete(&self, kind: &Resource, namespace: &str, name: &str) {
         self.ask("DELETE", kind, namespace, name, None).await.expect("it is deleted");
+    }
+
+    /// Deletes an object that may be gone by then.
+    pub(super) async fn delete_if_found(&self, kind: &Resource, namespace: &str, name: &str) {
+        drop(self.ask("DELETE", kind, namespace, name, None).await);
     }
 
     pub(super) async fn patch(&self, kind: &Resource, namespace: &str, name: &str, patch: Value) {
@@ -321,7 +336,7 @@ pub(super) fn object(kind: &Resource, namespace: &str, name: &str, fields: Value
 }
 
 /// Returns the resource as for kubectl.
-fn resource(kind: &Resource) -> String {
+pub(super) fn resource(kind: &Resource) -> String {
     if kind.group.is_empty() { kind.plural.to_string() } else { format!("{}.{}", kind.plural, kind.group) }
 }
 

@@ -13,6 +13,7 @@ mod guard_faults;
 mod guard_requests;
 mod guards;
 mod hostile;
+mod lives;
 mod operators;
 mod project_activity;
 mod project_resource_quotas;
