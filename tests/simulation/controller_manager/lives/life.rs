@@ -35,6 +35,9 @@ use crate::{
 
 const STEPS: usize = 12;
 
+/// Requests of all kinds that a failure shows. All writes are shown.
+const LAST_REQUESTS: usize = 50;
+
 /// Kinds that some gardens serve later.
 const LATE: [&Resource; 3] = [&kinds::INTERNAL_SECRET, &kinds::BACKUP_BUCKET, &kinds::EXPOSURE_CLASS];
 
@@ -144,17 +147,19 @@ fn configure(garden: &Garden, seed: u64) {
     }
 }
 
-/// Returns the last requests of the program.
+/// Returns all writes of the program, and its last requests.
 pub(super) fn trace(common: &Common) -> Vec<String> {
-    let requests = common.sim.requests().into_iter().rev().filter(|request| request.info.user.starts_with("gcm"));
+    let requests = common.sim.requests().into_iter().filter(|request| request.info.user.starts_with("gcm"));
     let counts = |request: &sim::Recorded| request.info.resource != "leases" && request.info.verb != "watch";
-    let line = |request: sim::Recorded| {
+    let requests: Vec<_> = requests.filter(counts).collect();
+    let last = requests.len().saturating_sub(LAST_REQUESTS);
+    let is_write = |request: &sim::Recorded| !["get", "list"].contains(&request.info.verb.as_str());
+    let shown = requests.into_iter().enumerate().filter(|(index, request)| *index >= last || is_write(request));
+    let line = |(_, request): (usize, sim::Recorded)| {
         let info = request.info;
         format!("{} {} {} {} {:?}", info.number, info.user, info.verb, info.path, request.code)
     };
-    let mut lines: Vec<_> = requests.filter(counts).take(50).map(line).collect();
-    lines.reverse();
-    lines
+    shown.map(line).collect()
 }
 
 impl Life {

@@ -22,7 +22,7 @@ mod watchman;
 use super::garden::garden_of;
 use crate::random::runner;
 
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 32;
 
 /// spec 80 §16; spec 81 A to K; spec 82 A, B; spec 83; decision 25; faults rows 1 to 8, 16, 17 and 26
 #[test]
