@@ -136,7 +136,7 @@ pub(super) async fn live(garden: Rc<Garden>, seed: u64, diary: Diary) {
 fn configure(garden: &Garden, seed: u64) {
     let mut config = garden.config.borrow_mut();
     // Without an election both replicas believe to lead.
-    config.leader_election.leader_elect = seed % 3 != 0;
+    config.leader_election.leader_elect = !seed.is_multiple_of(3);
     let threshold = |check: &mut SeedCheck, kind: &str| {
         let threshold = json!([{ "type": kind, "duration": "1m" }]);
         check.condition_thresholds = serde_json::from_value(threshold).expect("thresholds of a configuration");

@@ -180,7 +180,7 @@ impl SeedConditions {
         let name = object::name(seed);
         let observed = lock(&self.observed);
         let is_silent = !observed.alive.contains(object::uid(seed));
-        let has_conditions = text(seed, "/status/conditions/0/type") != "";
+        let has_conditions = !text(seed, "/status/conditions/0/type").is_empty();
         let marked = |object: &Value, kind: &str, message: &str| {
             condition(object, "/status/conditions", kind)
                 .is_some_and(|it| it["status"] == "Unknown" && it["message"] == *message)
