@@ -177,7 +177,7 @@ impl Life {
         }
     }
 
-    /// Returns what decides the fate of requests that do not reach the server, or only one that lags behind.
+    /// Returns the fault of a request: it does not reach the server, or an old state of the server answers it.
     fn fate(&self, weather: Weather) -> impl Fn(&RequestInfo) -> Option<Fault> + Send + use<> {
         let (cut_off, listed, sim) = (self.cut_off.clone(), self.listed.clone(), self.common.sim.clone());
         move |info: &RequestInfo| {

@@ -86,7 +86,7 @@ pub(super) fn act(common: &Common, random: &mut fastrand::Rng) -> Step {
     }
 }
 
-/// References to some objects, each of which may be absent.
+/// Returns references to some objects. An object may be absent.
 pub(super) fn any_references(random: &mut fastrand::Rng) -> Value {
     let count = random.usize(0..3);
     let one = |_| to(one_of(random, &REFERENCED), one_of(random, &["x", "y", "m0"]));

@@ -1,5 +1,5 @@
-//! What must hold at each moment: no object in use is released, one that nobody uses is released soon, and nothing
-//! foreign is deleted.
+//! What must hold at each moment. The program releases no object in use. It releases an unused object soon. It deletes
+//! nothing foreign.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
