@@ -210,7 +210,8 @@ impl Recorder {
     }
 
     /// Waits until the server has got, or refused, the first form of each Event about an object, at most until the deadline.
-    /// So a client that sees a status finds the Event that explains it. Repetitions and retries are not waited for.
+    /// So a client that sees a status finds the Event that explains it. Repetitions and retries that wait for their time are not
+    /// waited for.
     pub async fn written(&self, regarding: &Reference, deadline: Deadline) {
         let written = async {
             loop {

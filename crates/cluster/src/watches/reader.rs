@@ -166,6 +166,21 @@ impl<R: Cached> Reader<R> {
         Found::Known
     }
 
+    /// Reports the change from the answer to a write to the cached object, if that is newer. Otherwise nobody would know
+    /// that the written state was undone before the answer came: a watch may skip the written version, and then the object
+    /// looks as before the write.
+    pub(super) fn report_what_followed(&self, name: &NamespacedName, answer: &Value) {
+        let Ok(version) = object::resource_version(answer).parse::<u64>() else { return };
+        let is_later = |cached: &R| cached.version() > version && cached.uid() == object::uid(answer);
+        if !self.store.with(name, is_later).unwrap_or_default() {
+            return;
+        }
+        if let (Some(cached), Ok(answered)) = (self.store.get(name), self.converted(answer)) {
+            let change = Change { name, old: Some(&answered), new: Some(&cached), how: How::Event };
+            self.event_handlers.handle(&change);
+        }
+    }
+
     pub(super) fn put_cached(&self, name: &NamespacedName, cached: R, how: How<'_>, asked: Instant) {
         if self.keeps(name) {
             self.stage(name, &cached);

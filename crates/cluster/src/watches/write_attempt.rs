@@ -292,10 +292,12 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
         Ok((view, is_wanted))
     }
 
-    /// Enters an answer: as this process's own change if it is that and the store has the version it was based on.
+    /// Enters an answer: as this process's own change if it is that and the store has the version it was based on. The writer
+    /// relies on its answer, so a later change that the store knows already is reported again, as a change of the answer.
     fn enter(&self, base: Option<u64>, answer: &Value, asked: Instant, is_own: bool) {
         let is_own = is_own && self.known_version() == base;
         self.watch.enter_selected(answer, if is_own { self.own() } else { How::Event }, asked);
+        self.watch.reader.report_what_followed(&self.name, answer);
     }
 
     /// Enters that the object is gone, by somebody else's deletion, unless the store has a newer one than `known`.

@@ -1,6 +1,9 @@
 //! Answers to own requests: they enter the store, and never replace something newer.
 
-use super::*;
+use sim::EventFault;
+
+use super::{writes::written, *};
+use crate::{Lock, Wrote, testing::ctx};
 
 #[test]
 fn own_write_is_known_at_once_and_its_event_is_ignored() {
@@ -169,5 +172,34 @@ fn own_write_is_not_entered_before_the_watch_gets_changes() {
         let found = scene.watch.found(&listed, Instant::now());
 
         assert_eq!((found, scene.value("a")), (Found::Known, None));
+    });
+}
+
+#[test]
+fn write_that_is_undone_before_its_answer_comes_reports_the_later_change() {
+    written(|scene| async move {
+        let mut dropped = false;
+        scene.sim.set_event_faults(move |_| match std::mem::replace(&mut dropped, true) {
+            true => EventFault::Deliver,
+            false => EventFault::Drop,
+        });
+        scene.sim.set_faults(|request| match &*request.verb {
+            "patch" => Fault::DelayAnswer(Duration::from_secs(5)),
+            _ => Fault::None,
+        });
+        let undo = async {
+            settle().await;
+            scene.edit(|live| live["data"]["k"] = "1".into());
+        };
+
+        let (ctx, a) = (ctx(), name("a"));
+        let set_to_2 = |_: &Value| Some(json!({"data": {"k": "2"}}));
+
+        let (wrote, ()) = tokio::join!(scene.watch.patch(&ctx, &a, Lock::Version, set_to_2), undo);
+
+        assert!(matches!(&wrote, Ok(Wrote::Updated(object)) if object["data"]["k"] == "2"), "{wrote:?}");
+        let reported = scene.reported();
+        assert_eq!(reported.last().map(String::as_str), Some("event a 2→1"), "{reported:?}");
+        assert_eq!(scene.value("a").as_deref(), Some("1"));
     });
 }
