@@ -31,6 +31,8 @@ pub(super) struct Tie {
 
 /// The kinds of objects that references protect.
 pub(super) const REFERENCED: [&Resource; 3] = [&kinds::SECRET, &kinds::CONFIG_MAP, &kinds::WORKLOAD_IDENTITY];
+/// The kinds that references of ControllerDeployments protect (spec 81 F).
+const OF_DEPLOYMENTS: [&Resource; 2] = [&kinds::SECRET, &kinds::CONFIG_MAP];
 /// The kinds of credentials.
 pub(super) const CREDENTIALS: [&Resource; 3] = [&kinds::SECRET, &kinds::INTERNAL_SECRET, &kinds::WORKLOAD_IDENTITY];
 
@@ -80,14 +82,14 @@ impl Ties<'_> {
         self.to(kind, namespace, name, finalizer_of(kind));
     }
 
-    /// References of a list of named resources.
-    fn references(&mut self, namespace: &str, pointer: &str) {
+    /// References of a list of named resources to objects of these kinds.
+    fn references(&mut self, namespace: &str, pointer: &str, kinds: &[&'static Resource]) {
         let object = self.object;
         for resource in list(object, pointer) {
             let field = |field: &str| text(resource, &format!("/resourceRef/{field}"));
             let is_meant =
                 |kind: &&&Resource| kind.api_version() == field("apiVersion") && *kind.kind == *field("kind");
-            if let Some(kind) = REFERENCED.iter().find(is_meant) {
+            if let Some(kind) = kinds.iter().find(is_meant) {
                 self.to(kind, namespace, field("name"), PROTECTION);
             }
         }
@@ -116,13 +118,14 @@ pub(super) fn ties(common: &Common) -> BTreeSet<Tie> {
     for object in &common.all(&kinds::CONTROLLER_DEPLOYMENT) {
         let kind = &kinds::CONTROLLER_DEPLOYMENT;
         if !is_deleting(object) || has_finalizer(object, finalizer_of(kind)) {
-            Ties { all: &mut all, kind, plural: "controllerdeployments", object }.references("garden", "/resources");
+            let mut ties = Ties { all: &mut all, kind, plural: "controllerdeployments", object };
+            ties.references("garden", "/resources", &OF_DEPLOYMENTS);
         }
     }
     for object in &common.all(&kinds::SEED) {
         if is_in_use(object) {
             let kind = &kinds::SEED;
-            Ties { all: &mut all, kind, plural: "seeds", object }.references("garden", "/spec/resources");
+            Ties { all: &mut all, kind, plural: "seeds", object }.references("garden", "/spec/resources", &REFERENCED);
         }
     }
     for (kind, finalizer, _, field) in bindings::KINDS {
@@ -153,7 +156,7 @@ fn of_shoot(mut ties: Ties<'_>) {
     ties.guard(&kinds::SECRET_BINDING, own, text(shoot, "/spec/secretBindingName"));
     ties.guard(&kinds::CREDENTIALS_BINDING, own, text(shoot, "/spec/credentialsBindingName"));
     if is_in_use(shoot) {
-        ties.references(own, "/spec/resources");
+        ties.references(own, "/spec/resources", &REFERENCED);
     }
 }
 
