@@ -1,5 +1,5 @@
 use gardener_resource_manager::actors::controller_manager::project::namespace::{
-    NamespaceState, NamespaceVerdict, ProjectId, Release, adoption_patch, judge_namespace, judge_release,
+    NamespaceState, NamespaceVerdict, ProjectId, Release, adoption_patch, disown_patch, judge_namespace, judge_release,
     new_namespace, release_patch,
 };
 use proptest::prelude::*;
@@ -126,6 +126,15 @@ proptest! {
                             let again = judge_release(project, NAME, Some(&NamespaceState::of(&after)));
                             prop_assert_eq!(again, Release::Foreign);
                             prop_assert_eq!(&after["metadata"]["labels"]["a"], &live["metadata"]["labels"]["a"]);
+                            namespace = Some(after);
+                        }
+                        Release::Disown => {
+                            prop_assert!(!is_own, "{} disowns {}", project.uid, live);
+                            let after = merged(live.clone(), &disown_patch(project, &live));
+                            let again = judge_release(project, NAME, Some(&NamespaceState::of(&after)));
+                            prop_assert_eq!(again, Release::Foreign);
+                            prop_assert_eq!(&after["metadata"]["labels"], &live["metadata"]["labels"]);
+                            prop_assert_eq!(&after["metadata"]["annotations"], &live["metadata"]["annotations"]);
                             namespace = Some(after);
                         }
                         Release::Delete => {

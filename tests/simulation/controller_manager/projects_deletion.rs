@@ -1,5 +1,7 @@
 //! The end of Projects, and what becomes of their Namespaces.
 
+use std::time::Duration;
+
 use cluster::object::{annotation, label, uid};
 use gardener_resource_manager::api::kinds;
 use serde_json::json;
@@ -11,7 +13,6 @@ use super::{
         hold_namespace, is_ending, is_unmarked, let_end, notes, phase, project, project_gone, put_dev, ready_dev,
         shoot, told,
     },
-    projects_rbac::{FOO, bound, member, set_members},
 };
 
 /// spec 82 scenario 5: also while the Namespace has no labels at all.
@@ -148,6 +149,65 @@ fn former_namespace_with_a_shoot_or_adopted_outlives_the_deletion_of_its_project
     }
 }
 
+/// spec 82 A.10: what the Project created goes with it, but no Shoot does, also if somebody deletes the former
+/// Namespace first.
+#[test]
+fn former_namespace_that_was_created_keeps_its_project_while_it_has_a_shoot() {
+    for is_deleted_first in [false, true] {
+        garden(|garden| async move {
+            ready_dev(&garden).await;
+            garden.put(object(
+                &kinds::SHOOT,
+                "garden-dev",
+                "one",
+                json!({"metadata": {"finalizers": ["example.com/x"]}}),
+            ));
+            garden.patch(&kinds::PROJECT, "", "dev", json!({"spec": {"namespace": "garden-new"}})).await;
+            becomes(&garden, "dev", "Ready").await;
+            if is_deleted_first {
+                hold_namespace(&garden, "garden-dev");
+                garden.delete(&kinds::NAMESPACE, "", "garden-dev").await;
+            }
+            garden.delete(&kinds::PROJECT, "", "dev").await;
+
+            becomes(&garden, "dev", "Terminating").await;
+            tokio::time::sleep(Duration::from_secs(600)).await;
+            assert!(garden.find(&kinds::PROJECT, "", "dev").is_some());
+            assert!(garden.find(&kinds::SHOOT, "garden-dev", "one").is_some());
+            assert_eq!(is_ending(&garden, "garden-dev"), is_deleted_first);
+
+            garden.sim.remove("shoots.core.gardener.cloud", "garden-dev", "one");
+            let_end(&garden, "garden-dev");
+            project_gone(&garden, "dev").await;
+        });
+    }
+}
+
+/// spec 82 A.10: a Namespace that lost a label, or got that of another Project, still names the Project as an owner.
+/// The garbage collector would take it with all that is in it.
+#[test]
+fn namespace_that_lost_its_label_outlives_the_deletion_of_its_project() {
+    for label in [json!(null), json!("foo")] {
+        garden(|garden| async move {
+            ready_dev(&garden).await;
+            garden.put(shoot("garden-dev", "one"));
+            garden.edit(&kinds::NAMESPACE, "", "garden-dev", |live| live["metadata"]["labels"][PROJECT] = label);
+            becomes(&garden, "dev", "Failed").await;
+            garden.delete(&kinds::PROJECT, "", "dev").await;
+            becomes(&garden, "dev", "Terminating").await;
+            assert!(garden.find(&kinds::SHOOT, "garden-dev", "one").is_some());
+
+            garden.sim.remove("shoots.core.gardener.cloud", "garden-dev", "one");
+            project_gone(&garden, "dev").await;
+            garden.settle().await;
+
+            let namespace = find_namespace(&garden, "garden-dev");
+            assert_eq!(namespace["metadata"]["ownerReferences"], json!(null), "{namespace}");
+            assert!(!is_ending(&garden, "garden-dev"));
+        });
+    }
+}
+
 /// spec 82 A.2.1, A.10 step 3, scenario 10
 #[test]
 fn deleted_project_waits_for_its_last_shoot() {
@@ -169,29 +229,6 @@ fn deleted_project_waits_for_its_last_shoot() {
         garden.soon("the Namespace is being deleted", || is_ending(&garden, "garden-dev")).await;
         project_gone(&garden, "dev").await;
         assert_eq!(notes(&garden, "dev", "NamespaceNotEmpty").len(), 1);
-    });
-}
-
-/// spec 82 A.10 step 3: who is no member any more loses all rights while the Project waits.
-#[test]
-fn members_of_a_project_that_waits_for_a_shoot_can_be_removed() {
-    garden(|garden| async move {
-        garden.settled().await;
-        put_dev(&garden, json!({"members": [member("m", &["viewer", "extension:foo"]), member("n", &["viewer"])]}));
-        becomes(&garden, "dev", "Ready").await;
-        garden.put(shoot("garden-dev", "s"));
-        garden.delete(&kinds::PROJECT, "", "dev").await;
-        becomes(&garden, "dev", "Terminating").await;
-        assert_eq!(bound(&garden, &kinds::ROLE_BINDING, "project-viewer"), ["m", "n"]);
-
-        set_members(&garden, json!([member("n", &["viewer"])])).await;
-
-        garden.gone(&kinds::ROLE_BINDING, "garden-dev", FOO).await;
-        garden.gone(&kinds::CLUSTER_ROLE, "", FOO).await;
-        assert_eq!(bound(&garden, &kinds::ROLE_BINDING, "project-viewer"), ["n"]);
-        assert_eq!(bound(&garden, &kinds::CLUSTER_ROLE_BINDING, "project-viewer"), ["n"]);
-        assert_eq!(phase(&garden, "dev"), "Terminating");
-        assert!(!is_ending(&garden, "garden-dev"));
     });
 }
 

@@ -38,7 +38,7 @@ fn many() -> Value {
     ]})
 }
 
-fn find(garden: &Garden, kind: &Resource, role: &str) -> Option<Value> {
+pub(super) fn find(garden: &Garden, kind: &Resource, role: &str) -> Option<Value> {
     let is_extension = role.starts_with("gardener.cloud:extension:");
     match (kind.namespaced, is_extension) {
         (true, true) => garden.find(kind, "garden-dev", role),

@@ -41,6 +41,9 @@ impl Run<'_> {
             row.retain(|object| !self.is_as_wanted(object) && self.may_repair(&repaired(object), object.intent()));
         }
         rows.retain(|row| !row.is_empty());
+        if !rows.is_empty() {
+            self.confirm_grants().await?;
+        }
         let writes: Vec<_> = rows.iter().map(|row| self.write(row, may_create)).collect();
         let results: Vec<RowResult<'_>> = stream::iter(writes).buffered(SIDE_BY_SIDE).collect().await;
         let mut is_overtaken = false;

@@ -115,6 +115,9 @@ pub enum Release {
     Gone,
     /// Nothing: it does not belong to the Project.
     Foreign,
+    /// It does not belong to the Project any more, but still names it as an owner: it loses that owner reference, by which
+    /// the garbage collector would take it.
+    Disown,
     /// It outlives the Project: it loses the marks of the Project.
     Keep,
     /// It is deleted.
@@ -293,7 +296,7 @@ pub fn judge_release(project: ProjectId<'_>, name: &str, namespace: Option<&Name
         return if is_own { Release::Ending } else { Release::Foreign };
     }
     if !namespace.belongs_to(project) {
-        return Release::Foreign;
+        return if namespace.has_owner_reference(project) { Release::Disown } else { Release::Foreign };
     }
     let is_kept = !namespace.has_origin || object::truthy(namespace.keep.as_deref());
     if is_kept { Release::Keep } else { Release::Delete }
@@ -301,16 +304,22 @@ pub fn judge_release(project: ProjectId<'_>, name: &str, namespace: Option<&Name
 
 /// Returns the merge patch that takes the marks of a Project from a Namespace that outlives it (spec 82 A.10.1).
 pub fn release_patch(project: ProjectId<'_>, namespace: &Value) -> Value {
-    let is_own = |owner: &&Value| {
-        text(owner, "/apiVersion") == kinds::PROJECT.api_version()
-            && text(owner, "/kind") == &*kinds::PROJECT.kind
-            && text(owner, "/name") == project.name
-            && text(owner, "/uid") == project.uid
-    };
-    let others: Vec<Value> =
-        list(namespace, "/metadata/ownerReferences").filter(|owner| !is_own(owner)).cloned().collect();
     json!({"metadata": {
         "labels": {ROLE: null, PROJECT: null}, "annotations": {OWNER: null, ORIGIN: null, KEEP: null},
-        "ownerReferences": if others.is_empty() { Value::Null } else { others.into() },
+        "ownerReferences": other_owners(project, namespace),
     }})
+}
+
+/// Returns the merge patch that takes the owner reference to a Project from a Namespace that does not belong to it.
+pub fn disown_patch(project: ProjectId<'_>, namespace: &Value) -> Value {
+    json!({"metadata": {"ownerReferences": other_owners(project, namespace)}})
+}
+
+/// Returns the owner references without those to the Project, for a merge patch.
+fn other_owners(project: ProjectId<'_>, namespace: &Value) -> Value {
+    // An object has one uid, so a reference with another name or kind is a mistake. The garbage collector would follow it.
+    let is_own = |owner: &&Value| text(owner, "/uid") == project.uid;
+    let others: Vec<Value> =
+        list(namespace, "/metadata/ownerReferences").filter(|owner| !is_own(owner)).cloned().collect();
+    if others.is_empty() { Value::Null } else { others.into() }
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{
     cached::CachedProject,
-    namespace::{CachedNamespace, NamespaceState, Release, judge_release, release_patch},
+    namespace::{CachedNamespace, NamespaceState, Release, disown_patch, judge_release, release_patch},
     phase::Phase,
     run::{Run, Stop, step},
     told::{self, Reason, Tell},
@@ -38,7 +38,7 @@ impl Run<'_> {
             Ok(Release::Foreign) => self.is_gone_or_foreign(&key).await,
             Ok(_) if self.has_shoot(&name).await? => return self.wait_for_shoots(&name, Some(&key)).await,
             Ok(Release::Gone) => self.is_gone_or_foreign(&key).await,
-            Ok(Release::Keep) => self.keep_released(&key).await,
+            Ok(kept @ (Release::Keep | Release::Disown)) => self.keep_released(&key, kept).await,
             Ok(Release::Delete) => self.delete_namespace(&key).await,
             Ok(Release::Ending) => self.wait_for_end(&key).await,
             Err(error) => Err(error),
@@ -70,28 +70,50 @@ impl Run<'_> {
         Ok(Outcome::After(repair.map_or(PERIOD, |repair| repair.min(PERIOD))))
     }
 
-    /// Releases the Namespaces that the Project had before somebody changed or cleared `spec.namespace`, which a garden
-    /// without gardener-apiserver allows. The garbage collector takes them with the Project: so an adopted Namespace loses
-    /// its owner reference first. Returns the first Namespace that would take a Shoot along.
+    /// Returns the Namespaces that the Project had before somebody changed or cleared `spec.namespace`, which a garden
+    /// without gardener-apiserver allows. The garbage collector takes them with the Project.
+    fn former_namespaces(&self) -> Vec<NamespacedName> {
+        let own = self.project.namespace.as_deref();
+        let mut names = self.projects.caches.namespaces_owned_by(&self.project.uid);
+        names.retain(|name| own != Some(name.name.as_str()));
+        names
+    }
+
+    /// Releases the former Namespaces: an adopted one loses its owner reference. Returns the first Namespace that would take
+    /// a Shoot along, also if it is being deleted: its Shoots need the Project.
     async fn release_former_namespaces(&mut self) -> Result<Option<String>, Stop> {
-        for key in self.projects.caches.namespaces_owned_by(&self.project.uid) {
-            if self.project.namespace.as_deref() == Some(key.name.as_str()) {
-                continue;
-            }
+        for key in self.former_namespaces() {
             match self.judge_namespace(&key).await.map_err(Stop::Error)? {
-                Release::Gone | Release::Foreign | Release::Ending => continue,
-                Release::Keep | Release::Delete if self.has_shoot(&key.name).await? => return Ok(Some(key.name)),
-                Release::Keep => match self.keep_released(&key).await.map_err(Stop::Error)? {
-                    Released::Yes => {}
-                    Released::Later | Released::Unclear => return Err(Stop::Overtaken),
-                },
-                Release::Delete if self.has_live_shoot(&key).await.map_err(Stop::Error)? => {
-                    return Err(Stop::Overtaken);
+                Release::Gone | Release::Foreign => {}
+                _ if self.has_shoot(&key.name).await? => return Ok(Some(key.name)),
+                kept @ (Release::Keep | Release::Disown) => {
+                    match self.keep_released(&key, kept).await.map_err(Stop::Error)? {
+                        Released::Yes => {}
+                        Released::Later | Released::Unclear => return Err(Stop::Overtaken),
+                    }
                 }
-                Release::Delete => {}
+                Release::Delete | Release::Ending => {} // checked live right before the Project goes
             }
         }
         Ok(None)
+    }
+
+    /// Makes sure that the garbage collector takes no Shoot with the Project.
+    async fn check_former_namespaces(&self) -> Result<(), Stop> {
+        if !self.projects.caches.namespaces.is_fresh() {
+            return Err(Stop::Overtaken); // the cache may lack a former Namespace
+        }
+        for key in self.former_namespaces() {
+            let is_clear = match self.judge_namespace(&key).await.map_err(Stop::Error)? {
+                Release::Gone | Release::Foreign => true,
+                Release::Keep | Release::Disown => false,
+                Release::Delete | Release::Ending => !self.has_live_shoot(&key).await.map_err(Stop::Error)?,
+            };
+            if !is_clear {
+                return Err(Stop::Overtaken);
+            }
+        }
+        Ok(())
     }
 
     /// Applies changed members while the Project waits: who is no member any more must not keep rights on the last Shoots.
@@ -130,7 +152,7 @@ impl Run<'_> {
             match judge_release(self.id(), &key.name, live.as_ref().map(|live| &live.state)) {
                 Release::Gone => return Ok(Released::Yes),
                 Release::Foreign => {}
-                Release::Keep | Release::Delete | Release::Ending => return Ok(Released::Unclear),
+                Release::Keep | Release::Disown | Release::Delete | Release::Ending => return Ok(Released::Unclear),
             }
         }
         let text = "Referenced Namespace does not belong to this Project, nothing to do for releasing it";
@@ -138,8 +160,9 @@ impl Run<'_> {
         Ok(Released::Yes)
     }
 
-    /// Takes the marks of the Project from a Namespace that outlives it (A.10.1).
-    async fn keep_released(&self, key: &NamespacedName) -> Result<Released, Failure> {
+    /// Takes the marks of the Project from a Namespace that outlives it (A.10.1), or only the owner reference from a Namespace
+    /// that does not belong to it any more.
+    async fn keep_released(&self, key: &NamespacedName, kept: Release) -> Result<Released, Failure> {
         if self.has_live_shoot(key).await? {
             return Ok(Released::Unclear);
         }
@@ -147,7 +170,11 @@ impl Run<'_> {
         tracing::info!(namespaceName = key.name, "{text}");
         let id = self.id();
         let judge = |live: &Value| judge_release(id, &key.name, Some(&NamespaceState::of(live)));
-        let patch = |live: &Value| (judge(live) == Release::Keep).then(|| release_patch(id, live));
+        let patch = |live: &Value| match judge(live) {
+            Release::Keep if kept == Release::Keep => Some(release_patch(id, live)),
+            Release::Disown if kept == Release::Disown => Some(disown_patch(id, live)),
+            _ => None,
+        };
         let namespaces = &self.projects.caches.namespaces;
         Ok(match namespaces.patch(&self.context, key, Lock::Version, patch).await? {
             Wrote::Updated(_) | Wrote::Created(_) => Released::Yes,
@@ -203,6 +230,7 @@ impl Run<'_> {
 
     /// Removes the finalizer.
     async fn let_go(&mut self) -> Result<Outcome, Stop> {
+        self.check_former_namespaces().await?;
         tracing::info!("Removing finalizer");
         let known = self.project.clone();
         let patch = |cached: &CachedProject| {

@@ -39,6 +39,8 @@ const EVENT_LIMIT: Duration = Duration::from_secs(1);
 pub(super) struct Memory {
     /// The instance it knows.
     uid: Option<Box<str>>,
+    /// The server has confirmed this instance since the actor began.
+    is_confirmed: bool,
     pub(super) told: Told,
     pub(super) repairs: DriftBackoff<Repaired>,
 }
@@ -187,26 +189,24 @@ impl Run<'_> {
             self.projects.events.written(&self.regarding(), Deadline::after(EVENT_LIMIT)).await;
         }
         let wrote = self.projects.caches.projects.patch_status_cached(&self.context, self.key, patch).await?;
+        let is_answer = !matches!(wrote, Wrote::Unchanged(_)); // else the cache said so
         if let Wrote::Updated(cached) | Wrote::Altered(cached) | Wrote::Unchanged(cached) = wrote
             && cached.project.uid == uid
         {
-            self.is_confirmed |= cached.project.generation == generation && generation != 0;
+            self.is_confirmed |= is_answer && cached.project.generation == generation && generation != 0;
             self.project = Arc::new(self.project.with_phase_of(&cached.project));
         }
         Ok(())
     }
 
     /// Goes on with the Project as an answer shows it. Stops if it is gone, if it is another instance, or if its deletion
-    /// has begun or ended meanwhile.
+    /// has begun or ended meanwhile. Without a write, what this reconcile knows differs from the cache or the server.
     pub(super) fn take(&mut self, wrote: Wrote<CachedProject>) -> Result<(), Stop> {
-        let cached = match wrote {
-            Wrote::Gone => return Err(Stop::Gone),
-            Wrote::Altered(_) => return Err(Stop::Overtaken),
-            Wrote::Created(cached) | Wrote::Updated(cached) | Wrote::Unchanged(cached) | Wrote::Deleting(cached) => {
-                cached
-            }
-        };
-        self.adopt(&cached)
+        match wrote {
+            Wrote::Gone => Err(Stop::Gone),
+            Wrote::Altered(_) | Wrote::Unchanged(_) => Err(Stop::Overtaken),
+            Wrote::Created(cached) | Wrote::Updated(cached) | Wrote::Deleting(cached) => self.adopt(&cached),
+        }
     }
 
     fn adopt(&mut self, cached: &CachedProject) -> Result<(), Stop> {
@@ -216,7 +216,15 @@ impl Run<'_> {
         }
         self.project = cached.project.clone();
         self.is_confirmed = true;
+        self.memory.is_confirmed = true;
         Ok(())
+    }
+
+    /// Confirms the Project before its members get rights that they lack, unless this process has followed it: the cache
+    /// of a process that has just become the leader may lag behind what the last leader wrote, and would give rights back
+    /// to somebody who is no member any more. A new generation of a Project that was confirmed before is no such case.
+    pub(super) async fn confirm_grants(&mut self) -> Result<(), Stop> {
+        if self.was_settled || !self.memory.is_confirmed { self.confirm().await } else { Ok(()) }
     }
 
     /// Reads the Project, unless the server has answered about it in this reconcile.
@@ -224,8 +232,8 @@ impl Run<'_> {
         if self.is_confirmed {
             return Ok(());
         }
-        let live = self.projects.caches.projects.read_live(&self.context, self.key).await?;
-        let live = live.ok_or(Stop::Gone)?;
+        let live = self.projects.caches.projects.read_object(&self.context, self.key).await?.ok_or(Stop::Gone)?;
+        let live = CachedProject::of(&live).ok_or(Stop::Overtaken)?;
         let known = self.project.clone();
         self.adopt(&live)?;
         let is_same = live.project.generation == known.generation && live.project.has_spec_of(&known);

@@ -2,6 +2,7 @@
 
 use cluster::object;
 use jiff::{SignedDuration, Timestamp};
+use kit::hash_of;
 use serde_json::{Value, json};
 
 use crate::actors::controller_manager::{
@@ -32,6 +33,10 @@ pub struct Trace {
     is_deleting: bool,
     /// A binding refers to it, or did: it has a reference label, with any value.
     is_referenced: bool,
+    /// Hash of the finalizers.
+    finalizers: u64,
+    /// Hash of labels and annotations.
+    marks: u64,
 }
 
 impl Trace {
@@ -43,7 +48,17 @@ impl Trace {
             generation: object::generation(object),
             is_deleting: object::deletion_timestamp(object).is_some(),
             is_referenced: BindingKind::ALL.into_iter().any(has_label),
+            finalizers: hash_of(&object::finalizers(object).collect::<Vec<_>>()),
+            marks: hash_of(
+                &["/metadata/labels", "/metadata/annotations"].map(|map| object.pointer(map).map(Value::to_string)),
+            ),
         }
+    }
+
+    /// Returns true if a change touched nothing but the finalizers: guards add theirs right after the creation. An object
+    /// whose finalizers change with its content at once counts as this, too.
+    fn has_other_finalizers_only(&self, other: &Self) -> bool {
+        self.finalizers != other.finalizers && Self { finalizers: other.finalizers, ..*self } == *other
     }
 
     fn is_young(&self, now: Timestamp) -> bool {
@@ -52,18 +67,22 @@ impl Trace {
 }
 
 /// Returns true if a change of an object is activity. `old` is `None` if the object was not known before, and `new` if it
-/// is gone.
+/// is gone. The end of a Quota or of credentials whose deletion was noticed is no second activity: it follows as soon as
+/// their guard has released them.
 pub fn is_activity(kind: ActivityKind, old: Option<&Trace>, new: Option<&Trace>, now: Timestamp) -> bool {
     let counts = |trace: &Trace| kind == ActivityKind::Generation || trace.is_referenced;
     match (old, new) {
         (None, None) => false,
         (None, Some(new)) => counts(new) && new.is_young(now),
-        (Some(old), None) => counts(old),
+        (Some(old), None) => match kind {
+            ActivityKind::Generation => true, // the end of a Shoot may come hours after its deletion
+            ActivityKind::Referenced => old.is_referenced && !old.is_deleting,
+        },
         (Some(old), Some(new)) => match kind {
             ActivityKind::Generation => {
                 old.generation != new.generation || (new.is_deleting && !old.is_deleting) // spec 80 §10.1
             }
-            ActivityKind::Referenced => old.is_referenced || new.is_referenced,
+            ActivityKind::Referenced => (old.is_referenced || new.is_referenced) && !old.has_other_finalizers_only(new),
         },
     }
 }
@@ -150,6 +169,36 @@ mod tests {
         for (old, new) in [(None, plain()), (plain(), plain()), (plain(), None), (None, None)] {
             assert!(!is_activity(old, new), "{old:?} {new:?}");
         }
+    }
+
+    /// spec 82 C.2, scenarios 36 and 37
+    #[test]
+    fn activity_of_a_deletion_counts_twice_for_shoots_and_once_for_credentials() {
+        let labels = json!({ "reference.gardener.cloud/secretbinding": "true" });
+        let alive = trace(YOUNG * 2, 1, labels);
+        let deleting = Trace { is_deleting: true, generation: 2, ..alive };
+        for (kind, counts_end) in [(ActivityKind::Generation, true), (ActivityKind::Referenced, false)] {
+            assert!(is_activity(kind, Some(&alive), Some(&deleting), now()));
+            assert_eq!(is_activity(kind, Some(&deleting), None, now()), counts_end);
+            assert!(is_activity(kind, Some(&alive), None, now()), "without a finalizer it ends at once");
+        }
+    }
+
+    /// spec 82 C.2: guards add and remove finalizers.
+    #[test]
+    fn activity_of_credentials_is_no_change_of_finalizers() {
+        let secret = |finalizers: Value, marks: Value| {
+            let labels = json!({ "reference.gardener.cloud/secretbinding": "true" });
+            Trace::of(&json!({ "metadata": { "labels": labels, "annotations": marks, "finalizers": finalizers } }))
+        };
+        let is_activity = |new: Trace| {
+            let old = secret(json!([]), json!({}));
+            is_activity(ActivityKind::Referenced, Some(&old), Some(&new), now())
+        };
+
+        assert!(!is_activity(secret(json!(["gardener"]), json!({}))));
+        assert!(is_activity(secret(json!(["gardener"]), json!({ "a": "b" }))));
+        assert!(is_activity(secret(json!([]), json!({}))), "its data changed");
     }
 
     /// spec 82 C.3
