@@ -1,0 +1,201 @@
+//! The cache of Shoots, and the writes (spec 84 §B.1, §B.4).
+
+use cluster::{
+    ApiError, Cached, Context, EventType, Lock, Predicate, Recorder, Reference, Watch, WatchOptions, Wrote,
+    object::{self, NamespacedName},
+};
+use jiff::{SignedDuration, Timestamp};
+use kit::{Failure, GeneralController, Outcome, Supervised, SyncRequirement};
+use serde_json::Value;
+
+use super::{
+    NAME,
+    decision::{Due, Shoot, trigger_patch},
+    schedules::Operation,
+};
+use crate::{actors::controller_manager::context::GardenContext, api::kinds};
+
+const ACTION: &str = "Reconcile";
+
+/// The Shoots of the garden.
+pub(super) struct Shoots {
+    watch: Watch<CachedShoot>,
+    events: Recorder,
+    gardener_version: Box<str>,
+}
+
+/// A Shoot in the cache.
+#[derive(Debug, Clone)]
+pub(super) struct CachedShoot {
+    uid: Box<str>,
+    version: u64,
+    pub(super) shoot: Shoot,
+}
+
+/// What is due for a Shoot, as it was judged.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Trigger<'s> {
+    pub(super) due: Due<'s>,
+    pub(super) deadline: SignedDuration,
+    /// When it was judged.
+    pub(super) now: Timestamp,
+}
+
+impl CachedShoot {
+    fn of(shoot: &Value, gardener_version: &str) -> Option<Self> {
+        let version = object::resource_version(shoot).parse().ok()?;
+        Some(Self { uid: object::uid(shoot).into(), version, shoot: Shoot::of(shoot, gardener_version) })
+    }
+}
+
+impl Cached for CachedShoot {
+    fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl Trigger<'_> {
+    fn operation(&self) -> Operation {
+        self.due.entry.operation
+    }
+
+    /// Returns true if the same is due for the Shoot as it is known now.
+    fn is_due(&self, shoot: &Shoot) -> bool {
+        shoot
+            .due(self.deadline, self.now)
+            .is_some_and(|due| (due.time, due.entry.operation) == (self.due.time, self.operation()))
+    }
+
+    fn is_set(&self, shoot: &Shoot) -> bool {
+        shoot.enabled == Some(self.operation().enabled())
+    }
+}
+
+impl Shoots {
+    pub(super) fn open(ctx: &GardenContext, gardener_version: &str) -> Self {
+        let gardener_version: Box<str> = gardener_version.into();
+        let version = gardener_version.clone();
+        let cached = move |shoot: &Value| CachedShoot::of(shoot, &version);
+        Self {
+            watch: ctx.garden.watches.open(WatchOptions::new(kinds::SHOOT, cached)),
+            events: ctx.garden.events.for_component(format!("{NAME}-controller")),
+            gardener_version,
+        }
+    }
+
+    pub(super) fn requirement(&self) -> SyncRequirement {
+        self.watch.sync_requirement()
+    }
+
+    pub(super) fn get(&self, key: &NamespacedName) -> Option<CachedShoot> {
+        self.watch.store().get(key)
+    }
+
+    /// Wakes Shoots with schedules, and those that had some.
+    pub(super) fn subscribe<C: GeneralController<Key = NamespacedName>>(&self, supervised: &Supervised<C>) {
+        let woken = Predicate::<CachedShoot>::differing(|old, new| old.shoot.is_woken_by(&new.shoot));
+        let with_schedules =
+            |name: &NamespacedName, cached: &CachedShoot| cached.shoot.has_schedules().then(|| name.clone());
+        self.watch.on_change(supervised, woken, with_schedules);
+    }
+
+    /// Executes what is due. Returns `None` when the status says that it was executed, and else how the reconcile ends.
+    /// A refusal is recorded as an Event unless `refused` is this time already ("better" 5).
+    pub(super) async fn execute(
+        &self,
+        context: &Context,
+        key: &NamespacedName,
+        cached: &CachedShoot,
+        trigger: Trigger<'_>,
+        refused: &mut Option<Timestamp>,
+    ) -> Result<Option<Outcome>, Failure> {
+        let regarding = Reference::new(&kinds::SHOOT, key, &*cached.uid);
+        let set = |cached: &CachedShoot| {
+            let is_wanted = trigger.is_due(&cached.shoot) && !trigger.is_set(&cached.shoot);
+            is_wanted.then(|| trigger.operation().patch())
+        };
+        match self.watch.patch_cached(context, key, set).await {
+            Ok(Wrote::Updated(_)) => {
+                let (reason, note) = trigger.operation().event();
+                self.events.record(EventType::Normal, &regarding, ACTION, reason, note);
+                self.enter_trigger_time(context, key, trigger).await
+            }
+            Ok(Wrote::Unchanged(_)) => self.confirm(context, key, trigger).await,
+            Ok(Wrote::Created(_) | Wrote::Altered(_)) => Ok(Some(Outcome::Again)),
+            Ok(Wrote::Deleting(_) | Wrote::Gone) => Ok(Some(Outcome::Retire)),
+            Err(error) => {
+                if let Some(message) = refusal(&error)
+                    && refused.replace(trigger.due.time) != Some(trigger.due.time)
+                {
+                    let note = format!("{}: {message}", trigger.operation().failure());
+                    self.events.record(EventType::Warning, &regarding, ACTION, "HibernationFailed", &note);
+                }
+                Err(Failure::new(format!("failed to set hibernation.enabled: {error}")))
+            }
+        }
+    }
+
+    /// Enters the trigger time after this process has set `enabled`.
+    async fn enter_trigger_time(
+        &self,
+        context: &Context,
+        key: &NamespacedName,
+        trigger: Trigger<'_>,
+    ) -> Result<Option<Outcome>, Failure> {
+        let patch = |cached: &CachedShoot| trigger.is_due(&cached.shoot).then(|| trigger_patch(trigger.now));
+        ended(self.watch.patch_status_cached(context, key, patch).await)
+    }
+
+    /// Enters the trigger time if `enabled` has the wanted value already. The cache may lag behind a user's change, so the
+    /// Shoot is read live. What is not due any more, or not set, is judged again.
+    async fn confirm(
+        &self,
+        context: &Context,
+        key: &NamespacedName,
+        trigger: Trigger<'_>,
+    ) -> Result<Option<Outcome>, Failure> {
+        let patch = |live: &Value| {
+            let live = Shoot::of(live, &self.gardener_version);
+            (trigger.is_due(&live) && trigger.is_set(&live)).then(|| trigger_patch(trigger.now))
+        };
+        ended(self.watch.patch_status(context, key, Lock::Version, patch).await)
+    }
+}
+
+fn ended<T>(wrote: Result<Wrote<T>, ApiError>) -> Result<Option<Outcome>, Failure> {
+    let failed = |error| Failure::new(format!("failed to set lastHibernationTriggerTime: {error}"));
+    Ok(match wrote.map_err(failed)? {
+        Wrote::Updated(_) => None,
+        Wrote::Created(_) | Wrote::Altered(_) | Wrote::Unchanged(_) => Some(Outcome::Again),
+        Wrote::Deleting(_) | Wrote::Gone => Some(Outcome::Retire),
+    })
+}
+
+/// Returns the text of the API server if it refused a change: a retry is of no use until somebody changes something.
+fn refusal(error: &ApiError) -> Option<&str> {
+    const TOO_MANY_REQUESTS: u16 = 429;
+    let status = error.status().filter(|status| (400..500).contains(&status.code))?;
+    (status.code != TOO_MANY_REQUESTS && !error.is_conflict()).then_some(&*status.message)
+}
+
+impl Operation {
+    /// Returns reason and note of the Event that says that it was executed.
+    fn event(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Hibernate => ("Hibernated", "Hibernating cluster due to schedule"),
+            Self::WakeUp => ("WokenUp", "Waking up cluster due to schedule"),
+        }
+    }
+
+    /// Returns the beginning of the note that says that it was refused.
+    fn failure(self) -> &'static str {
+        match self {
+            Self::Hibernate => "Could not hibernate cluster due to schedule",
+            Self::WakeUp => "Could not wake up cluster due to schedule",
+        }
+    }
+}
