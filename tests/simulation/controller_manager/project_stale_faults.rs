@@ -103,6 +103,34 @@ fn project_is_not_deleted_if_its_use_began_unseen() {
     }
 }
 
+/// spec 82 D.6: the answer to the confirmation is lost, and somebody uses the Project by then.
+#[test]
+fn project_that_is_used_after_a_lost_answer_is_not_left_confirmed() {
+    garden(|garden| async move {
+        configure(&garden);
+        put_project(&garden, Some(-20), Some(1));
+        garden.settled().await;
+        let (sim, mut is_lost) = (garden.sim.clone(), false);
+        garden.sim.set_faults(move |info| {
+            let is_write = info.verb == "patch" && info.resource == "projects" && info.subresource.is_empty();
+            if info.user != "gcm" || !is_write || std::mem::replace(&mut is_lost, true) {
+                return Fault::None;
+            }
+            sim.put(shoot(NAMESPACE, "s", json!({}))).expect("it is valid");
+            Fault::FailAfterCommit(Seen::Disconnect)
+        });
+        make_due(&garden);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        assert!(!is_deleted(&garden));
+        assert_eq!(stale(&garden), (None, None));
+        let project = garden.find(&kinds::PROJECT, "", "dev").expect("it exists");
+        for name in ["confirmation.gardener.cloud/deletion", "gardener.cloud/timestamp"] {
+            assert_eq!(cluster::object::annotation(&project, name), None, "{name}");
+        }
+    });
+}
+
 /// spec 82 D.5, spec 80 §16 S-13: a failed list proves nothing.
 #[test]
 fn project_is_not_deleted_while_a_live_read_fails() {

@@ -27,9 +27,12 @@ use serde_json::Value;
 use self::{
     caches::Caches,
     in_use::{Reason, Verdict, judge},
-    staleness::{Periods, Project, Protection, StaleTimes, confirmation, first_look, withdrawal},
+    staleness::{Periods, Project, Protection, StaleTimes, first_look},
 };
-use super::context::{GardenContext, Registration, StartControllers, start};
+use super::{
+    context::{GardenContext, Registration, StartControllers, start},
+    deletion_confirmation::{OpenConfirmation, confirmation},
+};
 use crate::api::{config::controller_manager::Config, kinds};
 
 const NAME: &str = "project-stale"; // spec 80 §15
@@ -59,8 +62,7 @@ struct StaleProjects {
 struct Memory {
     /// The first look is over, or its time is set.
     has_begun: bool,
-    /// When this controller confirmed a deletion that did not follow.
-    confirmed: Option<Timestamp>,
+    confirmation: OpenConfirmation,
 }
 
 fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
@@ -150,6 +152,7 @@ impl StaleProjects {
             let live = Project::of(live);
             (live.is_same(project) && live.is_expired(self.periods, now)).then(|| confirmation(now))
         };
+        memory.confirmation.written(now); // its answer may be lost
         let confirmed = match self.projects.patch(context, key, Lock::Version, confirm).await? {
             Wrote::Updated(confirmed) => confirmed,
             Wrote::Created(_) | Wrote::Altered(_) | Wrote::Unchanged(_) => return Ok(Outcome::Again),
@@ -159,21 +162,11 @@ impl StaleProjects {
                 return Ok(Outcome::Retire);
             }
         };
-        memory.confirmed = Some(now);
         let is_confirmed = |live: &Value| object::resource_version(live) == object::resource_version(&confirmed);
         Ok(match self.projects.delete_if(context, &confirmed, None, is_confirmed).await? {
             Wrote::Gone | Wrote::Deleting(_) => Outcome::Retire,
             Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_) | Wrote::Unchanged(_) => Outcome::Again,
         })
-    }
-
-    /// Takes the confirmation of a deletion from a Project that is in use again, so that nobody deletes it by mistake.
-    async fn withdraw(&self, memory: &mut Memory, context: &Context, key: &NamespacedName) -> Result<(), Failure> {
-        let Some(confirmed) = memory.confirmed else { return Ok(()) };
-        let withdraw = |live: &Value| withdrawal(live, confirmed);
-        self.projects.patch(context, key, Lock::Version, withdraw).await?;
-        memory.confirmed = None;
-        Ok(())
     }
 
     /// Returns when to look at a Project again: after the period, or when a limit ends.
@@ -248,7 +241,7 @@ impl Controller for StaleProjects {
         match (verdict == Verdict::Stale && project.is_expired(self.periods, now), is_confirmed) {
             (true, true) => return self.delete(memory, &context, key, &project, now).await,
             (true, false) => return Ok(Outcome::Again), // the cache lagged behind: the verdict rests on caches
-            (false, _) => self.withdraw(memory, &context, key).await?,
+            (false, _) => memory.confirmation.withdraw(&self.projects, &context, key).await?,
         }
         if verdict == Verdict::Stale {
             let StaleTimes { since, auto_delete } = project.stale();

@@ -18,10 +18,6 @@ use crate::{
 const SINCE: &str = "staleSinceTimestamp";
 const AUTO_DELETE: &str = "staleAutoDeleteTimestamp";
 
-/// The annotations of the full confirmation (spec 80 §16.1).
-const CONFIRMED: &str = "confirmation.gardener.cloud/deletion";
-const CONFIRMED_AT: &str = "gardener.cloud/timestamp";
-
 /// Seconds of a day.
 const DAY: i64 = 24 * 60 * 60;
 
@@ -168,17 +164,6 @@ pub fn first_look(project: &Project, period: Duration) -> Duration {
     const STEPS: u32 = 1 << 16;
     let step = u32::try_from(hash_of(&project.uid) % u64::from(STEPS)).unwrap_or_default();
     (period / SPREAD / STEPS).saturating_mul(step)
-}
-
-/// Returns the merge patch that confirms the deletion of a Project: the full confirmation of spec 80 §16.1.
-pub fn confirmation(now: Timestamp) -> Value {
-    json!({ "metadata": { "annotations": { CONFIRMED: "true", CONFIRMED_AT: now.to_string() } } })
-}
-
-/// Returns the merge patch that removes the confirmation of `confirmed`; `None` if the Project has another one or none.
-pub fn withdrawal(project: &Value, confirmed: Timestamp) -> Option<Value> {
-    let is_own = object::annotation(project, CONFIRMED_AT) == Some(confirmed.to_string().as_str());
-    is_own.then(|| json!({ "metadata": { "annotations": { CONFIRMED: null, CONFIRMED_AT: null } } }))
 }
 
 /// Adds without overflow.
@@ -400,16 +385,5 @@ mod tests {
         assert!(!with(&["status", "phase"], json!("Failed")));
         assert!(!with(&["metadata", "resourceVersion"], json!("7")));
         assert!(!with(&["metadata", "finalizers"], json!(["gardener"])));
-    }
-
-    /// spec 82 D.6, spec 80 §16.1
-    #[test]
-    fn confirmation_has_its_time_in_nanoseconds_without_trailing_zeros() {
-        let annotations = |time: &str| confirmation(time.parse().unwrap())["metadata"]["annotations"].clone();
-
-        for time in ["2026-08-21T12:00:00Z", "2026-08-21T12:00:00.25Z", "2026-08-21T12:00:00.000000001Z"] {
-            let expected = json!({ "confirmation.gardener.cloud/deletion": "true", "gardener.cloud/timestamp": time });
-            assert_eq!(annotations(time), expected);
-        }
     }
 }
