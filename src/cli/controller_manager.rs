@@ -11,7 +11,9 @@ use clap::{FromArgMatches as _, Subcommand as _};
 use cluster::kubeconfig::Environment;
 use process::command_line::{CommandLine, LoadError, Parsed, SharedOptions, UsageError, read_config};
 
-pub use self::tools::{ReferredKind, ReferrersOptions, Tool};
+pub use self::tools::{
+    ExtensionsOptions, HibernationOptions, MaintenanceOptions, ReferredKind, ReferrersOptions, Tool,
+};
 use super::{ProgramCheckOptions, flags, help, terminal};
 use crate::api::config::controller_manager::{self as config, Loaded};
 

@@ -90,7 +90,18 @@ mod tests {
         files.sort();
 
         let of = |command: &str| format!("gardener-controller-manager{command}.1");
-        let commands = ["-check", "-completion", "-help", "-man", "-referrers", "-version", ""];
+        let commands = [
+            "-check",
+            "-completion",
+            "-extensions",
+            "-help",
+            "-hibernation",
+            "-maintenance",
+            "-man",
+            "-referrers",
+            "-version",
+            "",
+        ];
         assert_eq!(files, commands.map(of));
     }
 }

@@ -1,8 +1,8 @@
 //! The commands: functions from their input to a text and an exit code. [`run`], and [`run_controller_manager`] of the
-//! second program, read files, open connections and print. `diff/`, `get/`, `inspect/` and `referrers.rs` read clusters
+//! second program, read files, open connections and print. `diff/`, `get/`, `inspect/`, `referrers.rs` and `extensions.rs` read clusters
 //! through a [`kube::Client`] that is passed in; `annotate.rs` writes annotations, and `waiting.rs` waits for what follows.
-//! `diff/`, `inspect/` and `referrers.rs` call the controllers' own functions. `get/`, `diff/` and `annotate.rs` print while
-//! they run, on a [`Screen`]. `selection.rs` has the grammar of names, `report.rs` the output for programs. `bundles.rs`
+//! `diff/`, `inspect/`, `referrers.rs`, `hibernation.rs` and `maintenance.rs` call the controllers' own functions. `get/`,
+//! `diff/` and `annotate.rs` print while they run, on a [`Screen`]. `selection.rs` has the grammar of names, `report.rs` the output for programs. `bundles.rs`
 //! separates bundles from other manifests. `cli/tools.rs` declares the flags.
 
 mod annotate;
@@ -13,10 +13,13 @@ mod columns;
 mod connect;
 mod decoding;
 pub mod diff;
+mod extensions;
 mod garbage;
 mod get;
+mod hibernation;
 mod input;
 mod inspect;
+mod maintenance;
 mod manual;
 mod output;
 mod pack;
@@ -65,7 +68,7 @@ use crate::{
         GetOptions, PackOptions, PoliciesOptions, RegistrationOptions, ReportFormat, RequestOptions, ReviewOptions,
         SelectionOptions, Tool, TraceOptions, UnpackOptions, ValidateOptions, VersionOptions, WaitOptions,
         WebhookListOptions, WebhookTool, completion,
-        controller_manager::{self, ReferrersOptions},
+        controller_manager::{self, ExtensionsOptions, HibernationOptions, MaintenanceOptions, ReferrersOptions},
     },
     jsonpath::TooMuch,
 };
@@ -100,6 +103,8 @@ enum CommandError {
     Inspect(#[from] InspectError),
     #[error(transparent)]
     Referrers(#[from] referrers::ReferrersError),
+    #[error(transparent)]
+    Extensions(#[from] extensions::ExtensionsError),
     #[error("{error} — {hint}")]
     Of { error: Box<CommandError>, hint: String },
     #[error("{0}")]
@@ -154,6 +159,9 @@ pub fn run_controller_manager(tool: &controller_manager::Tool, env: &dyn Fn(&str
     let look = Look { is_terminal: stdout.is_terminal(), colours: colours::wanted(), columns: None };
     let said = match tool {
         Tool::Referrers(options) => referrers(options, env, look.colours),
+        Tool::Extensions(options) => extensions(options, env, look.colours),
+        Tool::Hibernation(options) => hibernation(options, &mut io::stdin(), look.colours),
+        Tool::Maintenance(options) => maintenance(options, &mut io::stdin()),
         Tool::Check(options) => check::of_controller_manager(options, env, look.colours),
         Tool::Version(options) => version(options),
         Tool::Man(options) => {
@@ -368,6 +376,37 @@ fn referrers(
         let environment = (Clock::system(), Random::from_entropy());
         Ok(referrers::referrers(client, environment, options, colours).await?)
     })
+}
+
+fn extensions(
+    options: &ExtensionsOptions,
+    env: &dyn Fn(&str) -> Option<String>,
+    colours: bool,
+) -> Result<Said, CommandError> {
+    connect::with_client(&options.connection, env, async |client| {
+        let environment = (Clock::system(), Random::from_entropy());
+        Ok(extensions::extensions(client, environment, options, colours).await?)
+    })
+}
+
+fn hibernation(options: &HibernationOptions, stdin: &mut dyn Read, colours: bool) -> Result<Said, CommandError> {
+    let file = slice::from_ref(&options.shoot);
+    refuse_folders(file)?;
+    let from = options.at.unwrap_or_else(|| Clock::system().wall());
+    hibernation::hibernation(&input::read(file, stdin)?, from, options.report.output.as_ref(), colours)
+}
+
+fn maintenance(options: &MaintenanceOptions, stdin: &mut dyn Read) -> Result<Said, CommandError> {
+    let MaintenanceOptions { shoot, cloudprofile, objects, config, at, report } = options;
+    let files = [slice::from_ref(shoot), slice::from_ref(cloudprofile), config.as_slice()].concat();
+    input::refuse_stdin_twice(files.iter().chain(objects))?;
+    refuse_folders(&files)?;
+    let sources = input::read(&[files, objects.clone()].concat(), stdin)?;
+    let [shoot, profile, rest @ ..] = &*sources else { return Ok(Said::default()) };
+    let (shoot, profile) = (slice::from_ref(shoot), slice::from_ref(profile));
+    let (config, objects) = rest.split_at_checked(config.as_slice().len()).unwrap_or((rest, &[]));
+    let at = at.unwrap_or_else(Clock::system_wall);
+    maintenance::maintenance(&maintenance::Input { shoot, profile, objects, config, at }, report.output.as_ref())
 }
 
 fn with_clusters(

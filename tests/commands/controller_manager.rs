@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{clusters::api_server, code, run_program, text};
 
-const COMMANDS: [&str; 5] = ["referrers", "check", "version", "man", "completion"];
+const COMMANDS: [&str; 8] =
+    ["referrers", "extensions", "hibernation", "maintenance", "check", "version", "man", "completion"];
 
 fn run(arguments: &[&str]) -> Output {
     run_program(env!("CARGO_BIN_EXE_gardener-controller-manager"), &[], arguments, "")
@@ -142,7 +143,7 @@ fn version_completion_and_manual_pages_are_those_of_the_program() {
     assert!(text(&run(&["version"]).stdout).contains(&text(&version.stdout)));
     let script = text(&completion.stdout);
     assert!(script.contains("referrers") && !script.contains("gardener-resource-manager"), "{script}");
-    assert_eq!(text(&manual.stderr), format!("manual pages in {path}: 7\n"));
+    assert_eq!(text(&manual.stderr), format!("manual pages in {path}: 10\n"));
     let page = std::fs::read_to_string(format!("{path}/gardener-controller-manager-referrers.1")).unwrap();
     assert!(page.contains("Show who refers to an object") && page.contains("Exit codes"), "{page}");
 }

@@ -1,10 +1,12 @@
-//! What all controllers get: the environment, and the garden cluster with what is cached of it.
+//! What all controllers get: the environment, and the garden cluster with what several controllers cache of it.
 
 use std::rc::Rc;
 
+use cluster::Watch;
 use kit::{Env, GeneralController, Supervised};
 use process::{ClusterHandle, controller_registration};
 
+use super::shoot_record::{self, CachedShoot};
 use crate::api::config::controller_manager::Config;
 
 /// A controller of this program.
@@ -19,6 +21,16 @@ pub struct GardenContext {
     pub env: Env,
     /// The garden cluster.
     pub garden: ClusterHandle,
+    /// The Shoots: the watch that the controllers of Shoots share.
+    pub shoots: Watch<CachedShoot>,
+}
+
+impl GardenContext {
+    /// Opens what all controllers share.
+    pub fn new(env: Env, garden: ClusterHandle) -> Self {
+        let shoots = shoot_record::open(&garden.watches);
+        Self { env, garden, shoots }
+    }
 }
 
 /// Returns how to start the actors of a controller; `subscribe` adds its event handlers.

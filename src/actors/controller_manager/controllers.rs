@@ -12,7 +12,10 @@ pub const CONTROLLERS: &[Registration] = &[
     super::bindings::REGISTRATION,
     super::event::REGISTRATION,
     super::exposure_class::REGISTRATION,
+    super::extension_cluster_roles::REGISTRATION,
     super::gardenlet_lifecycle::REGISTRATION,
+    super::installations::REGISTRATION,
+    super::managed_seed_set::REGISTRATION,
     super::project_activity::REGISTRATION,
     super::project_stale::REGISTRATION,
     super::project_resource_quota::REGISTRATION,
@@ -21,7 +24,15 @@ pub const CONTROLLERS: &[Registration] = &[
     super::seed::backup_buckets::REGISTRATION,
     super::seed::extensions::REGISTRATION,
     super::seed::secrets::REGISTRATION,
+    super::shoot_hibernation::REGISTRATION,
+    super::shoot_maintenance::REGISTRATION,
     super::references::REGISTRATION,
+    super::shoot_conditions::REGISTRATION,
+    super::shoot_quota::REGISTRATION,
+    super::shoot_migration::REGISTRATION,
+    super::shoot_retry::REGISTRATION,
+    super::shoot_status_label::REGISTRATION,
+    super::shoot_state_finalizer::REGISTRATION,
 ];
 
 /// Returns the names of all controllers.

@@ -32,6 +32,8 @@ declarations! {
         "Bastions that were deleted, by reason: expired, too_old, shoot_gone, shoot_deleting, shoot_moved.";
     PROJECTS = MetricKind::Gauge, Own("projects_failing"), ["step"], "Projects",
         "Projects whose last reconciliation failed, by the step that failed: namespace, quota, rbac, stale_roles, release.";
+    SHOOT_MAINTENANCES = MetricKind::Counter, Own("maintenance_total"), ["result"], "maintenances",
+        "Maintenances of Shoots by result: succeeded (something was changed), partly_failed (parts could not be changed), unchanged (nothing was to be changed), refused (the API server refused the new Shoot), failed (it is tried again).";
 }
 
 /// Objects in deletion, by controller and kind.
@@ -54,6 +56,8 @@ pub(super) const DELETED_EVENTS: &str = "deleted_events";
 pub(super) const DELETED_BASTIONS: &str = "deleted_bastions";
 /// Projects by the step that failed.
 pub(super) const PROJECTS_FAILING: &str = "projects_failing";
+/// Maintenances of Shoots by result.
+pub(super) const MAINTENANCES: &str = "maintenances";
 
 /// The metrics by the names that controllers use.
 pub const FIGURES: &[Figure] = &[
@@ -67,6 +71,7 @@ pub const FIGURES: &[Figure] = &[
     Figure { name: DELETED_EVENTS, kind: Counter, declaration: &EVENTS },
     Figure { name: DELETED_BASTIONS, kind: Counter, declaration: &BASTIONS },
     Figure { name: PROJECTS_FAILING, kind: Gauge, declaration: &PROJECTS },
+    Figure { name: MAINTENANCES, kind: Counter, declaration: &SHOOT_MAINTENANCES },
 ];
 
 /// Their declarations.

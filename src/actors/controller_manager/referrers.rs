@@ -16,7 +16,7 @@ use super::{
     cloud_profile, controller_deployment, credentials_binding, exposure_class,
     fields::text,
     guards::GuardDefinition,
-    namespaced_cloud_profile, quota,
+    installations, namespaced_cloud_profile, quota,
     references::{
         extraction::ShootReferences,
         object::{PROTECTION, ReferencedKind, ReferencedObject},
@@ -45,22 +45,34 @@ struct OfSeed {
     kind: Resource,
     /// Returns the names of the Seeds to which an object belongs; empty names are none.
     seeds: fn(&Value) -> Vec<String>,
+    /// The finalizer that they keep on the Seed.
+    finalizer: Option<&'static str>,
 }
 
-/// Nothing of this program keeps a Seed. These objects show who would lose it.
+/// ControllerInstallations keep a Seed (spec 85 D). The others show who would lose it.
 static OF_SEEDS: [OfSeed; 6] = [
     OfSeed {
         kind: kinds::SHOOT,
         seeds: |shoot| ["/spec/seedName", "/status/seedName"].map(|field| text(shoot, field).to_owned()).into(),
+        finalizer: None,
     },
-    OfSeed { kind: kinds::BACKUP_BUCKET, seeds: |bucket| vec![(backup_buckets::CHECK.seed)(bucket).to_owned()] },
-    OfSeed { kind: kinds::BACKUP_ENTRY, seeds: |entry| vec![text(entry, "/spec/seedName").to_owned()] },
+    OfSeed {
+        kind: kinds::BACKUP_BUCKET,
+        seeds: |bucket| vec![(backup_buckets::CHECK.seed)(bucket).to_owned()],
+        finalizer: None,
+    },
+    OfSeed {
+        kind: kinds::BACKUP_ENTRY,
+        seeds: |entry| vec![text(entry, "/spec/seedName").to_owned()],
+        finalizer: None,
+    },
     OfSeed {
         kind: kinds::CONTROLLER_INSTALLATION,
         seeds: |installation| vec![(extensions::CHECK.seed)(installation).to_owned()],
+        finalizer: Some(installations::FINALIZER),
     },
-    OfSeed { kind: kinds::BASTION, seeds: |bastion| Bastion::of(bastion).seed.into_iter().collect() },
-    OfSeed { kind: kinds::MANAGED_SEED, seeds: of_managed_seed },
+    OfSeed { kind: kinds::BASTION, seeds: |bastion| Bastion::of(bastion).seed.into_iter().collect(), finalizer: None },
+    OfSeed { kind: kinds::MANAGED_SEED, seeds: of_managed_seed, finalizer: None },
 ];
 
 /// A ManagedSeed is that of the Seed with its name.
@@ -121,7 +133,7 @@ pub fn lists(kind: &Resource, object: &NamespacedName) -> Vec<ReferrerList> {
         lists.extend(OF_SEEDS.iter().map(|of_seed| {
             let name = object.name.clone();
             let refers = move |other: &Value| (of_seed.seeds)(other).contains(&name).then_some(true);
-            ReferrerList { kind: &of_seed.kind, namespace: None, finalizer: None, rule: Box::new(refers) }
+            ReferrerList { kind: &of_seed.kind, namespace: None, finalizer: of_seed.finalizer, rule: Box::new(refers) }
         }));
     }
     lists
@@ -311,7 +323,8 @@ mod tests {
             let list = lists.iter().find(|list| list.kind == kind).expect("the kind is listed");
             assert_eq!(list.judge(&object), Some(Use::InUse), "{kind} {object}");
             assert_eq!(list.judge(&json!({})), None, "{kind}");
-            assert_eq!(list.finalizer, None);
+            let keeps = kind == &kinds::CONTROLLER_INSTALLATION;
+            assert_eq!(list.finalizer, keeps.then_some("core.gardener.cloud/controllerregistration"), "{kind}");
         }
     }
 }

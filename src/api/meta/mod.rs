@@ -2,6 +2,7 @@
 
 pub mod age;
 pub mod conditions;
+pub mod cron;
 pub mod field;
 pub mod fields;
 pub mod integer;

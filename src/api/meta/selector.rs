@@ -167,6 +167,18 @@ impl Selector {
         self.expressions.is_empty().then(|| pairs.collect::<Vec<_>>().join(","))
     }
 
+    /// The selector as a query of the API, with its expressions. Keys and values: as in [`Self::to_query`].
+    pub fn to_label_selector(&self) -> String {
+        let labels = self.labels.iter().map(|(key, value)| format!("{key}={value}"));
+        let expressions = self.expressions.iter().map(|Requirement { key, operator, values }| match operator {
+            Operator::In => format!("{key} in ({})", values.join(",")),
+            Operator::NotIn => format!("{key} notin ({})", values.join(",")),
+            Operator::Exists => key.clone(),
+            Operator::DoesNotExist => format!("!{key}"),
+        });
+        labels.chain(expressions).collect::<Vec<_>>().join(",")
+    }
+
     /// Returns true without conditions.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.expressions.is_empty()
@@ -288,6 +300,19 @@ mod tests {
                 [labels(&[]), labels(&[("tier", "a")]), labels(&[("tier", "c")])].map(|it| selector.matches(&it));
             assert_eq!(found, expected, "{operator}");
         }
+    }
+
+    #[test]
+    fn selector_with_expressions_is_written_as_a_query_of_the_api() {
+        let json = json!({
+            "matchLabels": { "b": "2", "a": "1" },
+            "matchExpressions": [
+                { "key": "c", "operator": "In", "values": ["x", "y"] }, { "key": "d", "operator": "NotIn", "values": ["z"] },
+                { "key": "e", "operator": "Exists" }, { "key": "f", "operator": "DoesNotExist" },
+            ],
+        });
+
+        assert_eq!(selector(json).expect("it is valid").to_label_selector(), "a=1,b=2,c in (x,y),d notin (z),e,!f");
     }
 
     #[test]

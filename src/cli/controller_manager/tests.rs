@@ -201,8 +201,25 @@ fn referrers_refuse_what_cannot_be_meant() {
 }
 
 #[test]
+fn hibernation_takes_a_file_and_a_time() {
+    let parsed = |args: &[&str]| match parse(args) {
+        Ok(Command::Tool(Tool::Hibernation(options))) => options,
+        other => panic!("{args:?}: {other:?}"),
+    };
+
+    let options = parsed(&["hibernation", "--shoot", "s.yaml", "--at", "2026-03-28T14:00:00+02:00", "-o", "json"]);
+    assert_eq!((&*options.shoot, options.at), ("s.yaml", "2026-03-28T12:00:00Z".parse().ok()));
+    assert_eq!(parsed(&["hibernation", "--shoot", "-"]).at, None);
+    for (args, text) in
+        [(&["hibernation"][..], "--shoot <FILE>"), (&["hibernation", "--shoot", "s", "--at", "soon"], "must be a date")]
+    {
+        assert!(parse(args).is_err_and(|error| error.contains(text)), "{args:?}");
+    }
+}
+
+#[test]
 fn commands_have_a_help_that_names_their_program() {
-    for command in ["referrers", "check", "version", "man", "completion"] {
+    for command in ["referrers", "extensions", "hibernation", "maintenance", "check", "version", "man", "completion"] {
         let flag = parse(&[command, "--help"]);
         assert_eq!(flag, parse(&["help", command]), "{command}");
         let Ok(Command::Help(help)) = flag else { panic!("{command} has a help") };

@@ -10,18 +10,19 @@ use clap::{
     builder::{PossibleValue, StringValueParser, TypedValueParser},
 };
 use cluster::Resource;
+use jiff::Timestamp;
 
 use super::{
     super::{
         epilogue::epilogue_of,
-        grammar::{ConnectionOptions, ReportOptions, managed_resource, namespace},
+        grammar::{ConnectionOptions, PATH, ReportOptions, managed_resource, namespace},
         manual::ManOptions,
         operator_tools::{CompletionOptions, VersionOptions},
         short_names::long_name,
     },
     PROGRAM, ProgramCheckOptions,
 };
-use crate::actors::controller_manager::referrers;
+use crate::{actors::controller_manager::referrers, api::meta::field::formats};
 
 /// A command for operators.
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
@@ -30,7 +31,7 @@ pub enum Tool {
     ///
     /// The rules are those of the controllers. STATE is in use, in deletion (the referrer is being deleted, and counts until
     /// its own controllers have finished) or finished (it does not count any more). KEEPS is the finalizer that the referrer
-    /// keeps on the object; of a Seed nothing is kept.
+    /// keeps on the object; of a Seed, ControllerInstallations keep their finalizer.
     ///
     /// Secrets are read as metadata, and never listed. The command lists the kinds that may refer to the object: the user
     /// needs the right to list them. The controller need not run.
@@ -47,6 +48,61 @@ pub enum Tool {
         )
     )]
     Referrers(ReferrersOptions),
+    /// Show the extensions of a Seed, and why each is installed. Nothing is written.
+    ///
+    /// The rules are those of the controller. STATE is installed, not installed (it is wanted), in deletion, not needed, or no
+    /// registration (its ControllerRegistration does not exist). NEEDS is what the extension serves, BY is who needs that: Shoots,
+    /// BackupBuckets, BackupEntries, or a field of the Seed.
+    ///
+    /// The command lists registrations, installations, Shoots, BackupBuckets and BackupEntries, and the metadata of Secrets in
+    /// the Namespace of the Seed: the user needs the right to list them. The controller need not run.
+    #[command(
+        about = "Show the extensions of a Seed, and why each is installed",
+        after_long_help = epilogue_of(
+            PROGRAM,
+            &["extensions aws-eu1", "extensions aws-eu1 -o json"],
+            "the Seed does not exist, or a need has no ControllerRegistration",
+        )
+    )]
+    Extensions(ExtensionsOptions),
+    /// Show the next ten times at which the schedules of a Shoot hibernate its cluster and wake it up. No cluster is read.
+    ///
+    /// The rules are those of the controller shoot-hibernation: cron entries on the clocks of a location, which skip or repeat
+    /// an hour when these clocks change. If several entries occur at once, the first of the list takes effect. A mistake in one
+    /// entry spoils the whole list; the error names the field and the remedy.
+    #[command(
+        about = "Show the next times of the hibernation schedules of a Shoot",
+        after_long_help = epilogue_of(
+            PROGRAM,
+            &[
+                "hibernation --shoot shoot.yaml",
+                "hibernation --shoot shoot.yaml --at 2026-03-28T12:00:00Z -o json",
+                "hibernation --shoot - < shoot.yaml",
+            ],
+            "the schedules are invalid",
+        )
+    )]
+    Hibernation(HibernationOptions),
+    /// Show what the next maintenance of a Shoot would change, and why, from files. Nothing is read from a cluster.
+    ///
+    /// The rules are those of the controller. The output says whether the Shoot is due at the time, what the report in its
+    /// status would say, and the changes as a merge patch. Standard error says what could not be seen, such as the verdict of
+    /// the API server.
+    ///
+    /// A Shoot whose SecretBinding must be replaced needs that SecretBinding, and the CredentialsBindings of its namespace,
+    /// as --objects.
+    #[command(
+        about = "Show what the next maintenance of a Shoot would change",
+        after_long_help = epilogue_of(
+            PROGRAM,
+            &[
+                "maintenance --shoot shoot.yaml --cloudprofile cloudprofile.yaml",
+                "maintenance --shoot - --cloudprofile aws.yaml --at 2026-08-21T22:00:00Z -o json",
+            ],
+            "a part of the maintenance would fail",
+        )
+    )]
+    Maintenance(MaintenanceOptions),
     /// Check what the program with a configuration needs of the garden cluster: rights and kinds. Nothing is written.
     ///
     /// The command reaches the cluster as the program does: run it where the program runs, for example with kubectl exec. For
@@ -106,6 +162,70 @@ pub struct ReferrersOptions {
     /// The connection to the garden cluster.
     #[command(flatten)]
     pub connection: ConnectionOptions,
+}
+
+/// Options of `extensions`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[group(skip)]
+pub struct ExtensionsOptions {
+    /// Name of the Seed.
+    #[arg(value_name = "SEED", value_parser = seed)]
+    pub seed: String,
+    /// How the extensions are printed.
+    #[command(flatten)]
+    pub report: ReportOptions,
+    /// The connection to the garden cluster.
+    #[command(flatten)]
+    pub connection: ConnectionOptions,
+}
+
+/// Options of `hibernation`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[group(skip)]
+pub struct HibernationOptions {
+    /// Manifest of the Shoot, as YAML or JSON; - reads standard input.
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
+    pub shoot: String,
+    /// Begin at this time, e.g. 2026-03-28T12:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
+    /// How the times are printed.
+    #[command(flatten)]
+    pub report: ReportOptions,
+}
+
+/// Options of `maintenance`.
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[group(skip)]
+pub struct MaintenanceOptions {
+    /// The Shoot, as JSON or YAML; - reads standard input.
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
+    pub shoot: String,
+    /// Its CloudProfile, or its NamespacedCloudProfile with the status.
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
+    pub cloudprofile: String,
+    /// SecretBindings and CredentialsBindings; may be repeated.
+    #[arg(long, value_name = "FILE|DIR", value_parser = PATH, num_args = 1..)]
+    pub objects: Vec<String>,
+    /// Component configuration [default: that of an empty file]
+    #[arg(long, value_name = "FILE", value_parser = PATH)]
+    pub config: Option<String>,
+    /// Time of the maintenance, e.g. 2026-08-21T22:00:00Z [default: now]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
+    /// How the maintenance is printed.
+    #[command(flatten)]
+    pub report: ReportOptions,
+}
+
+fn seed(text: &str) -> Result<String, &'static str> {
+    let is_name = formats::dns_subdomain(text).is_empty();
+    is_name.then(|| text.to_owned()).ok_or("a name must be lower case letters, digits, - and .")
+}
+
+fn time(text: &str) -> Result<Timestamp, &'static str> {
+    text.parse()
+        .map_err(|_| "must be a date and a time with its zone, e.g. 2026-03-28T12:00:00Z or 2026-03-28T14:00:00+02:00")
 }
 
 /// A kind whose referrers are known.

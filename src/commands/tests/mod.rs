@@ -3,9 +3,12 @@ mod annotate;
 #[cfg(feature = "sim")]
 mod diff;
 #[cfg(feature = "sim")]
+mod extensions;
+#[cfg(feature = "sim")]
 mod garbage;
 #[cfg(feature = "sim")]
 mod get;
+mod hibernation;
 #[cfg(feature = "sim")]
 mod inspect;
 mod packing;

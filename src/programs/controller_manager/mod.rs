@@ -90,7 +90,7 @@ impl Program for ControllerManager {
         let rate_limit = config.garden_client_connection.rate_limit();
         let garden =
             clusters.open(ClusterParts { label: GARDEN, client, host, context, rate_limit, namespaces: Vec::new() });
-        GardenContext { env: env.clone(), garden }
+        GardenContext::new(env.clone(), garden)
     }
 
     fn open_caches(_: &Config, _: &GardenContext, _: &Env) {}

@@ -47,6 +47,11 @@ impl Version {
         }
     }
 
+    /// Returns the number of its stages.
+    pub fn stage_count(&self) -> usize {
+        self.stages.len()
+    }
+
     /// Returns when the next of its stages starts.
     pub fn next_start(&self, now: Timestamp) -> Option<Timestamp> {
         self.stages.iter().filter_map(|stage| stage.start).filter(|start| *start > now).min()

@@ -148,7 +148,7 @@ config_blocks! {
     pub struct ControllerRegistration {
         /// Concurrent reconciles.
         pub concurrent_syncs: Workers,
-        /// Grant only what extensions need (decision 28).
+        /// Bind a ServiceAccount in a namespace of a Project only if its Shoot and installation confirm it (decision 28).
         pub strict_extension_service_accounts: bool,
     }
 

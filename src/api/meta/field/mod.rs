@@ -17,7 +17,7 @@ pub mod net;
 mod path;
 mod pick;
 pub mod shapes;
-mod time;
+pub mod time;
 pub mod url;
 
 pub use error::{Error, ErrorKind, Errors, Shown};

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 /// Parses a time. Checks the form first: jiff also accepts `…t00z`, second 60 and offsets of more than a day.
-pub(super) fn moment(text: &str) -> Option<Timestamp> {
+pub fn moment(text: &str) -> Option<Timestamp> {
     has_form(text.as_bytes()).then(|| text.parse().ok()).flatten()
 }
 

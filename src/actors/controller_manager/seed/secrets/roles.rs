@@ -10,7 +10,7 @@ pub const GARDEN: &str = "garden";
 pub const ROLE: &str = "gardener.cloud/role";
 
 /// Selects Secrets with a shared role. The server does not even send others to a watch.
-pub(super) const SELECTOR: &str = "gardener.cloud/role,\
+pub(in crate::actors::controller_manager) const SELECTOR: &str = "gardener.cloud/role,\
     gardener.cloud/role!=kubeconfig,\
     gardener.cloud/role!=ssh-keypair,\
     gardener.cloud/role!=monitoring,\

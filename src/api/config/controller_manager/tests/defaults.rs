@@ -129,7 +129,7 @@ fn shoot_monitor_period_follows_from_the_monitor_period() {
     assert_eq!(Seed::default().shoot_monitor_period(), seconds(200));
 }
 
-/// spec 80 scenario 6, trap 1
+/// spec 80 scenario 6, trap 1; spec 86 scenario 42
 #[test]
 fn managed_seed_sets_are_always_reconciled_periodically() {
     let period = |fields: &str| {
