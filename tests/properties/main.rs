@@ -5,9 +5,13 @@ mod authorize;
 mod builder;
 #[path = "../checks/mod.rs"]
 mod checks;
+mod cron;
 mod decode;
 mod gardenlet_certificates;
+mod hibernation;
 mod high_availability;
+mod installations;
+mod managed_seed_sets;
 mod merge;
 mod mutate;
 mod patch;
@@ -17,6 +21,7 @@ mod plan;
 mod policies;
 mod projects;
 mod review;
+mod shoot_maintenance;
 mod validate;
 
 use proptest::prelude::*;

@@ -28,7 +28,7 @@ const GUARD: &str = "gardener";
 const PROTECTION: &str = "gardener.cloud/reference-protection";
 
 /// The kinds of Gardener that controllers watch.
-const KINDS: [Resource; 18] = [
+const KINDS: [Resource; 19] = [
     kinds::SHOOT,
     kinds::SEED,
     kinds::CLOUD_PROFILE,
@@ -45,6 +45,7 @@ const KINDS: [Resource; 18] = [
     kinds::PROJECT,
     kinds::CONTROLLER_INSTALLATION,
     kinds::MANAGED_SEED,
+    kinds::MANAGED_SEED_SET,
     kinds::BASTION,
     kinds::INTERNAL_SECRET,
 ];

@@ -40,8 +40,7 @@ fn beat(garden: &Garden, namespace: &str, name: &str, age: i64) {
 
 fn put_shoot(garden: &Garden, name: &str, seed: &str, workers: Value) {
     let mut shoot = shoot("a", name, json!({ "seedName": "other", "provider": { "workers": workers } }));
-    shoot["status"] =
-        json!({ "seedName": seed, "conditions": [condition("SystemComponentsHealthy"), condition("Other")] });
+    shoot["status"] = json!({ "seedName": seed, "conditions": [condition("SystemComponentsHealthy")] });
     garden.put(shoot);
 }
 
@@ -250,6 +249,7 @@ fn self_hosted_shoot_is_judged_by_its_own_lease() {
         }
         garden.settled().await;
         let find = |name: &str| garden.find(&kinds::SHOOT, "a", name).unwrap_or_default();
+        assert_eq!(entry(&find("alive"), "conditions", "GardenletReady"), own[0], "it stays at a start");
         for (name, expected) in [("labelled", true), ("by-workers", true), ("ordinary", false), ("alive", false)] {
             assert_eq!(is_silent(&find(name)), expected, "{name}");
             assert_eq!(marks(&garden, name), Vec::<String>::new());
@@ -263,12 +263,29 @@ fn self_hosted_shoot_is_judged_by_its_own_lease() {
     });
 }
 
+/// spec 81 K.3 step 7: restarts do not put the marks off, because the transition time stays.
+#[test]
+fn self_hosted_shoot_is_marked_in_time_in_spite_of_restarts() {
+    garden(|garden| async move {
+        let mut shoot = shoot("a", "s", json!({ "provider": { "workers": [{ "controlPlane": {} }] } }));
+        shoot["status"] = json!({ "conditions": [condition("GardenletReady")] });
+        garden.put(shoot);
+        for _ in 0..5 {
+            garden.start().await;
+            seconds(50).await;
+            garden.stop().await;
+        }
+
+        assert_eq!(marks(&garden, "s").len(), 7);
+    });
+}
+
 /// spec 81 K.2: a Shoot that becomes self-hosted is found. A Shoot that stops being self-hosted is left.
 #[test]
 fn shoot_that_becomes_self_hosted_is_judged() {
     garden(|garden| async move {
         let mut shoot = shoot("a", "s", json!({ "provider": { "workers": [{}] } }));
-        shoot["status"] = json!({ "conditions": [condition("GardenletReady")] });
+        shoot["status"] = json!({ "conditions": [condition("SystemComponentsHealthy")] });
         garden.put(shoot);
         garden.settled().await;
         let set = |value: Value| json!({ "metadata": { "labels": { "shoot.gardener.cloud/self-hosted": value } } });

@@ -15,7 +15,8 @@ use super::{
 use crate::log_capture::logged;
 
 fn with_finalizer(mut object: Value) -> Value {
-    object["metadata"]["finalizers"] = json!([PROTECTION]);
+    let finalizers = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+    object["metadata"]["finalizers"] = finalizers.into_iter().chain([PROTECTION.into()]).collect();
     object
 }
 

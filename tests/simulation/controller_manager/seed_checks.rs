@@ -340,7 +340,8 @@ fn bucket_condition_stays_while_buckets_are_not_served() {
 
         assert_eq!(condition(&garden, "s1", BUCKETS), Some(stored));
         becomes(&garden, EXTENSIONS, READY).await;
-        assert_eq!(garden.metrics.waiting_controllers(), ["seed-backupbuckets-check"]);
+        let waiting = ["controllerinstallation-seed", "controllerinstallation-shoot", "seed-backupbuckets-check"];
+        assert_eq!(garden.metrics.waiting_controllers(), waiting);
         garden.serve(&kinds::BACKUP_BUCKET);
         minutes(2).await;
         becomes(&garden, BUCKETS, ["Unknown", GONE[0], GONE[1]]).await;

@@ -38,12 +38,24 @@ fn references_work_while_shoots_are_not_served() {
         let waiting = [
             "bastion",
             "cloudprofile",
+            "controllerinstallation-seed",
+            "controllerinstallation-shoot",
+            "controllerregistration-cluster-finalizer-shoot",
             "credentialsbinding",
             "exposureclass",
             "gardenlet-lifecycle",
+            "managedseedset",
             "namespacedcloudprofile",
             "project-resourcequota",
             "secretbinding",
+            "shoot-conditions",
+            "shoot-hibernation",
+            "shoot-maintenance",
+            "shoot-migration",
+            "shoot-quota",
+            "shoot-retry",
+            "shoot-statuslabel",
+            "shootstate-finalizer",
         ];
         assert_eq!(garden.metrics.waiting_controllers(), waiting);
         let text = garden.metrics.render();
