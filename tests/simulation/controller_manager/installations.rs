@@ -60,7 +60,7 @@ fn of(installation: &Value, reference: &str) -> String {
     installation["spec"][reference]["name"].as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the registrations that are installed on a Seed; one that is installed twice counts twice.
+/// Returns the registrations that are installed on a Seed. A registration that is installed twice counts twice.
 pub(super) fn installed(garden: &Garden, seed: &str) -> Vec<String> {
     let all = installations(garden).into_iter().filter(|it| of(it, "seedRef") == seed);
     let mut names: Vec<_> = all.map(|it| of(&it, "registrationRef")).collect();

@@ -270,7 +270,7 @@ fn shoot_with_very_many_quotas_expires() {
             assert_eq!(is_deleted(&garden), !is_missing);
             let reads = garden.asked_for("quotas");
             assert!(!reads.is_empty() && reads.iter().all(|read| read == "list quotas"), "{reads:?}");
-            // A list has two pages. One that lacks a Quota is asked for again, after ever longer pauses.
+            // A list has two pages. A list that lacks a Quota is repeated, after ever longer pauses.
             assert!(reads.len() <= 2 * if is_missing { 15 } else { 1 }, "{reads:?}");
         });
     }

@@ -69,7 +69,7 @@ pub struct Assessment {
     pub lost: Vec<LostEntry>,
     /// Why the domains of a Seed are not known.
     pub domain_error: Option<String>,
-    /// The text about a Shoot of which not all needs are known (DEV-23).
+    /// The text about a Shoot with too many needs to know them all (DEV-23).
     pub incomplete: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl Assessment {
         Self { cluster, required, wanted, of_shoot, lost, domain_error, incomplete }
     }
 
-    /// Assesses a self-hosted Shoot (part B). One that is not self-hosted any more needs nothing, and adopts nothing.
+    /// Assesses a self-hosted Shoot (part B). A Shoot that is not self-hosted any more needs nothing, and adopts nothing.
     pub fn of_shoot(shoot: KnownShoot<'_>, backups: &BackupIndex, catalogue: &Catalogue, existing: &Existing) -> Self {
         let (mut required, mut lost) = (Required::default(), Vec::new());
         let is_alive = shoot.needs.is_self_hosted() && !shoot.is_deleting;

@@ -205,7 +205,7 @@ impl InstallationController {
         })
     }
 
-    /// The Shoot of a self-hosted Seed is not known (A.8 step 1, DEV-7). Returns `None` if the Seed is to be cleaned up.
+    /// The Shoot of a self-hosted Seed is not known (A.8 step 1, DEV-7). Returns `None` if the Seed must be cleaned up.
     async fn orphaned(
         &self,
         context: &Context,

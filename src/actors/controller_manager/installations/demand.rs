@@ -30,7 +30,7 @@ pub struct ShootDemand {
     pub shoots: Sources,
     /// Those that do not run their own control plane.
     pub hosted: Sources,
-    /// Those of which not all needs are known (DEV-23).
+    /// Shoots with too many needs to know them all (DEV-23).
     pub incomplete: Sources,
     /// Pairs that Shoots need by themselves.
     pub pairs: Sourced<PairId>,

@@ -117,7 +117,7 @@ fn present<'a>(object: &'a Value, pointer: &str) -> Option<&'a Value> {
     object.pointer(pointer).filter(|value| !value.is_null())
 }
 
-/// Row 1, for a self-hosted Shoot. One that is so by its label alone has no pool with a control plane.
+/// Row 1, for a self-hosted Shoot. A Shoot that is self-hosted by its label alone has no pool with a control plane.
 fn backup(shoot: &Value) -> Vec<PairId> {
     let control_plane = pools(shoot).find_map(|pool| present(pool, "/controlPlane"));
     let Some(backup) = control_plane.and_then(|it| present(it, "/backup")) else { return Vec::new() };

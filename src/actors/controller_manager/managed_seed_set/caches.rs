@@ -23,7 +23,7 @@ pub(super) struct Caches {
     pub(super) managed_seeds: Watch<CachedFields<ReplicaManagedSeed>>,
     /// Whether a Seed is ready.
     seeds: Watch<CachedFields<bool>>,
-    /// Each Shoot as one that is on a Seed.
+    /// Each Shoot as a Shoot on a Seed.
     pub(super) scheduled: Watch<CachedShoot>,
     /// Shoots by the Seeds in their spec and status.
     by_seed: Index<String>,
@@ -90,7 +90,7 @@ impl Caches {
         let (sets_of, by_seed) = (self.sets_of.clone(), self.by_seed.clone());
         let has_moved =
             |old: &CachedShoot, new: &CachedShoot| !new.fields.migration.is_on_way_of(&old.fields.migration);
-        // Only the first Shoot that comes to a Seed and the last one that leaves it matter: there may be thousands.
+        // Only the first Shoot on a Seed and the end of the last Shoot matter: there may be thousands.
         // Other controllers write to Shoots by the same watch: one of them may remove the last finalizer.
         let moved = Predicate::differing(has_moved).ignoring_first_list().including_own_writes();
         self.scheduled.on_change(supervised, moved, move |_, shoot| {

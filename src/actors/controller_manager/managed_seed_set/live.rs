@@ -31,8 +31,8 @@ impl ManagedSeedSets {
         if set.has_changed_since(decided_on) || !is_numbered { Err(Stop::Later) } else { Ok(live) }
     }
 
-    /// Stops if the replicas of a ManagedSeedSet are not those on which a step was decided, or if the one that the step is
-    /// about is being deleted or protected.
+    /// Stops if the replicas of a ManagedSeedSet are not those on which a step was decided, or if the replica of the step is
+    /// being deleted or protected.
     pub(super) async fn confirm_replicas(
         &self,
         context: &Context,

@@ -125,7 +125,7 @@ impl SetStatus {
         }
     }
 
-    /// Sets the replica that is waited for. One that is waited for already keeps the time since when (trap T-14).
+    /// Sets the replica that is waited for. The same replica keeps the time since when (trap T-14).
     pub fn wait_for(&mut self, pending: PendingReplica) {
         if !self.pending.as_ref().is_some_and(|old| old.is_same(&pending)) {
             self.pending = Some(pending);

@@ -74,7 +74,7 @@ pub struct Due<'s> {
 /// The times of an entry that matter now.
 struct EntryTimes<'s> {
     entry: &'s Entry,
-    /// The last one that counts.
+    /// The last time that counts.
     last: Option<Timestamp>,
     next: Option<Timestamp>,
 }

@@ -89,7 +89,7 @@ fn hibernation_timer_ends_shortly_after_the_next_time() {
     }
 }
 
-/// spec 84 B-13: entries of whole minutes are not delayed, not even after one that was missed for a while.
+/// spec 84 B-13: entries of whole minutes are not delayed, not even after a time that was missed for a while.
 #[test]
 fn hibernation_pauses_for_a_minute_after_a_time() {
     let failed = json!({ "lastOperation": { "state": "Failed" }, "observedGeneration": 2 });

@@ -225,7 +225,7 @@ impl ShootMaintenance {
         self.stores.shoots.enter_answer_of(context, request).await
     }
 
-    /// Ends the last maintenance in the status: one that is processing, or an earlier failed one if nothing was changed
+    /// Ends the last maintenance in the status if it is processing, or if it failed earlier and nothing was changed
     /// (spec 84 C-24, C-25).
     async fn finish(&self, context: &Context, shoot: &Value, is_changed: bool) -> Result<(), ApiError> {
         let decide = |live: &Value| {

@@ -181,7 +181,7 @@ fn surplus_replica_waits_for_one_that_is_being_deleted() {
     }
     let both = [replica(0, Status::ShootDeleting), replica(1, Status::ManagedSeedDeleting)];
     let found = step(0, &both, &waiting_for(1, Reason::ManagedSeedDeleting, None)).unwrap().unwrap();
-    assert_eq!((found.0, &*found.1), (Act::Wait, "m-1"), "the one that is waited for comes first");
+    assert_eq!((found.0, &*found.1), (Act::Wait, "m-1"), "the pending replica comes first");
 }
 
 /// spec 86 §5.1 rule 6, trap T-12: a foreign name comes first.
@@ -249,7 +249,7 @@ fn replicas_that_are_not_ready_are_looked_at_in_order_if_nothing_is_scaled() {
     let blocked = step(4, &replicas, &waiting_for(1, Reason::SeedNotReady, None)).unwrap().unwrap();
     assert_eq!((blocked.0, &*blocked.1), (Act::Wait, "m-1"));
     let gone = step(3, &replicas[..1], &waiting_for(1, Reason::ShootDeleting, None)).unwrap().unwrap();
-    assert_eq!(gone.0, Act::CreateShoot, "one that is gone is forgotten");
+    assert_eq!(gone.0, Act::CreateShoot, "a replica that is gone is forgotten");
 }
 
 /// spec 86 §6 steps 4 and 5, §6.3, §6.5 rule 4
