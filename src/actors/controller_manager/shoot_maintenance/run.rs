@@ -205,7 +205,7 @@ impl ShootMaintenance {
         if is_asked && asks_for_maintenance(&written) {
             // The server ignores metadata in writes to the status.
             let patch = json!({ "metadata": without_request() });
-            let _ = written!(self.patch(context, &written, None, patch).await);
+            written!(self.patch(context, &written, None, patch).await);
         }
         tracing::info!(reason = &*cut(message), "Shoot maintenance failed");
         Ok(MaintenanceEnd::Refused)
