@@ -50,9 +50,10 @@ pub enum Tool {
     Referrers(ReferrersOptions),
     /// Show the extensions of a Seed, and why each is installed. Nothing is written.
     ///
-    /// The rules are those of the controller. STATE is installed, not installed (it is wanted), in deletion, not needed, or no
-    /// registration (its ControllerRegistration does not exist). NEEDS is what the extension serves, BY is who needs that: Shoots,
-    /// BackupBuckets, BackupEntries, or a field of the Seed.
+    /// The rules are those of the controller. STATE is installed, not installed (it is wanted), in deletion, not needed, no
+    /// registration (its ControllerRegistration does not exist), or undecided (its seedSelector is unusable). For a Seed that is
+    /// a self-hosted Shoot it may be of the Shoot, of the Seed, or left to the Shoot. NEEDS is what the extension serves, BY is
+    /// who needs that: Shoots, BackupBuckets, BackupEntries, or a field of the Seed.
     ///
     /// The command lists registrations, installations, Shoots, BackupBuckets and BackupEntries, and the metadata of Secrets in
     /// the Namespace of the Seed: the user needs the right to list them. The controller need not run.
