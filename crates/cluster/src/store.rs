@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use kit::hash_of;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::object::NamespacedName;
@@ -24,10 +26,19 @@ const PACK_AFTER: usize = 64; // a map is not rebuilt for fewer new entries than
 
 /// What a store keeps of an object.
 pub trait Cached: Clone + Send + Sync + 'static {
-    /// `metadata.uid`.
+    /// `metadata.uid`, or empty if it is not kept.
     fn uid(&self) -> &str;
+    /// Tells the object from an earlier or later one of its name: equal numbers stand for equal uids.
+    fn incarnation(&self) -> u64 {
+        hash_of(self.uid())
+    }
     /// `metadata.resourceVersion` as a number. All kinds of a cluster share one counter, so versions can be compared.
     fn version(&self) -> u64;
+    /// Returns an object with `metadata.resourceVersion`, `finalizers`, and, if it is in deletion, `uid` and
+    /// `deletionTimestamp`; `None` if they are not kept.
+    fn finalizers(&self) -> Option<Value> {
+        None
+    }
 }
 
 /// The cached objects of one kind, by namespace and name. Cheap to clone.
@@ -259,6 +270,13 @@ impl<R: Cached> Store<R> {
     pub(super) fn is_removed(&self, name: &NamespacedName, version: u64) -> bool {
         let inner = self.read();
         !inner.cached_objects.contains_key(name) && inner.removals.covers(name, version)
+    }
+
+    /// Returns true if the end of an object became known less than `age` ago, and nothing of it since.
+    pub(super) fn ended_within(&self, name: &NamespacedName, age: Duration) -> bool {
+        let inner = self.read();
+        let is_known = inner.cached_objects.contains_key(name) || inner.unreadable.contains_key(name);
+        !is_known && inner.removals.versions.get(name).is_some_and(|(_, since)| since.elapsed() < age)
     }
 
     /// Remembers that an object is gone at `version`: `put` ignores this and older versions from now on.

@@ -153,8 +153,16 @@ impl<R: Cached> Reader<R> {
         self.indexes.borrow().iter().for_each(|index| index.stage(name, cached));
     }
 
-    /// Puts in a cached object whose index keys are staged.
+    /// Puts in a cached object whose index keys are staged. The end of an earlier object of this name, which a list may
+    /// hide, is reported before.
     fn enter(&self, name: &NamespacedName, cached: R, how: How<'_>, asked: Option<Instant>) -> Found {
+        let ended = |old: &R| old.version() < cached.version() && old.incarnation() != cached.incarnation();
+        let ended = self.store.with(name, |old| ended(old).then(|| old.version())).flatten();
+        if let Some(version) = ended {
+            self.take(name, version, if matches!(how, How::Own { .. }) { How::Event } else { how });
+        }
+        // The last list had the earlier object: it says nothing against this one.
+        let asked = asked.filter(|_| ended.is_none());
         match self.store.put(name, cached.clone(), asked) {
             Put::Stored(old) => {
                 self.indexes.borrow().iter().for_each(|index| index.commit(name, old.as_ref()));
@@ -171,11 +179,12 @@ impl<R: Cached> Reader<R> {
     /// looks as before the write.
     pub(super) fn report_what_followed(&self, name: &NamespacedName, answer: &Value) {
         let Ok(version) = object::resource_version(answer).parse::<u64>() else { return };
-        let is_later = |cached: &R| cached.version() > version && cached.uid() == object::uid(answer);
-        if !self.store.with(name, is_later).unwrap_or_default() {
+        if !self.store.with(name, |cached| cached.version() > version).unwrap_or_default() {
             return;
         }
-        if let (Some(cached), Ok(answered)) = (self.store.get(name), self.converted(answer)) {
+        let (Some(cached), Ok(answered)) = (self.store.get(name), self.converted(answer)) else { return };
+        // The creation of a later object was reported.
+        if cached.incarnation() == answered.incarnation() {
             let change = Change { name, old: Some(&answered), new: Some(&cached), how: How::Event };
             self.event_handlers.handle(&change);
         }

@@ -82,6 +82,11 @@ impl<T> WatchOptions<CachedFields<T>> {
     pub fn fields(resource: Resource, fields: impl Fn(&Value) -> T + 'static) -> Self {
         Self::new(resource, move |object| CachedFields::of(object, fields(object)))
     }
+
+    /// As [`Self::fields`], for objects whose finalizers are written.
+    pub fn fields_with_finalizers(resource: Resource, fields: impl Fn(&Value) -> T + 'static) -> Self {
+        Self::new(resource, move |object| CachedFields::with_finalizers(object, fields(object)))
+    }
 }
 
 impl<R> WatchOptions<R> {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use kit::hash_of;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -25,6 +26,8 @@ pub enum Subject<'a> {
 pub(super) enum View<R> {
     /// The cached object.
     Cached(R),
+    /// The finalizers of the cached object ([`Cached::finalizers`]), and its incarnation.
+    Finalizers(Value, u64),
     /// An object as read or answered; only its metadata if the write is about metadata.
     Object(Value),
 }
@@ -76,28 +79,38 @@ impl<'a> From<&'a Value> for Subject<'a> {
 impl<R: Cached> View<R> {
     pub(super) fn object(&self) -> Result<&Value, ApiError> {
         match self {
-            Self::Object(object) => Ok(object),
+            Self::Object(object) | Self::Finalizers(object, _) => Ok(object),
             Self::Cached(_) => Err(incomplete()),
         }
     }
 
     pub(super) fn into_object(self) -> Result<Value, ApiError> {
         match self {
-            Self::Object(object) => Ok(object),
+            Self::Object(object) | Self::Finalizers(object, _) => Ok(object),
             Self::Cached(_) => Err(incomplete()),
         }
     }
 
     fn uid(&self) -> &str {
         match self {
-            Self::Object(object) => object::uid(object),
+            Self::Object(object) | Self::Finalizers(object, _) => object::uid(object),
             Self::Cached(cached) => cached.uid(),
         }
     }
 
+    /// Returns the incarnation, or `None` if the uid is unknown.
+    fn incarnation(&self) -> Option<u64> {
+        let incarnation = match self {
+            Self::Object(object) => hash_of(object::uid(object)),
+            Self::Finalizers(_, incarnation) => *incarnation,
+            Self::Cached(cached) => cached.incarnation(),
+        };
+        (incarnation != hash_of("")).then_some(incarnation)
+    }
+
     fn version(&self) -> String {
         match self {
-            Self::Object(object) => object::resource_version(object).to_owned(),
+            Self::Object(object) | Self::Finalizers(object, _) => object::resource_version(object).to_owned(),
             Self::Cached(cached) => cached.version().to_string(),
         }
     }
@@ -133,6 +146,17 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
         }
     }
 
+    /// Returns the finalizers of a fresh cache, or else the live object. The write must be bound to the version. A decision
+    /// to write nothing is bound to no version, so a cache that is not fresh does not count.
+    pub(super) async fn finalizers_or_live(&self) -> Result<Option<View<R>>, ApiError> {
+        let finalizers = |cached: &R| Some(View::Finalizers(cached.finalizers()?, cached.incarnation()));
+        let is_fresh = self.watch.is_fresh_for(&self.name);
+        match self.watch.store().with(&self.name, finalizers).flatten().filter(|_| is_fresh) {
+            Some(finalizers) => Ok(Some(finalizers)),
+            None => Ok(self.read().await?.map(View::Object)),
+        }
+    }
+
     /// Returns the cached object, or else the live one if the watch selects it.
     pub(super) async fn cached_or_live(&self) -> Result<Option<View<R>>, ApiError> {
         if let Some(cached) = self.watch.store().get(&self.name) {
@@ -165,18 +189,19 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
         once: impl AsyncFn(View<R>) -> Result<Wrote<View<R>>, ApiError>,
     ) -> Result<Wrote<View<R>>, ApiError> {
         let Some(mut seen) = first else { return Ok(Wrote::Gone) };
-        let (is_cached, mut attempts) = (matches!(seen, View::Cached(_)), ATTEMPTS);
+        let (is_cached, mut attempts) = (!matches!(seen, View::Object(_)), ATTEMPTS);
         loop {
             attempts -= 1;
-            let uid = seen.uid().to_owned();
+            let incarnation = seen.incarnation();
             match once(seen).await {
                 Err(error) if error.is_conflict() && attempts > 0 => {
                     tracing::debug!(object = %self.at, %error, "another writer was faster; reading again");
                 }
                 result => return result,
             }
-            let is_it =
-                |live: &Value| (uid.is_empty() || object::uid(live) == uid) && (!is_cached || self.selects(live));
+            let is_same =
+                |live: &Value| incarnation.is_none_or(|incarnation| hash_of(object::uid(live)) == incarnation);
+            let is_it = |live: &Value| is_same(live) && (!is_cached || self.selects(live));
             match self.read().await?.filter(is_it) {
                 Some(live) => seen = View::Object(live),
                 None => return Ok(Wrote::Gone),
@@ -319,6 +344,7 @@ impl<'w, R: Cached> WriteAttempt<'w, R> {
         match seen {
             View::Object(object) if self.selects(object) => object::resource_version(object).parse().ok(),
             View::Object(_) => None,
+            View::Finalizers(object, _) => object::resource_version(object).parse().ok(),
             View::Cached(cached) => Some(cached.version()),
         }
     }
@@ -348,6 +374,7 @@ impl<R: Cached> Watch<R> {
         match view {
             View::Cached(cached) => Ok(Cow::Borrowed(cached)),
             View::Object(object) => self.reader.converted(object).map(Cow::Owned),
+            View::Finalizers(..) => Err(incomplete()),
         }
     }
 
@@ -396,5 +423,5 @@ impl<R: Cached> Watch<R> {
 }
 
 fn incomplete() -> ApiError {
-    ApiError::Decode("only the cached object is known".into())
+    ApiError::Decode("only a part of the object is known".into())
 }

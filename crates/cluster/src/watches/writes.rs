@@ -94,7 +94,8 @@ impl<R: Cached> Watch<R> {
     ) -> Result<Wrote, ApiError> {
         let subject = subject.into();
         let attempt = self.attempt(ctx, &subject.name(), lock);
-        self.patch_until_settled(&attempt, subject, |object| decide(object).map_or(Step::Leave, Step::Send)).await
+        let first = attempt.first(subject).await?;
+        self.patch_until_settled(&attempt, first, |object| decide(object).map_or(Step::Leave, Step::Send)).await
     }
 
     /// As [`Self::patch`], for the subresource `status`. It reads and patches whole objects.
@@ -107,7 +108,8 @@ impl<R: Cached> Watch<R> {
     ) -> Result<Wrote, ApiError> {
         let subject = subject.into();
         let attempt = self.attempt(ctx, &subject.name(), lock).whole().on_status();
-        self.patch_until_settled(&attempt, subject, |object| decide(object).map_or(Step::Leave, Step::Send)).await
+        let first = attempt.first(subject).await?;
+        self.patch_until_settled(&attempt, first, |object| decide(object).map_or(Step::Leave, Step::Send)).await
     }
 
     /// As [`Self::patch`], but decides on the cached object, without a read. The patch is bound to the cached version.
@@ -121,6 +123,16 @@ impl<R: Cached> Watch<R> {
         self.patch_cached_until_settled(&self.attempt(ctx, name, Lock::Version), decide).await
     }
 
+    /// As [`Self::patch_cached`], for what is right in whichever version it arrives: the patch is bound to nothing.
+    pub async fn patch_cached_unlocked(
+        &self,
+        ctx: &Context,
+        name: &NamespacedName,
+        decide: impl Fn(&R) -> Option<Value>,
+    ) -> Result<Wrote<R>, ApiError> {
+        self.patch_cached_until_settled(&self.attempt(ctx, name, Lock::None), decide).await
+    }
+
     /// As [`Self::patch_cached`], for the subresource `status`. The patch is bound to the incarnation of the object.
     pub async fn patch_status_cached(
         &self,
@@ -132,9 +144,22 @@ impl<R: Cached> Watch<R> {
         self.patch_cached_until_settled(&attempt, decide).await
     }
 
+    /// As [`Self::patch_status_cached`], but bound to the cached version. So the patch replaces a list only if the cache has
+    /// the list as it is, and proves that it has.
+    pub async fn patch_cached_status_version(
+        &self,
+        ctx: &Context,
+        name: &NamespacedName,
+        decide: impl Fn(&R) -> Option<Value>,
+    ) -> Result<Wrote<R>, ApiError> {
+        let attempt = self.attempt(ctx, name, Lock::Version).whole().on_status();
+        self.patch_cached_until_settled(&attempt, decide).await
+    }
+
     /// Adds (`held`) or removes one finalizer; other finalizers keep their order (spec 80 §16 S-4, S-5, S-7). Sends
     /// nothing if that is so already. Does not add a finalizer to an object in deletion ([`Wrote::Deleting`]). Returns
-    /// [`Wrote::Gone`] if the object is gone, or ended with its last finalizer. Conflicts: as [`Self::patch`].
+    /// [`Wrote::Gone`] if the object is gone, or ended with its last finalizer. Conflicts: as [`Self::patch`]. Decides on
+    /// cached finalizers, if the watch keeps them: then an unchanged object is returned without its other fields.
     pub async fn set_finalizer<'s>(
         &self,
         ctx: &Context,
@@ -150,7 +175,25 @@ impl<R: Cached> Watch<R> {
             Some(_) if held && object::deletion_timestamp(object).is_some() => Step::LeaveDeleting,
             Some(patch) => Step::Send(patch),
         };
-        self.patch_until_settled(&attempt, subject, decide).await
+        let first = match subject {
+            Subject::Named(_) => attempt.finalizers_or_live().await?,
+            Subject::Read(_) => attempt.first(subject).await?,
+        };
+        self.patch_until_settled(&attempt, first, decide).await
+    }
+
+    /// As [`Self::patch`], for finalizers alone: `decide` sees version, finalizers, and, of an object in deletion, uid and
+    /// time. The patch is bound to the version. Reads nothing if the watch keeps finalizers: then an unchanged object is
+    /// returned without its other fields.
+    pub async fn patch_finalizers(
+        &self,
+        ctx: &Context,
+        name: &NamespacedName,
+        decide: impl Fn(&Value) -> Option<Value>,
+    ) -> Result<Wrote, ApiError> {
+        let attempt = self.attempt(ctx, name, Lock::Version);
+        let first = attempt.finalizers_or_live().await?;
+        self.patch_until_settled(&attempt, first, |object| decide(object).map_or(Step::Leave, Step::Send)).await
     }
 
     /// Deletes the incarnation of an object that was read or is cached, whatever was written since. Without
@@ -229,7 +272,10 @@ impl<R: Cached> Watch<R> {
         let (how, version) = (How::Own { writer: &ctx.key }, object::resource_version(&answer).parse());
         match version {
             Ok(version) if self.has_ended(&answer) => self.enter_removal(&NamespacedName::of(&answer), version, how),
-            Ok(_) | Err(_) => self.enter_selected(&answer, how, asked),
+            Ok(_) | Err(_) => {
+                self.enter_selected(&answer, how, asked);
+                self.reader.report_what_followed(&NamespacedName::of(&answer), &answer);
+            }
         }
         Ok(answer)
     }
@@ -251,7 +297,7 @@ impl<R: Cached> Watch<R> {
     async fn patch_until_settled(
         &self,
         attempt: &WriteAttempt<'_, R>,
-        subject: Subject<'_>,
+        first: Option<View<R>>,
         decide: impl Fn(&Value) -> Step,
     ) -> Result<Wrote, ApiError> {
         let decide = |view: &View<R>| {
@@ -262,7 +308,7 @@ impl<R: Cached> Watch<R> {
             })
         };
         let patch = async |seen| attempt.patch(seen, &decide).await;
-        attempt.until_settled(attempt.first(subject).await?, patch).await?.try_map(View::into_object)
+        attempt.until_settled(first, patch).await?.try_map(View::into_object)
     }
 
     fn attempt<'w>(&'w self, ctx: &'w Context, name: &NamespacedName, lock: Lock) -> WriteAttempt<'w, R> {

@@ -175,31 +175,56 @@ fn own_write_is_not_entered_before_the_watch_gets_changes() {
     });
 }
 
+/// A write by a watch.
+#[derive(Debug, Clone, Copy)]
+enum Written {
+    ByPatch,
+    ByAnotherRequest,
+}
+
 #[test]
 fn write_that_is_undone_before_its_answer_comes_reports_the_later_change() {
-    written(|scene| async move {
-        let mut dropped = false;
-        scene.sim.set_event_faults(move |_| match std::mem::replace(&mut dropped, true) {
-            true => EventFault::Deliver,
-            false => EventFault::Drop,
+    for how in [Written::ByPatch, Written::ByAnotherRequest] {
+        written(move |scene| async move {
+            let mut dropped = false;
+            scene.sim.set_event_faults(move |_| match std::mem::replace(&mut dropped, true) {
+                true => EventFault::Deliver,
+                false => EventFault::Drop,
+            });
+            scene.sim.set_faults(|request| match &*request.verb {
+                "patch" | "update" => Fault::DelayAnswer(Duration::from_secs(5)),
+                _ => Fault::None,
+            });
+            let undo = async {
+                settle().await;
+                scene.edit(|live| live["data"]["k"] = "1".into());
+            };
+            let write = async {
+                let (ctx, a, patch) = (ctx(), name("a"), json!({"data": {"k": "2"}}));
+                match how {
+                    Written::ByPatch => {
+                        let wrote = scene.watch.patch(&ctx, &a, Lock::Version, |_| Some(patch.clone())).await;
+                        assert!(
+                            matches!(&wrote, Ok(Wrote::Updated(object)) if object["data"]["k"] == "2"),
+                            "{wrote:?}"
+                        );
+                    }
+                    Written::ByAnotherRequest => {
+                        let (cluster, mut after) = (scene.watch.informer.cluster.clone(), scene.stored().unwrap());
+                        after["data"] = patch["data"].clone();
+                        let at = config_maps().named(&a);
+                        let request = cluster.replace(&ctx, &at, None, &after);
+                        let answer = scene.watch.enter_answer_of(&ctx, request).await.unwrap();
+                        assert_eq!(answer["data"]["k"], "2");
+                    }
+                }
+            };
+
+            tokio::join!(write, undo);
+
+            let reported = scene.reported();
+            assert_eq!(reported.last().map(String::as_str), Some("event a 2→1"), "{how:?}: {reported:?}");
+            assert_eq!(scene.value("a").as_deref(), Some("1"));
         });
-        scene.sim.set_faults(|request| match &*request.verb {
-            "patch" => Fault::DelayAnswer(Duration::from_secs(5)),
-            _ => Fault::None,
-        });
-        let undo = async {
-            settle().await;
-            scene.edit(|live| live["data"]["k"] = "1".into());
-        };
-
-        let (ctx, a) = (ctx(), name("a"));
-        let set_to_2 = |_: &Value| Some(json!({"data": {"k": "2"}}));
-
-        let (wrote, ()) = tokio::join!(scene.watch.patch(&ctx, &a, Lock::Version, set_to_2), undo);
-
-        assert!(matches!(&wrote, Ok(Wrote::Updated(object)) if object["data"]["k"] == "2"), "{wrote:?}");
-        let reported = scene.reported();
-        assert_eq!(reported.last().map(String::as_str), Some("event a 2→1"), "{reported:?}");
-        assert_eq!(scene.value("a").as_deref(), Some("1"));
-    });
+    }
 }

@@ -1,6 +1,6 @@
 use kit::{Deadline, Priority};
 
-use super::*;
+use super::{super::live::MOMENT, *};
 use crate::{ApiError, Context};
 
 fn context() -> Context {
@@ -85,5 +85,33 @@ fn live_reads_of_a_metadata_watch_transfer_metadata_only() {
         let found = watch.read_live(&context(), &name("a")).await.unwrap();
         assert_eq!(found.map(|entry| entry.value).as_deref(), Some(""));
         assert_eq!(listed(&watch, None, None).await.unwrap(), ["a"]);
+    });
+}
+
+#[test]
+fn end_of_an_object_is_seen_for_a_moment_unless_a_selector_may_hide_it() {
+    bare(|sim, watches| async move {
+        for object in ["a", "b"] {
+            sim.put(config_map(object, "1")).unwrap();
+        }
+        let all = watches.open(WatchOptions::new(config_maps(), entry));
+        let selected = watches.open(WatchOptions::new(config_maps(), entry).labelled("ours=true"));
+        watches.start();
+        settle().await;
+        assert!(!all.saw_end_of(&name("a")));
+
+        sim.remove("configmaps", "default", "a");
+        settle().await;
+        assert!(all.saw_end_of(&name("a")));
+        assert!(!all.saw_end_of(&name("b")) && !all.saw_end_of(&name("never")));
+        assert!(!selected.saw_end_of(&name("a")), "it may only have left the selection");
+
+        tokio::time::sleep(MOMENT + Duration::from_secs(1)).await;
+        assert!(!all.saw_end_of(&name("a")), "it may have come back");
+
+        sim.remove("configmaps", "default", "b");
+        sim.put(config_map("b", "2")).unwrap();
+        settle().await;
+        assert!(!all.saw_end_of(&name("b")), "it came back");
     });
 }

@@ -203,6 +203,24 @@ fn rule_3_list_after_a_lost_watch_becomes_the_differences() {
     });
 }
 
+/// Otherwise an event handler that compares both finds no difference, and does nothing for the new object.
+#[test]
+fn list_that_shows_an_object_created_anew_reports_the_end_of_the_old_one() {
+    let prepare = |sim: &Sim| {
+        sim.put(config_map("a", "1")).unwrap();
+    };
+    scene(Start::List, prepare, |scene| async move {
+        scene.reported();
+        scene.sim.break_watches(WatchEnd::Hang);
+        scene.sim.remove("configmaps", "default", "a");
+        scene.sim.put(config_map("a", "1")).unwrap();
+        scene.sim.compact();
+        tokio::time::sleep(IDLE_LIMIT + Duration::from_secs(60)).await;
+
+        assert_eq!(scene.reported(), ["relist a 1→-", "relist a -→1"]);
+    });
+}
+
 #[test]
 fn event_handler_added_later_gets_the_cached_objects() {
     let prepare = |sim: &Sim| {
