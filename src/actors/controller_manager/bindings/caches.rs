@@ -53,7 +53,7 @@ impl Caches {
     pub(super) fn open(ctx: &GardenContext) -> Self {
         let watches = &ctx.garden.watches;
         let credentials = |kind: CredentialsKind| {
-            let options = WatchOptions::fields(kind.resource().clone(), CredentialsState::of);
+            let options = WatchOptions::fields_with_finalizers(kind.resource().clone(), CredentialsState::of);
             watches.open(options.metadata().optional())
         };
         let labels = |quota: &Value| {

@@ -9,17 +9,19 @@ use std::{
 };
 
 use cluster::{
-    Context, Lock, Wrote,
+    Cached, Context, Watch, Wrote,
     evidence::{Evidence, decide},
     object::{self, NamespacedName},
 };
 use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     binding::{Binding, BindingKind, can_exist},
-    caches::Caches,
-    credentials::{CredentialsKind, CredentialsRef, CredentialsState, LabelChange, protect, provider_label, release},
+    caches::{CachedCredentials, CachedQuota, Caches},
+    credentials::{
+        CredentialsKind, CredentialsRef, CredentialsState, LabelChange, TRUE, protect, provider_label, release,
+    },
     release::{Answer, Judge, Question, Release},
     view::{View, targets},
 };
@@ -176,7 +178,9 @@ impl BindingController {
             return Ok(held);
         }
         let watch = self.caches.credentials(credentials.kind);
-        let labelled = watch.patch(context, &credentials.name, Lock::None, |object| change.patch(object)).await;
+        refresh(watch, context, &credentials.name).await?;
+        let label = |known: &CachedCredentials| change.patch(&known.fields);
+        let labelled = watch.patch_cached_unlocked(context, &credentials.name, label).await;
         labelled.map_err(|error| {
             let (kind, binding) = (&credentials.kind.resource().kind, self.kind_name());
             Failure::new(match self.kind {
@@ -209,7 +213,7 @@ impl BindingController {
         }
         tracing::info!(finalizer = self.kind.finalizer(), "Adding finalizer");
         let decide = |object: &Value| protect(object, self.kind);
-        let wrote = watch.patch(context, &credentials.name, Lock::Version, decide).await.map_err(|error| {
+        let wrote = watch.patch_finalizers(context, &credentials.name, decide).await.map_err(|error| {
             let kind: &str = match self.kind {
                 BindingKind::SecretBinding => "secret",
                 BindingKind::CredentialsBinding => &credentials.kind.resource().kind,
@@ -227,8 +231,12 @@ impl BindingController {
             Some(None) => return Err(Failure::new(not_found(watch.resource(), quota))),
             Some(Some(_)) | None => {}
         }
-        let change = LabelChange { add: BTreeSet::from([kind.label().to_owned()]), ..LabelChange::default() };
-        let labelled = watch.patch(context, quota, Lock::None, |object| change.patch(object)).await;
+        refresh(watch, context, quota).await?;
+        let label = |known: &CachedQuota| {
+            let is_missing = !known.fields.contains(&kind);
+            is_missing.then(|| json!({ "metadata": { "labels": { kind.label(): TRUE } } }))
+        };
+        let labelled = watch.patch_cached_unlocked(context, quota, label).await;
         let labelled = labelled.map_err(|error| {
             let NamespacedName { namespace, name } = quota;
             Failure::new(format!(
@@ -273,17 +281,20 @@ impl BindingController {
         let mut change = LabelChange::default();
         change.remove.extend(types.iter().map(|name| provider_label(name)));
         change.remove.insert(self.kind.label().to_owned());
-        let unlabelled = watch.patch(context, &credentials.name, Lock::Version, |object| change.patch(object)).await;
+        refresh(watch, context, &credentials.name).await?;
+        let unlabel = |known: &CachedCredentials| change.patch(&known.fields);
+        let unlabelled = watch.patch_cached(context, &credentials.name, unlabel).await;
         let unlabelled = unlabelled
             .map_err(|error| Failure::new(format!("failed to remove referred label from {kind}: {error}")))?;
         // A webhook may bring labels back (G-T8): one attempt.
         let Some(unlabelled) = unlabelled.into_object() else { return Ok(true) };
         tracing::info!(finalizer = self.kind.finalizer(), "Removing finalizer");
+        let version = unlabelled.version().to_string();
         let decide = |object: &Value| {
-            let is_as_judged = object::resource_version(object) == object::resource_version(&unlabelled);
+            let is_as_judged = object::resource_version(object) == version;
             is_as_judged.then(|| release(object, self.kind, other_is_used)).flatten()
         };
-        let released = watch.patch(context, &unlabelled, Lock::Version, decide).await;
+        let released = watch.patch_finalizers(context, &credentials.name, decide).await;
         Ok(match released {
             Ok(Wrote::Unchanged(object)) => release(&object, self.kind, other_is_used).is_none(),
             Ok(Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_) | Wrote::Deleting(_) | Wrote::Gone) => true,
@@ -292,11 +303,17 @@ impl BindingController {
     }
 
     async fn release_quotas(&self, context: &Context, quotas: &BTreeSet<NamespacedName>) -> Result<(), Failure> {
-        let change = LabelChange { remove: BTreeSet::from([self.kind.label().to_owned()]), ..LabelChange::default() };
+        let unlabel = |known: &CachedQuota| {
+            let is_labelled = known.fields.contains(&self.kind);
+            is_labelled.then(|| json!({ "metadata": { "labels": { self.kind.label(): null } } }))
+        };
         let is_served = self.caches.quotas.absence().is_none();
         for quota in quotas.iter().filter(|quota| is_served && can_exist(quota)) {
-            let unlabelled =
-                self.caches.quotas.patch(context, quota, Lock::Version, |object| change.patch(object)).await;
+            // No change of the Quota wakes the binding again.
+            if self.caches.quotas.store().with(quota, |known| known.fields.contains(&self.kind)) != Some(true) {
+                self.caches.quotas.read_object(context, quota).await?;
+            }
+            let unlabelled = self.caches.quotas.patch_cached(context, quota, unlabel).await;
             unlabelled.map_err(|error| Failure::new(format!("failed to remove referred label from Quota: {error}")))?;
         }
         Ok(())
@@ -382,6 +399,14 @@ impl BindingController {
         }
         Ok(())
     }
+}
+
+/// Reads an object if its cache is not fresh: a decision to write nothing must not rest on it.
+async fn refresh<R: Cached>(watch: &Watch<R>, context: &Context, name: &NamespacedName) -> Result<(), Failure> {
+    if !watch.is_fresh_for(name) {
+        watch.read_object(context, name).await?;
+    }
+    Ok(())
 }
 
 impl Controller for BindingController {

@@ -16,7 +16,8 @@ use crate::{actors::controller_manager::held::DeletionTime, api::kinds};
 pub const LEGACY: &str = "gardener.cloud/gardener";
 
 const PROVIDER: &str = "provider.shoot.gardener.cloud/";
-const TRUE: &str = "true";
+/// The value of a label that is added.
+pub const TRUE: &str = "true";
 
 /// A kind of credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -186,10 +187,10 @@ impl LabelChange {
         self.add.iter().all(|label| state.has_label(label)) && !self.remove.iter().any(|label| state.has_label(label))
     }
 
-    /// Returns the merge patch for an object; `None` if nothing differs. It has changed labels only.
-    pub fn patch(&self, object: &Value) -> Option<Value> {
-        let added = self.add.iter().filter(|label| object::label(object, label).is_none());
-        let removed = self.remove.iter().filter(|label| object::label(object, label).is_some());
+    /// Returns the merge patch for credentials in this state; `None` if nothing differs. It has changed labels only.
+    pub fn patch(&self, state: &CredentialsState) -> Option<Value> {
+        let added = self.add.iter().filter(|label| !state.has_label(label));
+        let removed = self.remove.iter().filter(|label| state.has_label(label));
         let added = added.map(|label| (label.clone(), json!(TRUE)));
         let labels: Map<_, _> = added.chain(removed.map(|label| (label.clone(), Value::Null))).collect();
         (!labels.is_empty()).then(|| json!({ "metadata": { "labels": labels } }))

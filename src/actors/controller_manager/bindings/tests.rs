@@ -144,9 +144,9 @@ fn labels_are_added_if_they_are_missing_and_removed_alone() {
     let removed = LabelChange { remove, ..LabelChange::default() };
 
     let labels = |labels: Value| Some(json!({ "metadata": { "labels": labels } }));
-    assert_eq!(added.patch(&secret), labels(json!({ "provider.shoot.gardener.cloud/gcp": "true" })));
-    assert_eq!(removed.patch(&secret), labels(json!({ "provider.shoot.gardener.cloud/aws": null })));
-    assert_eq!(removed.patch(&json!({})), None);
+    assert_eq!(added.patch(&state), labels(json!({ "provider.shoot.gardener.cloud/gcp": "true" })));
+    assert_eq!(removed.patch(&state), labels(json!({ "provider.shoot.gardener.cloud/aws": null })));
+    assert_eq!(removed.patch(&CredentialsState::of(&json!({}))), None);
     assert!(!added.is_done(&state) && !removed.is_done(&state) && removed.is_done(&CredentialsState::of(&json!({}))));
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
 use cluster::{
-    ApiError, CachedFields, Context, Index, Lock, Predicate, Recorder, Reference, Watch, WatchOptions, Wrote,
+    ApiError, CachedFields, Context, Index, Predicate, Recorder, Reference, Watch, WatchOptions, Wrote,
     evidence::{EvidenceSource, decide},
     object,
     object::NamespacedName,
@@ -91,7 +91,8 @@ pub enum GuardVerdict {
 impl Guard {
     /// Opens its watches.
     pub fn open(definition: &'static GuardDefinition, ctx: &GardenContext) -> Self {
-        let guarded = move |object: &Value| CachedFields::of(object, Guarded::of(object, definition.finalizer));
+        let guarded =
+            move |object: &Value| CachedFields::with_finalizers(object, Guarded::of(object, definition.finalizer));
         Self {
             definition,
             clock: ctx.env.clock.clone(),
@@ -202,7 +203,7 @@ impl Guard {
             is_accepted.then(|| object::finalizer_patch(object, finalizer, false)).flatten()
         };
         tracing::info!(finalizer, "Removing finalizer");
-        let removed = self.guarded.patch(context, key, Lock::Version, without).await;
+        let removed = self.guarded.patch_finalizers(context, key, without).await;
         let removed = removed.map_err(|error| Failure::new(format!("failed to remove finalizer: {error}")))?;
         Ok(if matches!(removed, Wrote::Altered(_)) { Outcome::Again } else { Outcome::Retire })
     }

@@ -6,7 +6,7 @@ use cluster::{Context, Predicate};
 use kit::{Controller, Env, Failure, Outcome, Reconcile, Reconciler, Supervised};
 
 use super::{
-    object::{ObjectState, PROTECTION, ReferencedKind, ReferencedObject},
+    object::{KnownObject, ObjectState, PROTECTION, ReferencedKind, ReferencedObject},
     protection::{CachedObject, CachedReferrer, Protection, set_protection},
     verdict::ObjectVerdict,
 };
@@ -80,7 +80,7 @@ impl ObjectController {
             false => ("Removing finalizer from object", "remove finalizer from"),
         };
         tracing::info!(kind, obj = %key.name, "{text}");
-        let is_judged = |object: &_| ObjectState::of(object) == judged;
+        let is_judged = |known: &KnownObject| known.state == judged;
         let wrote = set_protection(self.protection.objects(key.kind), context, &key.name, held, is_judged).await;
         let is_set = wrote.map_err(|error| Failure::new(format!("failed to {what} {kind} {}: {error}", key.name)))?;
         Ok(if is_set { Outcome::Retire } else { Outcome::Again })

@@ -6,12 +6,11 @@ use std::{
 };
 
 use cluster::{
-    ApiError, Cached, CachedFields, Context, Index, Lock, Watch, WatchOptions, Wrote,
+    ApiError, Cached as _, CachedFields, Context, Index, Watch, WatchOptions, Wrote,
     evidence::{Evidence, EvidenceSource, decide},
     object::{self, NamespacedName},
 };
 use kit::{Deadline, Failure, Priority, SyncRequirement};
-use serde_json::Value;
 
 use super::{
     extraction::ShootReferences,
@@ -32,8 +31,6 @@ const MOST_READS: usize = 16;
 
 /// Objects, referrers, and who refers to what.
 pub(super) struct Protection {
-    /// Which references of Shoots count.
-    pub(super) counted: ShootReferences,
     objects: [Watch<CachedObject>; 3],
     referrers: [Referrers; 3],
 }
@@ -59,12 +56,12 @@ impl Protection {
     /// Opens the watches. A kind that is not served has no objects.
     pub(super) fn open(counted: ShootReferences, ctx: &GardenContext) -> Self {
         let object = |kind: ReferencedKind| {
-            let options = WatchOptions::fields(kind.resource().clone(), KnownObject::of);
+            let options = WatchOptions::fields_with_finalizers(kind.resource().clone(), KnownObject::of);
             ctx.garden.watches.open(options.metadata().optional())
         };
         let referrers = |kind| Referrers::open(kind, counted, ctx);
         let referrers = REFERRER_KINDS.each_ref().map(referrers);
-        Self { counted, objects: ReferencedKind::ALL.map(object), referrers }
+        Self { objects: ReferencedKind::ALL.map(object), referrers }
     }
 
     /// Returns the caches that all controllers of references need: who refers to what is known when all are listed.
@@ -182,7 +179,7 @@ impl Protection {
 
 impl Referrers {
     fn open(kind: &'static ReferrerKind, counted: ShootReferences, ctx: &GardenContext) -> Self {
-        let referrer = move |object: &_| CachedFields::of(object, Referrer::of(kind, object, counted));
+        let referrer = move |object: &_| CachedFields::with_finalizers(object, Referrer::of(kind, object, counted));
         let watch = ctx.garden.watches.open(WatchOptions::new(kind.kind.clone(), referrer).optional());
         let by_object = watch.index(|_, referrer| referrer.fields.references.to_vec());
         Self { kind, watch, by_object, live: LiveLists::default() }
@@ -237,16 +234,18 @@ impl EvidenceSource for ReferrersOf<'_> {
 /// Adds (`held`) or removes the finalizer of an object, if it is as it was judged. Returns false if it is not, or if the
 /// server does not keep the change: then the object must be judged again. An object that was created anew under the
 /// name was not judged either.
-pub(super) async fn set_protection<R: Cached>(
-    watch: &Watch<R>,
+pub(super) async fn set_protection<T: Clone + Send + Sync + 'static>(
+    watch: &Watch<CachedFields<T>>,
     context: &Context,
     name: &NamespacedName,
     held: bool,
-    is_judged: impl Fn(&Value) -> bool,
+    is_judged: impl Fn(&T) -> bool,
 ) -> Result<bool, ApiError> {
-    let change =
-        |object: &Value| is_judged(object).then(|| object::finalizer_patch(object, PROTECTION, held)).flatten();
-    Ok(match watch.patch(context, name, Lock::Version, change).await? {
+    let change = |cached: &CachedFields<T>| {
+        let finalizers = cached.finalizers().filter(|_| is_judged(&cached.fields));
+        finalizers.and_then(|object| object::finalizer_patch(&object, PROTECTION, held))
+    };
+    Ok(match watch.patch_cached(context, name, change).await? {
         Wrote::Created(_) | Wrote::Updated(_) => true,
         // An object in deletion ends with its last finalizer.
         Wrote::Gone => !held && watch.store().with(name, |_| ()).is_none(),

@@ -132,7 +132,7 @@ impl Controller for ReferrerController {
                 let held = verdict == ReferrerVerdict::Hold;
                 let (text, what) = if held { ("Adding finalizer", "add") } else { ("Removing finalizer", "remove") };
                 tracing::info!(finalizer = PROTECTION, "{text}");
-                let is_judged = |object: &_| Referrer::of(self.kind, object, self.protection.counted) == referrer;
+                let is_judged = |known: &Referrer| *known == referrer;
                 let wrote = set_protection(watch, &context, key, held, is_judged).await;
                 if !wrote.map_err(|error| Failure::new(format!("failed to {what} finalizer: {error}")))? {
                     return Ok(Outcome::Again);

@@ -81,7 +81,7 @@ impl ShootRecord {
 /// Opens the watch of Shoots that several controllers share. A write of one of them is an own write for all, so each event
 /// handler must include own writes.
 pub fn open(watches: &Watches) -> Watch<CachedShoot> {
-    watches.open(WatchOptions::fields(kinds::SHOOT, ShootRecord::of))
+    watches.open(WatchOptions::fields_with_finalizers(kinds::SHOOT, ShootRecord::of))
 }
 
 /// Wakes the actor of each Shoot that concerns a controller after a change. `concerns` gets the record before and after

@@ -9,12 +9,10 @@ pub mod rules;
 
 use std::rc::Rc;
 
-use cluster::{Context, Lock, Watch, Wrote, object::NamespacedName};
+use cluster::{Context, Watch, Wrote, object::NamespacedName};
 use kit::{Controller, Failure, Outcome, Reconcile, Reconciler, hash_of};
-use serde_json::Value;
 use tokio::time::Instant;
 
-use self::rules::StatusLabel;
 use super::{
     context::{GardenContext, Registration, StartControllers, start},
     shoot_record::{CachedShoot, on_shoots},
@@ -86,8 +84,8 @@ impl Controller for StatusLabels {
         }
         tracing::debug!(status = label.wanted.as_str(), "Updating shoot status label");
         let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
-        let patch = |live: &Value| StatusLabel::of(live).patch();
-        match self.shoots.patch(&context, key, Lock::None, patch).await? {
+        let patch = |shoot: &CachedShoot| shoot.fields.label.patch();
+        match self.shoots.patch_cached_unlocked(&context, key, patch).await? {
             Wrote::Created(_) | Wrote::Updated(_) => {
                 memory.repairs.repaired(&(), intent, Instant::now(), LONGEST_PAUSE);
             }
