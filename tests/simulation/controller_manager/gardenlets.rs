@@ -11,7 +11,7 @@ use super::{
     guards::shoot,
 };
 
-const LEASES: &str = "gardener-system-seed-lease";
+pub(super) const LEASES: &str = "gardener-system-seed-lease";
 const CONDITIONS: [&str; 5] = [
     "APIServerAvailable",
     "ControlPlaneHealthy",
@@ -20,20 +20,20 @@ const CONDITIONS: [&str; 5] = [
     "SystemComponentsHealthy",
 ];
 
-fn condition(kind: &str) -> Value {
+pub(super) fn condition(kind: &str) -> Value {
     json!({ "type": kind, "status": "True", "reason": "R", "message": "m",
         "lastTransitionTime": "2020-01-01T00:00:00Z", "lastUpdateTime": "2020-01-01T00:00:00Z" })
 }
 
 /// A Seed whose gardenlet reported that it is ready.
-fn put_seed(garden: &Garden, name: &str) {
+pub(super) fn put_seed(garden: &Garden, name: &str) {
     let conditions = [condition("Other"), condition("GardenletReady")];
     let status = json!({ "conditions": conditions, "foreign": 1 });
     garden.put(object(&kinds::SEED, "", name, json!({ "spec": {}, "status": status })));
 }
 
 /// The Lease of a gardenlet, renewed so many seconds ago.
-fn beat(garden: &Garden, namespace: &str, name: &str, age: i64) {
+pub(super) fn beat(garden: &Garden, namespace: &str, name: &str, age: i64) {
     let renewed = garden.time(-age);
     garden.put(object(&kinds::LEASE, namespace, name, json!({ "spec": { "renewTime": renewed } })));
 }
@@ -44,7 +44,7 @@ fn put_shoot(garden: &Garden, name: &str, seed: &str, workers: Value) {
     garden.put(shoot);
 }
 
-fn entry(object: &Value, list: &str, kind: &str) -> Value {
+pub(super) fn entry(object: &Value, list: &str, kind: &str) -> Value {
     let entries = object["status"][list].as_array().cloned().unwrap_or_default();
     entries.into_iter().find(|entry| entry["type"] == kind).unwrap_or_default()
 }
@@ -53,11 +53,11 @@ fn is_unknown(entry: &Value, message: &str) -> bool {
     entry["status"] == "Unknown" && entry["reason"] == "StatusUnknown" && entry["message"] == message
 }
 
-fn is_silent(object: &Value) -> bool {
+pub(super) fn is_silent(object: &Value) -> bool {
     is_unknown(&entry(object, "conditions", "GardenletReady"), "Gardenlet stopped posting status updates.")
 }
 
-fn seed(garden: &Garden, name: &str) -> Value {
+pub(super) fn seed(garden: &Garden, name: &str) -> Value {
     garden.find(&kinds::SEED, "", name).unwrap_or_default()
 }
 
@@ -70,7 +70,7 @@ fn marks(garden: &Garden, name: &str) -> Vec<String> {
     all.filter(marked).map(|entry| entry["type"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-async fn seconds(seconds: u64) {
+pub(super) async fn seconds(seconds: u64) {
     tokio::time::sleep(Duration::from_secs(seconds)).await;
 }
 

@@ -10,6 +10,7 @@ mod extension_cluster_roles;
 mod garden;
 mod gardenlet_certificates;
 mod gardenlets;
+mod gardenlets_timing;
 mod guard_faults;
 mod guard_requests;
 mod guards;

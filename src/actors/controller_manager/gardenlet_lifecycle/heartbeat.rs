@@ -1,11 +1,11 @@
 //! Whether a gardenlet is alive, and what becomes of `GardenletReady` if it is not (spec 81 K.3). Pure.
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     actors::controller_manager::fields::{list, time},
-    api::meta::conditions::{Condition, ConditionStatus, find_in},
+    api::meta::conditions::{Condition, ConditionStatus, find_in, status_patch},
 };
 
 /// The condition that a gardenlet sets.
@@ -32,6 +32,8 @@ pub struct Periods {
 pub struct Reported {
     /// It has conditions: its gardenlet has reported once.
     pub has_conditions: bool,
+    /// All conditions as JSON: compact, because only the patch of a silent gardenlet needs them.
+    conditions: Box<str>,
     /// The condition `GardenletReady`.
     pub ready: Option<Condition>,
     /// When the client certificate of the gardenlet expires; only Seeds have it.
@@ -43,6 +45,7 @@ impl Reported {
     pub fn of(object: &Value) -> Self {
         Self {
             has_conditions: list(object, "/status/conditions").next().is_some(),
+            conditions: object.pointer("/status/conditions").unwrap_or(&Value::Null).to_string().into(),
             ready: find_in(object, "conditions", GARDENLET_READY),
             certificate_expiration: time(object, "/status/clientCertificateExpirationTimestamp"),
         }
@@ -53,6 +56,15 @@ impl Reported {
         let known = self.ready.clone().unwrap_or_else(|| Condition::new(GARDENLET_READY, now));
         let silenced = known.updated(ConditionStatus::Unknown, REASON, SILENT, now);
         Some(silenced).filter(|silenced| Some(silenced) != self.ready.as_ref())
+    }
+
+    /// Returns the merge patch for `/status` that sets a condition; `None` if it is there. It has all conditions, so it must
+    /// be bound to the version that was read.
+    pub fn patch(&self, condition: &Condition) -> Option<Value> {
+        let conditions: Value = serde_json::from_str(&self.conditions).ok()?;
+        let object = json!({ "status": { "conditions": conditions } });
+        let patch = status_patch(&object, "conditions", std::slice::from_ref(condition))?;
+        Some(json!({ "status": patch.get("status")? }))
     }
 
     /// Returns true if Shoots must be marked: the gardenlet has been `Unknown` for long enough.
@@ -74,7 +86,14 @@ pub fn renewed(lease: &Value) -> Option<Timestamp> {
 
 /// Returns true if a gardenlet that renewed its Lease at this time is alive. Without a time there is no grace.
 pub fn is_alive(renewed: Option<Timestamp>, periods: Periods, now: Timestamp) -> bool {
-    renewed.is_some_and(|renewed| is_within(renewed, periods.monitor, now))
+    alive_for(renewed, periods, now).is_some()
+}
+
+/// Returns how long a gardenlet that renewed its Lease at this time is alive without another renewal; `None` if it is not
+/// alive.
+pub fn alive_for(renewed: Option<Timestamp>, periods: Periods, now: Timestamp) -> Option<SignedDuration> {
+    let end = renewed?.checked_add(periods.monitor).ok()?;
+    (end > now).then(|| end.duration_since(now))
 }
 
 fn is_within(since: Timestamp, period: SignedDuration, now: Timestamp) -> bool {
@@ -121,6 +140,32 @@ mod tests {
         assert!(!is_alive(None, PERIODS, now()));
         assert_eq!(renewed(&json!({ "spec": { "renewTime": "2026-08-21T12:00:00.500000Z" } })), Some(now()));
         assert_eq!(renewed(&json!({ "spec": { "renewTime": null } })), None);
+    }
+
+    /// spec 81 K.3 step 3
+    #[test]
+    fn gardenlet_is_alive_for_the_rest_of_the_monitor_period() {
+        let microsecond = SignedDuration::from_micros(1);
+
+        assert_eq!(alive_for(Some(ago(38)), PERIODS, now()), Some(SignedDuration::from_secs(2)));
+        assert_eq!(alive_for(Some(ago(40) + microsecond), PERIODS, now()), Some(microsecond));
+        assert_eq!(alive_for(Some(ago(40)), PERIODS, now()), None);
+        assert_eq!(alive_for(Some(Timestamp::MAX), PERIODS, now()), None, "it has no end");
+    }
+
+    /// spec 81 K.3 step 5
+    #[test]
+    fn silent_gardenlet_is_patched_with_all_conditions() {
+        let reported = seed(ready("True", "R", "m"));
+        let silenced = reported.silenced(now()).unwrap();
+
+        let patch = reported.patch(&silenced).unwrap();
+        assert_eq!(
+            patch,
+            json!({ "status": { "conditions": [{ "type": "Other", "status": "True" }, json!(silenced)] } })
+        );
+        let written = Reported::of(&patch);
+        assert_eq!((written.ready.as_ref(), written.patch(&silenced)), (Some(&silenced), None));
     }
 
     /// spec 81 K.3 step 1, scenario 75

@@ -14,7 +14,7 @@ mod view;
 
 use std::{fmt, rc::Rc, time::Duration};
 
-use cluster::{Cached, Context, Lock, Predicate, Watch, Wrote, object, object::NamespacedName};
+use cluster::{Cached as _, Context, Lock, Predicate, Wrote, object, object::NamespacedName};
 use futures::{StreamExt as _, stream};
 use jiff::{SignedDuration, Timestamp};
 use kit::{Clock, Controller, Failure, IdleCheck, Outcome, Reconcile, Reconciler};
@@ -22,14 +22,17 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::{
-    heartbeat::{Periods, Reported, is_alive},
-    stores::Stores,
+    heartbeat::{Periods, Reported, alive_for, is_alive},
+    stores::{CachedLease, CachedSeed, Stores},
     view::{GardenletState, View},
 };
 use super::context::{GardenContext, Registration, StartControllers, start};
 use crate::{
     actors::shared::texts::together,
-    api::{config::controller_manager::Config, meta::conditions::status_patch},
+    api::{
+        config::controller_manager::Config,
+        meta::conditions::{Condition, status_patch},
+    },
 };
 
 const NAME: &str = "gardenlet-lifecycle"; // spec 80 §15
@@ -42,6 +45,9 @@ const WRITES: usize = 16;
 
 /// The annotation of operations is set at most once in this time (spec 81 K.6).
 const BETWEEN_TRIGGERS: Duration = Duration::from_secs(60);
+
+/// A timer that ends a moment too early, because clocks differ a little, starts again for this time.
+const SHORTEST: Duration = Duration::from_millis(1);
 
 const OPERATION: &str = "gardener.cloud/operation";
 
@@ -71,10 +77,20 @@ struct Memory {
     triggered: Option<Instant>,
 }
 
+/// What the API server says of a gardenlet that its cached Lease shows as silent.
+enum Judged {
+    /// It is alive.
+    Alive,
+    /// It is silent, and `GardenletReady` says so.
+    Told,
+    /// It is silent, and `GardenletReady` must become this.
+    Untold(Box<Condition>),
+}
+
 /// What a write of `GardenletReady` led to.
 enum Silenced {
     /// The object is as it must be, with this status.
-    Done(Reported),
+    Done(Box<Reported>),
     /// Its gardenlet is alive.
     Alive,
     /// Somebody else wrote it: start over.
@@ -99,7 +115,12 @@ fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
     };
     Some(start(controller, |controller, supervised| {
         controller.view.show();
-        let Stores { seeds, shoots, .. } = &controller.stores;
+        let Stores { seeds, shoots, leases, .. } = &controller.stores;
+        // A renewal only moves the end of the timer. A Lease that loses its time, or goes back, ends the grace at once.
+        let shortened = Predicate::differing(|old: &CachedLease, new: &CachedLease| new.fields < old.fields);
+        leases.on_change(supervised, shortened.ignoring_first_list(), |lease, _| {
+            [GardenletKey::Seed(stores::seed_of_lease(lease))]
+        });
         let come_or_gone = Predicate::differing(|_, _| false);
         seeds.on_change(supervised, come_or_gone, |name, _| [GardenletKey::Seed(name.clone())]);
         let is_self_hosted = |shoot: &stores::CachedShoot| shoot.fields.own_gardenlet.is_some();
@@ -124,54 +145,45 @@ impl Lifecycle {
         self.periods.sync.unsigned_abs()
     }
 
-    /// Returns when to look again at a gardenlet that is alive. As long as a fresh cache shows that it is, nothing else is
-    /// done.
+    /// Returns when to look again at a gardenlet that is alive: when it is not any more, unless a fresh cache shows a later
+    /// renewal by then.
     fn look_later(&self, key: &GardenletKey, renewed: Option<Timestamp>) -> Outcome {
-        let (periods, sync_period) = (self.periods, self.sync_period());
+        let (periods, clock) = (self.periods, self.clock.clone());
+        let longest = periods.monitor.unsigned_abs();
+        let left = move |renewed| {
+            let left = Duration::try_from(alive_for(renewed, periods, clock.wall())?).unwrap_or_default();
+            Some(left.min(longest).max(SHORTEST))
+        };
         match key {
             GardenletKey::Seed(name) => {
-                let (leases, clock, name) =
-                    (self.stores.leases.clone(), self.clock.clone(), stores::lease_of_seed(name));
-                let is_alive = move || {
-                    let renewed = leases.known(&name).flatten()?.fields;
-                    is_alive(renewed, periods, clock.wall()).then_some(sync_period)
-                };
-                Outcome::Idle(sync_period, IdleCheck::new(is_alive))
+                let (leases, lease) = (self.stores.leases.clone(), stores::lease_of_seed(name));
+                let first = left(renewed).unwrap_or(SHORTEST);
+                Outcome::Idle(first, IdleCheck::new(move || left(leases.known(&lease).flatten()?.fields)))
             }
             // Its Lease is not watched: it is read when it may be too old.
             GardenletKey::Shoot(_) => {
-                let age = renewed.map(|renewed| self.clock.wall().duration_since(renewed));
-                let left = age.map(|age| periods.monitor.saturating_sub(age));
-                let left = left.and_then(|left| Duration::try_from(left).ok()).unwrap_or_default();
-                let longest = periods.monitor.unsigned_abs().max(sync_period);
-                Outcome::After(left.clamp(sync_period, longest))
+                let sync_period = self.sync_period();
+                Outcome::After(left(renewed).unwrap_or_default().clamp(sync_period, longest.max(sync_period)))
             }
         }
     }
 
-    /// Sets `GardenletReady` to `Unknown` if the API server confirms that the Lease is old (step 5, F1). Writes nothing if
-    /// the object is so already. The version of the object is the lock: the gardenlet may come back in this moment. Shows
-    /// the silence before the write, which may fail.
-    async fn silence<R: Cached>(
+    /// Asks the API server for the Lease of a gardenlet that reported this (step 5, F1). Shows the silence before the write,
+    /// which may fail.
+    async fn judge(
         &self,
         context: &Context,
         reconcile: &Reconcile<GardenletKey>,
-        watch: &Watch<R>,
-        name: &NamespacedName,
+        reported: &Reported,
         lease: &NamespacedName,
-    ) -> Result<Silenced, Failure> {
-        let Some(object) = watch.read_object(context, name).await? else { return Ok(Silenced::Gone) };
+    ) -> Result<Judged, Failure> {
         let now = self.clock.wall(); // before the read: the answer may be late
         let renewed = self.stores.read_lease(context, lease).await?;
-        if is_alive(renewed, self.periods, now) {
-            return Ok(Silenced::Alive);
+        if is_alive(renewed, self.periods, now) || !reported.has_conditions {
+            return Ok(Judged::Alive);
         }
-        let reported = Reported::of(&object);
-        if !reported.has_conditions {
-            return Ok(Silenced::Alive);
-        }
-        self.view.look(reconcile, GardenletState::of_silent(&reported, now), &reported, renewed);
-        let Some(silenced) = reported.silenced(now) else { return Ok(Silenced::Done(reported)) };
+        self.view.look(reconcile, GardenletState::of_silent(reported, now), reported, renewed);
+        let Some(silenced) = reported.silenced(now) else { return Ok(Judged::Told) };
         if let Some(renewed) = renewed {
             let monitor_period = self.periods.monitor;
             tracing::info!(
@@ -179,12 +191,62 @@ impl Lifecycle {
             );
         }
         tracing::info!("Setting GardenletReady condition status to 'Unknown' as gardenlet stopped updating its Lease");
+        Ok(Judged::Untold(Box::new(silenced)))
+    }
+
+    /// Sets `GardenletReady` of a Seed to `Unknown` if the API server confirms that the Lease is old. The version of the
+    /// cached Seed is the lock: the gardenlet may come back in this moment, and a cache that lags is found out.
+    async fn silence_seed(
+        &self,
+        context: &Context,
+        reconcile: &Reconcile<GardenletKey>,
+        name: &NamespacedName,
+    ) -> Result<Silenced, Failure> {
+        let seeds = &self.stores.seeds;
+        let Some(seed) = seeds.store().get(name) else { return Ok(Silenced::Gone) };
+        let silenced = match self.judge(context, reconcile, &seed.fields, &stores::lease_of_seed(name)).await? {
+            Judged::Alive => return Ok(Silenced::Alive),
+            Judged::Told => return Ok(Silenced::Changed), // nothing confirms the cache
+            Judged::Untold(silenced) => silenced,
+        };
+        let decide = |cached: &CachedSeed| {
+            let is_as_judged = cached.version() == seed.version();
+            is_as_judged.then(|| cached.fields.patch(&silenced)).flatten()
+        };
+        Ok(match seeds.patch_cached_status_version(context, name, decide).await? {
+            Wrote::Created(seed) | Wrote::Updated(seed) | Wrote::Altered(seed) => Silenced::Done(Box::new(seed.fields)),
+            Wrote::Unchanged(_) | Wrote::Deleting(_) => Silenced::Changed,
+            Wrote::Gone => Silenced::Gone,
+        })
+    }
+
+    /// As [`Self::silence_seed`], on the object as it is read now: what follows needs a live look, also if the object tells
+    /// of the silence already.
+    async fn silence_live(&self, context: &Context, reconcile: &Reconcile<GardenletKey>) -> Result<Silenced, Failure> {
+        let Stores { seeds, shoots, .. } = &self.stores;
+        let (object, lease) = match &reconcile.key {
+            GardenletKey::Seed(name) => (seeds.read_object(context, name).await?, stores::lease_of_seed(name)),
+            GardenletKey::Shoot(name) => (shoots.read_object(context, name).await?, stores::lease_of_shoot(name)),
+        };
+        let Some(object) = object else { return Ok(Silenced::Gone) };
+        let reported = Reported::of(&object);
+        let silenced = match self.judge(context, reconcile, &reported, &lease).await? {
+            Judged::Alive => return Ok(Silenced::Alive),
+            Judged::Told => return Ok(Silenced::Done(Box::new(reported))),
+            Judged::Untold(silenced) => silenced,
+        };
         let decide = |live: &Value| {
             let is_as_read = object::resource_version(live) == object::resource_version(&object);
             is_as_read.then(|| status_patch(live, "conditions", std::slice::from_ref(&silenced))).flatten()
         };
-        Ok(match watch.patch_status(context, &object, Lock::Version, decide).await? {
-            Wrote::Created(live) | Wrote::Updated(live) | Wrote::Altered(live) => Silenced::Done(Reported::of(&live)),
+        let wrote = match &reconcile.key {
+            GardenletKey::Seed(_) => seeds.patch_status(context, &object, Lock::Version, decide).await?,
+            GardenletKey::Shoot(_) => shoots.patch_status(context, &object, Lock::Version, decide).await?,
+        };
+        Ok(match wrote {
+            Wrote::Created(live) | Wrote::Updated(live) | Wrote::Altered(live) => {
+                Silenced::Done(Box::new(Reported::of(&live)))
+            }
             Wrote::Unchanged(_) | Wrote::Deleting(_) => Silenced::Changed,
             Wrote::Gone => Silenced::Gone,
         })
@@ -302,15 +364,12 @@ impl Controller for Lifecycle {
             look(silent, &reported, renewed);
             return Ok(Outcome::After(self.sync_period()));
         }
-        // Caches may lag: each write needs a live look first, also if the object tells of the silence already.
-        let Stores { seeds, shoots, .. } = &self.stores;
+        // Caches may lag: each write needs a live look first, or the version of the cache as its lock.
         let silenced = match key {
-            GardenletKey::Seed(name) => {
-                self.silence(&context, reconcile, seeds, name, &stores::lease_of_seed(name)).await?
+            GardenletKey::Seed(name) if reported.silenced(now).is_some() => {
+                self.silence_seed(&context, reconcile, name).await?
             }
-            GardenletKey::Shoot(name) => {
-                self.silence(&context, reconcile, shoots, name, &stores::lease_of_shoot(name)).await?
-            }
+            GardenletKey::Seed(_) | GardenletKey::Shoot(_) => self.silence_live(&context, reconcile).await?,
         };
         let reported = match silenced {
             Silenced::Done(reported) => reported,

@@ -22,13 +22,16 @@ pub(super) const GARDEN: &str = "garden";
 const SEED_LEASES: &str = "gardener-system-seed-lease";
 
 pub(super) type CachedShoot = CachedFields<ShootState>;
+pub(super) type CachedSeed = CachedFields<Reported>;
+/// `spec.renewTime` of a Lease.
+pub(super) type CachedLease = CachedFields<Option<Timestamp>>;
 
 pub(super) struct Stores {
-    pub(super) seeds: Watch<CachedFields<Reported>>,
+    pub(super) seeds: Watch<CachedSeed>,
     pub(super) shoots: Watch<CachedShoot>,
     by_seed: Index<String>,
-    /// The Leases of Seeds, with `spec.renewTime`.
-    pub(super) leases: Watch<CachedFields<Option<Timestamp>>>,
+    /// The Leases of Seeds.
+    pub(super) leases: Watch<CachedLease>,
     pub(super) managed_seeds: Watch<CachedFields<Operation>>,
 }
 
@@ -44,6 +47,11 @@ pub(super) enum Operation {
 /// Returns the name of the Lease of a Seed's gardenlet.
 pub(super) fn lease_of_seed(seed: &NamespacedName) -> NamespacedName {
     NamespacedName::new(SEED_LEASES, seed.name.as_str())
+}
+
+/// Returns the name of the Seed whose gardenlet renews a Lease.
+pub(super) fn seed_of_lease(lease: &NamespacedName) -> NamespacedName {
+    NamespacedName::new("", lease.name.as_str())
 }
 
 /// Returns the name of the Lease of a self-hosted Shoot's gardenlet.
