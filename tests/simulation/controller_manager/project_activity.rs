@@ -144,6 +144,52 @@ fn project_activity_at_a_start_is_what_was_created_within_the_last_hour() {
     }
 }
 
+/// spec 82 scenario 38: a restart records nothing again, in whatever order its lists arrive.
+#[test]
+fn project_activity_is_not_written_again_by_a_restart() {
+    for late in ["projects", "shoots"] {
+        garden(|garden| async move {
+            put_dev(&garden);
+            garden.settled().await;
+            garden.put(shoot(NAMESPACE, "s", json!({})));
+            garden.settle().await;
+            let recorded = activity_of(&garden, "dev").expect("activity");
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            garden.stop().await;
+            garden.sim.clear_requests();
+            garden.sim.set_faults(move |info| match info.resource == late && info.verb == "list" {
+                true => Fault::Delay(Duration::from_secs(5)),
+                false => Fault::None,
+            });
+            garden.start().await;
+            garden.settle().await;
+
+            let writes = garden.asked_for("projects").into_iter().filter(|asked| asked.starts_with("patch"));
+            assert_eq!(writes.collect::<Vec<_>>(), Vec::<String>::new(), "{late}");
+            assert_eq!(activity_of(&garden, "dev"), Some(recorded), "{late}");
+        });
+    }
+}
+
+/// spec 82 scenario 38: what happened while no process ran is recorded.
+#[test]
+fn project_activity_between_two_processes_is_written() {
+    garden(|garden| async move {
+        put_dev(&garden);
+        garden.settled().await;
+        garden.put(shoot(NAMESPACE, "s", json!({})));
+        garden.settle().await;
+        let recorded = activity_of(&garden, "dev").expect("activity");
+        garden.stop().await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        garden.put(shoot(NAMESPACE, "later", json!({})));
+        garden.start().await;
+        garden.settle().await;
+
+        assert!(activity_of(&garden, "dev").expect("activity") > recorded);
+    });
+}
+
 /// The lists of a start arrive in any order.
 #[test]
 fn project_activity_at_a_start_is_noticed_if_projects_are_listed_last() {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use gardener_resource_manager::api::kinds;
 use serde_json::{Value, json};
+use sim::EventFault;
 
 use super::{
     garden::{Garden, garden},
-    projects::{becomes, phase, project},
+    projects::{becomes, is_ending, phase, project, shoot},
     projects_rbac::{FOO, belongings, bound, member, ready, set_members, user},
 };
 
@@ -142,10 +143,10 @@ fn spec_that_changes_back_costs_phases_and_events_only() {
     });
 }
 
-/// What a deletion costs: a live list of Shoots, two writes of the Namespace and the Project, a look at the Namespace that
-/// is gone, the phase and the Event.
+/// What a deletion costs: a live list of Shoots, two writes of the Namespace and the Project, the phase and the Event. The
+/// end of the Namespace is seen, and not asked for.
 #[test]
-fn deleted_project_costs_at_most_six_requests() {
+fn deleted_project_costs_at_most_five_requests() {
     garden(|garden| async move {
         configure(&garden);
         put_project(&garden, "dev", json!({"namespace": "garden-dev"}));
@@ -156,8 +157,69 @@ fn deleted_project_costs_at_most_six_requests() {
         garden.settle().await;
 
         let requests = requests(&garden);
-        assert!(requests.len() <= 6, "{requests:?}");
+        assert!(requests.len() <= 5, "{requests:?}");
     });
+}
+
+/// Deletes Projects `p0` to `p39` together.
+async fn delete_together(garden: &Garden) {
+    for number in 0..40 {
+        garden.delete(&kinds::PROJECT, "", &format!("p{number}")).await;
+    }
+    tokio::time::sleep(Duration::from_secs(60)).await;
+}
+
+fn put_many(garden: &Garden) {
+    configure(garden);
+    for number in 0..40 {
+        put_project(garden, &format!("p{number}"), json!({"namespace": format!("garden-p{number}")}));
+    }
+}
+
+/// Returns those that are left.
+fn left(garden: &Garden) -> Vec<usize> {
+    (0..40).filter(|number| garden.find(&kinds::PROJECT, "", &format!("p{number}")).is_some()).collect()
+}
+
+/// benches gcm_projects: Projects that are deleted together share the live list of Shoots.
+#[test]
+fn projects_deleted_together_share_the_list_of_shoots() {
+    garden(|garden| async move {
+        put_many(&garden);
+        garden.settled().await;
+
+        delete_together(&garden).await;
+
+        assert_eq!(left(&garden), Vec::<usize>::new());
+        let requests = requests(&garden);
+        let lists = requests.iter().filter(|asked| asked.starts_with("list")).count();
+        assert!(lists <= 16 && requests.len() <= 40 * 4 + lists, "{lists} of {}: {requests:?}", requests.len());
+    });
+}
+
+/// spec 82 A.10 step 5: a shared list finds the Shoot that the cache misses. With many other Shoots, each Namespace is asked
+/// for.
+#[test]
+fn projects_deleted_together_keep_the_one_with_a_shoot() {
+    for others in [0, 600] {
+        garden(|garden| async move {
+            put_many(&garden);
+            for number in 0..others {
+                garden.put(shoot("a", &format!("s{number}")));
+            }
+            garden.settled().await;
+            garden.sim.set_event_faults(|event| match event.resource == "shoots" {
+                true => EventFault::Drop,
+                false => EventFault::Deliver,
+            });
+            garden.put(shoot("garden-p7", "s"));
+
+            delete_together(&garden).await;
+
+            assert_eq!(left(&garden), [7], "{others}");
+            assert!(!is_ending(&garden, "garden-p7"));
+        });
+    }
 }
 
 /// spec 82 A.11: a Project that stays failed costs an Event an hour and no request beside it.

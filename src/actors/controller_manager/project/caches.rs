@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
-use cluster::{
-    ApiError, CachedFields, Cluster, Context, Index, ListQuery, Predicate, Watch, WatchOptions, object::NamespacedName,
-};
+use cluster::{ApiError, CachedFields, Cluster, Index, Predicate, Watch, WatchOptions, object::NamespacedName};
 use kit::{Supervised, SyncRequirement};
 
 use super::{
     Projects,
     cached::CachedProject,
+    live_shoots::LiveShoots,
     namespace::{CachedNamespace, namespace_of},
     quota::{self, QuotaState, Template},
     roles,
@@ -40,6 +39,7 @@ pub(super) struct Caches {
     cluster_role_bindings: RbacWatch,
     role_bindings: RbacWatch,
     pub(super) shoots: Watch<CachedFields<()>>,
+    live_shoots: LiveShoots,
 }
 
 impl Caches {
@@ -70,6 +70,7 @@ impl Caches {
             cluster_role_bindings: watches.open(bindings),
             role_bindings: watches.open(role_bindings),
             shoots: watches.open(WatchOptions::fields(kinds::SHOOT, |_| ()).metadata().optional()),
+            live_shoots: LiveShoots::default(),
         }
     }
 
@@ -160,15 +161,17 @@ impl Caches {
         has_shoot
     }
 
-    /// Returns true if a namespace has a Shoot now. A kind that is not served has no objects.
-    pub(super) async fn has_live_shoot(&self, context: &Context, namespace: &str) -> Result<bool, ApiError> {
-        let query = ListQuery { limit: Some(1), metadata_only: true, ..ListQuery::default() };
-        match self.cluster.list(context, &kinds::SHOOT, Some(namespace), &query).await {
-            Ok(page) => Ok(!page.items.is_empty()),
+    /// Returns true if a namespace has a Shoot now. A kind that is not served has no objects. Projects that are deleted at
+    /// about the same time share the look.
+    pub(super) async fn has_live_shoot(&self, namespace: &str) -> Result<bool, ApiError> {
+        let found = match self.live_shoots.look(self, namespace).await {
+            Ok(clear) => !clear.contains(namespace),
             // The server denies the kind now, as discovery proved before.
-            Err(error) if error.is_not_served() && self.shoots.absence().is_some() => Ok(false),
-            Err(error) => Err(error),
-        }
+            Err(error) if error.is_not_served() && self.shoots.absence().is_some() => false,
+            Err(error) => return Err(error),
+        };
+        // A Shoot that was created after the list began is in the cache by now.
+        Ok(found || (self.shoots.is_fresh() && self.has_cached_shoot(namespace)))
     }
 }
 

@@ -12,11 +12,13 @@
 //! * [`cached`], [`namespace`], [`quota`], [`roles`], [`phase`], [`told`]: pure
 //! * `caches`: the watches, and which Projects a change wakes
 //! * `reconcile`: the steps of a Project that lives (A.3); `grants`: its RBAC objects; `release`: a deleted one (A.10)
+//! * `live_shoots`: the last look for Shoots before a Namespace is deleted
 //! * `run`: what one reconcile knows and does, for all steps
 
 pub mod cached;
 mod caches;
 mod grants;
+mod live_shoots;
 pub mod namespace;
 pub mod phase;
 pub mod quota;

@@ -141,14 +141,19 @@ impl Run<'_> {
         if caches.shoots.is_fresh() || caches.shoots.absence().is_some() {
             return Ok(caches.has_cached_shoot(namespace));
         }
-        let has_shoot = caches.has_live_shoot(&self.context, namespace).await;
+        let has_shoot = caches.has_live_shoot(namespace).await;
         has_shoot.map_err(|error| Stop::Error(Failure::new(format!("failed to check if namespace is empty: {error}"))))
     }
 
-    /// Confirms that the Namespace is gone, or that of somebody else.
+    /// Confirms that the Namespace is gone, or that of somebody else. Its end, which has just woken the Project, is such a
+    /// confirmation.
     async fn is_gone_or_foreign(&self, key: &NamespacedName) -> Result<Released, Failure> {
+        let namespaces = &self.projects.caches.namespaces;
+        if namespaces.saw_end_of(key) {
+            return Ok(Released::Yes);
+        }
         if may_belong_to_project(&key.name) {
-            let live = self.projects.caches.namespaces.read_live(&self.context, key).await?;
+            let live = namespaces.read_live(&self.context, key).await?;
             match judge_release(self.id(), &key.name, live.as_ref().map(|live| &live.state)) {
                 Release::Gone => return Ok(Released::Yes),
                 Release::Foreign => {}
@@ -206,7 +211,7 @@ impl Run<'_> {
     }
 
     async fn has_live_shoot(&self, key: &NamespacedName) -> Result<bool, Failure> {
-        let has_shoot = self.projects.caches.has_live_shoot(&self.context, &key.name).await;
+        let has_shoot = self.projects.caches.has_live_shoot(&key.name).await;
         has_shoot.map_err(|error| Failure::new(format!("failed to check if namespace is empty: {error}")))
     }
 

@@ -94,9 +94,9 @@ impl Activities {
         // The first list of Projects may come after those of the objects.
         let (controller, waker) = (Rc::downgrade(self), supervised.weak());
         self.projects.subscribe(move |change| {
-            let namespace = change.new.and_then(|project| project.fields.namespace.as_deref());
-            if let (How::First, Some(namespace), Some(controller)) = (change.how, namespace, controller.upgrade())
-                && controller.has_young(namespace)
+            let project = change.new.map(|project| &project.fields);
+            if let (How::First, Some(project), Some(controller)) = (change.how, project, controller.upgrade())
+                && controller.has_news(project)
             {
                 waker.wake(change.name, Wake::low(Causes::OBJECT));
             }
@@ -107,27 +107,36 @@ impl Activities {
     fn note(&self, kind: ActivityKind, change: &Change<'_, CachedFields<Trace>>, waker: &WeakSupervised<Self>) {
         let (old, new) = (change.old.map(|object| &object.fields), change.new.map(|object| &object.fields));
         if change.how != How::Lost && is_activity(kind, old, new, self.clock.wall()) {
-            self.wake(&change.name.namespace, change.how == How::First, waker);
+            self.wake(&change.name.namespace, new.filter(|_| change.how == How::First), waker);
         }
     }
 
-    /// Returns true if an object of a namespace was created a short time ago.
-    fn has_young(&self, namespace: &str) -> bool {
-        let now = self.clock.wall();
-        let mut is_any = false;
+    /// Returns true if an object in the namespace of a Project was created a short time ago, and after its last activity.
+    fn has_news(&self, project: &Project) -> bool {
+        let (now, mut is_any) = (self.clock.wall(), false);
+        let Some(namespace) = project.namespace.as_deref() else { return false };
         for (kind, watch) in &self.objects {
             watch.store().for_each_in(namespace, |_, object| {
-                is_any |= is_activity(*kind, None, Some(&object.fields), now);
+                is_any |= is_activity(*kind, None, Some(&object.fields), now)
+                    && !object.fields.is_recorded_by(project.last_activity);
             });
         }
         is_any
     }
 
     /// Wakes all Projects that name a namespace: a Project that only claims it must not take the activity of its owner.
-    fn wake(&self, namespace: &str, is_first: bool, waker: &WeakSupervised<Self>) {
+    /// `first`: the object of the first list. Its creation may be recorded already, by the process before this one.
+    fn wake(&self, namespace: &str, first: Option<&Trace>, waker: &WeakSupervised<Self>) {
         for project in self.by_namespace.get(&namespace.to_owned()) {
-            let wake = if is_first { Wake::low(Causes::OBJECT) } else { Wake::high(Causes::OBJECT) };
-            waker.wake(&project, wake);
+            let is_recorded = |first: &Trace| {
+                let last = self.projects.store().with(&project, |project| project.fields.last_activity);
+                first.is_recorded_by(last.flatten())
+            };
+            match first {
+                Some(first) if is_recorded(first) => {}
+                Some(_) => waker.wake(&project, Wake::low(Causes::OBJECT)),
+                None => waker.wake(&project, Wake::high(Causes::OBJECT)),
+            }
         }
     }
 }

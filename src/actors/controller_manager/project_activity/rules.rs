@@ -64,6 +64,12 @@ impl Trace {
     fn is_young(&self, now: Timestamp) -> bool {
         self.created.is_some_and(|created| now.duration_since(created) <= YOUNG)
     }
+
+    /// Returns true if the last recorded activity has the creation of this object in it: it came later, or so shortly before
+    /// that both are one burst. Then a first list that shows the object shows nothing new.
+    pub fn is_recorded_by(&self, last: Option<Timestamp>) -> bool {
+        self.created.zip(last).is_some_and(|(created, last)| created.duration_since(last) < BURST)
+    }
 }
 
 /// Returns true if a change of an object is activity. `old` is `None` if the object was not known before, and `new` if it
@@ -199,6 +205,20 @@ mod tests {
         assert!(!is_activity(secret(json!(["gardener"]), json!({}))));
         assert!(is_activity(secret(json!(["gardener"]), json!({ "a": "b" }))));
         assert!(is_activity(secret(json!([]), json!({}))), "its data changed");
+    }
+
+    /// spec 82 C.2, scenario 38
+    #[test]
+    fn activity_of_a_creation_is_recorded_by_a_later_one_and_by_one_of_the_same_burst() {
+        let created = trace(SECONDS * 100, 1, Value::Null);
+        let last = |age| Some(now() - SignedDuration::from_secs(age));
+
+        assert!(!created.is_recorded_by(None));
+        assert!(!created.is_recorded_by(last(3000)));
+        assert!(!created.is_recorded_by(last(110)));
+        assert!(created.is_recorded_by(last(109)));
+        assert!(created.is_recorded_by(last(50)));
+        assert!(!Trace::of(&json!({})).is_recorded_by(last(50)), "it has no time");
     }
 
     /// spec 82 C.3
