@@ -19,7 +19,7 @@ pub(super) struct Random(u64);
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Phase {
     Works,
-    /// A second process leads, too, and the first one ends at last.
+    /// A second process leads, too, and ends with the phase.
     TwoLead,
     /// The API server cannot be reached.
     IsCutOff,

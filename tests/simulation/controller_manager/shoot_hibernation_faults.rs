@@ -268,6 +268,45 @@ fn hibernation_is_not_lost_by_a_stale_cache() {
     });
 }
 
+/// spec 84 §B.4: between both writes, a user wakes the cluster up. The time counts as executed.
+#[test]
+fn hibernation_leaves_a_change_between_its_writes_alone() {
+    garden(|garden| async move {
+        garden.put(at_one());
+        garden.settled().await;
+        let (sim, mut is_done) = (garden.sim.clone(), false);
+        garden.sim.set_faults(move |info| {
+            let is_meant = info.user == "gcm" && info.resource == "shoots" && info.subresource == "status";
+            if is_meant && !std::mem::replace(&mut is_done, true) {
+                let wake_up = |shoot: &mut Value| shoot["spec"]["hibernation"]["enabled"] = json!(false);
+                assert!(sim.edit(SHOOTS, "a", "s", wake_up));
+            }
+            Fault::None
+        });
+        seconds(HOUR + 30).await;
+
+        assert_eq!((enabled(&garden), triggered(&garden)), (json!(false), "01:00:00Z".to_owned()));
+        assert_eq!((patches(&garden), notes(&garden, HIBERNATED).len()), (vec!["spec".into(), "status".into()], 1));
+    });
+}
+
+/// spec 84 §B.4: a time that comes before the status is written is executed, too.
+#[test]
+fn hibernation_executes_the_next_time_if_the_last_one_was_not_entered() {
+    garden(|garden| async move {
+        garden.put(sleeper(json!([{ "start": "0 1 * * *", "end": "1 1 * * *" }])));
+        garden.settled().await;
+        fail_patches(&garden, "status", Seen::internal_error("no"));
+        seconds(HOUR + 120).await;
+        garden.sim.clear_faults();
+        seconds(310).await;
+
+        assert_eq!(enabled(&garden), json!(false));
+        assert!(triggered(&garden).as_str() >= "01:01:00Z", "{}", triggered(&garden));
+        assert_eq!((notes(&garden, HIBERNATED).len(), notes(&garden, WOKEN_UP).len()), (1, 1));
+    });
+}
+
 /// spec 84 §B.3: many Shoots of one minute
 #[test]
 fn hibernation_of_many_shoots_at_one_time_takes_two_requests_each() {
@@ -283,7 +322,9 @@ fn hibernation_of_many_shoots_at_one_time_takes_two_requests_each() {
         seconds(HOUR).await;
 
         let asked = garden.asked_for("shoots");
-        assert_eq!((asked.len(), patches(&garden).len()), (2 * SHOOTS, 2 * SHOOTS));
+        let patches = patches(&garden);
+        assert_eq!((asked.len(), patches.len()), (2 * SHOOTS, 2 * SHOOTS));
+        assert!(patches[..SHOOTS].iter().all(|patched| patched == "spec"), "none waits for the status of another");
         for number in 0..SHOOTS {
             let shoot = garden.find(&kinds::SHOOT, "a", &format!("s{number}")).unwrap();
             assert_eq!(shoot["spec"]["hibernation"]["enabled"], json!(true));

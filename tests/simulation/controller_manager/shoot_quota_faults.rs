@@ -129,6 +129,26 @@ fn shoot_is_not_annotated_with_a_lifetime_that_was_raised() {
     });
 }
 
+/// spec 84 L-5: the time that a user sets in the last moment counts.
+#[test]
+fn shoot_whose_expiration_is_set_in_the_last_moment_keeps_it() {
+    garden(|garden| async move {
+        put_binding(&garden, &kinds::SECRET_BINDING, &[None]);
+        garden.put(limited(&garden, None));
+        garden.settled().await;
+        let later = garden.time(30 * DAY);
+        let set = later.clone();
+        before_first(&garden, ("patch", "shoots"), move |sim| {
+            assert!(sim.edit(SHOOTS, "a", "s", |shoot| annotate(shoot, EXPIRATION, json!(set))));
+        });
+        garden.edit(&kinds::QUOTA, "a", "q0", |quota| quota["spec"]["clusterLifetimeDays"] = json!(3));
+        seconds(4000).await;
+
+        assert_eq!(expiration(&garden), Some(later));
+        assert!(garden.asked().iter().any(|asked| asked.starts_with("patch shoots")), "{:?}", garden.asked());
+    });
+}
+
 /// A failed read proves nothing.
 #[test]
 fn shoot_is_not_deleted_while_a_live_read_fails() {

@@ -1,7 +1,7 @@
 //! `shoot-hibernation`: hibernates clusters and wakes them up at the times of their schedules (spec 84 B).
 //! ```text
-//! Shoot ─ schedules.rs ─► entries ─ decision.rs ─► what is due, a timer ─► spec.hibernation.enabled, then an Event,
-//!                                                                          then status.lastHibernationTriggerTime
+//! Shoot ─ schedules.rs ─► entries ─ decision.rs ─► what is due, a timer ─► spec.hibernation.enabled; in the next reconcile
+//!                                                                  an Event, and status.lastHibernationTriggerTime
 //! ```
 //! One actor per Shoot with schedules. It acts when a time has come, when the schedules change, and when a failure ends. A
 //! time counts as executed when the status says so. So whatever fails or ends in between is done again, until the deadline.
@@ -24,7 +24,7 @@ use kit::{Clock, Controller, Failure, Outcome, Reconcile, Reconciler, duration::
 use self::{
     decision::{Plan, Verdict},
     schedules::Operation,
-    shoots::{Shoots, Trigger},
+    shoots::{Executed, Shoots, Trigger},
 };
 use super::context::{GardenContext, Registration, StartControllers, start};
 use crate::api::config::controller_manager::Config;
@@ -55,6 +55,8 @@ struct Memory {
     told: Option<u64>,
     /// The time whose refusal was recorded as an Event.
     refused: Option<Timestamp>,
+    /// What the last reconcile has set. Without this memory, the Shoot is read before the status says so.
+    executed: Option<Executed>,
 }
 
 fn setup(config: &Config, ctx: &GardenContext) -> Option<StartControllers> {
@@ -89,6 +91,10 @@ impl Controller for Hibernations {
             tracing::debug!("Object is gone, stop reconciling");
             return Ok(Outcome::Retire);
         };
+        let executed = memory.executed.take();
+        if let Some(executed) = &executed {
+            self.shoots.announce(&reconcile.key, &cached, executed);
+        }
         let now = self.clock.wall();
         let plan = match cached.shoot.judge(self.deadline, now) {
             Verdict::Deleting => {
@@ -117,9 +123,11 @@ impl Controller for Hibernations {
         if let Some(due) = plan.due {
             let context = Context::new(reconcile.priority(), reconcile.deadline, reconcile.key.to_string());
             let trigger = Trigger { due, deadline: self.deadline, now };
-            if let Some(outcome) =
-                self.shoots.execute(&context, &reconcile.key, &cached, trigger, &mut memory.refused).await?
-            {
+            let unfinished = match executed.filter(|executed| executed.is(&cached, due)) {
+                Some(_) => self.shoots.enter_trigger_time(&context, &reconcile.key, trigger).await?,
+                None => self.shoots.execute(&context, &reconcile.key, &cached, trigger, memory).await?,
+            };
+            if let Some(outcome) = unfinished {
                 return Ok(outcome);
             }
             tracing::info!(enabled = due.entry.operation.enabled(), "Successfully set hibernation.enabled");

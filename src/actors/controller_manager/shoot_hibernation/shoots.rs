@@ -9,7 +9,7 @@ use kit::{Failure, GeneralController, Outcome, Supervised, SyncRequirement};
 use serde_json::Value;
 
 use super::{
-    NAME,
+    Memory, NAME,
     decision::{Due, Shoot, trigger_patch},
     schedules::Operation,
 };
@@ -41,6 +41,14 @@ pub(super) struct Trigger<'s> {
     pub(super) now: Timestamp,
 }
 
+/// What this process has set, and has neither announced nor entered in the status yet.
+#[derive(Debug)]
+pub(super) struct Executed {
+    uid: Box<str>,
+    time: Timestamp,
+    operation: Operation,
+}
+
 impl CachedShoot {
     fn of(shoot: &Value, gardener_version: &str) -> Option<Self> {
         let version = object::resource_version(shoot).parse().ok()?;
@@ -55,6 +63,13 @@ impl Cached for CachedShoot {
 
     fn version(&self) -> u64 {
         self.version
+    }
+}
+
+impl Executed {
+    /// Returns true if this is what is due for a Shoot now.
+    pub(super) fn is(&self, cached: &CachedShoot, due: Due<'_>) -> bool {
+        self.uid == cached.uid && (self.time, self.operation) == (due.time, due.entry.operation)
     }
 }
 
@@ -104,43 +119,62 @@ impl Shoots {
     }
 
     /// Executes what is due. Returns `None` when the status says that it was executed, and else how the reconcile ends.
-    /// A refusal is recorded as an Event unless `refused` is this time already ("better" 5).
+    ///
+    /// What was set is announced and entered by the next reconcile, at the end of the queue: many Shoots have the same
+    /// minute, and none of them waits for the status and the Event of another (§B.4). A refusal is recorded as an Event
+    /// unless one of this time was ("better" 5).
     pub(super) async fn execute(
         &self,
         context: &Context,
         key: &NamespacedName,
         cached: &CachedShoot,
         trigger: Trigger<'_>,
-        refused: &mut Option<Timestamp>,
+        memory: &mut Memory,
     ) -> Result<Option<Outcome>, Failure> {
-        let regarding = Reference::new(&kinds::SHOOT, key, &*cached.uid);
         let set = |cached: &CachedShoot| {
             let is_wanted = trigger.is_due(&cached.shoot) && !trigger.is_set(&cached.shoot);
             is_wanted.then(|| trigger.operation().patch())
         };
         match self.watch.patch_cached(context, key, set).await {
-            Ok(Wrote::Updated(_)) => {
-                let (reason, note) = trigger.operation().event();
-                self.events.record(EventType::Normal, &regarding, ACTION, reason, note);
-                self.enter_trigger_time(context, key, trigger).await
+            Ok(Wrote::Updated(written)) => {
+                let (time, operation) = (trigger.due.time, trigger.operation());
+                memory.executed = Some(Executed { uid: written.uid, time, operation });
+                Ok(Some(Outcome::Continue))
             }
             Ok(Wrote::Unchanged(_)) => self.confirm(context, key, trigger).await,
             Ok(Wrote::Created(_) | Wrote::Altered(_)) => Ok(Some(Outcome::Again)),
             Ok(Wrote::Deleting(_) | Wrote::Gone) => Ok(Some(Outcome::Retire)),
             Err(error) => {
                 if let Some(message) = refusal(&error)
-                    && refused.replace(trigger.due.time) != Some(trigger.due.time)
+                    && memory.refused.replace(trigger.due.time) != Some(trigger.due.time)
                 {
                     let note = format!("{}: {message}", trigger.operation().failure());
-                    self.events.record(EventType::Warning, &regarding, ACTION, "HibernationFailed", &note);
+                    self.record(EventType::Warning, key, cached, ("HibernationFailed", note.as_str()));
                 }
                 Err(Failure::new(format!("failed to set hibernation.enabled: {error}")))
             }
         }
     }
 
-    /// Enters the trigger time after this process has set `enabled`.
-    async fn enter_trigger_time(
+    /// Records the Event about what this process has set, unless another Shoot has its name now.
+    pub(super) fn announce(&self, key: &NamespacedName, cached: &CachedShoot, executed: &Executed) {
+        if executed.uid == cached.uid {
+            self.record(EventType::Normal, key, cached, executed.operation.event());
+        }
+    }
+
+    fn record(
+        &self,
+        event_type: EventType,
+        key: &NamespacedName,
+        cached: &CachedShoot,
+        (reason, note): (&'static str, &str),
+    ) {
+        self.events.record(event_type, &Reference::new(&kinds::SHOOT, key, &*cached.uid), ACTION, reason, note);
+    }
+
+    /// Enters the trigger time after this process has set `enabled`. If somebody has set it otherwise since, that stays.
+    pub(super) async fn enter_trigger_time(
         &self,
         context: &Context,
         key: &NamespacedName,

@@ -130,7 +130,7 @@ impl ExpiringShoots {
             let is_judged = live.term.binding == shoot.term.binding && self.verdict(&live, life, now) == verdict;
             is_judged.then(|| annotation_patch(end))
         };
-        Ok(self.shoots.patch(context, key, Lock::None, patch).await?)
+        Ok(self.shoots.patch(context, key, Lock::Version, patch).await?)
     }
 
     /// Deletes an expired Shoot whose lifetime was read live, unless it has changed meanwhile (rule L-9).
