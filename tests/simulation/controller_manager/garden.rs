@@ -315,13 +315,18 @@ impl Garden {
         reconciles
     }
 
-    /// Checks what holds for all requests of all controllers: spec 80 §10 A1 and A2. Only `managedseedset` tries a field
-    /// selector, and does without it (spec 86 §8).
+    /// Checks what holds for all requests of all controllers: spec 80 §10 A1 and A2. Only `managedseedset` and the controllers
+    /// of installations try a field selector, and do without it (spec 86 §8, spec 85 §5).
     fn check_requests(&self) {
         for request in self.requests() {
             let info = &request.info;
             assert_ne!(info.content_type, "application/strategic-merge-patch+json", "{info:?}");
-            let is_tried = info.resource == "shoots" && info.query.contains("fieldSelector=spec.seedName%3D");
+            let tried = match &*info.resource {
+                "shoots" => "fieldSelector=spec.seedName%3D",
+                "controllerinstallations" => "fieldSelector=spec.registrationRef.name%3D",
+                _ => "none",
+            };
+            let is_tried = info.query.contains(tried);
             assert!(is_tried || !info.query.contains("fieldSelector"), "{info:?}");
         }
     }

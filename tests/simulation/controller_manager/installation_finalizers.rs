@@ -5,12 +5,12 @@ use std::time::Duration;
 use cluster::{Resource, object as fields};
 use gardener_resource_manager::api::kinds;
 use serde_json::{Value, json};
-use sim::Fault;
+use sim::{Fault, Seen};
 use tracing::Level;
 
 use super::{
     garden::{Garden, INSTALLATIONS, garden, object},
-    installations::{PROVIDER, installation, installations, installs, put_seed, register, seed, shoot},
+    installations::{PROVIDER, installation, installations, installed, installs, put_seed, register, seed, shoot},
     shoots::before_first,
 };
 use crate::log_capture::logged;
@@ -175,5 +175,76 @@ fn installation_row_of_a_seed_goes_with_it() {
         garden.gone(&kinds::SEED, "", "o").await;
         garden.settle().await;
         assert!(garden.row("controllerinstallation-seed/o").is_none());
+    });
+}
+
+/// Takes the finalizers of an object away. The API server refuses those that the program writes to its kind.
+pub(super) fn refuse_finalizers(garden: &Garden, kind: &Resource, namespace: &str, name: &str) {
+    garden.edit(kind, namespace, name, |object| object["metadata"]["finalizers"] = Value::Null);
+    let plural = kind.plural.to_string();
+    garden.sim.set_faults(move |info| {
+        let is_meant = info.verb == "patch" && info.user == "gcm" && info.resource == plural;
+        if is_meant { Fault::FailBefore(Seen::Disconnect) } else { Fault::None }
+    });
+}
+
+/// spec 85 DEV-22, DEV-25: without the finalizer, the object goes at once.
+#[test]
+fn installation_is_not_created_before_the_finalizer_of_what_it_refers_to() {
+    for (kind, name) in [(&kinds::CONTROLLER_REGISTRATION, "rp"), (&kinds::SEED, "s1")] {
+        garden(|garden| async move {
+            put_seed(&garden, json!({}));
+            refuse_finalizers(&garden, kind, "", name);
+            garden.settled().await;
+            assert_eq!(installations(&garden), Vec::<Value>::new(), "{kind}");
+
+            garden.delete(kind, "", name).await;
+            garden.gone(kind, "", name).await;
+            garden.sim.clear_faults();
+            garden.settle().await;
+            assert_eq!(installations(&garden), Vec::<Value>::new(), "{kind}");
+        });
+    }
+}
+
+/// Starts the controllers, and waits until an installation is being created. That takes two seconds.
+async fn begin_creation(garden: &Garden) {
+    garden.sim.set_faults(|info| {
+        let is_meant = info.verb == "create" && info.resource == "controllerinstallations";
+        if is_meant { Fault::Delay(Duration::from_secs(2)) } else { Fault::None }
+    });
+    garden.start().await;
+    let asked = || garden.asked_for("controllerinstallations");
+    let has_begun = || asked().iter().any(|request| request == "create controllerinstallations");
+    garden.soon("an installation is being created", has_begun).await;
+}
+
+/// spec 85 scenario 65, D.3 DEV-24
+#[test]
+fn seed_is_not_released_while_an_installation_is_being_created() {
+    garden(|garden| async move {
+        put_seed(&garden, json!({}));
+        begin_creation(&garden).await;
+
+        garden.delete(&kinds::SEED, "", "s1").await;
+
+        garden.gone(&kinds::SEED, "", "s1").await;
+        garden.settle().await;
+        assert_eq!(installations(&garden), Vec::<Value>::new());
+    });
+}
+
+/// spec 85 scenario 65, D.3 DEV-24: the installation stays, because it is wanted.
+#[test]
+fn registration_is_not_released_while_an_installation_is_being_created() {
+    garden(|garden| async move {
+        put_seed(&garden, json!({}));
+        begin_creation(&garden).await;
+
+        garden.delete(&kinds::CONTROLLER_REGISTRATION, "", "rp").await;
+        garden.settle().await;
+
+        assert_eq!(installed(&garden, "s1"), ["rp"]);
+        assert!(garden.find(&kinds::CONTROLLER_REGISTRATION, "", "rp").is_some());
     });
 }

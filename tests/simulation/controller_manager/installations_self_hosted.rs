@@ -9,6 +9,7 @@ use sim::{Fault, Seen};
 
 use super::{
     garden::{Garden, garden, object},
+    installation_finalizers::refuse_finalizers,
     installations::{installations, register, require},
     shoots::before_first,
 };
@@ -66,6 +67,23 @@ fn is_marked(garden: &Garden, registration: &str) -> bool {
 
 fn seed_of(garden: &Garden, registration: &str) -> Value {
     of_shoot(garden, registration)["spec"]["seedRef"]["name"].clone()
+}
+
+/// spec 85 B.1, DEV-25: without the finalizer, the Shoot goes at once.
+#[test]
+fn self_hosted_shoot_has_no_installations_before_its_finalizer() {
+    garden(|garden| async move {
+        put_shoot(&garden);
+        refuse_finalizers(&garden, &kinds::SHOOT, "garden", "h");
+        garden.settled().await;
+        assert_eq!(installations(&garden), Vec::<Value>::new());
+
+        garden.delete(&kinds::SHOOT, "garden", "h").await;
+        garden.gone(&kinds::SHOOT, "garden", "h").await;
+        garden.sim.clear_faults();
+        garden.settle().await;
+        assert_eq!(installations(&garden), Vec::<Value>::new());
+    });
 }
 
 /// spec 85 scenarios 36 and 37

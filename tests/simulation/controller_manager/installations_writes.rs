@@ -300,6 +300,71 @@ fn installations_of_many_seeds_are_patched_without_a_list() {
     });
 }
 
+/// Puts a deployment of this name that refers to a Secret, and a registration that is installed everywhere by it.
+fn put_deployed(garden: &Garden, name: &str, labels: Value) {
+    garden.put(object(&kinds::SECRET, "garden", name, json!({ "metadata": { "labels": labels } })));
+    let resource = json!({ "resourceRef": { "apiVersion": "v1", "kind": "Secret", "name": name } });
+    garden.put(object(&kinds::CONTROLLER_DEPLOYMENT, "", name, json!({ "resources": [resource] })));
+    register(garden, name, &[], json!({ "policy": "Always", "deploymentRefs": [{ "name": name }] }));
+}
+
+/// Returns the requests for installations that change them.
+fn written(garden: &Garden) -> Vec<String> {
+    let asked = garden.asked_for("controllerinstallations").into_iter();
+    asked.filter(|asked| !asked.starts_with("list")).collect()
+}
+
+/// spec 85 scenario 33, DEV-26: also if the finalizers come late.
+#[test]
+fn installations_of_a_new_garden_take_one_write_each() {
+    garden(|garden| async move {
+        register(&garden, "rp", &PROVIDER, Value::Null);
+        for number in 0..4 {
+            put_deployed(&garden, &format!("r{number}"), json!({ "gardener.cloud/role": "resource-reference" }));
+            put_deployed(&garden, &format!("plain{number}"), json!({}));
+        }
+        for number in 0..20 {
+            garden.put(seed(&format!("s{number}"), json!({})));
+        }
+        garden.sim.set_faults(|info| {
+            let is_late = ["secrets", "controllerdeployments"].contains(&&*info.resource) && info.verb == "patch";
+            if is_late { Fault::Delay(Duration::from_millis(200)) } else { Fault::None }
+        });
+        garden.start().await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+
+        assert_eq!(installations(&garden).len(), 180);
+        let written = written(&garden);
+        assert!(written.len() == 180 && written.iter().all(|asked| asked.starts_with("create")), "{written:?}");
+    });
+}
+
+/// spec 85 scenario 33, DEV-26
+#[test]
+fn installation_waits_two_seconds_for_finalizers_that_do_not_come() {
+    garden(|garden| async move {
+        put_deployed(&garden, "ra", json!({}));
+        put_seed(&garden, json!({}));
+        garden.sim.set_faults(|info| match info.resource == "controllerdeployments" && info.verb == "patch" {
+            true => Fault::FailBefore(Seen::internal_error("no")),
+            false => Fault::None,
+        });
+        garden.start().await;
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        assert_eq!(installed(&garden, "s1"), ["rp"]);
+        garden.settle().await;
+        assert_eq!(installed(&garden, "s1"), ["ra", "rp"]);
+
+        garden.sim.clear_faults();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let is_current = || {
+            let known = installation(&garden, "ra", "s1")["spec"]["deploymentRef"]["resourceVersion"].clone();
+            known == version(&garden, &kinds::CONTROLLER_DEPLOYMENT, "", "ra")
+        };
+        garden.soon("the version with the finalizers", is_current).await;
+    });
+}
+
 /// spec 85 A.2 W5a, W5b, trap T-15
 #[test]
 fn installation_that_is_deleted_or_changed_by_hand_is_repaired() {

@@ -51,6 +51,8 @@ pub struct Deployed {
     pub hash: Box<str>,
     /// The objects to which it refers: kind, name, resourceVersion.
     pub resources: Vec<(Box<str>, Box<str>, Box<str>)>,
+    /// It and these objects have all finalizers that this program sets (DEV-26).
+    pub is_settled: bool,
 }
 
 /// What an installation must contain.

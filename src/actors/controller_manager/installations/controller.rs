@@ -12,6 +12,7 @@ use super::{
     backups::{ExtensionCluster, LostEntry},
     content::{ClusterReference, Owner},
     explanation::ExplainedInstallation,
+    patience::{PAUSE, Patience},
     plan::{Act, Certainty, Existing, Plan, Remark, Role},
     seed_facts::SeedFacts,
     shoot_needs::ShootNeeds,
@@ -52,6 +53,7 @@ pub(super) struct InstallationController {
 pub(super) struct Memory {
     told: Told,
     repairs: RefCell<Repairs>,
+    patience: Patience,
 }
 
 /// What was told.
@@ -192,6 +194,7 @@ impl InstallationController {
             let shoot = KnownShoot { name: key, needs: &needs, is_deleting };
             Assessment::of_shoot(shoot, &self.stores.backups.borrow(), &self.stores.catalogue(), &existing)
         };
+        let is_held = self.stores.shoots.store().with(key, |it| it.fields.is_held_for_installations) == Some(true);
         let owner = Owner::Shoot(self.shoot_reference(key, &needs, version));
         Some(Looked {
             installed_on: cluster.clone(),
@@ -199,7 +202,7 @@ impl InstallationController {
             owner,
             is_orphaned: false,
             is_deleting,
-            is_without_finalizer: false,
+            is_without_finalizer: needs.is_self_hosted() && !is_held && !is_deleting,
             assessment,
             existing,
         })
@@ -256,12 +259,14 @@ impl InstallationController {
         self.show(reconcile, looked);
         let (deletions, others): (Vec<_>, Vec<_>) =
             plan.acts.iter().partition(|(_, act)| matches!(act, Act::Delete(_)));
-        let repairs = &memory.repairs;
-        repairs.borrow_mut().take_due(Instant::now()); // what still differs is noted again
-        let mut effects = self.write(context, looked, repairs, others).await;
-        effects.extend(self.delete(context, &reconcile.key, repairs, &deletions).await);
+        memory.repairs.borrow_mut().take_due(Instant::now()); // what still differs is noted again
+        let mut effects = self.write(context, looked, memory, others).await;
+        effects.extend(self.delete(context, &reconcile.key, memory, &deletions).await);
+        memory.patience.end_reconcile();
         let is_postponed = effects.iter().any(|effect| matches!(effect, Ok(Effect::Postponed)));
-        let pause = repairs.borrow().next_in(Instant::now()).filter(|_| is_postponed);
+        let is_unsettled = effects.iter().any(|effect| matches!(effect, Ok(Effect::Unsettled)));
+        let pause = memory.repairs.borrow().next_in(Instant::now()).filter(|_| is_postponed);
+        let pause = pause.into_iter().chain(is_unsettled.then_some(PAUSE)).min();
         let is_overtaken = effects.iter().any(|effect| matches!(effect, Ok(Effect::Overtaken)));
         let mut failed: Vec<String> = effects.into_iter().filter_map(Result::err).collect();
         failed.sort();
@@ -276,7 +281,9 @@ impl InstallationController {
         match (&*failed, &*unmendable) {
             ([], []) if is_overtaken || !is_fresh => Ok(Outcome::Again),
             ([], []) => Ok(pause.map_or(Outcome::Done, Outcome::After)),
-            ([], texts) if !is_overtaken && !is_postponed && is_fresh => Err(Failure::terminal(texts.join("; "))),
+            ([], texts) if !(is_overtaken || is_postponed || is_unsettled) && is_fresh => {
+                Err(Failure::terminal(texts.join("; ")))
+            }
             (failed, texts) => {
                 let failed = (!failed.is_empty()).then(|| together(failed, "; "));
                 let all: Vec<String> = failed.into_iter().chain(texts.iter().cloned()).collect();
@@ -289,7 +296,7 @@ impl InstallationController {
         &self,
         context: &Context,
         looked: &Looked,
-        repairs: &RefCell<Repairs>,
+        memory: &Memory,
         acts: Vec<&(Box<str>, Act)>,
     ) -> Vec<Result<Effect, String>> {
         let writer = Writer {
@@ -301,7 +308,8 @@ impl InstallationController {
             role: looked.role(),
             owner: &looked.owner,
             existing: &looked.existing,
-            repairs,
+            repairs: &memory.repairs,
+            patience: &memory.patience,
         };
         let written = acts.into_iter().map(|(registration, act)| writer.write(registration, act));
         stream::iter(written).buffer_unordered(SIDE_BY_SIDE).collect().await
@@ -312,7 +320,7 @@ impl InstallationController {
         &self,
         context: &Context,
         key: &NamespacedName,
-        repairs: &RefCell<Repairs>,
+        memory: &Memory,
         planned: &[&(Box<str>, Act)],
     ) -> Vec<Result<Effect, String>> {
         let mut effects = Vec::new();
@@ -325,7 +333,7 @@ impl InstallationController {
             let (still_planned, withdrawn): (Vec<_>, Vec<_>) =
                 planned.iter().copied().partition(|act| plan.acts.contains(*act));
             effects.extend(withdrawn.iter().map(|_| Ok(Effect::Overtaken)));
-            effects.extend(self.write(context, &looked, repairs, still_planned).await);
+            effects.extend(self.write(context, &looked, memory, still_planned).await);
         }
         effects
     }

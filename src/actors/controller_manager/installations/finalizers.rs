@@ -1,19 +1,21 @@
 //! The finalizer of ControllerRegistrations (spec 85 C), Seeds and Shoots (D): they stay until no installation refers to
-//! them. A live list confirms each release, except for a Shoot to which no installation can refer.
+//! them. A live list confirms each release, except for a Shoot to which no installation can refer. No installation is
+//! created meanwhile.
 
-use std::{collections::BTreeSet, rc::Rc};
+use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
-use cluster::{Cached, Context, How, Lock, Watch, Wrote, object, object::NamespacedName};
-use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake};
+use cluster::{ApiError, Cached, Context, How, Watch, Wrote, object, object::NamespacedName};
+use kit::{Causes, Controller, Deadline, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake};
 use serde_json::Value;
 
 use super::{
     FINALIZER,
     backups::ExtensionCluster,
     installation::{CachedInstallation, InstallationFacts},
+    reference_locks::ReferredObject,
     stores::{LiveInstallations, Stores},
 };
-use crate::actors::shared::texts::bracketed;
+use crate::actors::{controller_manager::seed::secrets::roles::GARDEN, shared::texts::bracketed};
 
 /// Name of the controller of registrations (spec 80 §15).
 pub(super) const REGISTRATIONS: &str = "controllerregistration-controllerregistration-finalizer";
@@ -24,8 +26,11 @@ pub(super) const SHOOTS: &str = "controllerregistration-cluster-finalizer-shoot"
 
 const WORKERS: usize = 5;
 
+/// Time limit of the read after a patch without an answer: the reconcile has no other time left.
+const READ_TIME: Duration = Duration::from_secs(5);
+
 /// The kinds that are held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HeldKind {
     /// ControllerRegistrations.
     Registration,
@@ -41,7 +46,7 @@ pub(super) struct HeldState {
     /// It has the finalizer.
     pub(super) is_held: bool,
     pub(super) is_deleting: bool,
-    /// An installation can refer to it.
+    /// An installation can refer to it, by its own fields.
     pub(super) can_have_installations: bool,
 }
 
@@ -58,6 +63,12 @@ pub(super) struct FinalizerController<R: Cached> {
 pub(super) struct Told(BTreeSet<String>);
 
 impl HeldKind {
+    /// Returns the objects to which an installation refers.
+    pub(super) fn referred_objects(installation: &InstallationFacts) -> Vec<ReferredObject> {
+        let all = [Self::Registration, Self::Seed, Self::Shoot].into_iter();
+        all.filter_map(|kind| Some((kind, kind.target(installation)?))).collect()
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Registration => REGISTRATIONS,
@@ -148,7 +159,12 @@ impl<R: Cached> FinalizerController<R> {
             is_deleting.then(|| object::finalizer_patch(live, FINALIZER, false)).flatten()
         };
         tracing::info!(finalizer = FINALIZER, "Removing finalizer");
-        let removed = self.watch.patch(context, key, Lock::Version, without).await;
+        let removed = self.watch.patch_finalizers(context, key, without).await;
+        if removed.as_ref().is_err_and(ApiError::outcome_unknown) {
+            // The object may be released. The cache must know it before a creation may begin. A failure changes nothing.
+            let context = context.until(Deadline::after(READ_TIME));
+            drop(self.watch.read_object(&context, key).await);
+        }
         let removed = removed.map_err(|error| Failure::new(format!("failed to remove finalizer: {error}")))?;
         Ok(if matches!(removed, Wrote::Altered(_)) { Outcome::Again } else { Outcome::Retire })
     }
@@ -201,8 +217,14 @@ impl<R: Cached> Controller for FinalizerController<R> {
             self.tell(told, key, installations);
             return Ok(Outcome::Done); // the end of the last one wakes it
         }
-        if state.can_have_installations {
-            let live = self.stores.live_installations().await?;
+        let Some(_lock) = self.stores.locks.for_release(&(self.kind, key.clone())) else {
+            return Ok(Outcome::Again); // an installation is being created
+        };
+        // A hosted Shoot in `garden` may belong to a Seed that counts as self-hosted (DEV-20).
+        let may_be_of_seed = self.kind == HeldKind::Shoot && key.namespace == GARDEN;
+        if state.can_have_installations || may_be_of_seed {
+            let registration = (self.kind == HeldKind::Registration).then_some(&*key.name);
+            let live = self.stores.live_installations(registration).await?;
             if !self.kind.is_free(&live, key) {
                 return Ok(Outcome::Again); // the cache lags
             }

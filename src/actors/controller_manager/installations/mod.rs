@@ -14,6 +14,8 @@
 //! * [`demand`], [`required`], [`wanted`], [`assessment`]: from needs to registrations; [`explanation`]: the same for operators
 //! * [`plan`], [`content`]: what is done, and what is written
 //! * `stores`, `wakes`, `controller`, `writes`, `finalizers`: watches, event handlers, actors, requests
+//! * `patience`: nothing is created before what it refers to has its finalizers
+//! * `reference_locks`: nothing is released while an installation for it is being created, and the other way round
 
 pub mod assessment;
 pub mod backups;
@@ -26,7 +28,9 @@ pub mod explanation;
 mod finalizers;
 pub mod installation;
 pub mod pair;
+mod patience;
 pub mod plan;
+mod reference_locks;
 pub mod registration;
 pub mod required;
 pub mod seed_facts;

@@ -1,7 +1,7 @@
 //! What the controllers of installations know of the garden cluster: watches, and what is computed of them event by event.
 
 use std::{
-    cell::{Ref, RefCell},
+    cell::{Cell, Ref, RefCell},
     collections::{BTreeMap, BTreeSet},
     rc::Rc,
     sync::Arc,
@@ -13,15 +13,17 @@ use cluster::{
 };
 use futures::future::join_all;
 use kit::{Deadline, Failure, Priority, SyncRequirement};
+use serde_json::Value;
 
 use super::{
     backups::{BackupIndex, BucketFacts, EntryFacts, ExtensionCluster},
     content::Deployed,
     demand::DemandIndex,
-    deployment::{DeploymentFacts, ReferredName},
+    deployment::{DeploymentFacts, ReferredName, is_settled},
     domains::{DomainSecret, DomainSecretFacts, Domains},
     installation::{CachedInstallation, InstallationFacts},
     plan::{Existing, grouped},
+    reference_locks::ReferenceLocks,
     registration::{Catalogue, KnownRegistration, RegistrationFacts},
     seed_facts::SeedFacts,
     shoot_needs::ShootNeeds,
@@ -43,6 +45,9 @@ use crate::{
 
 /// Selects the objects of `garden` whose changes are reported (A.2 W8, W9).
 const REFERENCED: &str = "gardener.cloud/role=resource-reference";
+
+/// The field by which a server may select installations.
+const REGISTRATION_NAME: &str = "spec.registrationRef.name";
 
 /// A cache of a few fields.
 pub(super) type FieldsWatch<T> = Watch<CachedFields<T>>;
@@ -88,19 +93,33 @@ pub(super) struct Stores {
     pub(super) by_resource: Index<ReferredName>,
     pub(super) buckets: FieldsWatch<BucketFacts>,
     pub(super) entries: FieldsWatch<EntryFacts>,
-    /// Labelled Secrets and ConfigMaps of `garden`.
-    pub(super) referred: [FieldsWatch<()>; 2],
+    /// Labelled Secrets and ConfigMaps of `garden`: whether they have the finalizer that this program sets.
+    pub(super) referred: [FieldsWatch<bool>; 2],
     pub(super) domain_secrets: FieldsWatch<DomainSecretFacts>,
     pub(super) demand: Rc<RefCell<DemandIndex>>,
     pub(super) backups: Rc<RefCell<BackupIndex>>,
     catalogue: Rc<RefCell<Catalogue>>,
     /// The versions at which the content of Seeds and self-hosted Shoots changed, as far as this process saw it.
     content_versions: Rc<RefCell<BTreeMap<ExtensionCluster, u64>>>,
-    lists: LiveLists<(), LiveInstallations>,
+    /// By registration, or of all.
+    lists: LiveLists<Option<Box<str>>, LiveInstallations>,
+    /// False if the server does not select installations by registration.
+    selects: Rc<Cell<bool>>,
     /// Creations that have begun: the controllers of a self-hosted Shoot and of its Seed may want the same.
     creations: RefCell<BTreeSet<CreationKey>>,
-    /// Reads of the resourceVersions of objects without the label.
-    reads: LiveLists<ReferredName, Option<Box<str>>>,
+    /// Keep creations, and releases of what they refer to, apart.
+    pub(super) locks: ReferenceLocks,
+    /// Reads of objects without the label.
+    reads: LiveLists<ReferredName, Option<ReferredState>>,
+}
+
+/// What counts of an object to which a deployment refers.
+#[derive(Debug, Clone)]
+struct ReferredState {
+    /// Its resourceVersion.
+    version: Box<str>,
+    /// It has the finalizer that this program sets.
+    is_settled: bool,
 }
 
 impl Stores {
@@ -109,8 +128,9 @@ impl Stores {
         let shoots = ctx.shoots.clone();
         let self_hosted = shoots
             .index(|_, shoot: &CachedShoot| shoot.fields.needs.is_self_hosted().then_some(()).into_iter().collect());
-        let registrations = watches
-            .open(WatchOptions::fields(kinds::CONTROLLER_REGISTRATION, |it| Arc::new(RegistrationFacts::of(it))));
+        let registrations = watches.open(WatchOptions::fields_with_finalizers(kinds::CONTROLLER_REGISTRATION, |it| {
+            Arc::new(RegistrationFacts::of(it))
+        }));
         let by_deployment =
             registrations.index(|_, it: &CachedFields<Arc<RegistrationFacts>>| it.fields.deployments.to_vec());
         let installations: Watch<CachedInstallation> = watches
@@ -122,12 +142,13 @@ impl Stores {
             watches.open(WatchOptions::fields(kinds::CONTROLLER_DEPLOYMENT, |it| Arc::new(DeploymentFacts::of(it))));
         let by_resource = deployments.index(|_, it: &CachedFields<Arc<DeploymentFacts>>| it.fields.resources.to_vec());
         let referred = [kinds::SECRET, kinds::CONFIG_MAP].map(|kind| {
-            watches.open(WatchOptions::fields(kind, |_| ()).metadata().labelled(REFERENCED).within([GARDEN]))
+            watches.open(WatchOptions::fields(kind, is_settled).metadata().labelled(REFERENCED).within([GARDEN]))
         });
         let domain_secrets = WatchOptions::fields(kinds::SECRET, DomainSecret::of).metadata().labelled(SELECTOR);
         let stores = Self {
             cluster: ctx.garden.cluster.clone(),
-            seeds: watches.open(WatchOptions::fields(kinds::SEED, |seed| Arc::new(SeedFacts::of(seed)))),
+            seeds: watches
+                .open(WatchOptions::fields_with_finalizers(kinds::SEED, |seed| Arc::new(SeedFacts::of(seed)))),
             shoots,
             self_hosted,
             registrations,
@@ -147,7 +168,9 @@ impl Stores {
             catalogue: Rc::default(),
             content_versions: Rc::default(),
             lists: LiveLists::default(),
+            selects: Rc::new(Cell::new(true)),
             creations: RefCell::default(),
+            locks: ReferenceLocks::default(),
             reads: LiveLists::default(),
         };
         stores.keep_indexes();
@@ -285,11 +308,26 @@ impl Stores {
         is_first.then(|| Creation { creations: &self.creations, key })
     }
 
-    /// Returns the installations of a list that begins now. Decisions share it.
-    pub(super) async fn live_installations(&self) -> Result<Rc<LiveInstallations>, Failure> {
-        let watch = self.installations.clone();
-        let list = self.lists.get(&(), move || async move {
+    /// Returns all installations, or those of a registration, of a list that begins now. Decisions share it.
+    pub(super) async fn live_installations(
+        &self,
+        registration: Option<&str>,
+    ) -> Result<Rc<LiveInstallations>, Failure> {
+        // A server that does not select lists all, once for all registrations.
+        let registration = registration.filter(|_| self.selects.get());
+        let (watch, key, selects) = (self.installations.clone(), registration.map(Box::from), self.selects.clone());
+        let of_registration: Option<Box<str>> = key.clone();
+        let list = self.lists.get(&key, move || async move {
             let context = Context::new(Priority::High, Deadline::after(LIST_TIME), "controllerinstallations");
+            if let Some(registration) = of_registration.filter(|_| selects.get()) {
+                let (mut found, fields) = (LiveInstallations::default(), format!("{REGISTRATION_NAME}={registration}"));
+                let add = |name: &NamespacedName, it: &CachedInstallation| found.add(&name.name, &it.fields);
+                match watch.list_live_with_fields(&context, &fields, add).await {
+                    // A server of CustomResourceDefinitions selects by the fields that they name.
+                    Err(error) if error.code() == Some(400) => selects.set(false),
+                    listed => return listed.map(|()| found),
+                }
+            }
             let mut found = LiveInstallations::default();
             watch.list_live(&context, None, None, |name, it| found.add(&name.name, &it.fields)).await?;
             Ok::<_, ApiError>(found)
@@ -318,24 +356,24 @@ impl Stores {
         };
         let missing = || cannot(format!("controllerdeployments.core.gardener.cloud \"{name}\" not found"));
         let deployment = deployment.ok_or_else(missing)?;
-        let resources = deployment.fields.resources.iter().map(|(kind, name)| async move {
-            let version = self.resource_version(kind, name).await?;
-            Ok::<_, DeployError>((kind.clone(), name.clone(), version))
-        });
-        let resources = join_all(resources).await.into_iter().collect::<Result<Vec<_>, DeployError>>()?;
+        let referred = deployment.fields.resources.iter().map(|(kind, name)| self.referred_state(kind, name));
+        let referred = join_all(referred).await.into_iter().collect::<Result<Vec<_>, DeployError>>()?;
         let (version, hash) = (deployment.version(), deployment.fields.hash.clone());
-        Ok(Some(Deployed { name: name.clone(), version, hash, resources }))
+        let is_settled = deployment.fields.is_settled && referred.iter().all(|object| object.is_settled);
+        let resources = deployment.fields.resources.iter().zip(referred);
+        let resources = resources.map(|((kind, name), object)| (kind.clone(), name.clone(), object.version)).collect();
+        Ok(Some(Deployed { name: name.clone(), version, hash, resources, is_settled }))
     }
 
-    /// Returns the resourceVersion of an object of `garden`. One without the label is read (trap T-13); all Seeds that wait
-    /// for it share the read.
-    async fn resource_version(&self, kind: &str, name: &str) -> Result<Box<str>, DeployError> {
+    /// Returns the state of an object of `garden`. One without the label is read (trap T-13); all Seeds that wait for it share
+    /// the read.
+    async fn referred_state(&self, kind: &str, name: &str) -> Result<ReferredState, DeployError> {
         let Some(watch) = self.referred.iter().find(|watch| *watch.resource().kind == *kind) else {
             return Err(DeployError(format!("unsupported kind \"{kind}\" in ControllerDeployment resource reference")));
         };
         let key = NamespacedName::new(GARDEN, name);
         if let Some(Some(known)) = watch.known(&key) {
-            return Ok(known.version().to_string().into());
+            return Ok(ReferredState { version: known.version().to_string().into(), is_settled: known.fields });
         }
         let cannot = |error: String| {
             DeployError(format!(
@@ -347,10 +385,14 @@ impl Stores {
         let read = self.reads.get(&(kind.into(), name.into()), move || async move {
             let context = Context::new(Priority::High, Deadline::after(LIST_TIME), "controllerinstallations");
             let live = cluster.find(&context, &at).await?;
-            Ok::<_, ApiError>(live.map(|live| Box::<str>::from(object::resource_version(&live))))
+            let state = |live: &Value| ReferredState {
+                version: object::resource_version(live).into(),
+                is_settled: is_settled(live),
+            };
+            Ok::<_, ApiError>(live.as_ref().map(state))
         });
-        let version = read.await.map_err(|error| cannot(error.to_string()))?;
-        (*version).clone().ok_or_else(|| cannot(format!("{plural} \"{name}\" not found")))
+        let state = read.await.map_err(|error| cannot(error.to_string()))?;
+        (*state).clone().ok_or_else(|| cannot(format!("{plural} \"{name}\" not found")))
     }
 }
 

@@ -70,8 +70,8 @@ fn shoots(stores: &Stores, supervised: &Supervised<InstallationController>) {
     let waker = supervised.weak();
     stores.shoots.subscribe(move |change| {
         let own = |shoot: &CachedShoot| {
-            let is_deleting = shoot.fields.is_deleting;
-            shoot.fields.needs.own_cluster.is_some().then(|| (shoot.fields.needs.clone(), is_deleting))
+            let ShootRecord { needs, is_deleting, is_held_for_installations, .. } = &shoot.fields;
+            needs.own_cluster.is_some().then(|| (needs.clone(), *is_deleting, *is_held_for_installations))
         };
         if change.old.and_then(own) != change.new.and_then(own) {
             let is_first = change.how == How::First;

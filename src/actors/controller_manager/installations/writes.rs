@@ -3,14 +3,16 @@
 
 use std::cell::RefCell;
 
-use cluster::{Context, Wrote, object::NamespacedName};
+use cluster::{Cached, Context, Wrote, object::NamespacedName};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{
     backups::ExtensionCluster,
     content::{Content, Owner},
+    finalizers::HeldKind,
     installation::{CachedInstallation, InstallationFacts, MARK},
+    patience::Patience,
     plan::{Act, Existing, Role, may_update},
     stores::Stores,
 };
@@ -28,6 +30,8 @@ pub(super) enum Effect {
     Overtaken,
     /// Somebody undoes it again and again: its repair is due later.
     Postponed,
+    /// What a new installation refers to lacks a finalizer that this program sets: look again soon.
+    Unsettled,
 }
 
 /// Writes installations of one cluster.
@@ -42,6 +46,7 @@ pub(super) struct Writer<'a> {
     pub(super) owner: &'a Owner,
     pub(super) existing: &'a Existing,
     pub(super) repairs: &'a RefCell<Repairs>,
+    pub(super) patience: &'a Patience,
 }
 
 /// The intent that there is no installation: a later one is no repair.
@@ -74,6 +79,13 @@ impl Writer<'_> {
                 let patch = |facts: &InstallationFacts| {
                     facts.seed.is_none().then(|| json!({ "spec": { "seedRef": { "name": seed } } }))
                 };
+                let key = NamespacedName::new("", &**seed);
+                let Some(_lock) = self.stores.locks.for_creation(&[(HeldKind::Seed, key.clone())]) else {
+                    return Ok(Effect::Overtaken); // it is being released
+                };
+                if self.stores.seeds.store().with(&key, |it| it.fields.is_held) != Some(true) {
+                    return Ok(Effect::Overtaken);
+                }
                 let text = "failed to set .spec.seedRef for existing ControllerInstallation";
                 self.patch(name, text, patch).await
             }
@@ -123,6 +135,11 @@ impl Writer<'_> {
         if !self.may_repair(content) {
             return Ok(Effect::Postponed);
         }
+        // The patch may bring a reference back.
+        let referred = HeldKind::referred_objects(&InstallationFacts::of(&content.object()));
+        let Some(_lock) = self.stores.locks.for_creation(&referred) else {
+            return Ok(Effect::Overtaken); // one of them is being released
+        };
         announce(content.name);
         let updated = self.patch(name, "failed to update ControllerInstallation", patch).await?;
         self.note_repair(content);
@@ -147,15 +164,29 @@ impl Writer<'_> {
         let Some(_creation) = self.stores.begin_creation(self.installed_on, content.name) else {
             return Ok(Effect::Overtaken);
         };
-        let live = self.stores.live_installations().await.map_err(|error| error.to_string())?;
-        if live.of(self.installed_on, content.name).next().is_some() {
-            return Ok(Effect::Overtaken);
-        }
         if !self.is_waited_for(content.name) {
             return Ok(Effect::Overtaken);
         }
+        if !self.is_settled(content) && self.patience.must_wait(Instant::now()) {
+            return Ok(Effect::Unsettled);
+        }
+        let live = self.stores.live_installations(Some(content.name)).await.map_err(|error| error.to_string())?;
+        if live.of(self.installed_on, content.name).next().is_some() {
+            return Ok(Effect::Overtaken);
+        }
+        let object = content.object();
+        let referred = HeldKind::referred_objects(&InstallationFacts::of(&object));
+        let Some(_lock) = self.stores.locks.for_creation(&referred) else {
+            return Ok(Effect::Overtaken); // one of them is being released
+        };
+        if !self.is_waited_for(content.name) {
+            return Ok(Effect::Overtaken);
+        }
+        if !self.is_settled(content) && self.patience.must_wait(Instant::now()) {
+            return Ok(Effect::Unsettled); // the list may have taken long
+        }
         announce(content.name);
-        match self.stores.installations.create(self.context, &content.object()).await {
+        match self.stores.installations.create(self.context, &object).await {
             Ok(_) => {
                 self.note_repair(content);
                 Ok(Effect::Settled)
@@ -164,10 +195,12 @@ impl Writer<'_> {
         }
     }
 
-    /// Returns true if registration and cluster are still there to wait for a new installation. The list may have taken
-    /// long, and the same list may have released them: nobody would remove the installation then (C.2, D.1).
+    /// Returns true if registration and cluster still wait for the end of a new installation: they have their finalizers.
+    /// The list may have taken long, and the same list may have released them: nobody would remove the installation then
+    /// (C.2, D.1).
     fn is_waited_for(&self, registration: &str) -> bool {
-        let is_registered = self.stores.catalogue().get(registration).is_some_and(|it| !it.facts.is_deleting);
+        let catalogue = self.stores.catalogue();
+        let is_registered = catalogue.get(registration).is_some_and(|it| it.facts.is_held && !it.facts.is_deleting);
         let cluster = match self.cluster {
             ExtensionCluster::Seed(seed) => {
                 let key = NamespacedName::new("", &**seed);
@@ -178,9 +211,27 @@ impl Writer<'_> {
                 self.stores.shoots.store().with(shoot, state)
             }
         };
-        let is_same =
-            |(is_deleting, is_held): (bool, bool)| is_deleting == self.is_deleting && (is_held || !is_deleting);
-        is_registered && cluster.is_some_and(is_same)
+        let is_same = |(is_deleting, is_held): (bool, bool)| is_held && is_deleting == self.is_deleting;
+        // A marked installation refers to the Shoot of its Seed, too.
+        let is_shoot_held = match self.installed_on {
+            ExtensionCluster::Seed(_) => true,
+            ExtensionCluster::Shoot(shoot) => {
+                self.stores.shoots.store().with(shoot, |it| it.fields.is_held_for_installations) == Some(true)
+            }
+        };
+        is_registered && is_shoot_held && cluster.is_some_and(is_same)
+    }
+
+    /// Returns true if what a new installation refers to has its finalizers, and is still at the versions that were read. Else
+    /// the installation would be patched right after its creation, and gardenlet would install the extension twice (DEV-26).
+    fn is_settled(&self, content: &Content<'_>) -> bool {
+        let registration = self.stores.catalogue().get(content.name).map(|it| it.version);
+        let is_settled = content.deployed.is_none_or(|deployed| {
+            let key = NamespacedName::new("", &*deployed.name);
+            let known = self.stores.deployments.store().with(&key, Cached::version);
+            deployed.is_settled && known.is_none_or(|known| known <= deployed.version)
+        });
+        is_settled && registration == Some(content.registration.version)
     }
 
     /// Deletes an installation as it was judged.
