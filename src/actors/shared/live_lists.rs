@@ -24,8 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// From so many keys on, those without a recent list are forgotten.
 const FEW_KEYS: usize = 64;
 
-/// Lists by what they list. One of a key runs at a time, unless it hangs. A list begins at once if none of its key has begun a moment ago:
-/// a single decision waits for nothing.
+/// Lists by what they list. One of a key runs at a time, unless it hangs. A list begins at once if none of its key has
+/// begun a moment ago: a single decision waits for nothing.
 pub(in crate::actors) struct LiveLists<K, T> {
     slots: Rc<RefCell<Slots<K, T>>>,
 }

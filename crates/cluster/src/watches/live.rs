@@ -10,9 +10,9 @@ use crate::{ApiError, Cached, Context, ListQuery, object::NamespacedName};
 pub(super) const MOMENT: Duration = Duration::from_secs(10);
 
 impl<R: Cached> Watch<R> {
-    /// Returns true if the server has reported the end of an object a moment ago, and nothing of this name since, while the
-    /// cache was fresh. That is a proof as the 404 of a live read is one. A watch with a selector proves nothing: an object
-    /// that leaves the selection looks the same.
+    /// Returns true if this process heard of the end of an object a moment ago, and of nothing of this name since, and the
+    /// cache is fresh. The end itself may be older: a relist or a reopened watch reports it late. A watch with a selector
+    /// proves nothing: an object that leaves the selection looks the same.
     pub fn saw_end_of(&self, name: &NamespacedName) -> bool {
         let key = &self.informer.key;
         let has_selector = key.label_selector.is_some() || key.field_selector.is_some();
