@@ -14,6 +14,7 @@ use super::{
     installation::{CachedInstallation, InstallationFacts, MARK},
     patience::Patience,
     plan::{Act, Existing, Role, may_update},
+    reference_locks::CreationLock,
     stores::Stores,
 };
 use crate::actors::{
@@ -136,10 +137,7 @@ impl Writer<'_> {
             return Ok(Effect::Postponed);
         }
         // The patch may bring a reference back.
-        let referred = HeldKind::referred_objects(&InstallationFacts::of(&content.object()));
-        let Some(_lock) = self.stores.locks.for_creation(&referred) else {
-            return Ok(Effect::Overtaken); // one of them is being released
-        };
+        let Some(_lock) = self.lock_references_of(&content.object()) else { return Ok(Effect::Overtaken) };
         announce(content.name);
         let updated = self.patch(name, "failed to update ControllerInstallation", patch).await?;
         self.note_repair(content);
@@ -175,10 +173,7 @@ impl Writer<'_> {
             return Ok(Effect::Overtaken);
         }
         let object = content.object();
-        let referred = HeldKind::referred_objects(&InstallationFacts::of(&object));
-        let Some(_lock) = self.stores.locks.for_creation(&referred) else {
-            return Ok(Effect::Overtaken); // one of them is being released
-        };
+        let Some(_lock) = self.lock_references_of(&object) else { return Ok(Effect::Overtaken) };
         if !self.is_waited_for(content.name) {
             return Ok(Effect::Overtaken);
         }
@@ -193,6 +188,11 @@ impl Writer<'_> {
             }
             Err(error) => Err(format!("failed to create ControllerInstallation for \"{}\": {error}", content.name)),
         }
+    }
+
+    /// Locks what an installation refers to (DEV-24). Returns `None` if one of these objects is being released.
+    fn lock_references_of(&self, installation: &Value) -> Option<CreationLock> {
+        self.stores.locks.for_creation(&HeldKind::referred_objects(&InstallationFacts::of(installation)))
     }
 
     /// Returns true if registration and cluster still wait for the end of a new installation: they have their finalizers.
