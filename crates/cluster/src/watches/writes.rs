@@ -112,47 +112,28 @@ impl<R: Cached> Watch<R> {
         self.patch_until_settled(&attempt, first, |object| decide(object).map_or(Step::Leave, Step::Send)).await
     }
 
-    /// As [`Self::patch`], but decides on the cached object, without a read. The patch is bound to the cached version.
-    /// An object that is not cached is read live.
+    /// As [`Self::patch`], but decides on the cached object, without a read. An object that is not cached is read live.
+    /// [`Lock::None`] is for a patch that is right for every version.
     pub async fn patch_cached(
         &self,
         ctx: &Context,
         name: &NamespacedName,
+        lock: Lock,
         decide: impl Fn(&R) -> Option<Value>,
     ) -> Result<Wrote<R>, ApiError> {
-        self.patch_cached_until_settled(&self.attempt(ctx, name, Lock::Version), decide).await
+        self.patch_cached_until_settled(&self.attempt(ctx, name, lock), decide).await
     }
 
-    /// As [`Self::patch_cached`], for what is right in whichever version it arrives: the patch is bound to nothing.
-    pub async fn patch_cached_unlocked(
-        &self,
-        ctx: &Context,
-        name: &NamespacedName,
-        decide: impl Fn(&R) -> Option<Value>,
-    ) -> Result<Wrote<R>, ApiError> {
-        self.patch_cached_until_settled(&self.attempt(ctx, name, Lock::None), decide).await
-    }
-
-    /// As [`Self::patch_cached`], for the subresource `status`. The patch is bound to the incarnation of the object.
+    /// As [`Self::patch_cached`], for the subresource `status`. [`Lock::Version`] is for a patch that replaces a list: the
+    /// server takes it only if the cache had the list as it is.
     pub async fn patch_status_cached(
         &self,
         ctx: &Context,
         name: &NamespacedName,
+        lock: Lock,
         decide: impl Fn(&R) -> Option<Value>,
     ) -> Result<Wrote<R>, ApiError> {
-        let attempt = self.attempt(ctx, name, Lock::Uid).whole().on_status();
-        self.patch_cached_until_settled(&attempt, decide).await
-    }
-
-    /// As [`Self::patch_status_cached`], but bound to the cached version. So the patch replaces a list only if the cache has
-    /// the list as it is, and proves that it has.
-    pub async fn patch_cached_status_version(
-        &self,
-        ctx: &Context,
-        name: &NamespacedName,
-        decide: impl Fn(&R) -> Option<Value>,
-    ) -> Result<Wrote<R>, ApiError> {
-        let attempt = self.attempt(ctx, name, Lock::Version).whole().on_status();
+        let attempt = self.attempt(ctx, name, lock).whole().on_status();
         self.patch_cached_until_settled(&attempt, decide).await
     }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use cluster::{
-    Cached, Context, Watch, Wrote,
+    Cached, Context, Lock, Watch, Wrote,
     evidence::{Evidence, decide},
     object::{self, NamespacedName},
 };
@@ -180,7 +180,7 @@ impl BindingController {
         let watch = self.caches.credentials(credentials.kind);
         refresh(watch, context, &credentials.name).await?;
         let label = |known: &CachedCredentials| change.patch(&known.fields);
-        let labelled = watch.patch_cached_unlocked(context, &credentials.name, label).await;
+        let labelled = watch.patch_cached(context, &credentials.name, Lock::None, label).await;
         labelled.map_err(|error| {
             let (kind, binding) = (&credentials.kind.resource().kind, self.kind_name());
             Failure::new(match self.kind {
@@ -236,7 +236,7 @@ impl BindingController {
             let is_missing = !known.fields.contains(&kind);
             is_missing.then(|| json!({ "metadata": { "labels": { kind.label(): TRUE } } }))
         };
-        let labelled = watch.patch_cached_unlocked(context, quota, label).await;
+        let labelled = watch.patch_cached(context, quota, Lock::None, label).await;
         let labelled = labelled.map_err(|error| {
             let NamespacedName { namespace, name } = quota;
             Failure::new(format!(
@@ -283,7 +283,7 @@ impl BindingController {
         change.remove.insert(self.kind.label().to_owned());
         refresh(watch, context, &credentials.name).await?;
         let unlabel = |known: &CachedCredentials| change.patch(&known.fields);
-        let unlabelled = watch.patch_cached(context, &credentials.name, unlabel).await;
+        let unlabelled = watch.patch_cached(context, &credentials.name, Lock::Version, unlabel).await;
         let unlabelled = unlabelled
             .map_err(|error| Failure::new(format!("failed to remove referred label from {kind}: {error}")))?;
         // A webhook may bring labels back (G-T8): one attempt.
@@ -313,7 +313,7 @@ impl BindingController {
             if self.caches.quotas.store().with(quota, |known| known.fields.contains(&self.kind)) != Some(true) {
                 self.caches.quotas.read_object(context, quota).await?;
             }
-            let unlabelled = self.caches.quotas.patch_cached(context, quota, unlabel).await;
+            let unlabelled = self.caches.quotas.patch_cached(context, quota, Lock::Version, unlabel).await;
             unlabelled.map_err(|error| Failure::new(format!("failed to remove referred label from Quota: {error}")))?;
         }
         Ok(())

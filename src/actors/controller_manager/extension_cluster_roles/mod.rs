@@ -10,8 +10,8 @@ pub mod rules;
 use std::{collections::BTreeSet, rc::Rc, sync::Arc, time::Duration};
 
 use cluster::{
-    CachedFields, Context, EventType, How, Index, Predicate, Recorder, Reference, Watch, WatchOptions, Wrote, object,
-    object::NamespacedName,
+    CachedFields, Context, EventType, How, Index, Lock, Predicate, Recorder, Reference, Watch, WatchOptions, Wrote,
+    object, object::NamespacedName,
 };
 use jiff::Timestamp;
 use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler, Supervised, Wake, hash_of};
@@ -297,7 +297,7 @@ impl ExtensionRoles {
             true
         } else {
             let patch = |known: &CachedBinding| known.fields.patch(wanted);
-            let wrote = self.bindings.patch_cached(context, key, patch).await?;
+            let wrote = self.bindings.patch_cached(context, key, Lock::Version, patch).await?;
             matches!(wrote, Wrote::Created(_) | Wrote::Updated(_) | Wrote::Unchanged(_))
         };
         repairs.repaired(&(), intent, Instant::now(), LONGEST_PAUSE);

@@ -213,7 +213,7 @@ impl Lifecycle {
             let is_as_judged = cached.version() == seed.version();
             is_as_judged.then(|| cached.fields.patch(&silenced)).flatten()
         };
-        Ok(match seeds.patch_cached_status_version(context, name, decide).await? {
+        Ok(match seeds.patch_status_cached(context, name, Lock::Version, decide).await? {
             Wrote::Created(seed) | Wrote::Updated(seed) | Wrote::Altered(seed) => Silenced::Done(Box::new(seed.fields)),
             Wrote::Unchanged(_) | Wrote::Deleting(_) => Silenced::Changed,
             Wrote::Gone => Silenced::Gone,

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use cluster::{Cached, Context, Wrote, object::NamespacedName};
+use cluster::{Cached, Context, Lock, Wrote, object::NamespacedName};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -110,7 +110,11 @@ impl Writer<'_> {
         patch: impl Fn(&InstallationFacts) -> Option<Value>,
     ) -> Result<Effect, String> {
         let decide = |it: &CachedInstallation| patch(&it.fields).filter(|_| !it.fields.is_deleting);
-        let wrote = self.stores.installations.patch_cached(self.context, &NamespacedName::new("", name), decide).await;
+        let wrote = self
+            .stores
+            .installations
+            .patch_cached(self.context, &NamespacedName::new("", name), Lock::Version, decide)
+            .await;
         Ok(effect(&wrote.map_err(|error| format!("{text} \"{name}\": {error}"))?))
     }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use cluster::{ApiError, Context, EventType, Reference, Wrote, object::NamespacedName};
+use cluster::{ApiError, Context, EventType, Lock, Reference, Wrote, object::NamespacedName};
 use kit::{Failure, Outcome, Reconcile, quote::cut};
 use tokio::time::Instant;
 
@@ -213,7 +213,7 @@ impl Run<'_> {
             let is_same = cached.set.uid == self.set.uid;
             is_same.then(|| status.patch(&self.key.name, &cached.set.status)).flatten()
         };
-        self.sets.caches.sets.patch_status_cached(&self.context, self.key, patch).await
+        self.sets.caches.sets.patch_status_cached(&self.context, self.key, Lock::Uid, patch).await
     }
 
     fn tell(&self, step: &Step) {

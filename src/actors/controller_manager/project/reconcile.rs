@@ -61,7 +61,7 @@ impl Run<'_> {
             let is_due = project.uid == uid && !project.is_deleting;
             is_due.then(|| project.finalizer_patch(true)).flatten()
         };
-        let held = self.projects.caches.projects.patch_cached(&self.context, self.key, patch).await;
+        let held = self.projects.caches.projects.patch_cached(&self.context, self.key, Lock::Version, patch).await;
         let held = held.map_err(|error| Stop::Error(kit::Failure::new(format!("could not add finalizer: {error}"))))?;
         self.take(held)
     }
@@ -152,7 +152,7 @@ impl Run<'_> {
             let is_due = project.uid == uid && !project.is_deleting && project.namespace.is_none();
             is_due.then(|| json!({"spec": {"namespace": name}}))
         };
-        let wrote = self.projects.caches.projects.patch_cached(&self.context, self.key, patch).await;
+        let wrote = self.projects.caches.projects.patch_cached(&self.context, self.key, Lock::Version, patch).await;
         self.take(wrote.map_err(|error| Stop::failed(step::NAMESPACE, error.to_string()))?)?;
         self.memory.told.move_to(self.project.generation);
         if self.project.namespace.as_deref() == Some(name) { Ok(()) } else { Err(Stop::Overtaken) }

@@ -243,7 +243,7 @@ impl Run<'_> {
             let is_judged = project.uid == known.uid && project.is_deleting && project.namespace == known.namespace;
             is_judged.then(|| project.finalizer_patch(false)).flatten()
         };
-        let removed = self.projects.caches.projects.patch_cached(&self.context, self.key, patch).await;
+        let removed = self.projects.caches.projects.patch_cached(&self.context, self.key, Lock::Version, patch).await;
         let removed =
             removed.map_err(|error| Stop::Error(Failure::new(format!("failed to remove finalizer: {error}"))))?;
         match removed {

@@ -2,7 +2,7 @@
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
-use cluster::{ApiError, Context, Reference, Wrote, object::NamespacedName};
+use cluster::{ApiError, Context, Lock, Reference, Wrote, object::NamespacedName};
 use kit::{Deadline, Failure, Outcome, Reconcile};
 use tokio::time::Instant;
 
@@ -188,7 +188,8 @@ impl Run<'_> {
         if matches!(phase, Phase::Failed | Phase::Terminating) {
             self.projects.events.written(&self.regarding(), Deadline::after(EVENT_LIMIT)).await;
         }
-        let wrote = self.projects.caches.projects.patch_status_cached(&self.context, self.key, patch).await?;
+        let wrote =
+            self.projects.caches.projects.patch_status_cached(&self.context, self.key, Lock::Uid, patch).await?;
         let is_answer = !matches!(wrote, Wrote::Unchanged(_)); // else the cache said so
         if let Wrote::Updated(cached) | Wrote::Altered(cached) | Wrote::Unchanged(cached) = wrote
             && cached.project.uid == uid

@@ -10,7 +10,7 @@ pub mod rules;
 
 use std::{fmt, rc::Rc};
 
-use cluster::{CachedFields, Context, Index, Predicate, Watch, WatchOptions, Wrote, object::NamespacedName};
+use cluster::{CachedFields, Context, Index, Lock, Predicate, Watch, WatchOptions, Wrote, object::NamespacedName};
 use kit::{Controller, Failure, Outcome, Reconcile, Reconciler};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -112,7 +112,7 @@ impl ProjectQuotas {
         }
         changes.iter().for_each(|change| change.log());
         let decide = |live: &CachedFields<Quota>| align(&live.fields, shoots).ok().and_then(|changes| patch(&changes));
-        let wrote = self.quotas.patch_cached(context, key, decide).await;
+        let wrote = self.quotas.patch_cached(context, key, Lock::Version, decide).await;
         let wrote = wrote.map_err(|error| Failure::new(told(key, &error)))?;
         if matches!(wrote, Wrote::Created(_) | Wrote::Updated(_) | Wrote::Altered(_)) {
             repairs.repaired(&(), INTENT, Instant::now(), LONGEST_PAUSE);

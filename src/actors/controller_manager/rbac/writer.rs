@@ -1,6 +1,6 @@
 //! Settles one RBAC object: reads what the cache does not prove, and writes the difference.
 
-use cluster::{ApiError, CachedFields, Context, Watch, Wrote};
+use cluster::{ApiError, CachedFields, Context, Lock, Watch, Wrote};
 use kit::Failure;
 
 use super::{
@@ -66,7 +66,7 @@ impl RbacObject {
             RbacVerdict::Patch(patch) => Some(patch),
             RbacVerdict::Keep | RbacVerdict::Replace | RbacVerdict::Ending => None,
         };
-        Ok(match watch.patch_cached(context, &self.name, difference).await? {
+        Ok(match watch.patch_cached(context, &self.name, Lock::Version, difference).await? {
             Wrote::Created(_) | Wrote::Updated(_) => Settled::Written,
             Wrote::Altered(_) => Settled::Altered,
             Wrote::Unchanged(cached) if self.judge(&cached.fields) == RbacVerdict::Keep => Settled::Same,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use cluster::{
-    ApiError, Cached as _, CachedFields, Context, Index, Watch, WatchOptions, Wrote,
+    ApiError, Cached as _, CachedFields, Context, Index, Lock, Watch, WatchOptions, Wrote,
     evidence::{Evidence, EvidenceSource, decide},
     object::{self, NamespacedName},
 };
@@ -245,7 +245,7 @@ pub(super) async fn set_protection<T: Clone + Send + Sync + 'static>(
         let finalizers = cached.finalizers().filter(|_| is_judged(&cached.fields));
         finalizers.and_then(|object| object::finalizer_patch(&object, PROTECTION, held))
     };
-    Ok(match watch.patch_cached(context, name, change).await? {
+    Ok(match watch.patch_cached(context, name, Lock::Version, change).await? {
         Wrote::Created(_) | Wrote::Updated(_) => true,
         // An object in deletion ends with its last finalizer.
         Wrote::Gone => !held && watch.store().with(name, |_| ()).is_none(),

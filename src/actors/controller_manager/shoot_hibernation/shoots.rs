@@ -135,7 +135,7 @@ impl Shoots {
             let is_wanted = trigger.is_due(&cached.shoot) && !trigger.is_set(&cached.shoot);
             is_wanted.then(|| trigger.operation().patch())
         };
-        match self.watch.patch_cached(context, key, set).await {
+        match self.watch.patch_cached(context, key, Lock::Version, set).await {
             Ok(Wrote::Updated(written)) => {
                 let (time, operation) = (trigger.due.time, trigger.operation());
                 memory.executed = Some(Executed { uid: written.uid, time, operation });
@@ -181,7 +181,7 @@ impl Shoots {
         trigger: Trigger<'_>,
     ) -> Result<Option<Outcome>, Failure> {
         let patch = |cached: &CachedShoot| trigger.is_due(&cached.shoot).then(|| trigger_patch(trigger.now));
-        ended(self.watch.patch_status_cached(context, key, patch).await)
+        ended(self.watch.patch_status_cached(context, key, Lock::Uid, patch).await)
     }
 
     /// Enters the trigger time if `enabled` has the wanted value already. The cache may lag behind a user's change, so the

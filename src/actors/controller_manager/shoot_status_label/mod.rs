@@ -9,7 +9,7 @@ pub mod rules;
 
 use std::rc::Rc;
 
-use cluster::{Context, Watch, Wrote, object::NamespacedName};
+use cluster::{Context, Lock, Watch, Wrote, object::NamespacedName};
 use kit::{Controller, Failure, Outcome, Reconcile, Reconciler, hash_of};
 use tokio::time::Instant;
 
@@ -85,7 +85,7 @@ impl Controller for StatusLabels {
         tracing::debug!(status = label.wanted.as_str(), "Updating shoot status label");
         let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
         let patch = |shoot: &CachedShoot| shoot.fields.label.patch();
-        match self.shoots.patch_cached_unlocked(&context, key, patch).await? {
+        match self.shoots.patch_cached(&context, key, Lock::None, patch).await? {
             Wrote::Created(_) | Wrote::Updated(_) => {
                 memory.repairs.repaired(&(), intent, Instant::now(), LONGEST_PAUSE);
             }

@@ -22,7 +22,8 @@ mod tests;
 use std::{rc::Rc, time::Duration};
 
 use cluster::{
-    ApiError, CachedFields, Cluster, Context, Index, Predicate, Watch, WatchOptions, Wrote, object::NamespacedName,
+    ApiError, CachedFields, Cluster, Context, Index, Lock, Predicate, Watch, WatchOptions, Wrote,
+    object::NamespacedName,
 };
 use kit::{Causes, Controller, Failure, Outcome, Reconcile, Reconciler};
 
@@ -205,7 +206,7 @@ impl Invalidator {
         let decide = |known: &CachedFields<Option<TokenSecret>>| {
             known.fields.as_ref().filter(|known| *known == secret)?.patch(considered)
         };
-        match self.secrets.patch_cached(context, key, decide).await? {
+        match self.secrets.patch_cached(context, key, Lock::Version, decide).await? {
             Wrote::Updated(_) => {}
             Wrote::Gone => return Ok(true),
             _ => return Ok(false),

@@ -1,15 +1,15 @@
 use super::{writes::written, *};
-use crate::{DeleteOptions, Propagation, Wrote, testing::ctx};
+use crate::{DeleteOptions, Lock, Propagation, Wrote, testing::ctx};
 
 #[test]
 fn status_patch_decides_on_the_cached_object_and_is_bound_to_its_incarnation() {
     written(|scene| async move {
         let decide = |entry: &Entry| (entry.value == "1").then(|| json!({"status": {"phase": "x"}}));
-        let none = scene.watch.patch_status_cached(&ctx(), &name("a"), |_| None).await.unwrap();
+        let none = scene.watch.patch_status_cached(&ctx(), &name("a"), Lock::Uid, |_| None).await.unwrap();
         assert!(matches!(none, Wrote::Unchanged(entry) if entry.value == "1"));
         assert_eq!(scene.verbs(), Vec::<String>::new());
 
-        drop(scene.watch.patch_status_cached(&ctx(), &name("a"), decide).await);
+        drop(scene.watch.patch_status_cached(&ctx(), &name("a"), Lock::Uid, decide).await);
 
         let requests = scene.sim.requests();
         let patch = requests.iter().find(|request| request.info.verb == "patch").unwrap();

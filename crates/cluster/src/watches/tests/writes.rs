@@ -87,7 +87,8 @@ fn write_sends_nothing_when_nothing_differs() {
 
         let none = watch.patch(&ctx(), &a, Lock::Version, |_| None).await;
         let same = watch.patch(&ctx(), &live, Lock::None, |_| Some(json!({"data": {"k": "1", "gone": null}}))).await;
-        let cached = watch.patch_cached(&ctx(), &a, |entry| (entry.value != "1").then(|| json!({}))).await;
+        let cached =
+            watch.patch_cached(&ctx(), &a, Lock::Version, |entry| (entry.value != "1").then(|| json!({}))).await;
         let ensured = watch.ensure(&ctx(), &a, Lock::Version, |object| object["data"]["k"] = "1".into()).await;
         let kept = watch.delete_if(&ctx(), &live, None, |_| false).await;
         let finalizer = watch.set_finalizer(&ctx(), &live, FINALIZER, false).await;
@@ -241,7 +242,7 @@ fn write_on_the_cached_object_needs_no_read_and_decides_again_on_a_live_one() {
     written(|scene| async move {
         let decide = |entry: &Entry| (entry.value != "2").then(|| json!({"data": {"k": "2"}}));
 
-        let wrote = scene.watch.patch_cached(&ctx(), &name("a"), decide).await.unwrap();
+        let wrote = scene.watch.patch_cached(&ctx(), &name("a"), Lock::Version, decide).await.unwrap();
 
         assert!(matches!(wrote, Wrote::Updated(entry) if entry.value == "2"));
         assert_eq!((scene.verbs(), scene.reported()), (vec!["patch".to_owned()], vec!["own a 1→2".to_owned()]));
@@ -251,7 +252,7 @@ fn write_on_the_cached_object_needs_no_read_and_decides_again_on_a_live_one() {
         });
 
         let decide = |entry: &Entry| (entry.value == "2").then(|| json!({"data": {"k": "4"}}));
-        let wrote = scene.watch.patch_cached(&ctx(), &name("a"), decide).await.unwrap();
+        let wrote = scene.watch.patch_cached(&ctx(), &name("a"), Lock::Version, decide).await.unwrap();
 
         assert!(matches!(wrote, Wrote::Unchanged(entry) if entry.value == "3"));
         assert_eq!(scene.verbs(), ["patch", "get"]);

@@ -19,7 +19,7 @@ mod tests;
 use std::{rc::Rc, sync::Arc, time::Duration};
 
 use cluster::{
-    CachedFields, Cluster, Context, How, Index, Predicate, Recorder, Reference, Watch, WatchOptions, Wrote,
+    CachedFields, Cluster, Context, How, Index, Lock, Predicate, Recorder, Reference, Watch, WatchOptions, Wrote,
     object::NamespacedName,
 };
 use kit::{Causes, Controller, Failure, Observers, Outcome, Reconcile, Reconciler, Supervised, Wake};
@@ -245,7 +245,7 @@ impl Controller for CriticalComponents {
             let known = known.fields.as_ref().filter(|known| known.uid == node.uid)?;
             self.obstacle(&name.name, known).is_none().then(|| known.without_taint())
         };
-        match self.nodes.patch_cached(&context, name, decide).await {
+        match self.nodes.patch_cached(&context, name, Lock::Version, decide).await {
             // A webhook may have put the taint back.
             Ok(Wrote::Updated(_) | Wrote::Altered(_)) => {}
             Ok(Wrote::Gone) => return Ok(Outcome::Done),

@@ -12,7 +12,7 @@ use std::{
 };
 
 use cluster::{
-    CachedFields, Cluster, Context, Predicate, Watch, WatchOptions,
+    CachedFields, Cluster, Context, Lock, Predicate, Watch, WatchOptions,
     object::{self, NamespacedName},
 };
 use futures::{StreamExt as _, stream};
@@ -130,7 +130,7 @@ impl Delays {
             let differs = known.fields.secret == *secret && known.fields.delay.as_deref() != delay.as_deref();
             differs.then(|| json!({"metadata": {"annotations": {DELAY: delay}}}))
         };
-        match self.nodes.patch_cached(context, node, decide).await {
+        match self.nodes.patch_cached(context, node, Lock::Version, decide).await {
             Ok(wrote) => Ok(!wrote.is_altered()),
             Err(error) if error.is_conflict() => Ok(false),
             Err(error) => Err(format!("node {}: {error}", node.name)),
