@@ -290,6 +290,45 @@ fn hibernation_leaves_a_change_between_its_writes_alone() {
     });
 }
 
+/// spec 84 §B.4: the status cannot be written, and a user wakes the cluster up meanwhile. The time counts as executed.
+#[test]
+fn hibernation_that_cannot_be_entered_leaves_a_later_change_alone() {
+    garden(|garden| async move {
+        garden.put(at_one());
+        garden.settled().await;
+        fail_patches(&garden, "status", Seen::internal_error("no"));
+        seconds(HOUR + 10).await;
+        assert_eq!(enabled(&garden), json!(true));
+        edit(&garden, |shoot| shoot["spec"]["hibernation"]["enabled"] = json!(false));
+        seconds(120).await;
+        garden.sim.clear_faults();
+        seconds(310).await;
+
+        assert_eq!((enabled(&garden), notes(&garden, HIBERNATED).len()), (json!(false), 1));
+        assert!(triggered(&garden).starts_with("01:0"), "{}", triggered(&garden));
+    });
+}
+
+/// spec 84 §B.4, §B.5: the clock is set back before the status is written. So the time comes again.
+#[test]
+fn hibernation_is_executed_again_after_the_clock_was_set_back() {
+    garden(|garden| async move {
+        garden.put(at_one());
+        garden.settled().await;
+        fail_patches(&garden, "status", Seen::internal_error("no"));
+        garden.jump(3600);
+        seconds(601).await;
+        assert_eq!(enabled(&garden), json!(true));
+        garden.jump(-3600);
+        seconds(310).await;
+        edit(&garden, |shoot| shoot["spec"]["hibernation"]["enabled"] = json!(false));
+        garden.sim.clear_faults();
+        seconds(HOUR + 30).await;
+
+        assert_eq!((enabled(&garden), triggered(&garden)), (json!(true), "01:00:00Z".to_owned()));
+    });
+}
+
 /// spec 84 §B.4: a time that comes before the status is written is executed, too.
 #[test]
 fn hibernation_executes_the_next_time_if_the_last_one_was_not_entered() {

@@ -55,7 +55,7 @@ struct Memory {
     told: Option<u64>,
     /// The time whose refusal was recorded as an Event.
     refused: Option<Timestamp>,
-    /// What the last reconcile has set. Without this memory, the Shoot is read before the status says so.
+    /// What a reconcile has set, until the status says so. Without this memory, the Shoot is read before that.
     executed: Option<Executed>,
 }
 
@@ -91,11 +91,12 @@ impl Controller for Hibernations {
             tracing::debug!("Object is gone, stop reconciling");
             return Ok(Outcome::Retire);
         };
-        let executed = memory.executed.take();
-        if let Some(executed) = &executed {
+        if let Some(executed) = &mut memory.executed {
             self.shoots.announce(&reconcile.key, &cached, executed);
         }
         let now = self.clock.wall();
+        // After a step of the clock, the same time comes again.
+        memory.executed.take_if(|executed| executed.is_ahead_of(now));
         let plan = match cached.shoot.judge(self.deadline, now) {
             Verdict::Deleting => {
                 tracing::info!("Shoot is currently being deleted, stopping reconciliation");
@@ -123,13 +124,15 @@ impl Controller for Hibernations {
         if let Some(due) = plan.due {
             let context = Context::new(reconcile.priority(), reconcile.deadline, reconcile.key.to_string());
             let trigger = Trigger { due, deadline: self.deadline, now };
-            let unfinished = match executed.filter(|executed| executed.is(&cached, due)) {
-                Some(_) => self.shoots.enter_trigger_time(&context, &reconcile.key, trigger).await?,
-                None => self.shoots.execute(&context, &reconcile.key, &cached, trigger, memory).await?,
+            let unfinished = if memory.executed.as_ref().is_some_and(|executed| executed.is(&cached, due)) {
+                self.shoots.enter_trigger_time(&context, &reconcile.key, trigger).await?
+            } else {
+                self.shoots.execute(&context, &reconcile.key, &cached, trigger, memory).await?
             };
             if let Some(outcome) = unfinished {
                 return Ok(outcome);
             }
+            memory.executed = None;
             tracing::info!(enabled = due.entry.operation.enabled(), "Successfully set hibernation.enabled");
             triggered = Some(now);
         }

@@ -41,12 +41,13 @@ pub(super) struct Trigger<'s> {
     pub(super) now: Timestamp,
 }
 
-/// What this process has set, and has neither announced nor entered in the status yet.
+/// What this process has set, and has not entered in the status yet.
 #[derive(Debug)]
 pub(super) struct Executed {
     uid: Box<str>,
     time: Timestamp,
     operation: Operation,
+    is_announced: bool,
 }
 
 impl CachedShoot {
@@ -70,6 +71,11 @@ impl Executed {
     /// Returns true if this is what is due for a Shoot now.
     pub(super) fn is(&self, cached: &CachedShoot, due: Due<'_>) -> bool {
         self.uid == cached.uid && (self.time, self.operation) == (due.time, due.entry.operation)
+    }
+
+    /// Returns true if its time has not come yet, by a clock that was set back.
+    pub(super) fn is_ahead_of(&self, now: Timestamp) -> bool {
+        now < self.time
     }
 }
 
@@ -138,7 +144,7 @@ impl Shoots {
         match self.watch.patch_cached(context, key, Lock::Version, set).await {
             Ok(Wrote::Updated(written)) => {
                 let (time, operation) = (trigger.due.time, trigger.operation());
-                memory.executed = Some(Executed { uid: written.uid, time, operation });
+                memory.executed = Some(Executed { uid: written.uid, time, operation, is_announced: false });
                 Ok(Some(Outcome::Continue))
             }
             Ok(Wrote::Unchanged(_)) => self.confirm(context, key, trigger).await,
@@ -156,9 +162,9 @@ impl Shoots {
         }
     }
 
-    /// Records the Event about what this process has set, unless another Shoot has its name now.
-    pub(super) fn announce(&self, key: &NamespacedName, cached: &CachedShoot, executed: &Executed) {
-        if executed.uid == cached.uid {
+    /// Records the Event about what this process has set, once, unless another Shoot has its name now.
+    pub(super) fn announce(&self, key: &NamespacedName, cached: &CachedShoot, executed: &mut Executed) {
+        if !std::mem::replace(&mut executed.is_announced, true) && executed.uid == cached.uid {
             self.record(EventType::Normal, key, cached, executed.operation.event());
         }
     }
