@@ -49,6 +49,7 @@ mod shoot_hibernation;
 mod shoot_hibernation_faults;
 mod shoot_hibernation_lives;
 mod shoot_maintenance;
+mod shoot_maintenance_faults;
 mod shoot_migration;
 mod shoot_quota;
 mod shoot_quota_faults;

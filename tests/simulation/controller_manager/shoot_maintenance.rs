@@ -27,7 +27,7 @@ pub(super) fn two_versions() -> Value {
 }
 
 /// A maintenance window from so many minutes ahead to so many.
-fn window(garden: &Garden, begin: i64, end: i64) -> Value {
+pub(super) fn window(garden: &Garden, begin: i64, end: i64) -> Value {
     let at = |minutes: i64| format!("{}+0000", garden.time(60 * minutes)[11..19].replace(':', ""));
     json!({ "begin": at(begin), "end": at(end) })
 }
@@ -51,7 +51,7 @@ pub(super) fn shoot(garden: &Garden, name: &str, spec: Value) -> Value {
 }
 
 /// Starts the controllers with a CloudProfile of two versions and Shoot `s`, whose window is hours away.
-async fn started(garden: &Garden, spec: Value) {
+pub(super) async fn started(garden: &Garden, spec: Value) {
     put_profile(garden, &two_versions());
     garden.put(shoot(garden, "s", spec));
     garden.settled().await;
@@ -61,19 +61,19 @@ fn find(garden: &Garden) -> Value {
     garden.find(&kinds::SHOOT, "a", "s").unwrap_or_default()
 }
 
-fn version(garden: &Garden) -> String {
+pub(super) fn version(garden: &Garden) -> String {
     find(garden)["spec"]["kubernetes"]["version"].as_str().unwrap_or_default().to_owned()
 }
 
-fn last(garden: &Garden) -> Value {
+pub(super) fn last(garden: &Garden) -> Value {
     find(garden)["status"]["lastMaintenance"].clone()
 }
 
-fn has_tasks(garden: &Garden) -> bool {
+pub(super) fn has_tasks(garden: &Garden) -> bool {
     annotation(&find(garden), TASKS).is_some()
 }
 
-async fn ask(garden: &Garden) {
+pub(super) async fn ask(garden: &Garden) {
     let patch = json!({ "metadata": { "annotations": { OPERATION: "maintain" } } });
     garden.patch(&kinds::SHOOT, "a", "s", patch).await;
 }
@@ -86,7 +86,7 @@ async fn maintain(garden: &Garden) {
 }
 
 /// Lets requests fail that update Shoots. `fault` gets the number of the request, from 1, and whether it is a dry run.
-fn on_updates(garden: &Garden, mut fault: impl FnMut(usize, bool, &Sim) -> Fault + Send + 'static) {
+pub(super) fn on_updates(garden: &Garden, mut fault: impl FnMut(usize, bool, &Sim) -> Fault + Send + 'static) {
     let (sim, mut count) = (garden.sim.clone(), 0);
     garden.sim.set_faults(move |info| {
         if info.user != "gcm" || info.verb != "update" || info.resource != "shoots" {
@@ -97,7 +97,7 @@ fn on_updates(garden: &Garden, mut fault: impl FnMut(usize, bool, &Sim) -> Fault
     });
 }
 
-fn refused(code: u16) -> Fault {
+pub(super) fn refused(code: u16) -> Fault {
     Fault::FailBefore(Seen::status(code, if code == 422 { "Invalid" } else { "Unavailable" }, "no way"))
 }
 
@@ -105,7 +105,7 @@ fn notes(garden: &Garden, reason: &str) -> Vec<(String, String, String)> {
     garden.events(&kinds::SHOOT, "s", reason)
 }
 
-fn maintenances(garden: &Garden, result: &str) -> Option<f64> {
+pub(super) fn maintenances(garden: &Garden, result: &str) -> Option<f64> {
     garden.metric(&format!("maintenance_total{{result=\"{result}\"}}"))
 }
 

@@ -14,13 +14,14 @@
 //!   * [`changes`], `binding`: what newer Kubernetes versions require; `gates`, `gates_table`: what they do not support
 //!   * [`report`]: texts and Events
 //! * [`preview`]: what a maintenance would do, for the command `maintenance`
-//! * `stores`: what is cached; `run`: the writes of one maintenance; `migration`: the requests of `binding`; `view`: rows
+//! * `stores`: what is cached; `run`: the writes of one maintenance; `end`: its end in the status; `migration`: the requests of `binding`; `view`: rows
 //!   of the dashboard
 //! * this file: registration, event handler, and when a Shoot is maintained
 
 mod binding;
 pub mod changes;
 mod constraint;
+mod end;
 mod fitting;
 mod gates;
 mod gates_table;
@@ -50,6 +51,7 @@ use jiff::Timestamp;
 use kit::{Clock, Controller, Failure, Observers, Outcome, Priority, Random, Reconcile, Reconciler};
 
 use self::{
+    end::{LastEnd, PendingEnd},
     operation::RestartSettings,
     plan::MaintenanceSettings,
     run::MaintenanceEnd,
@@ -89,6 +91,8 @@ struct ShootMaintenance {
 struct Memory {
     /// The first look is over, or its time is set.
     has_begun: bool,
+    /// The end of the last maintenance, until the status shows it. If this memory is lost, the next maintenance writes it.
+    pending_end: Option<PendingEnd>,
 }
 
 impl MaintenanceSettings {
@@ -131,6 +135,7 @@ impl ShootMaintenance {
         context: &Context,
         key: &NamespacedName,
         cached: &MaintenanceTrigger,
+        memory: &mut Memory,
         now: Timestamp,
     ) -> Result<Option<Outcome>, Failure> {
         // A Shoot that cannot be maintained costs no request.
@@ -147,7 +152,7 @@ impl ShootMaintenance {
         }
         tracing::info!("Maintaining Shoot");
         let profile = self.stores.profile_of(context, &trigger).await?;
-        let end = self.maintain(context, &live, &profile, now).await;
+        let end = self.maintain(context, &live, &profile, memory, now).await;
         let label = match end {
             Ok(MaintenanceEnd::Finished(label)) => label,
             Ok(MaintenanceEnd::Refused) => "refused",
@@ -201,9 +206,15 @@ impl Controller for ShootMaintenance {
         }
         let until_next = trigger.window.until_next(now, self.random.unit());
         let next = now.checked_add(until_next).unwrap_or(Timestamp::MAX);
-        if trigger.is_due(now) {
-            let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
-            if let Some(outcome) = self.maintain_due(&context, key, &trigger, now).await? {
+        let context = Context::new(reconcile.priority(), reconcile.deadline, key.to_string());
+        let is_due = match self.write_last_end(&context, key, memory).await? {
+            LastEnd::Settled => trigger.is_due(now),
+            LastEnd::Written => trigger.is_asked, // the maintenance of this window was the last one
+            LastEnd::Unknown(until) if !trigger.is_due(now) => return Ok(Outcome::At(until)),
+            LastEnd::Unknown(_) => true,
+        };
+        if is_due {
+            if let Some(outcome) = self.maintain_due(&context, key, &trigger, memory, now).await? {
                 return Ok(outcome);
             }
         } else {

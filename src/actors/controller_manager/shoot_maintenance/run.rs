@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cluster::{
-    ApiError, Context, EventType, Lock, Reference,
+    ApiError, Context, EventType, Reference,
     object::{self, NamespacedName, field_mut},
 };
 use jiff::Timestamp;
@@ -14,16 +14,17 @@ use kit::{
 use serde_json::{Value, json};
 
 use super::{
-    ShootMaintenance,
+    Memory, ShootMaintenance,
     changes::BindingMigration,
+    end::PendingEnd,
     migration::migrate,
     operation::{OPERATION, asks_for_maintenance},
     plan::{MaintenanceInput, MaintenancePlan, plan},
     profile::MaintenanceProfile,
-    report::{FAILED, FAILED_REASON, LONGEST_TEXT, PROCESSING, SUCCEEDED, refused_maintenance},
+    report::{FAILED_REASON, LONGEST_TEXT, refused_maintenance},
     update::{Remark, RemarkLevel, shown},
 };
-use crate::{actors::controller_manager::fields::text, api::kinds};
+use crate::api::kinds;
 
 /// Most characters of a plan in the log.
 const SHOWN_PLAN: usize = 4096;
@@ -40,7 +41,7 @@ const ACTION: &str = "Reconcile";
 /// How a maintenance ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MaintenanceEnd {
-    /// Everything that was to be done is done. The label of the metric.
+    /// The maintenance is done. The label of the metric.
     Finished(&'static str),
     /// The API server refused the new Shoot; the status says so (spec 84 C-22).
     Refused,
@@ -59,7 +60,8 @@ enum Written {
 
 /// What came of a dry run.
 enum Tried {
-    Accepted,
+    /// The Shoot as the API server would store it.
+    Accepted(Value),
     /// The text of the API server, at most [`LONGEST_TEXT`] long.
     Refused(String),
     Conflict,
@@ -89,21 +91,24 @@ macro_rules! written {
 }
 
 impl ShootMaintenance {
-    /// Maintains a Shoot as it was read live (spec 84 C.4, C.14).
+    /// Maintains a Shoot as it was read live (spec 84 C.4, C.14). The memory has the end as long as the status lacks it, so
+    /// that it survives a failed write, and a reconcile that is dropped meanwhile.
     pub(super) async fn maintain(
         &self,
         context: &Context,
         shoot: &Value,
         profile: &MaintenanceProfile,
+        memory: &mut Memory,
         now: Timestamp,
     ) -> Result<MaintenanceEnd, Failure> {
         let (mut plan, migration) = self.planned(context, shoot, profile, now).await?;
         self.log_plan(&plan);
         let is_changed = plan.results.is_changed();
         let mut object = shoot.clone();
+        let mut updated = None;
         if is_changed {
-            plan = match self.tried(context, (shoot, profile, migration.as_ref()), plan, now).await? {
-                (Tried::Accepted, plan) => plan,
+            (updated, plan) = match self.tried(context, (shoot, profile, migration.as_ref()), plan, now).await? {
+                (Tried::Accepted(updated), plan) => (Some(updated), plan),
                 (Tried::Refused(message), _) => return self.report_refusal(context, shoot, &message, now).await,
                 (Tried::Conflict, _) => return Ok(MaintenanceEnd::Conflict),
                 (Tried::Gone, _) => return Ok(MaintenanceEnd::Gone),
@@ -111,21 +116,28 @@ impl ShootMaintenance {
             let patch = json!({ "status": { "lastMaintenance": plan.results.texts().last_maintenance(now) } });
             object = written!(self.patch(context, shoot, Some("status"), patch).await);
         }
+        memory.pending_end = None;
         let applied = plan.applied(&object);
         if applied != object {
+            let sent = self.clock.wall();
+            memory.pending_end = updated.and_then(|updated| PendingEnd::unknown(&object, &updated, sent));
             let at = kinds::SHOOT.named(&NamespacedName::of(shoot));
             let request = self.cluster.replace(context, &at, None, &applied);
             let result = self.stores.shoots.enter_answer_of(context, request).await;
-            if let Err(error) = &result
-                && !is_conflict(error)
-                && !error.is_not_found()
-            {
-                let regarding = Reference::of(shoot);
-                self.events.record(EventType::Warning, &regarding, ACTION, FAILED_REASON, &error.to_string());
+            if let Err(error) = &result {
+                let (is_conflict, is_gone) = (is_conflict(error), error.is_not_found());
+                if is_conflict || is_gone || is_refusal(error) {
+                    memory.pending_end = None;
+                }
+                if !is_conflict && !is_gone {
+                    let regarding = Reference::of(shoot);
+                    self.events.record(EventType::Warning, &regarding, ACTION, FAILED_REASON, &error.to_string());
+                }
             }
             object = written!(result);
         }
-        let finished = self.finish(context, &object, is_changed).await;
+        memory.pending_end = Some(PendingEnd::confirmed(&object, is_changed));
+        let finished = self.write_last_end(context, &object, memory).await;
         self.record_events(&plan, &object).await;
         finished?;
         Ok(MaintenanceEnd::Finished(match (is_changed, plan.results.all().all(|result| result.is_successful)) {
@@ -177,7 +189,7 @@ impl ShootMaintenance {
     async fn dry_run(&self, context: &Context, object: &Value) -> Result<Tried, ApiError> {
         let at = kinds::SHOOT.named(&NamespacedName::of(object));
         match self.cluster.try_replace(context, &at, object).await {
-            Ok(_) => Ok(Tried::Accepted),
+            Ok(updated) => Ok(Tried::Accepted(updated)),
             Err(error) if is_refusal(&error) => {
                 Ok(Tried::Refused(cut_within(LONGEST_TEXT, &error.to_string()).into_owned()))
             }
@@ -225,22 +237,6 @@ impl ShootMaintenance {
         self.stores.shoots.enter_answer_of(context, request).await
     }
 
-    /// Ends the last maintenance in the status if it is processing, or if it failed earlier and nothing was changed
-    /// (spec 84 C-24, C-25).
-    async fn finish(&self, context: &Context, shoot: &Value, is_changed: bool) -> Result<(), ApiError> {
-        let decide = |live: &Value| {
-            let end = match text(live, "/status/lastMaintenance/state") {
-                PROCESSING => json!({ "state": SUCCEEDED }),
-                FAILED if !is_changed => {
-                    json!({ "state": SUCCEEDED, "description": "Maintenance succeeded", "failureReason": null })
-                }
-                _ => return None,
-            };
-            Some(json!({ "status": { "lastMaintenance": end } }))
-        };
-        self.stores.shoots.patch_status(context, shoot, Lock::Uid, decide).await.map(drop)
-    }
-
     /// Records the Events of a maintenance, a few at a time (spec 84 C-26).
     async fn record_events(&self, plan: &MaintenancePlan, shoot: &Value) {
         let (regarding, deadline) = (Reference::of(shoot), Deadline::after(EVENT_LIMIT));
@@ -277,7 +273,7 @@ impl ShootMaintenance {
 }
 
 /// Returns true if the API server refuses an update for what is in it (spec 84 C-22a).
-fn is_refusal(error: &ApiError) -> bool {
+pub(super) fn is_refusal(error: &ApiError) -> bool {
     matches!(error.code(), Some(400 | 403 | 405 | 413 | 415 | 422))
 }
 
