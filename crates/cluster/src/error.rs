@@ -3,6 +3,7 @@ mod texts;
 use std::{error::Error as _, time::Duration};
 
 use http::StatusCode;
+use kit::quote::cut_within;
 use kube::client::AuthError;
 use serde::Serialize;
 use serde_json::Value;
@@ -55,6 +56,15 @@ pub enum ApiError {
     BadRequest(String),
 }
 
+/// Longest text of an error answer that is kept, in bytes. It goes into logs, conditions and Events, several times over.
+const LONGEST_MESSAGE: usize = 32 * 1024;
+
+/// Longest other field of an error answer that is kept, in bytes. Names have 253, paths of fields more.
+const LONGEST_FIELD: usize = 4096;
+
+/// Most causes of an error answer that are kept.
+const MOST_CAUSES: usize = 256;
+
 /// The error answer of an API server: a `Status` object, or a plain text with an HTTP status.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
@@ -62,7 +72,7 @@ pub struct Status {
     pub code: u16,
     /// Machine-readable reason, e.g. `NotFound`; empty for plain texts and some 500s.
     pub reason: String,
-    /// The server's text, verbatim; parts that repeat a whole object are left out.
+    /// The server's text, at most 32 KiB, as a condition of Kubernetes. Parts that repeat a whole object are left out.
     pub message: String,
     /// `details.kind`: the resource, or the kind for validation errors (api-facts §0); empty for plain texts.
     pub kind: String,
@@ -273,28 +283,30 @@ impl Status {
 
     /// Parses a `Status` object, e.g. of a watch's ERROR event.
     pub(super) fn from_object(value: &Value, secret: bool) -> Self {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let cut = |value: &Value, longest: usize| cut_within(longest, value.as_str().unwrap_or_default()).into_owned();
+        let text = |value: &Value| cut(value, LONGEST_FIELD);
+        let message = |value: &Value| cut(value, LONGEST_MESSAGE);
         let details = &value["details"];
         let cause = |cause: &Value| Cause {
             reason: text(&cause["reason"]),
             message: match cause["field"].as_str() {
                 Some("patch") => LEFT_OUT.into(), // the whole object again
                 // The text is about a field, so it may quote content.
-                Some(_) | None if secret => without_content(&text(&cause["message"]), false),
-                Some(_) | None => without_objects(&text(&cause["message"]), false),
+                Some(_) | None if secret => without_content(&message(&cause["message"]), false),
+                Some(_) | None => without_objects(&message(&cause["message"]), false),
             },
             field: if secret { without_keys(&text(&cause["field"])) } else { text(&cause["field"]) },
         };
         Self {
             code: value["code"].as_u64().and_then(|code| code.try_into().ok()).unwrap_or_default(),
             reason: text(&value["reason"]),
-            message: without_objects(&text(&value["message"]), secret),
+            message: without_objects(&message(&value["message"]), secret),
             kind: text(&details["kind"]),
             name: text(&details["name"]),
             group: text(&details["group"]),
             uid: text(&details["uid"]),
             retry_after_seconds: details["retryAfterSeconds"].as_u64().unwrap_or_default(),
-            causes: details["causes"].as_array().into_iter().flatten().map(cause).collect(),
+            causes: details["causes"].as_array().into_iter().flatten().take(MOST_CAUSES).map(cause).collect(),
             retry_after: None,
             of_another: false,
         }

@@ -239,3 +239,20 @@ fn too_large_objects_are_recognised_by_code_or_text() {
         assert_eq!(error.is_too_large(size), expected, "{code} {message}");
     }
 }
+
+/// A broken API server must not fill the memory and the log (spec 70 §8).
+#[test]
+fn long_error_answer_is_cut() {
+    let long = "m".repeat(3_900_000);
+    let cause = json!({ "reason": long, "message": long, "field": long });
+    let details = json!({ "name": long, "causes": vec![cause; 1000] });
+    for secret in [false, true] {
+        let body = json!({ "kind": "Status", "message": long, "reason": long, "details": details });
+        let status = Status::from_object(&body, secret);
+
+        let longest =
+            [&status.message, &status.reason, &status.name, &status.causes[0].message, &status.causes[0].field]
+                .map(|text| text.len());
+        assert_eq!((longest, status.causes.len()), ([32_768, 4096, 4096, 32_768, 4096], 256));
+    }
+}
