@@ -1,5 +1,5 @@
-//! Two months of many Shoots with changes of clocks, amid outages, restarts and other leaders. What a time or a user says
-//! stands until the next time. Their number and the seed are those of [`from_environment`].
+//! Many days of many Shoots with changes of clocks, amid outages, restarts and other leaders. What a time or a user says
+//! stands until the next time. [`LongLife`] says how many.
 
 use cluster::object;
 use gardener_resource_manager::{
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{
     garden::{Garden, garden},
-    months::{Random, TWO_MONTHS, from_environment, now, pass},
+    long_lives::{LongLife, Random, now, pass},
     shoot_hibernation::{seconds, sleeper},
 };
 
@@ -89,8 +89,9 @@ fn random_shoot(random: &mut Random, number: usize, created: Timestamp) -> Value
 
 /// spec 84 B-12, B-13, §B.5
 #[test]
-fn hibernation_of_two_months_loses_no_time_and_undoes_no_change() {
-    let (shoots, mut random) = from_environment();
+fn hibernation_of_many_days_loses_no_time_and_undoes_no_change() {
+    let life = LongLife::from_environment();
+    let (shoots, days, length, mut random) = (life.shoots, life.days, life.length(), life.random);
     let executed = garden(|garden| async move {
         // A week before the first of these clocks changes.
         let begin = TimeZone::UTC.to_timestamp(DateTime::constant(2030, 3, 5, 0, 0, 11, 0)).expect("a time");
@@ -103,7 +104,7 @@ fn hibernation_of_two_months_loses_no_time_and_undoes_no_change() {
         }
         garden.start().await;
         let (start, mut checked, mut executed) = (Instant::now(), begin, 0);
-        while start.elapsed() < TWO_MONTHS {
+        while start.elapsed() < length {
             let (phase, length) = random.phase([20, 60, 100, 150, 300]);
             let back = pass(&garden, phase, length).await;
             seconds(u64::try_from(RECOVERY).expect("positive")).await;
@@ -135,5 +136,5 @@ fn hibernation_of_two_months_loses_no_time_and_undoes_no_change() {
         }
         executed
     });
-    assert!(executed > shoots * 60, "only {executed} times of {shoots} Shoots were executed");
+    assert!(executed > shoots * days, "only {executed} times of {shoots} Shoots were executed");
 }

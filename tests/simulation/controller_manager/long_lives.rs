@@ -1,4 +1,4 @@
-//! What lives of two months share: how many Shoots there are, randomness, and what the process does meanwhile.
+//! What long lives share: how long they are, how many Shoots there are, randomness, and what the process does meanwhile.
 
 use std::time::Duration;
 
@@ -7,11 +7,18 @@ use sim::{Fault, Seen};
 
 use super::{garden::Garden, shoots::seconds};
 
-/// How long a life lasts.
-pub(super) const TWO_MONTHS: Duration = Duration::from_secs(60 * 24 * 3600);
-
-/// So many Shoots live unless the environment says otherwise.
+/// So many Shoots live for so many days, unless the environment says otherwise.
 const SHOOTS: u64 = 12;
+const DAYS: u64 = 14;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// What a long life is made of.
+pub(super) struct LongLife {
+    pub(super) shoots: usize,
+    pub(super) days: usize,
+    pub(super) random: Random,
+}
 
 pub(super) struct Random(u64);
 
@@ -46,14 +53,24 @@ impl Random {
     }
 }
 
-/// Returns how many Shoots live, and the randomness of their life. `SHOOTS=2000` takes more of them, `SEED=17` another life.
-pub(super) fn from_environment() -> (usize, Random) {
-    let number = |name: &str, default: u64| {
-        let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
-        given.unwrap_or(default)
-    };
-    let shoots = usize::try_from(number("SHOOTS", SHOOTS)).expect("they fit into memory");
-    (shoots, Random(number("SEED", 1)))
+impl LongLife {
+    /// `SHOOTS=2000` takes more Shoots, `DAYS=60` more days, `SEED=17` another life.
+    pub(super) fn from_environment() -> Self {
+        let number = |name: &str, default: u64| {
+            let given = std::env::var(name).ok().and_then(|text| text.parse().ok());
+            given.unwrap_or(default)
+        };
+        let count = |number: u64| usize::try_from(number).expect("they fit into memory");
+        Self {
+            shoots: count(number("SHOOTS", SHOOTS)),
+            days: count(number("DAYS", DAYS)),
+            random: Random(number("SEED", 1)),
+        }
+    }
+
+    pub(super) fn length(&self) -> Duration {
+        DAY * u32::try_from(self.days).expect("a few years")
+    }
 }
 
 /// Returns the time now, as the program's clock shows it.
