@@ -240,7 +240,7 @@ def chart_with_the_rights_of_no_part_shows_what_is_missing(cluster, releases):
 
 
 def chart_of_gardener_controller_manager_lives_in_a_garden_cluster(cluster, releases, tmp_path):
-    """spec 80 §18: with the rights of the table nothing is refused."""
+    """spec 80 §18, scenario 35: with the rights of the table nothing is refused. The topics 81 to 86 of tests/conformance have them, too."""
     ns = "garden"
     releases.append(ns)
     objects = install(cluster, GCM, ns, "--set-json=global.controller.config.controllers.event={}")
