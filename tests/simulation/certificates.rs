@@ -18,7 +18,7 @@ const KUBELET: &str = "system:node:node-1";
 const APPROVED: &str = "Approving kubelet server certificate CSR (all checks passed)";
 
 /// Requested by `system:node:node-1` of `system:nodes`, for `node-1`, `node-1.local`, 10.0.0.1 and 2001:db8::1.
-fn pem() -> String {
+pub(super) fn pem() -> String {
     let v6: [u8; 16] = "2001:db8::1".parse::<std::net::Ipv6Addr>().expect("an address").octets();
     Parts::usual(KUBELET, &["system:nodes"], &["node-1", "node-1.local"], &[&[10, 0, 0, 1], &v6]).pem()
 }
@@ -36,7 +36,7 @@ async fn start_with(world: &World, machine_namespace: Option<&str>) {
     world.sim.clear_requests();
 }
 
-fn node(world: &World) {
+pub(super) fn node(world: &World) {
     let addresses = [
         ("Hostname", "node-1"),
         ("InternalDNS", "node-1.local"),
@@ -50,7 +50,7 @@ fn node(world: &World) {
     world.sim.edit("nodes", "", "node-1", |live| live["status"]["addresses"] = json!(addresses));
 }
 
-fn request(name: &str, signer: &str, pem: &str) -> Value {
+pub(super) fn request(name: &str, signer: &str, pem: &str) -> Value {
     json!({
         "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
         "spec": {"request": BASE64_STANDARD.encode(pem), "signerName": signer, "username": KUBELET,

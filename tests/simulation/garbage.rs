@@ -12,7 +12,7 @@ use sim::{Fault, RequestInfo, Seen};
 
 use crate::world::{NAMESPACE, PROGRAM, World, seconds, world};
 
-const LABEL: &str = "resources.gardener.cloud/garbage-collectable-reference";
+pub(super) const LABEL: &str = "resources.gardener.cloud/garbage-collectable-reference";
 const REFERENCE: &str = "reference.resources.gardener.cloud/";
 const PERIOD: u64 = 3600;
 const OLD: u64 = 601;
@@ -30,7 +30,7 @@ async fn start(world: &World) {
     seconds(5).await;
 }
 
-fn put(world: &World, kind: &str, namespace: &str, name: &str, object: Value) {
+pub(super) fn put(world: &World, kind: &str, namespace: &str, name: &str, object: Value) {
     world.sim.put(complete(kind, namespace, name, object)).expect("it is valid");
 }
 
@@ -62,12 +62,12 @@ fn collectable(world: &World, kind: &str, namespace: &str, name: &str) {
     put(world, kind, namespace, name, json!({ "metadata": { "labels": { LABEL: "true" } } }));
 }
 
-fn pod(annotations: &Value) -> Value {
+pub(super) fn pod(annotations: &Value) -> Value {
     let spec = json!({ "containers": [{ "name": "c", "image": "i" }] });
     json!({ "metadata": { "annotations": annotations }, "spec": spec })
 }
 
-fn refers_to(kind: &str, name: &str) -> Value {
+pub(super) fn refers_to(kind: &str, name: &str) -> Value {
     json!({ format!("{REFERENCE}{kind}-x"): name })
 }
 

@@ -18,30 +18,30 @@ const FILTERS: &str = "envoyfilters.networking.istio.io";
 const RULES: &str = "destinationrules.networking.istio.io";
 const CLUSTER: &str = "outbound|443||web.team-a.svc.cluster.local";
 
-fn put(world: &World, object: Value) {
+pub(super) fn put(world: &World, object: Value) {
     world.sim.put(object).expect("it is valid");
 }
 
-fn install(world: &World) {
+pub(super) fn install(world: &World) {
     put(world, istio_definition("v1beta1", "DestinationRule", "destinationrules"));
     put(world, istio_definition("v1alpha3", "EnvoyFilter", "envoyfilters"));
 }
 
-fn namespace(world: &World, name: &str, labels: Value) {
+pub(super) fn namespace(world: &World, name: &str, labels: Value) {
     put(world, json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels } }));
 }
 
-fn role() -> Value {
+pub(super) fn role() -> Value {
     json!({ "gardener.cloud/role": "istio-ingress" })
 }
 
-fn service(world: &World, export: Option<&str>, ports: Value) {
+pub(super) fn service(world: &World, export: Option<&str>, ports: Value) {
     let annotations = export.map(|export| json!({ "networking.istio.io/exportTo": export }));
     let metadata = json!({ "namespace": "team-a", "name": "web", "annotations": annotations });
     put(world, json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": { "ports": ports } }));
 }
 
-fn https() -> Value {
+pub(super) fn https() -> Value {
     json!([{ "name": "https-main", "port": 443 }])
 }
 
@@ -59,7 +59,7 @@ fn rule_of(world: &World, namespace: &str, name: &str, spec: Value) {
     );
 }
 
-fn rule(world: &World, spec: Value) {
+pub(super) fn rule(world: &World, spec: Value) {
     rule_of(world, "team-a", "web", spec);
 }
 

@@ -51,6 +51,7 @@ mod rights;
 mod stale_cache;
 mod starvation;
 mod state;
+mod systematic;
 mod tokens;
 mod watch_scopes;
 mod watch_streams;

@@ -11,7 +11,7 @@ use super::{
     guards::shoot,
 };
 
-fn bastion(name: &str, of: &str, seed: Option<&str>) -> Value {
+pub(super) fn bastion(name: &str, of: &str, seed: Option<&str>) -> Value {
     object(&kinds::BASTION, "a", name, json!({ "spec": { "shootRef": { "name": of }, "seedName": seed, "later": 1 } }))
 }
 

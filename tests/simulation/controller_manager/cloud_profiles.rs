@@ -15,11 +15,11 @@ use crate::log_capture::logged;
 
 const NO_STATUS: &str = "the API server has no status of CloudProfiles: classifications are not published";
 
-fn profile(name: &str, spec: Value) -> Value {
+pub(super) fn profile(name: &str, spec: Value) -> Value {
     object(&kinds::CLOUD_PROFILE, "", name, json!({ "spec": spec }))
 }
 
-fn child(name: &str, spec: Value) -> Value {
+pub(super) fn child(name: &str, spec: Value) -> Value {
     let mut spec = spec;
     spec["parent"] = json!({ "kind": "CloudProfile", "name": "o" });
     object(&kinds::NAMESPACED_CLOUD_PROFILE, "a", name, json!({ "spec": spec }))

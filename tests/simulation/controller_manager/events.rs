@@ -8,15 +8,15 @@ use sim::Fault;
 
 use super::garden::{Garden, garden, object};
 
-const HOUR: i64 = 3600;
+pub(super) const HOUR: i64 = 3600;
 
-fn event(name: &str, api_version: &str, kind: &str, fields: Value) -> Value {
+pub(super) fn event(name: &str, api_version: &str, kind: &str, fields: Value) -> Value {
     let mut fields = fields;
     fields["regarding"] = json!({ "apiVersion": api_version, "kind": kind, "name": "x", "namespace": "a" });
     object(&kinds::EVENT, "a", name, fields)
 }
 
-fn seen(garden: &Garden, name: &str, seconds: i64) -> Value {
+pub(super) fn seen(garden: &Garden, name: &str, seconds: i64) -> Value {
     event(name, "v1", "Secret", json!({ "eventTime": garden.time(seconds) }))
 }
 
@@ -29,7 +29,7 @@ async fn seconds(seconds: u64) {
 }
 
 /// Turns the controller on, with a time of one hour.
-fn configure(garden: &Garden) {
+pub(super) fn configure(garden: &Garden) {
     garden.config.borrow_mut().controllers.event = Some(controller_manager::Event::default());
 }
 

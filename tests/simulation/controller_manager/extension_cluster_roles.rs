@@ -16,16 +16,16 @@ use crate::log_capture::logged;
 const LABEL: &str = "authorization.gardener.cloud/custom-extensions-permissions";
 const SELECTOR: &str = "authorization.gardener.cloud/extensions-serviceaccount-selector";
 
-fn put_role(garden: &Garden, selector: &str) {
+pub(super) fn put_role(garden: &Garden, selector: &str) {
     let mut role = object(&kinds::CLUSTER_ROLE, "", "x", json!({ "rules": [] }));
     role["metadata"]["labels"] = json!({ LABEL: "true" });
     role["metadata"]["annotations"] = json!({ SELECTOR: selector });
     garden.put(role);
 }
 
-const RELEVANT: &str = r#"{"matchLabels":{"relevant":"true"}}"#;
+pub(super) const RELEVANT: &str = r#"{"matchLabels":{"relevant":"true"}}"#;
 
-fn put_account(garden: &Garden, namespace: &str, name: &str) {
+pub(super) fn put_account(garden: &Garden, namespace: &str, name: &str) {
     if garden.find(&kinds::NAMESPACE, "", namespace).is_none() {
         garden.put(object(&kinds::NAMESPACE, "", namespace, json!({})));
     }

@@ -17,12 +17,12 @@ use tracing::Level;
 use super::garden::{Garden, garden, object};
 use crate::{builder::Parts, log_capture::logged};
 
-const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
-const TOKEN_USER: &str = "system:bootstrap:abcdef";
-const SEEDS: &str = "gardener.cloud:system:seeds";
-const SHOOTS: &str = "gardener.cloud:system:shoots";
-const OF_SEED: &str = "gardener.cloud:system:seed:x";
-const OF_SHOOT: &str = "gardener.cloud:system:shoot:ns:s";
+pub(super) const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+pub(super) const TOKEN_USER: &str = "system:bootstrap:abcdef";
+pub(super) const SEEDS: &str = "gardener.cloud:system:seeds";
+pub(super) const SHOOTS: &str = "gardener.cloud:system:shoots";
+pub(super) const OF_SEED: &str = "gardener.cloud:system:seed:x";
+pub(super) const OF_SHOOT: &str = "gardener.cloud:system:shoot:ns:s";
 
 fn ask(garden: &Garden, name: &str, signer: &str, common_name: &str, organizations: &[&str], username: &str) {
     let pem = Parts::usual(common_name, organizations, &[], &[]).pem();
@@ -56,13 +56,13 @@ fn denied() -> Vec<(String, String)> {
     vec![("Denied".to_owned(), "RequestDenied".to_owned())]
 }
 
-fn put_token(garden: &Garden, description: &str) {
+pub(super) fn put_token(garden: &Garden, description: &str) {
     let data = json!({ "data": { "description": BASE64_STANDARD.encode(description) } });
     garden.put(object(&kinds::SECRET, "kube-system", "bootstrap-token-abcdef", data));
 }
 
 /// Lets users have what they ask for while the returned switch is on.
-fn allow(garden: &Garden) -> Arc<AtomicBool> {
+pub(super) fn allow(garden: &Garden) -> Arc<AtomicBool> {
     let allows = Arc::new(AtomicBool::new(true));
     let switch = allows.clone();
     garden.sim.set_reviewer(move |spec| {

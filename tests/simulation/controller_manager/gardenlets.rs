@@ -38,7 +38,7 @@ pub(super) fn beat(garden: &Garden, namespace: &str, name: &str, age: i64) {
     garden.put(object(&kinds::LEASE, namespace, name, json!({ "spec": { "renewTime": renewed } })));
 }
 
-fn put_shoot(garden: &Garden, name: &str, seed: &str, workers: Value) {
+pub(super) fn put_shoot(garden: &Garden, name: &str, seed: &str, workers: Value) {
     let mut shoot = shoot("a", name, json!({ "seedName": "other", "provider": { "workers": workers } }));
     shoot["status"] = json!({ "seedName": seed, "conditions": [condition("SystemComponentsHealthy")] });
     garden.put(shoot);

@@ -15,10 +15,11 @@ use super::{
 };
 use crate::log_capture::logged;
 
-const KINDS: [(&Resource, &str); 3] = [(&kinds::CONTROLLER_REGISTRATION, ""), (&kinds::SEED, ""), (&kinds::SHOOT, "a")];
+pub(super) const KINDS: [(&Resource, &str); 3] =
+    [(&kinds::CONTROLLER_REGISTRATION, ""), (&kinds::SEED, ""), (&kinds::SHOOT, "a")];
 
 /// Returns an object with other finalizers only.
-fn foreign(kind: &Resource, namespace: &str) -> Value {
+pub(super) fn foreign(kind: &Resource, namespace: &str) -> Value {
     let mut object = object(kind, namespace, "o", json!({}));
     object["metadata"]["finalizers"] = json!(["example.com/b", "example.com/a"]);
     object

@@ -59,4 +59,5 @@ mod shoot_retry;
 mod shoot_state_finalizer;
 mod shoot_status_label;
 mod shoots;
+mod systematic;
 mod unserved_kinds;

@@ -34,7 +34,7 @@ fn fields<const N: usize>(keys: [&str; N], values: [Option<&str>; N]) -> Map<Str
     keys.into_iter().zip(values).filter_map(|(key, value)| Some((key.to_owned(), json!(value?)))).collect()
 }
 
-fn quota(namespace: &str, name: &str, (hard, notes): State) -> Value {
+pub(super) fn quota(namespace: &str, name: &str, (hard, notes): State) -> Value {
     let fields = json!({
         "metadata": { "annotations": fields(NOTES, notes) },
         "spec": { "hard": fields(KEYS, hard) },

@@ -13,13 +13,13 @@ use crate::log_capture::logged;
 const SHOOTS: &str = "count/shoots.core.gardener.cloud";
 const BINDINGS: &str = "count/secretbindings.core.gardener.cloud";
 
-fn configure(garden: &Garden, quotas: Value) {
+pub(super) fn configure(garden: &Garden, quotas: Value) {
     garden.config.borrow_mut().controllers.project.quotas =
         serde_json::from_value(quotas).expect("quotas of a configuration");
 }
 
 /// Two quotas for Projects with the label `plan`: the first for `one` only.
-fn plans() -> Value {
+pub(super) fn plans() -> Value {
     let metadata = json!({"labels": {"tier": "one"}, "annotations": {"note": "configured"}});
     json!([
         {"config": {"metadata": metadata, "spec": {"hard": {SHOOTS: "100", BINDINGS: "42"}}},
@@ -29,7 +29,7 @@ fn plans() -> Value {
     ])
 }
 
-fn put_dev_with_plan(garden: &Garden, plan: Option<&str>) {
+pub(super) fn put_dev_with_plan(garden: &Garden, plan: Option<&str>) {
     let mut dev = project("dev", json!({"namespace": "garden-dev"}));
     if let Some(plan) = plan {
         dev["metadata"]["labels"] = json!({"plan": plan});

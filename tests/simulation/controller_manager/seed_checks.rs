@@ -33,7 +33,7 @@ fn delay(garden: &Garden) {
     set(&mut config.controllers.seed_extensions_check, EXTENSIONS);
 }
 
-fn put_seed(garden: &Garden, name: &str) {
+pub(super) fn put_seed(garden: &Garden, name: &str) {
     garden.put(object(&kinds::SEED, "", name, json!({})));
 }
 
@@ -54,11 +54,11 @@ async fn becomes(garden: &Garden, kind: &str, expected: [&str; 3]) -> Value {
     condition(garden, "s1", kind).expect("the condition exists")
 }
 
-fn bucket(name: &str, seed: &str) -> Value {
+pub(super) fn bucket(name: &str, seed: &str) -> Value {
     object(&kinds::BACKUP_BUCKET, "", name, json!({"spec": {"seedName": seed}}))
 }
 
-fn set_error(garden: &Garden, bucket: &str, error: Value) {
+pub(super) fn set_error(garden: &Garden, bucket: &str, error: Value) {
     let set = |bucket: &mut Value| bucket["status"]["lastError"] = error;
     assert!(garden.sim.edit("backupbuckets.core.gardener.cloud", "", bucket, set));
 }
@@ -348,7 +348,7 @@ fn bucket_condition_stays_while_buckets_are_not_served() {
     });
 }
 
-const GOOD: [(&str, &str); 4] =
+pub(super) const GOOD: [(&str, &str); 4] =
     [("Valid", "True"), ("Installed", "True"), ("Healthy", "True"), ("Progressing", "False")];
 
 fn conditions(states: &[(&str, &str)]) -> Value {
@@ -357,12 +357,12 @@ fn conditions(states: &[(&str, &str)]) -> Value {
     states.iter().map(condition).collect()
 }
 
-fn installation(name: &str, seed: &str, states: &[(&str, &str)]) -> Value {
+pub(super) fn installation(name: &str, seed: &str, states: &[(&str, &str)]) -> Value {
     let fields = json!({"spec": {"seedRef": {"name": seed}}, "status": {"conditions": conditions(states)}});
     object(&kinds::CONTROLLER_INSTALLATION, "", name, fields)
 }
 
-fn report(garden: &Garden, name: &str, states: &[(&str, &str)]) {
+pub(super) fn report(garden: &Garden, name: &str, states: &[(&str, &str)]) {
     let resource: &Resource = &kinds::CONTROLLER_INSTALLATION;
     let resource = format!("{}.{}", resource.plural, resource.group);
     let set = |installation: &mut Value| installation["status"]["conditions"] = conditions(states);

@@ -25,13 +25,13 @@ fn managed_seed(name: &str, shoot: &str) -> Value {
 }
 
 /// Puts the Shoot `s` with these conditions, which is the Seed `ms` with those.
-fn put_shoot_and_seed(garden: &Garden, own: &[Value], of_seed: &[Value]) {
+pub(super) fn put_shoot_and_seed(garden: &Garden, own: &[Value], of_seed: &[Value]) {
     garden.put(shoot_with_status(GARDEN, "s", "healthy", json!({ "conditions": own })));
     garden.put(managed_seed("ms", "s"));
     put_seed(garden, seed("ms", of_seed));
 }
 
-fn tell(garden: &Garden, conditions: &[Value]) {
+pub(super) fn tell(garden: &Garden, conditions: &[Value]) {
     garden.edit(&kinds::SEED, "", "ms", |seed| seed["status"]["conditions"] = json!(conditions));
 }
 

@@ -26,14 +26,14 @@ fn seed(name: &str, version: &str) -> Value {
 }
 
 /// Returns the Shoot `s` on its way from the Seed `src` to `dst`.
-fn moving() -> Value {
+pub(super) fn moving() -> Value {
     let status = json!({ "seedName": "src", "lastOperation": operation("Reconcile", "Succeeded") });
     let mut shoot = shoot_with_status("a", "s", "healthy", status);
     shoot["spec"] = json!({ "seedName": "dst" });
     shoot
 }
 
-fn put_seeds(garden: &Garden, destination: &str) {
+pub(super) fn put_seeds(garden: &Garden, destination: &str) {
     put_seed(garden, seed("src", "v1"));
     put_seed(garden, seed("dst", destination));
 }
@@ -53,7 +53,7 @@ async fn said(garden: &Garden, expected: (&str, &str, &str)) {
     garden.soon(&format!("{expected:?}"), || says(garden, expected)).await;
 }
 
-fn set_version(garden: &Garden, seed: &str, version: &str) {
+pub(super) fn set_version(garden: &Garden, seed: &str, version: &str) {
     garden.edit(&kinds::SEED, "", seed, |seed| seed["status"]["gardener"]["version"] = json!(version));
 }
 

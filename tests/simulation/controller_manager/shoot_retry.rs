@@ -19,7 +19,7 @@ const OPERATION: &str = "gardener.cloud/operation";
 const LIMIT: &str = "ERR_INFRA_RATE_LIMITS_EXCEEDED";
 
 /// Returns a Shoot that failed some seconds ago.
-fn failed(garden: &Garden, name: &str, ago: i64) -> Value {
+pub(super) fn failed(garden: &Garden, name: &str, ago: i64) -> Value {
     let operation = json!({ "type": "Reconcile", "state": "Failed", "lastUpdateTime": garden.time(-ago) });
     let errors = json!([{ "description": "d", "codes": ["ERR_X", LIMIT] }]);
     let status = json!({ "lastOperation": operation, "lastErrors": errors, "observedGeneration": 1 });
@@ -36,7 +36,7 @@ fn is_retried(garden: &Garden) -> bool {
     asked(garden, "s").as_deref() == Some("retry")
 }
 
-fn without_jitter(garden: &Garden) {
+pub(super) fn without_jitter(garden: &Garden) {
     garden.config.borrow_mut().controllers.shoot_retry.retry_jitter_period = Duration::ZERO.into();
 }
 

@@ -16,18 +16,18 @@ const FINALIZER: &str = "core.gardener.cloud/shootstate";
 
 const OTHER: &str = "example.com/x";
 
-fn state(finalizers: &[&str]) -> Value {
+pub(super) fn state(finalizers: &[&str]) -> Value {
     let spec = json!({ "gardener": [{ "name": "n", "type": "t", "data": {} }] });
     let mut state = object(&kinds::SHOOT_STATE, "a", "s", json!({ "spec": spec }));
     state["metadata"]["finalizers"] = json!(finalizers);
     state
 }
 
-fn put_shoot(garden: &Garden, operation: Value) {
+pub(super) fn put_shoot(garden: &Garden, operation: Value) {
     garden.put(shoot_with_status("a", "s", "healthy", json!({ "lastOperation": operation })));
 }
 
-fn go_on(garden: &Garden, kind: &str, state: &str) {
+pub(super) fn go_on(garden: &Garden, kind: &str, state: &str) {
     set_status(garden, "a", "s", "lastOperation", operation(kind, state));
 }
 

@@ -26,7 +26,7 @@ fn set_label(garden: &Garden, value: Value) {
         .edit(&kinds::SHOOT, "a", "s", |shoot| shoot["metadata"]["labels"] = json!({ STATUS_LABEL: value, "x": "y" }));
 }
 
-fn unlabelled(status: Value) -> Value {
+pub(super) fn unlabelled(status: Value) -> Value {
     let mut shoot = shoot_with_status("a", "s", "healthy", status);
     shoot["metadata"]["labels"] = json!({ "x": "y" });
     shoot

@@ -11,10 +11,10 @@ use crate::world::{World, seconds, world};
 
 const PREFIX: &str = "high-availability-config.resources.gardener.cloud/";
 const HOST: &str = "kubernetes.io/hostname";
-const SOFT: &str = "ScheduleAnyway";
-const HARD: &str = "DoNotSchedule";
+pub(crate) const SOFT: &str = "ScheduleAnyway";
+pub(crate) const HARD: &str = "DoNotSchedule";
 
-const SETTINGS: HighAvailabilityConfig =
+pub(crate) const SETTINGS: HighAvailabilityConfig =
     HighAvailabilityConfig { default_not_ready_toleration_seconds: None, default_unreachable_toleration_seconds: None };
 
 async fn start(world: &World) {
@@ -22,7 +22,7 @@ async fn start(world: &World) {
     begin(world).await;
 }
 
-fn namespace(world: &World, name: &str, annotations: Value) {
+pub(crate) fn namespace(world: &World, name: &str, annotations: Value) {
     let labels = json!({format!("{PREFIX}consider"): "true"});
     put(
         world,
@@ -30,7 +30,7 @@ fn namespace(world: &World, name: &str, annotations: Value) {
     );
 }
 
-fn join(world: &World, name: &str) {
+pub(crate) fn join(world: &World, name: &str) {
     put(world, json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}));
 }
 
@@ -48,7 +48,7 @@ fn workload(kind: &str, namespace: &str, name: &str, key: &str, when: &str) -> V
     })
 }
 
-fn deployment(world: &World, name: &str, when: &str) {
+pub(crate) fn deployment(world: &World, name: &str, when: &str) {
     put(world, workload("Deployment", "x", name, HOST, when));
 }
 

@@ -21,7 +21,7 @@ async fn start(world: &World) {
     begin(world).await;
 }
 
-fn join(world: &World, name: &str, secret: Option<&str>) {
+pub(crate) fn join(world: &World, name: &str, secret: Option<&str>) {
     let labels = secret.map_or_else(|| json!({}), |secret| json!({SECRET: secret}));
     put(world, json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}));
 }

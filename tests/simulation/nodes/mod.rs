@@ -1,8 +1,8 @@
 //! Nodes (spec 41) in the whole program.
 
-mod availability;
+pub(super) mod availability;
 mod components;
-mod delays;
+pub(super) mod delays;
 mod join;
 
 use gardener_resource_manager::api::config::resource_manager::NodeCriticalComponents;
