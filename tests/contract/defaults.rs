@@ -48,7 +48,8 @@ fn workloads() -> Vec<Row> {
                 "selector": {"matchLabels": {"a": "b"}}, "template": template_defaults()});
             becomes(&api, api.at("apps/v1", "statefulsets"), body, expected).await
         })
-        .not_for_the_oldest(),
+        .not_for_the_oldest()
+        .not_for_the_newest(),
         row("a DaemonSet gets its defaults, and an annotation", "facts §9", |api| async move {
             let mut body = deployment("d");
             body["kind"] = json!("DaemonSet");

@@ -171,9 +171,14 @@ fn rows_of(kind: Kind) -> [Row; 4] {
     };
     let by_generation =
         row(format!("{name} {generation}"), "facts §4", move |api| check_generation(api, first.clone()));
+    // The oldest supported version counts no generations of Pods, the newest counts those of HorizontalPodAutoscalers.
+    let by_generation = match name {
+        "Pod" => by_generation.not_for_the_oldest(),
+        "HorizontalPodAutoscaler" => by_generation.not_for_the_newest(),
+        _ => by_generation,
+    };
     [
-        // The oldest supported version counts no generations of Pods.
-        if name == "Pod" { by_generation.not_for_the_oldest() } else { by_generation },
+        by_generation,
         row(format!("{name} {without}"), "facts §4", move |api| check_without_version(api, second.clone())),
         row(format!("{name} {missing}"), "facts §4", move |api| check_missing(api, third.clone())),
         row(format!("{name} {delete}"), "facts §6", move |api| check_delete(api, fourth.clone())),

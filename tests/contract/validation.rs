@@ -51,7 +51,7 @@ fn objects() -> Vec<Row> {
             let answer = api.post(api.maps(), &config_map("o", json!({"ownerReferences": [owner]}))).await?;
 
             answer.fails_with(422, "Invalid", "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty")
-        }).not_for_the_oldest(),
+        }).not_for_the_oldest().not_for_the_newest(),
         row("a name in upper case is Invalid", "facts §1", |api| async move {
             let answer = api.post(api.maps(), &config_map("A", json!({}))).await?;
 
@@ -261,7 +261,8 @@ fn immutable() -> Vec<Row> {
                 "RoleBinding.rbac.authorization.k8s.io \"b\" is invalid: roleRef: Invalid value: ",
             )?;
             answer.fails_with(422, "Invalid", ": cannot change roleRef")
-        }),
+        })
+        .not_for_the_newest(),
         row("the selector of a Deployment is immutable", "facts §4", |api| async move {
             api.create(api.at("apps/v1", "deployments"), &deployment("d")).await?;
             let patch = json!({"spec": {"selector": {"matchLabels": {"a": null, "q": "1"}}, "template": {"metadata": {"labels": {"q": "1"}}}}});
@@ -282,7 +283,7 @@ fn immutable() -> Vec<Row> {
 
             let text = "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden";
             answer.fails(422, "Invalid", &format!("StatefulSet.apps \"s\" is invalid: {text}"))
-        }).not_for_the_oldest(),
+        }).not_for_the_oldest().not_for_the_newest(),
         row("the template of a Job is immutable", "facts §4", |api| async move {
             let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
             let body = json!({"metadata": {"name": "j"}, "spec": {"template": template}});
