@@ -37,6 +37,9 @@ const FREE: usize = 64 << 10;
 /// CustomResourceDefinition of the default size limit (1.5 MiB) that consists of short properties fits.
 const MOST_VALUES: usize = 3 << 19;
 
+/// After so many bytes of an answer, other tasks run.
+const UNINTERRUPTED: usize = 256 << 10;
+
 /// Bytes of the pieces in which an answer is read.
 const SMALLEST_PIECE: usize = 16 << 10;
 const LARGEST_PIECE: usize = 1 << 20;
@@ -105,7 +108,8 @@ impl Drop for Share {
 /// Reads a body to its end. Fails if it is larger than `largest`, has no room, or the connection breaks.
 ///
 /// Pieces grow with the answer and are joined once at the end: a buffer that grows leaves five times its size behind,
-/// which the allocator keeps for a while and no budget counts.
+/// which the allocator keeps for a while and no budget counts. Other tasks run in between: a few bytes of gzip are
+/// megabytes that are all there at once.
 pub(super) async fn read(
     mut body: impl Body<Data = Bytes, Error: Display> + Unpin,
     largest: usize,
@@ -116,6 +120,7 @@ pub(super) async fn read(
         return Err(too_large());
     }
     let (mut pieces, mut length, mut reserved) = (vec![Vec::new()], 0_usize, 0_usize);
+    let mut passed = 0; // how much was read when other tasks ran last
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| ApiError::Transport {
             message: format!("cannot read the answer of the API server: {error}"),
@@ -125,6 +130,10 @@ pub(super) async fn read(
         length += data.len();
         if length > largest {
             return Err(too_large());
+        }
+        if length - passed >= UNINTERRUPTED {
+            passed = length;
+            tokio::task::yield_now().await;
         }
         while !data.is_empty() {
             let free = pieces.last().map_or(0, |piece: &Vec<u8>| piece.capacity() - piece.len());
@@ -179,6 +188,20 @@ mod tests {
 
         assert!(read == content);
         assert_eq!(room.taken(), content.len() - FREE);
+    }
+
+    /// A gzip bomb is there at once. The probes answer meanwhile (spec 70 §6).
+    #[tokio::test]
+    async fn answer_of_many_bytes_lets_other_tasks_run() {
+        let frame = || Ok::<_, std::io::Error>(http_body::Frame::data(Bytes::from(vec![b'x'; 64 << 10])));
+        let body = http_body_util::StreamBody::new(futures::stream::iter((0..64).map(|_| frame())));
+        let mut share = AnswerRoom::default().share();
+        let mut others = 0;
+        let mut reading = std::pin::pin!(read(body, LARGEST_ANSWER, &mut share));
+        while futures::poll!(reading.as_mut()).is_pending() {
+            others += 1;
+        }
+        assert_eq!(others, 16);
     }
 
     #[tokio::test]
