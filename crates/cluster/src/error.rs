@@ -72,7 +72,7 @@ pub struct Status {
     pub code: u16,
     /// Machine-readable reason, e.g. `NotFound`; empty for plain texts and some 500s.
     pub reason: String,
-    /// The server's text, at most 32 KiB, as a condition of Kubernetes. Parts that repeat a whole object are left out.
+    /// The server's text. A longer text than 32 KiB, the longest in a condition, is cut. Repeated objects are left out.
     pub message: String,
     /// `details.kind`: the resource, or the kind for validation errors (api-facts §0); empty for plain texts.
     pub kind: String,

@@ -14,8 +14,8 @@
 //!   * [`changes`], `binding`: what newer Kubernetes versions require; `gates`, `gates_table`: what they do not support
 //!   * [`report`]: texts and Events
 //! * [`preview`]: what a maintenance would do, for the command `maintenance`
-//! * `stores`: what is cached; `run`: the writes of one maintenance; `end`: its end in the status; `migration`: the requests of `binding`; `view`: rows
-//!   of the dashboard
+//! * `stores`: what is cached; `run`: the writes of one maintenance; `end`: its end in the status; `migration`: the requests
+//!   of `binding`; `view`: rows of the dashboard
 //! * this file: registration, event handler, and when a Shoot is maintained
 
 mod binding;
